@@ -1,0 +1,454 @@
+"""Every claim can be found right, wrong and open, by one rule; and the statistics are right.
+
+Planted studies: a world in which the paper is right throughout, and two in which it is wrong (two,
+as some claims cannot fail together).
+"""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from palimpsest import tables
+from palimpsest.memorisation import claims as module
+from palimpsest.memorisation.claims import CLAIMS, claims, judge, rank_association
+
+EPOCHS = np.arange(11)
+SEEDS = (0, 1, 2)
+WORLDS = ("paper", "wrong", "also wrong")
+RUN = {"model": "m", "size": 64, "variant": "base"}
+
+
+def stack(rows):
+    """Rows for every seed, with a little spread that no verdict hangs on."""
+    frames = [pd.concat([pd.DataFrame(row) for row in rows(seed)]) for seed in SEEDS]
+    return pd.concat(frames, ignore_index=True)
+
+
+def disagreement(world):
+    """Three targets of decreasing frequency."""
+    frequent_first, frequent_last = (2, 3, 4), (6, 5, 4)
+    starts, final, thresholds, stand_in, broken, falls = {
+        "paper": (
+            {
+                "recollection": frequent_first,
+                "counterfactual": (5, 4, 3),
+                "contextual": frequent_last,
+            },
+            {"counterfactual": (0.5, 0.5, 0.5), "contextual": (0.45, 0.45, 0.45)},
+            (0.3, 0.4, 0.5),
+            1.02,
+            0.0,
+            False,
+        ),
+        # All measures alike, rare strings first, contextual above counterfactual.
+        "wrong": (
+            dict.fromkeys(("recollection", "counterfactual", "contextual"), frequent_last),
+            {"counterfactual": (0.5, 0.1, 0.3), "contextual": (0.9, 0.2, 0.4)},
+            (0.7, 0.6, 0.5),
+            2.0,
+            0.5,
+            True,
+        ),
+        # Frequent strings first, counterfactual last.
+        "also wrong": (
+            {
+                "recollection": frequent_first,
+                "counterfactual": (4, 5, 6),
+                "contextual": frequent_first,
+            },
+            {"counterfactual": (0.5, 0.1, 0.3), "contextual": (0.9, 0.2, 0.4)},
+            (0.7, 0.6, 0.5),
+            2.0,
+            0.5,
+            True,
+        ),
+    }[world]
+    starts = {**starts, "recollection_accuracy": starts["recollection"]}
+
+    def rows(seed):
+        for i, count in enumerate((8, 4, 2)):
+            for measure, start_of in starts.items():
+                evidences = ["retraining", "same-frequency"] if measure in final else ["constant"]
+                rise = np.clip((EPOCHS - start_of[i] + 1) / (11 - start_of[i]), 0, 1)
+                if falls:
+                    rise = (start_of[i] <= EPOCHS) * (2 - rise)
+                for evidence in evidences:
+                    without = 1.0 if evidence == "retraining" else stand_in
+                    yield {
+                        **RUN,
+                        "language": "L",
+                        "seed": seed,
+                        "role": f"s{i}",
+                        "count": count,
+                        "measure": measure,
+                        "evidence": evidence,
+                        "epoch": EPOCHS,
+                        "score": rise * final[measure][i] if measure in final else rise > 0,
+                        "start": float(start_of[i]),
+                        "threshold": thresholds[i],
+                        "loss_without": without + 0.001 * seed,
+                        "test_loss": 0.4 + 0.001 * seed,
+                        "assumption_broken": broken,
+                    }
+
+    return stack(rows)
+
+
+def tradeoff(world):
+    """High: language of the highest entropy; low: of the lowest."""
+    contextual_first = {"paper": {"high": 4, "low": 1}}.get(world, {"high": 1, "low": 4})
+    last = {"paper": {"high": 6, "low": 9}}.get(world, {"high": 9, "low": 6})
+    optimum = 5 if world == "paper" else 10
+    at_optimum = {
+        "paper": {
+            "high": {"recollection": 0.05, "counterfactual": 0.98, "contextual": 0.95},
+            "low": {"recollection": 0.95, "counterfactual": 0.8, "contextual": 0.6},
+        }
+    }.get(
+        world,
+        {
+            "high": {"recollection": 0.9, "counterfactual": 0.0, "contextual": 0.0},
+            "low": {"recollection": 0.1, "counterfactual": 0.0, "contextual": 0.0},
+        },
+    )
+
+    def rows(seed):
+        for language, entropy in (("high", 0.5), ("low", 0.2)):
+            # Before the band begins the paper's high-entropy language is learned, its low is not.
+            learned = np.abs(EPOCHS - optimum) <= 2
+            for measure, level in at_optimum[language].items():
+                fraction = np.clip(EPOCHS / optimum, 0, 1) * level * (1 - 0.001 * seed)
+                if world != "paper":
+                    fraction = np.where(EPOCHS == 5, 1.0, fraction)
+                yield {
+                    **RUN,
+                    "language": language,
+                    "seed": seed,
+                    "measure": measure,
+                    "epoch": EPOCHS,
+                    "fraction": fraction,
+                    "weighted": fraction,
+                    "test_loss": entropy * np.where(learned, 1.0, 1.5),
+                    "optimal_test_loss": entropy,
+                    "optimal_epoch": optimum,
+                    "band_first": float(contextual_first[language]),
+                    "band_last": float(last[language]),
+                }
+
+    frame = stack(rows)
+    if world == "paper":
+        return frame
+    # Wrong: the high-entropy language is learned late, the low-entropy one at once.
+    early = (frame["language"] == "low") & (frame["epoch"] > 0)
+    return frame.assign(
+        test_loss=frame["test_loss"].where(~early, frame["optimal_test_loss"]),
+    )
+
+
+def frequency(world):
+    share = {
+        "paper": {
+            "top": {"recollection": 0.9, "counterfactual": 0.82, "contextual": 0.5},
+            "bottom": {"recollection": 0.1, "counterfactual": 0.8, "contextual": 0.53},
+        }
+    }.get(
+        world,
+        {
+            "top": {"recollection": 0.1, "counterfactual": 0.9, "contextual": 0.9},
+            "bottom": {"recollection": 0.2, "counterfactual": 0.1, "contextual": 0.1},
+        },
+    )
+
+    def rows(seed):
+        for group, levels in share.items():
+            for measure, level in levels.items():
+                yield {
+                    **RUN,
+                    "language": "L",
+                    "seed": seed,
+                    "measure": measure,
+                    "group": group,
+                    "epoch": EPOCHS,
+                    "fraction_distinct": level * (1 - 0.001 * seed),
+                    "weighted_distinct": level / 2,
+                    "optimal_epoch": 5,
+                }
+
+    return stack(rows)
+
+
+def deduplication(world):
+    starts, optimum, spread, fraction, loss = {
+        "paper": (
+            {"base": (2, 6), "dedup": (4, 9), "dedup-matched": (5, 6)},
+            {"base": 5, "dedup": 7, "dedup-matched": 6},
+            {"base": 0.2, "dedup": 0.19, "dedup-matched": 0.02},
+            0.5,
+            {"base": 0.5, "dedup": 0.7, "dedup-matched": 0.7},
+        )
+    }.get(
+        world,
+        (
+            {"base": (4, 9), "dedup": (4, 4.5), "dedup-matched": (4, 6)},
+            {"base": 5, "dedup": 3, "dedup-matched": 6},
+            {"base": 0.2, "dedup": 0.02, "dedup-matched": 0.1},
+            0.0,
+            {"base": 0.5, "dedup": 0.3, "dedup-matched": 0.7},
+        ),
+    )
+
+    def rows(seed):
+        for variant, (p10, p90) in starts.items():
+            for measure in ("recollection", "contextual"):
+                yield {
+                    **RUN,
+                    "variant": variant,
+                    "language": "L",
+                    "seed": seed,
+                    "measure": measure,
+                    "epoch": EPOCHS,
+                    "fraction_distinct": fraction,
+                    "train_loss": loss[variant] + 0.001 * seed,
+                    "test_spread": spread[variant],
+                    "optimal_epoch": optimum[variant],
+                    "start_p10": float(p10),
+                    "start_p90": float(p90),
+                }
+
+    return stack(rows)
+
+
+def training_size(world):
+    direction = 1 if world == "paper" else -1
+
+    def rows(seed):
+        for step, size in enumerate((16, 64, 256)):
+            for measure in ("recollection", "counterfactual", "contextual"):
+                rises = direction if measure == "recollection" else -direction
+                yield [
+                    {
+                        **RUN,
+                        "language": "L",
+                        "size": size,
+                        "seed": seed,
+                        "measure": measure,
+                        "test_loss": 0.5 - direction * 0.1 * step,
+                        "weighted": 0.5 + rises * 0.1 * step,
+                        "n_repeated": 50 + direction * 10 * step,
+                        "weighted_repeated": np.nan if size == 16 else 0.5 + rises * 0.1 * step,
+                    }
+                ]
+
+    return stack(rows)
+
+
+def model_size(world):
+    direction = 1 if world == "paper" else -1
+
+    def rows(seed):
+        for step in range(2):
+            for measure in ("counterfactual", "contextual"):
+                yield {
+                    **RUN,
+                    "model": f"m{step}",
+                    "family": "F",
+                    "language": "L",
+                    "seed": seed,
+                    "measure": measure,
+                    "epoch": EPOCHS,
+                    "test_loss": 0.5 - 0.1 * step,
+                    "weighted": 0.5 - direction * 0.1 * step,
+                    "optimal_epoch": 5,
+                }
+
+    return stack(rows)
+
+
+def agreement(world):
+    def rows(seed):
+        for measure in ("counterfactual", "contextual", "bayes"):
+            yield {
+                **RUN,
+                "language": "L",
+                "seed": seed,
+                "measure": measure,
+                "threshold_error": [0.01, -0.01] if world == "paper" else [0.5, -0.5],
+                "same_verdict": 0.95 if world == "paper" else 0.5,
+            }
+
+    return stack(rows)
+
+
+STUDIES = {
+    "disagreement": disagreement,
+    "tradeoff": tradeoff,
+    "frequency": frequency,
+    "deduplication": deduplication,
+    "training_size": training_size,
+    "model_size": model_size,
+}
+
+
+@cache
+def planted(world):
+    return {name: study(world) for name, study in STUDIES.items()}, agreement(world)
+
+
+@cache
+def verdicts(world):
+    return claims(*planted(world))
+
+
+def key(claim):
+    return f"{claim.question}: {claim.claim}"
+
+
+def found(frame, claim):
+    rows = frame[(frame["question"] == claim.question) & (frame["claim"] == claim.claim)]
+    return set(rows["verdict"])
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=key)
+def test_a_claim_agrees_where_it_holds(claim):
+    assert found(verdicts("paper"), claim) == {"agrees"}
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=key)
+def test_a_claim_disagrees_where_it_does_not(claim):
+    assert any("disagrees" in found(verdicts(world), claim) for world in WORLDS[1:])
+
+
+@cache
+def torn():
+    """Seed 0 as in the paper, the others as in a world where it is wrong."""
+
+    def mix(paper, wrong):
+        return pd.concat([paper[paper["seed"] == 0], wrong[wrong["seed"] != 0]])
+
+    made = []
+    for world in WORLDS[1:]:
+        (studies, cheap), (other_studies, other_cheap) = planted("paper"), planted(world)
+        mixed = {name: mix(studies[name], other_studies[name]) for name in studies}
+        made.append(claims(mixed, mix(cheap, other_cheap)))
+    return made
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=key)
+def test_a_claim_is_open_where_the_seeds_are_torn(claim):
+    assert any("cannot tell" in found(frame, claim) for frame in torn())
+
+
+def test_the_table_is_of_its_kind(tmp_path):
+    tables.write(tmp_path / "claims.parquet", verdicts("paper"), "claims")
+    again = tables.read(tmp_path / "claims.parquet", "claims")
+    assert set(again["question"]) == {
+        *("RQ1", "RQ2", "RQ3", "RQ4", "RQ5", "RQ8", "RQ9", "approximation", "bayes")
+    }
+    assert (again["n_seeds"] == 3).all()
+
+
+def test_one_row_per_claim_and_language():
+    frame = verdicts("paper")
+    assert not frame.duplicated(["question", "claim", "language"]).any()
+    comparisons = {claim.claim for claim in CLAIMS if claim.language == "low - high"}
+    assert set(frame.loc[frame["claim"].isin(comparisons), "language"]) == {"low - high"}
+
+
+def test_studies_that_were_not_run_leave_open_rows(tmp_path):
+    frame = claims({})
+    tables.write(tmp_path / "claims.parquet", frame, "claims")
+    assert len(frame) == len(CLAIMS)
+    assert set(frame["verdict"]) == {"cannot tell"}
+    assert set(frame["language"]) == {""}
+    assert not frame[["n_seeds", "n_models"]].any(axis=None)
+
+
+def test_one_seed_never_tells():
+    studies, cheap = planted("paper")
+    one = {name: frame[frame["seed"] == 0] for name, frame in studies.items()}
+    frame = claims(one, cheap[cheap["seed"] == 0])
+    assert set(frame["verdict"]) == {"cannot tell"}
+    assert (frame["n_seeds"] == 1).all()
+    assert frame["estimate"].notna().all()
+
+
+def test_one_language_has_no_higher_or_lower_entropy():
+    one = planted("paper")[0]["tradeoff"].query("language == 'high'")
+    frame = claims({"tradeoff": one}).set_index("claim")
+    compared = [claim.claim for claim in CLAIMS if claim.language != "each"]
+    assert set(frame.loc[compared, "verdict"]) == {"cannot tell"}
+    assert (frame.loc[compared, "n_seeds"] == 0).all()
+
+
+def test_missing_variants_and_measures_leave_open_rows():
+    study = planted("paper")[0]["deduplication"]
+    frame = claims({"deduplication": study[study["variant"] == "base"]})
+    assert set(frame["verdict"]) == {"cannot tell"}
+    target = planted("paper")[0]["disagreement"]
+    frame = claims({"disagreement": target[target["measure"] == "recollection"]})
+    assert "agrees" in set(frame["verdict"])
+
+
+def test_rows_of_the_mean_over_seeds_are_not_a_seed():
+    study = planted("paper")[0]["disagreement"]
+    mean = study[study["seed"] == 0].assign(seed=np.nan)
+    frame = claims({"disagreement": pd.concat([study, mean])})
+    assert set(frame["n_seeds"]) == {0, 3}
+
+
+def test_models_are_averaged_within_a_seed():
+    study = planted("paper")[0]["frequency"]
+    other = study.assign(model="n", fraction_distinct=0.0)
+    rows = claims({"frequency": pd.concat([study, other])}).set_index("claim")
+    alone = claims({"frequency": study}).set_index("claim")
+    name = "By recollection, frequent strings are memorised more than infrequent ones."
+    assert rows.loc[name, "n_models"] == 2
+    assert rows.loc[name, "estimate"] == pytest.approx(alone.loc[name, "estimate"] / 2)
+
+
+@pytest.mark.parametrize(
+    ("values", "region", "verdict"),
+    [
+        ((0.5, 0.6, 0.7), module.above(0), "agrees"),
+        ((0.5, 0.6, 0.7), module.below(0), "disagrees"),
+        ((-0.5, 0.6, 0.7), module.above(0), "cannot tell"),
+        ((0.0, 0.0), module.above(0), "disagrees"),
+        ((0.0, 0.0), module.at_most(0), "agrees"),
+        ((0.0, 0.0), module.at_least(0), "agrees"),
+        ((0.0, 0.0), module.below(0), "disagrees"),
+        ((0.1, 0.1, 0.1), module.at_most(0.1), "agrees"),
+        ((0.1, 0.1, 0.1), module.between(-0.1, 0.1), "agrees"),
+        ((0.3, 0.3, 0.3), module.between(-0.1, 0.1), "disagrees"),
+        ((0.3,), module.above(0), "cannot tell"),
+        ((), module.above(0), "cannot tell"),
+    ],
+)
+def test_the_rule(values, region, verdict):
+    assert judge(pd.Series(values, dtype=float), region)["verdict"] == verdict
+
+
+def test_the_interval_is_student_s():
+    values = [0.2, 0.5, 0.3, 0.9]
+    made = judge(pd.Series(values), module.above(0))
+    expected = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    np.testing.assert_allclose([made["lower"], made["upper"]], expected)
+
+
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12).filter(
+        lambda pairs: len({x for x, _ in pairs}) > 1
+    )
+)
+def test_rank_association_is_somers_d(pairs):
+    x, y = np.array(pairs).T
+    assert rank_association(x, y) == pytest.approx(stats.somersd(x, y).statistic)
+
+
+def test_rank_association_of_strings_that_never_start():
+    assert rank_association([3, 2, 1], [-1, -np.inf, -np.inf]) == pytest.approx(2 / 3)
+    assert np.isnan(rank_association([1, 1], [1, 2]))

@@ -1,0 +1,27 @@
+def language_tables(name):
+    """One file of every language."""
+    return expand("results/languages/{language}/{name}", language=study.all_languages, name=name)
+
+
+rule language:
+    input:
+        grammar=grammar,
+    output:
+        sample="results/languages/{language}/sample.parquet",
+        targets="results/languages/{language}/targets.parquet",
+        summary="results/languages/{language}/summary.json",
+    params:
+        sample=lookup("datasets/language_sample", within=config),
+        targets=len(study.roles),
+    log:
+        "logs/language/{language}.log",
+    benchmark:
+        "benchmarks/language/{language}.tsv"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    conda:
+        "../../envs/languages.yaml"
+    script:
+        "../scripts/language.py"

@@ -1,0 +1,64 @@
+def all_traces():
+    """Every trace of the study."""
+    return of_groups(RUN + "/trace.parquet", study.trained_groups)
+
+
+# Training reruns when data, model or recipe change, not when code does: an edited comment must not
+# retrain a large model. Each manifest records the code's revision.
+rule train_full:
+    input:
+        models=config["models_table"],
+        grammar=grammar,
+        dataset=DATASET,
+    output:
+        trace=RUN + "/trace.parquet",
+        manifest=RUN + "/manifest.json",
+    params:
+        recipe=flags(config["training"]),
+        predict_end=lookup("datasets/predict_end", within=config),
+        learning_rate=learning_rate,
+        script=os.path.join(workflow.basedir, "workflow/scripts/finetune.py"),
+    log:
+        "logs/train/{model}/{language}/n{size}-seed{seed}/{variant}.log",
+    benchmark:
+        "benchmarks/train/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
+    threads: 1
+    resources:
+        mem_mb=16000,
+        runtime=720,
+        gpu=config["training"]["processes"],
+    wildcard_constraints:
+        model=r"[A-Za-z0-9][A-Za-z0-9._-]*(?<!-twin)",
+    conda:
+        "../../envs/training.yaml"
+    shell:
+        "python {params.script} --model {wildcards.model} --models {input.models}"
+        " --language {input.grammar} --dataset {input.dataset}"
+        " --trace {output.trace} --manifest {output.manifest} --state results/.state"
+        " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
+        " --threads {threads} {params.recipe} 2> {log}"
+
+
+# A twin trains in seconds, so one process trains all its seeds.
+use rule train_full as train_twins with:
+    input:
+        models=config["models_table"],
+        grammar=grammar,
+        dataset=with_seeds(DATASET),
+    output:
+        trace=update(with_seeds(RUN + "/trace.parquet")),
+        manifest=update(with_seeds(RUN + "/manifest.json")),
+    params:
+        recipe=flags({**config["training"], "processes": 1, "offload_optimizer": "none"}),
+        predict_end=lookup("datasets/predict_end", within=config),
+        learning_rate=learning_rate,
+        script=os.path.join(workflow.basedir, "workflow/scripts/finetune.py"),
+    log:
+        "logs/train/{model}/{language}/n{size}/{variant}.log",
+    benchmark:
+        "benchmarks/train/{model}/{language}/n{size}/{variant}.tsv"
+    resources:
+        mem_mb=2000,
+        runtime=60,
+    wildcard_constraints:
+        model=r"[A-Za-z0-9][A-Za-z0-9._-]*-twin",

@@ -1,0 +1,30 @@
+"""Variants of a language's dataset for one size and seed."""
+
+from pathlib import Path
+
+from palimpsest import tables
+from palimpsest.datasets.build import Sampler, build
+from palimpsest.door import door
+from palimpsest.languages import Grammar
+
+if __name__ == "__main__":
+    with door(snakemake):
+        given = snakemake.input
+        counterpart = given.get("counterpart")
+        sampler = Sampler(
+            language=snakemake.wildcards.language,
+            grammar=Grammar.from_file(given.grammar),
+            seed=int(snakemake.wildcards.seed),
+            counterpart=Grammar.from_file(counterpart) if counterpart else None,
+        )
+        targets = tables.read(given.targets, "targets") if "targets" in given.keys() else None
+        for path in snakemake.output:
+            strings = build(
+                sampler,
+                variant=Path(path).parent.name,
+                size=int(snakemake.wildcards.size),
+                test_size=snakemake.params.test_size,
+                predict_end=snakemake.params.predict_end,
+                targets=targets,
+            )
+            tables.write(path, strings, "strings")

@@ -1,0 +1,65 @@
+"""Train models on datasets and leave their traces.
+
+One process trains the given datasets one after another, so that small models share one start-up.
+A killed run resumes from its last checkpoint when the same command is given again.
+"""
+
+import argparse
+import logging
+import sys
+from dataclasses import fields
+
+from palimpsest.errors import UserError
+from palimpsest.launch import relaunch_with
+from palimpsest.training.recipe import Recipe
+
+
+def parse_arguments() -> argparse.Namespace:
+    """The command line: what to train on what, where results go, and one flag per recipe key."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", required=True, help="a name of the table of models, or its twin")
+    parser.add_argument("--models", required=True, help="the table of models (TSV)")
+    parser.add_argument("--language", required=True, help="the language's grammar file")
+    parser.add_argument("--dataset", nargs="+", required=True, help="tables of strings to train on")
+    parser.add_argument("--trace", nargs="+", required=True, help="traces to write, one per dataset")
+    parser.add_argument("--manifest", nargs="+", required=True, help="manifests, one per dataset")
+    parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
+    parser.add_argument("--processes", type=int, default=1, help="processes that share one run")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of each process")
+    recipe = parser.add_argument_group("recipe", "the keys of training: in the configuration")
+    for field in fields(Recipe):
+        flag = "--" + field.name.replace("_", "-")
+        kind = _boolean if field.type is bool else field.type
+        recipe.add_argument(flag, type=kind, required=True, help=f"{field.name} of the recipe")
+    return parser.parse_args()
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def main() -> None:
+    """Train every dataset, then deliver all results at once."""
+    arguments = parse_arguments()
+    relaunch_with(arguments.processes, arguments.threads)
+    # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
+    from palimpsest.training.finetune import finetune
+
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
+    recipe = Recipe(**{field.name: getattr(arguments, field.name) for field in fields(Recipe)})
+    finetune(
+        model=arguments.model,
+        models=arguments.models,
+        language=arguments.language,
+        recipe=recipe,
+        jobs=list(zip(arguments.dataset, arguments.trace, arguments.manifest, strict=True)),
+        state=arguments.state,
+        threads=arguments.threads,
+    )
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except UserError as error:
+        sys.exit(f"error: {error}")

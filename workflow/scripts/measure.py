@@ -1,0 +1,15 @@
+"""Memorisation of every training string of a group of runs, under every measure."""
+
+from palimpsest import tables, traces
+from palimpsest.door import door
+from palimpsest.memorisation.runs import memorisation_tables
+
+if __name__ == "__main__":
+    with door(snakemake):
+        measured = memorisation_tables(
+            [traces.read(path) for path in snakemake.input.traces],
+            [tables.read(path, "strings") for path in snakemake.input.datasets],
+            **snakemake.params,
+        )
+        for kind, table in measured.items():
+            tables.write(snakemake.output[kind], table, kind)

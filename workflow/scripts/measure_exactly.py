@@ -1,0 +1,16 @@
+"""Memorisation of the target strings by retraining without them, beside the approximations."""
+
+from palimpsest import tables, traces
+from palimpsest.door import door
+from palimpsest.memorisation.exact import exact_tables
+
+if __name__ == "__main__":
+    with door(snakemake):
+        measured = exact_tables(
+            [traces.read(path) for path in snakemake.input.with_traces],
+            [tables.read(path, "strings") for path in snakemake.input.with_datasets],
+            [traces.read(path) for path in snakemake.input.without_traces],
+            **snakemake.params,
+        )
+        for kind, table in measured.items():
+            tables.write(snakemake.output[kind], table, kind)

@@ -1,0 +1,334 @@
+"""The configuration: checked before any job starts, and what it asks for.
+
+Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import jsonschema
+import yaml
+
+from palimpsest.errors import UserError, nearest
+from palimpsest.languages import Grammar
+from palimpsest.models import read_models, resolve
+from palimpsest.models.table import NAME
+
+STUDIES = (
+    "disagreement",
+    "tradeoff",
+    "frequency",
+    "deduplication",
+    "training_size",
+    "model_size",
+)
+
+
+@dataclass(frozen=True)
+class RunGroup:
+    """A model on a variant of a language's dataset of one size; there is one run per seed."""
+
+    model: str
+    language: str
+    size: int
+    variant: str = "base"
+
+
+class Study:
+    """A checked configuration, with answers to what the workflow has to make."""
+
+    def __init__(self, config: dict, files: list[str], schema: str | Path):
+        """Check the configuration; `files` are what it was read from, later ones winning.
+
+        Raises `UserError` naming file, key, value, what is allowed and, where it can, the nearest
+        right spelling.
+        """
+        self.config = config
+        self.files = files
+        self._check_schema(schema)
+        self.models = self._plainly("models_table", read_models, config["models_table"])
+        for key, names in self._named("models"):
+            for place, name in enumerate(names):
+                self._check_model(f"{key}[{place}]", name)
+        for key, names in self._named("languages"):
+            for place, name in enumerate(names):
+                self._check_language(f"{key}[{place}]", name)
+        for language, counterpart in config["datasets"]["high_entropy_counterpart"].items():
+            key = f"datasets/high_entropy_counterpart/{language}"
+            self._check_language(key, language)
+            self._check_language(key, counterpart)
+        self._check_sizes()
+        self._check_training()
+
+    # What there is to do
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """The seeds of every run."""
+        return self.config["seeds"]
+
+    def studies(self) -> list[str]:
+        """The studies to run, in the report's order."""
+        return [study for study in STUDIES if study in self.config["studies"]]
+
+    def study_languages(self, study: str) -> list[str]:
+        """The languages of a study; each has its table and its figure."""
+        return self._choice(study, "languages")
+
+    def study_groups(self, study: str, language: str) -> list[RunGroup]:
+        """The runs, over all seeds, that a study reads on one language (disagreement apart)."""
+        settings = self.config["studies"][study]
+        sizes = settings.get("sizes") or [settings["size"]]
+        variants = self._variants(study, language)
+        return [
+            RunGroup(model, language, size, variant)
+            for model in self._choice(study, "models")
+            for size in sizes
+            for variant in variants
+        ]
+
+    def exact_groups(self, language: str) -> list[RunGroup]:
+        """The models that are retrained with and without each target of a language."""
+        if "disagreement" not in self.config["studies"]:
+            return []
+        size = self.config["studies"]["disagreement"]["size"]
+        if language not in self.study_languages("disagreement"):
+            return []
+        return [RunGroup(m, language, size) for m in self._choice("disagreement", "models")]
+
+    @cached_property
+    def roles(self) -> list[str]:
+        """The target strings' roles: s0, s1, ..."""
+        disagreement = self.config["studies"].get("disagreement", {"targets": 1})
+        return [f"s{rank}" for rank in range(disagreement["targets"])]
+
+    @cached_property
+    def measured_groups(self) -> list[RunGroup]:
+        """Every group whose memorisation is tabulated: the grid and the studies' additions."""
+        grid = [
+            RunGroup(model, language, size)
+            for model in self.config["models"]
+            for language in self.config["languages"]
+            for size in self.config["sizes"]
+        ]
+        added = [
+            group
+            for study in self.studies()
+            if study != "disagreement"
+            for language in self.study_languages(study)
+            for group in self.study_groups(study, language)
+        ]
+        return list(dict.fromkeys([*grid, *added]))
+
+    @cached_property
+    def trained_groups(self) -> list[RunGroup]:
+        """Every group that is trained: the measured ones, and those with and without targets."""
+        retrained = [
+            RunGroup(group.model, group.language, group.size, f"{kind}-{role}")
+            for language in self.all_languages
+            for group in self.exact_groups(language)
+            for role in self.roles
+            for kind in ("with", "without")
+        ]
+        return [*self.measured_groups, *retrained]
+
+    @cached_property
+    def all_languages(self) -> list[str]:
+        """The languages of the grid and of the studies."""
+        names = [name for key, names in self._named("languages") for name in names]
+        return list(dict.fromkeys(names))
+
+    def grammar_file(self, language: str) -> str:
+        """The grammar file of a language."""
+        return str(Path(self.config["languages_folder"]) / f"{language}.pcfg")
+
+    def counterpart(self, language: str) -> str | None:
+        """The high-entropy counterpart of a language, if it has one."""
+        return self.config["datasets"]["high_entropy_counterpart"].get(language)
+
+    def _variants(self, study: str, language: str) -> list[str]:
+        if study != "deduplication":
+            return ["base"]
+        return ["base", "dedup"] + (["dedup-matched"] if self.counterpart(language) else [])
+
+    def _choice(self, study: str, what: str) -> list[str]:
+        chosen = self.config["studies"][study][what]
+        return self.config[what] if chosen == "all" else chosen
+
+    # Checks
+
+    def _check_schema(self, schema: str | Path) -> None:
+        rules = yaml.safe_load(Path(schema).read_text())
+        for key, value in _leaves(self.config):
+            if isinstance(value, float) and not math.isfinite(value):
+                raise self._error(key, f"{value} is not a finite number")
+        validator = jsonschema.Draft202012Validator(rules)
+        errors = sorted(validator.iter_errors(self.config), key=lambda e: [str(p) for p in e.path])
+        if errors:
+            error = errors[0]
+            raise self._error(_join(error.absolute_path), _explain(error))
+
+    def _check_model(self, key: str, name: str) -> None:
+        try:
+            resolve(name, self.models)
+        except KeyError as error:
+            remedy = f"; or add a row to {self.config['models_table']}"
+            raise self._error(key, f"{error.args[0]}{remedy}") from None
+
+    def _check_language(self, key: str, name: str) -> None:
+        folder = Path(self.config["languages_folder"])
+        known = sorted(path.stem for path in folder.glob("*.pcfg"))
+        if name not in known:
+            raise self._error(
+                key,
+                f"unknown language {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
+                f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg",
+            )
+        if not NAME.fullmatch(name):
+            raise self._error(
+                key,
+                f"{name!r} is not a name; allowed are letters, digits, '.', '_' and '-'; "
+                "rename the grammar's file",
+            )
+
+    def _check_sizes(self) -> None:
+        """No training size may exceed the number of strings that a finite language has."""
+        wanted = {(group.language, group.size) for group in self.trained_groups}
+        for language in self.all_languages:
+            grammar = self._plainly(None, Grammar.from_file, self.grammar_file(language))
+            most = grammar.n_derivations()
+            too_large = [size for name, size in sorted(wanted) if name == language and size > most]
+            if too_large:
+                raise self._error(
+                    "sizes",
+                    f"{too_large[0]} strings cannot be drawn for training from {language}, which "
+                    f"has at most {most:,.0f}; lower the size or choose a richer language",
+                )
+
+    def _check_training(self) -> None:
+        training = self.config["training"]
+        if training["offload_optimizer"] == "cpu" and training["zero_stage"] == 0:
+            raise self._error(
+                "training/offload_optimizer",
+                "cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
+            )
+
+    def _named(self, what: str) -> Iterator[tuple[str, list[str]]]:
+        """The lists of models or of languages in the configuration, each with its key."""
+        yield what, self.config[what]
+        for study in self.config["studies"]:
+            if self.config["studies"][study][what] != "all":
+                yield f"studies/{study}/{what}", self.config["studies"][study][what]
+
+    def _plainly(self, key: str | None, read, path: str):
+        """Read a file that the configuration names; its own message says what is wrong with it."""
+        if key and not Path(path).is_file():
+            raise self._error(key, f"no such file: {path}")
+        return read(path)
+
+    def _error(self, key: str, what: str) -> UserError:
+        return UserError(f"{self._source(key)}: {key + ': ' if key else ''}{what}")
+
+    def _source(self, key: str) -> str:
+        """The last file that sets the key or, if none does, the nearest key above it."""
+        steps = key.split("[")[0].split("/")
+        for depth in range(len(steps), 0, -1):
+            for file in reversed(self.files):
+                if _has(_load(file), steps[:depth]):
+                    return file
+            if _has(self.config, steps[:depth]):
+                return "--config"
+        return self.files[-1] if self.files else "--config"
+
+
+def _load(file: str) -> dict:
+    return yaml.safe_load(Path(file).read_text()) or {}
+
+
+def _has(tree, steps: list[str]) -> bool:
+    for step in steps:
+        if not isinstance(tree, dict) or step not in tree:
+            return False
+        tree = tree[step]
+    return True
+
+
+def _leaves(tree, path: tuple = ()) -> Iterator[tuple[str, object]]:
+    """Every leaf of the configuration with its key."""
+    if isinstance(tree, dict):
+        for name, value in tree.items():
+            yield from _leaves(value, (*path, name))
+    elif isinstance(tree, list):
+        for place, value in enumerate(tree):
+            yield from _leaves(value, (*path, place))
+    else:
+        yield _join(path), tree
+
+
+def _join(path) -> str:
+    """A key as users write it: training/epochs, languages[2]."""
+    key = ""
+    for step in path:
+        key += f"[{step}]" if isinstance(step, int) else f"/{step}" if key else str(step)
+    return key
+
+
+def _explain(error: jsonschema.ValidationError) -> str:
+    """What is wrong with a value and what is allowed, in one line."""
+    value, rules = error.instance, error.schema
+    if error.validator == "additionalProperties":
+        known = list(rules.get("properties", {}))
+        stranger = next(name for name in value if name not in known)
+        return f"unknown key {stranger!r}; known: {', '.join(known)}{nearest(stranger, known)}"
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in value)
+        return f"the key {missing!r} is missing"
+    if error.validator == "uniqueItems":
+        return f"{value!r} lists something twice; each may stand once"
+    return f"{_shown(value)} is not allowed; must be {allowed(rules)}{_hint(value, rules)}"
+
+
+def _shown(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _hint(value, rules: dict) -> str:
+    if "enum" in rules:
+        return nearest(value, rules["enum"])
+    if isinstance(value, str) and rules.get("type") in ("number", "integer"):
+        try:
+            return f" (YAML reads it as text; write {float(value)!r})"
+        except ValueError:
+            return ""
+    return ""
+
+
+def allowed(rules: dict) -> str:
+    """What a schema allows, in words."""
+    if "enum" in rules:
+        return "one of " + ", ".join(map(str, rules["enum"]))
+    if "const" in rules:
+        return repr(rules["const"])
+    if "oneOf" in rules:
+        return " or ".join(allowed(rule) for rule in rules["oneOf"])
+    kind = rules.get("type")
+    if kind == "array":
+        return f"a list of at least {rules.get('minItems', 0)}, each {allowed(rules['items'])}"
+    words = {
+        "integer": "a whole number",
+        "number": "a number",
+        "string": "a text",
+        "boolean": "true or false",
+        "object": "a block of keys",
+    }[kind]
+    bounds = [
+        (f"from {rules['minimum']}" if "minimum" in rules else ""),
+        (f"above {rules['exclusiveMinimum']}" if "exclusiveMinimum" in rules else ""),
+        (f"to {rules['maximum']}" if "maximum" in rules else ""),
+        (f"below {rules['exclusiveMaximum']}" if "exclusiveMaximum" in rules else ""),
+    ]
+    return " ".join([words, *filter(None, bounds)])

@@ -1,0 +1,90 @@
+"""Strings as users see them: their text, their lasting name, and the target strings."""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+
+
+def text(string: Sequence[str]) -> str:
+    """A string's terminals, separated by spaces."""
+    return " ".join(string)
+
+
+def string_id(string: Sequence[str]) -> str:
+    """A string's name, the same in every dataset: 12 hexadecimal digits of its text's SHA-256."""
+    return hashlib.sha256(text(string).encode()).hexdigest()[:12]
+
+
+def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.DataFrame:
+    """The distinct strings of a sample of `n`, as a table of kind `language_sample`."""
+    sampled = grammar.sample_encoded(n, seed)
+    frame = pd.DataFrame(
+        {
+            "language": language,
+            "string": grammar.decode(sampled),
+            "length": sampled.lengths,
+            "derivation_log_prob": sampled.derivation_log_prob,
+        }
+    )
+    counts = frame["string"].value_counts()
+    frame = frame.drop_duplicates("string", ignore_index=True)
+    strings = frame["string"].tolist()
+    frame["text"] = [text(s) for s in strings]
+    frame["string_id"] = [string_id(s) for s in strings]
+    frame["count"] = counts.loc[strings].to_numpy()
+    frame["log_prob"] = grammar.log_probability(strings)
+    return frame
+
+
+def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:
+    """Strings of decreasing probability to leave out and put back, as a table of kind `targets`.
+
+    The first is the most probable string of the sample and the last a typical one (its log
+    probability is the sample's mean, minus the entropy); the others lie evenly between, in log
+    probability. Where several strings lie equally near, the first by `string_id` is taken.
+
+    Source: Learning Without Memorizing Considered Infeasible, section 3.2 (three strings of
+    decreasing frequency; how they were picked is not said).
+    """
+    if len(sample) < n_targets:
+        raise UserError(
+            f"language {sample.loc[0, 'language']}: a sample has only {len(sample)} distinct "
+            f"strings, too few for {n_targets} targets; lower studies/disagreement/targets"
+        )
+    ranked = sample.sort_values(["log_prob", "string_id"], ascending=[False, True])
+    best = ranked["log_prob"].iloc[0]
+    typical = np.average(sample["log_prob"], weights=sample["count"])
+    left = ranked.reset_index(drop=True)
+    chosen = []
+    for goal in np.linspace(best, typical, n_targets):
+        distance = (left["log_prob"] - goal).abs()
+        # Rounding must not decide between strings of equal probability.
+        pick = distance[distance <= distance.min() + 1e-9].index[0]
+        chosen.append(left.loc[pick])
+        left = left.drop(pick)
+    targets = pd.DataFrame(chosen).sort_values("log_prob", ascending=False, kind="stable")
+    targets["role"] = [f"s{rank}" for rank in range(n_targets)]
+    return targets[["language", "role", "string_id", "text", "log_prob"]].reset_index(drop=True)
+
+
+def summarise(grammar: Grammar, language: str, sample: pd.DataFrame) -> dict:
+    """What there is to know about a language: sizes, entropies, expected length, ambiguity."""
+    surprise = np.repeat(-sample["log_prob"].to_numpy(), sample["count"])
+    n_derivations = grammar.n_derivations()
+    return {
+        "language": language,
+        "n_rules": grammar.n_rules,
+        "n_terminals": len(grammar.terminals),
+        "n_derivations": n_derivations if np.isfinite(n_derivations) else None,
+        "derivation_entropy": grammar.derivation_entropy(),
+        "entropy": float(surprise.mean()),
+        "entropy_standard_error": float(surprise.std(ddof=1) / np.sqrt(len(surprise))),
+        "expected_length": grammar.expected_length(),
+        "ambiguous": bool((sample["log_prob"] > sample["derivation_log_prob"] + 1e-9).any()),
+        "sample_size": len(surprise),
+    }

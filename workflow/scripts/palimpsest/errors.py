@@ -1,0 +1,20 @@
+"""Errors that a user can act on: one line that says where, what, what is allowed, the remedy."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(Exception):
+    """Something the user gave is wrong; the message is a single line that names it and the remedy.
+
+    Entry points print the message and exit with status 1; nobody is shown a traceback for it.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(" ".join(message.split()))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint `` (did you mean 'L8'?)`` naming the known word closest to `word`, or nothing."""
+    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    return f" (did you mean {close[0]!r}?)" if close else ""

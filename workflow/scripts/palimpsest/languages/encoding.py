@@ -1,0 +1,77 @@
+"""Strings as numbers: one array of terminal codes for many strings, end to end."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+
+OUTSIDE = 65_535  # the code of every symbol that is no terminal of the grammar
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedStrings:
+    """Many strings of one grammar, as codes into its `terminals`.
+
+    Attributes
+    ----------
+    symbols : uint16[total]
+        The codes of all strings, one after the other; 65535 is a symbol outside the alphabet.
+    offsets : int64[n + 1]
+        String `i` is `symbols[offsets[i]:offsets[i + 1]]`.
+    derivation_log_prob : float64[n], nats
+        Log probability of the one derivation that each string was sampled by; NaN if the string
+        was not sampled. A string may have other derivations, so it may be likelier than this.
+    """
+
+    symbols: np.ndarray
+    offsets: np.ndarray
+    derivation_log_prob: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> np.ndarray:
+        """The codes of one string, uint16[length], as a view."""
+        index = range(len(self))[index]  # raises IndexError, and counts negatives from the end
+        return self.symbols[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """int64[n]: the number of symbols of each string."""
+        return np.diff(self.offsets)
+
+
+def encode(strings: Iterable[Sequence[str]], terminals: Sequence[str]) -> EncodedStrings:
+    """Encode strings, each a sequence of symbols, as codes into `terminals`.
+
+    Raises
+    ------
+    TypeError
+        If a string is a Python `str`: its letters need not be its symbols.
+    """
+    strings = list(strings)
+    for string in strings:
+        if isinstance(string, str):
+            raise TypeError(f"a string is a tuple of symbols, such as ('1', '2'); got {string!r}")
+    offsets = np.zeros(len(strings) + 1, dtype=np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    codes = {terminal: code for code, terminal in enumerate(terminals)}
+    found = (codes.get(symbol, OUTSIDE) for symbol in chain.from_iterable(strings))
+    symbols = np.fromiter(found, dtype=np.uint16, count=offsets[-1])
+    return EncodedStrings(symbols, offsets, np.full(len(strings), np.nan))
+
+
+def decode(encoded: EncodedStrings, terminals: Sequence[str]) -> list[tuple[str, ...]]:
+    """The strings that `encoded` stands for.
+
+    Raises
+    ------
+    ValueError
+        If a code is that of a symbol outside the alphabet: which one it was is not kept.
+    """
+    if len(encoded.symbols) and encoded.symbols.max() >= len(terminals):
+        raise ValueError("cannot decode a symbol outside the alphabet: its name was not kept")
+    names = np.array(terminals, dtype=object)[encoded.symbols].tolist()
+    ends = encoded.offsets.tolist()
+    return [tuple(names[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]

@@ -1,0 +1,203 @@
+"""A probabilistic context-free grammar: reading it, sampling it, and scoring strings under it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from palimpsest.languages import encoding, notation, structure
+from palimpsest.languages.checks import checked_rules
+from palimpsest.languages.encoding import EncodedStrings
+from palimpsest.languages.structure import Rule
+
+if TYPE_CHECKING:  # compiled modules, loaded on first use: reading a grammar must stay cheap
+    from palimpsest.languages.inside import InsideTables
+    from palimpsest.languages.sampling import SamplingTables
+
+Strings = Sequence[Sequence[str]] | EncodedStrings
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A probabilistic context-free grammar without empty rules, whose derivations surely end.
+
+    Make one with `from_file` or `from_string`. A string is a tuple of terminals.
+
+    Attributes
+    ----------
+    name : str
+        The file it was read from, or what the caller named its text.
+    start : str
+        The non-terminal that every derivation begins with.
+    rules : tuple of Rule
+        `lhs`, `rhs` and `probability`; rules that stand twice are one rule with the sum of their
+        probabilities, and the probabilities of each left-hand side sum to 1. Rules that no
+        derivation reaches are kept.
+    """
+
+    name: str
+    start: str
+    rules: tuple[Rule, ...]
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Grammar":
+        """Read a grammar file in NLTK's PCFG notation.
+
+        Raises
+        ------
+        GrammarError
+            If the file cannot be read, or is not a usable grammar; the message names the line.
+        """
+        return cls.from_string(notation.load(path), name=str(path))
+
+    @classmethod
+    def from_string(cls, text: str, name: str = "<string>") -> "Grammar":
+        """Read a grammar from text in NLTK's PCFG notation; messages call the text `name`.
+
+        Raises
+        ------
+        GrammarError
+            If the text is not a usable grammar; the message is one line, `name:LINE: what`.
+        """
+        printed = notation.read(text, name)
+        return cls(name, printed.start, checked_rules(printed))
+
+    def __str__(self) -> str:
+        """The merged rules, one a line, in the notation that they are read in."""
+        return "\n".join([f"%start {self.start}", *map(str, self.rules)])
+
+    @cached_property
+    def terminals(self) -> tuple[str, ...]:
+        """The alphabet, sorted; a terminal's place is its code in `EncodedStrings`."""
+        return tuple(sorted({s.name for rule in self.rules for s in rule.rhs if s.terminal}))
+
+    @cached_property
+    def nonterminals(self) -> tuple[str, ...]:
+        """The left-hand sides, in the order of the file."""
+        return tuple(dict.fromkeys(rule.lhs for rule in self.rules))
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules, duplicates counted once."""
+        return len(self.rules)
+
+    def sample(self, n: int, seed: int) -> list[tuple[str, ...]]:
+        """`n` independent strings; the same seed gives the same strings, and more of them."""
+        return self.decode(self.sample_encoded(n, seed))
+
+    def sample_encoded(self, n: int, seed: int) -> EncodedStrings:
+        """`n` independent strings as codes, with the log probability of each derivation.
+
+        The first strings of a longer sample with the same seed are those of the shorter one.
+
+        Raises
+        ------
+        ValueError
+            If `n` or `seed` is negative.
+        """
+        from palimpsest.languages import sampling
+
+        return sampling.sample(self._sampling_tables, n, seed)
+
+    def encode(self, strings: Sequence[Sequence[str]]) -> EncodedStrings:
+        """Strings as codes into `terminals`; a symbol outside the alphabet becomes 65535.
+
+        Raises
+        ------
+        TypeError
+            If a string is a Python `str` rather than a tuple of symbols.
+        """
+        return encoding.encode(strings, self.terminals)
+
+    def decode(self, encoded: EncodedStrings) -> list[tuple[str, ...]]:
+        """The strings that codes stand for.
+
+        Raises
+        ------
+        ValueError
+            If a code is outside the alphabet.
+        """
+        return encoding.decode(encoded, self.terminals)
+
+    def log_probability(self, strings: Strings) -> np.ndarray:
+        """float64[n], nats: exact log probability of each string, over all of its derivations.
+
+        -inf for a string that is not in the language, the empty string among them.
+
+        Source: the inside algorithm; Baker 1979, Trainable Grammars for Speech Recognition.
+        """
+        from palimpsest.languages import inside
+
+        return inside.log_probability(self._inside_tables, self._encoded(strings))
+
+    def log_prefix_probability(self, strings: Strings) -> np.ndarray:
+        """float64[n], nats: log of the total probability of all strings that begin so.
+
+        0 for the empty string, -inf where no string of the language begins so.
+
+        Source: Jelinek and Lafferty 1991, Computation of the Probability of Initial Substring
+        Generation by Stochastic Context-Free Grammars.
+        """
+        from palimpsest.languages import inside
+
+        return inside.log_prefix_probability(self._inside_tables, self._encoded(strings))
+
+    def derivation_entropy(self) -> float:
+        """Entropy of the derivations in nats, exact; at least that of the strings.
+
+        Equal to the entropy of the strings exactly when no string has two derivations.
+        """
+        return structure.derivation_entropy(self.rules, self._reachable)
+
+    def entropy(self, n: int, seed: int) -> tuple[float, float]:
+        """Entropy of the strings in nats: an estimate from `n` samples, and its standard error.
+
+        Raises
+        ------
+        ValueError
+            If `n` is below 2, which leaves no standard error.
+        """
+        if n < 2:
+            raise ValueError(f"the entropy of strings needs at least 2 samples, got {n}")
+        surprise = -self.log_probability(self.sample_encoded(n, seed))
+        return float(surprise.mean()), float(surprise.std(ddof=1) / math.sqrt(n))
+
+    def expected_length(self) -> float:
+        """Expected number of symbols in a string, exact."""
+        return structure.expected_length(self.rules, self._reachable)
+
+    def n_derivations(self) -> float:
+        """Number of derivations, which the number of strings cannot exceed; inf if recursive."""
+        return structure.n_derivations(self.rules, self.start)
+
+    def is_ambiguous(self, n: int = 1000, seed: int = 0) -> bool:
+        """Whether one of `n` sampled strings has more derivations than the one that made it.
+
+        False means that none was seen, not that there is none.
+        """
+        sampled = self.sample_encoded(n, seed)
+        excess = self.log_probability(sampled) - sampled.derivation_log_prob
+        return bool((excess > 1e-9).any())
+
+    @cached_property
+    def _reachable(self) -> tuple[str, ...]:
+        return structure.reachable(self.rules, self.start)
+
+    @cached_property
+    def _sampling_tables(self) -> "SamplingTables":
+        from palimpsest.languages import sampling
+
+        return sampling.tables(self.rules, self._reachable, self.terminals)
+
+    @cached_property
+    def _inside_tables(self) -> "InsideTables":
+        from palimpsest.languages import inside
+
+        return inside.tables(self.rules, self._reachable, self.terminals)
+
+    def _encoded(self, strings: Strings) -> EncodedStrings:
+        return strings if isinstance(strings, EncodedStrings) else self.encode(strings)

@@ -1,0 +1,49 @@
+"""Manifests, read: what the runs of a study were made with."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+
+from palimpsest.errors import UserError
+
+
+def read(path: str | Path) -> dict:
+    """Read the manifest of one run."""
+    try:
+        return json.loads(Path(path).read_text())
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path}: not a complete manifest ({error}); delete it and rerun: snakemake {path}"
+        ) from None
+
+
+def models(paths: list[str]) -> pd.DataFrame:
+    """The models of some runs: model, family and the number of parameters as trained."""
+    rows = {}
+    for path in paths:
+        manifest = read(path)
+        rows[manifest["model"]] = {
+            "model": manifest["model"],
+            "family": manifest["configuration"]["row"]["family"],
+            "parameters": manifest["parameters"],
+        }
+    return pd.DataFrame(list(rows.values()))
+
+
+def totals(paths: list[str]) -> dict:
+    """How many runs there are, what they cost together, and what made them."""
+    runs = [read(path) for path in paths]
+    revisions = sorted({run["revision"] or "unknown" for run in runs})
+    return {
+        "n_runs": len(runs),
+        "models": list(dict.fromkeys(run["model"] for run in runs)),
+        "languages": list(dict.fromkeys(run["language"] for run in runs)),
+        "sizes": sorted({run["size"] for run in runs}),
+        "seeds": sorted({run["seed"] for run in runs}),
+        "epochs": runs[0]["configuration"]["recipe"]["epochs"],
+        "wall_time_seconds": round(sum(run["wall_time_seconds"] for run in runs), 1),
+        "packages": runs[0]["packages"],
+        "hardware": runs[0]["hardware"],
+        "revisions": revisions,
+    }

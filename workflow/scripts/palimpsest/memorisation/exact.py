@@ -1,0 +1,242 @@
+"""Memorisation of target strings by retraining without them: the tables exact and agreement.
+
+Each target string is measured in two runs of the same seed: `with-s0`, where the string stands in
+the training data at its frequency, and `without-s0`, where it does not.
+
+Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 3.3.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.errors import UserError
+from palimpsest.memorisation.measures import Memorisation, Start, every_measure
+from palimpsest.memorisation.runs import (
+    NEEDS_LOSS_WITHOUT,
+    check_same_run,
+    epoch_of,
+    learning_table,
+    restrict,
+    run_name,
+    stand_in_losses,
+)
+from palimpsest.traces import Trace
+
+# The cheap thresholds, and the exact one that each stands for.
+CHEAPER = {
+    ("counterfactual", "same-frequency"): ("counterfactual", "retraining"),
+    ("contextual", "same-frequency"): ("contextual", "retraining"),
+    ("bayes", "language"): ("contextual", "retraining"),
+}
+
+
+@dataclass(frozen=True)
+class Targets:
+    """Curves of target strings, one column each.
+
+    `keys` has a row per target (seed, role, string_id, count, log_prob, optimal_loss); the curves
+    are float[epochs, targets]: losses in nats per token, `wrong` the share of wrong tokens,
+    `stand_in` the median loss of the same-frequency test strings in the run with the target.
+    """
+
+    run: dict
+    epochs: np.ndarray
+    keys: pd.DataFrame
+    loss: np.ndarray
+    wrong: np.ndarray
+    without: np.ndarray
+    stand_in: np.ndarray
+    test_loss: np.ndarray
+
+    CURVES = ("loss", "wrong", "without", "stand_in", "test_loss")
+
+    @classmethod
+    def stack(cls, targets: list["Targets"]) -> "Targets":
+        """Several targets' curves side by side; UserError if their epochs or models differ."""
+        first = targets[0]
+        for other in targets[1:]:
+            if other.run != first.run or not np.array_equal(other.epochs, first.epochs):
+                raise UserError(
+                    f"{first.run} and {other.run}: runs of different models, languages, sizes or "
+                    "epochs cannot stand in one table"
+                )
+        curves = {
+            name: np.concatenate([getattr(target, name) for target in targets], axis=1)
+            for name in cls.CURVES
+        }
+        keys = pd.concat([target.keys for target in targets], ignore_index=True)
+        return cls(first.run, first.epochs, keys, **curves)
+
+    def mean_over_seeds(self) -> "Targets":
+        """One column per role, every curve averaged over the seeds; the seed is null."""
+        roles = self.keys["role"].to_numpy()
+        distinct = list(dict.fromkeys(roles))
+        share = np.stack([roles == role for role in distinct], axis=1).astype(float)
+        share /= share.sum(axis=0)
+        keys = self.keys.drop_duplicates("role").assign(
+            seed=pd.array([pd.NA] * len(distinct), dtype="Int64"),
+            count=np.rint(self.keys["count"].to_numpy() @ share).astype(int),
+        )
+        curves = {name: getattr(self, name) @ share for name in self.CURVES}
+        return Targets(self.run, self.epochs, keys.reset_index(drop=True), **curves)
+
+    def measured(
+        self, start: Start, loss_threshold: float, accuracy_threshold: float
+    ) -> dict[tuple[str, str], Memorisation]:
+        """Every measure of the targets, by (measure, evidence)."""
+        return every_measure(
+            self.loss,
+            self.wrong,
+            self.keys["optimal_loss"].to_numpy(),
+            self.losses_without,
+            start,
+            loss_threshold,
+            accuracy_threshold,
+        )
+
+    @property
+    def losses_without(self) -> dict[str, np.ndarray]:
+        """The loss without the targets, by evidence."""
+        return {"retraining": self.without, "same-frequency": self.stand_in}
+
+
+def exact_tables(
+    with_traces: list[Trace],
+    with_datasets: list[pd.DataFrame],
+    without_traces: list[Trace],
+    start: Start,
+    loss_threshold: float,
+    accuracy_threshold: float,
+) -> dict[str, pd.DataFrame]:
+    """Exact and approximate memorisation of the targets of one model, language and size.
+
+    Losses are averaged over the seeds before the start is taken (rows whose seed is null), as the
+    start of a mean curve is not the mean of the starts; every seed has its own rows as well.
+
+    Parameters
+    ----------
+    with_traces : list of Trace, variants with-s0, with-s1, ..., all seeds
+    with_datasets : list of `strings` tables, in the order of `with_traces`
+    without_traces : list of Trace, variants without-s0, ..., all seeds, in any order
+    start, loss_threshold, accuracy_threshold : as in `memorisation_tables`
+
+    Returns
+    -------
+    dict with the tables `exact` and `agreement`.
+
+    Raises
+    ------
+    UserError
+        If a run with a target lacks its run without, or runs and datasets do not fit.
+    """
+    if len(with_traces) != len(with_datasets):
+        raise UserError(
+            f"{len(with_traces)} traces and {len(with_datasets)} datasets: give one per trace"
+        )
+    without = {(trace.run["seed"], role_of(trace)): trace for trace in without_traces}
+    targets = Targets.stack(
+        [
+            target_curves(trace, strings, without)
+            for trace, strings in zip(with_traces, with_datasets, strict=True)
+        ]
+    )
+    rule = (start, loss_threshold, accuracy_threshold)
+    measured = targets.measured(*rule)
+    mean = targets.mean_over_seeds()
+    return {
+        "exact": pd.concat(
+            [exact_rows(targets, measured), exact_rows(mean, mean.measured(*rule))],
+            ignore_index=True,
+        ),
+        "agreement": agreement_rows(targets, measured),
+    }
+
+
+def target_curves(
+    trace: Trace, strings: pd.DataFrame, without: dict[tuple[int, str], Trace]
+) -> Targets:
+    """The curves of the one target of a run, with those of the run without it."""
+    check_same_run(trace, strings)
+    seed, role = trace.run["seed"], role_of(trace)
+    target = strings[(strings["role"] == role) & (strings["count"] > 0)]
+    if len(target) != 1:
+        raise UserError(
+            f"{run_name(trace.run)}: its dataset must have one training string of role {role}; "
+            f"it has {len(target)}"
+        )
+    if (seed, role) not in without:
+        missing = run_name({**trace.run, "variant": f"without-{role}"})
+        raise UserError(f"{run_name(trace.run)}: no trace of {missing} to compare it with")
+    included, excluded = restrict(trace, target), restrict(without[seed, role], target)
+    if not np.array_equal(included.epochs, excluded.epochs):
+        raise UserError(
+            f"{run_name(trace.run)} and {run_name(excluded.run)} were measured at different "
+            "epochs; delete the older trace and rerun"
+        )
+    keys = target[["string_id", "count", "log_prob", "optimal_loss"]].assign(role=role)
+    return Targets(
+        run={key: trace.run[key] for key in ("model", "language", "size")},
+        epochs=trace.epochs,
+        keys=keys.assign(seed=pd.array([seed], dtype="Int64")),
+        loss=included.loss,
+        wrong=1 - included.accuracy,
+        without=excluded.loss,
+        stand_in=stand_in_losses(trace, strings, target)[1],
+        test_loss=learning_table(trace, strings)[["test_loss"]].to_numpy(),
+    )
+
+
+def role_of(trace: Trace) -> str:
+    """The target's role, s0, s1, ..., from the variant's name."""
+    return trace.run["variant"].removeprefix("with-").removeprefix("without-")
+
+
+def exact_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
+    """The table `exact`, curve by curve."""
+    n_epochs, n_targets = targets.loss.shape
+    per_target = targets.keys.loc[targets.keys.index.repeat(n_epochs)].reset_index(drop=True)
+    parts = []
+    for (measure, evidence), result in measured.items():
+        without = np.full_like(targets.loss, np.nan)
+        broken = np.full(n_targets, np.nan)
+        if measure in NEEDS_LOSS_WITHOUT:
+            without = targets.losses_without[evidence]
+            broken = (targets.loss > without).mean(axis=0)
+        parts.append(
+            per_target.assign(
+                **targets.run,
+                measure=measure,
+                evidence=evidence,
+                epoch=np.tile(targets.epochs, n_targets),
+                loss=targets.loss.T.ravel(),
+                loss_without=without.T.ravel(),
+                threshold=result.threshold.T.ravel(),
+                score=result.score.T.ravel(),
+                start=epoch_of(result.start, targets.epochs).repeat(n_epochs),
+                test_loss=targets.test_loss.T.ravel(),
+                assumption_broken=broken.repeat(n_epochs),
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def agreement_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
+    """The table `agreement`: each cheaper threshold against exact retraining."""
+    parts = []
+    for (measure, evidence), exactly in CHEAPER.items():
+        cheap, exact = measured[measure, evidence], measured[exactly]
+        parts.append(
+            targets.keys[["seed", "role", "string_id"]].assign(
+                **targets.run,
+                measure=measure,
+                evidence=evidence,
+                threshold_error=(cheap.threshold - exact.threshold).mean(axis=0),
+                start_error=epoch_of(cheap.start, targets.epochs)
+                - epoch_of(exact.start, targets.epochs),
+                score_error=np.abs(cheap.score - exact.score).mean(axis=0),
+                same_verdict=(cheap.memorised == exact.memorised).mean(axis=0),
+            )
+        )
+    return pd.concat(parts, ignore_index=True)

@@ -1,0 +1,273 @@
+"""Recollection, counterfactual, contextual and Bayes memorisation: four thresholds on one loss.
+
+A string is memorised when its loss falls below a threshold. The measures differ in nothing but
+the threshold, so the start and the score of memorisation have one home, `Memorisation.below`.
+
+Source: Learning Without Memorizing Considered Infeasible, section 3.1.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Start = Literal["after_last_miss", "first_crossing"]
+
+
+def _after_last_miss(below: np.ndarray) -> np.ndarray:
+    """Index int[strings] of the epoch after the last one that is not below; epochs if never."""
+    misses_from_the_end = ~below[::-1]
+    start = len(below) - misses_from_the_end.argmax(axis=0)
+    return np.where(misses_from_the_end.any(axis=0), start, 0)
+
+
+def _first_crossing(below: np.ndarray) -> np.ndarray:
+    """Index int[strings] of the first epoch that is below; epochs if never."""
+    return np.where(below.any(axis=0), below.argmax(axis=0), len(below))
+
+
+START_RULES = {"after_last_miss": _after_last_miss, "first_crossing": _first_crossing}
+
+
+@dataclass(frozen=True)
+class Memorisation:
+    """When strings start to be memorised, and how much they are at every epoch.
+
+    `start` float[strings], the epoch's index, NaN if never; `score` float[epochs, strings] in
+    [0, 1], 0 before the start; `threshold` float[epochs, strings], the loss to fall below.
+    """
+
+    start: np.ndarray
+    score: np.ndarray
+    threshold: np.ndarray
+
+    @property
+    def memorised(self) -> np.ndarray:
+        """bool[epochs, strings]: the score is above 0 (section 4, fraction of strings)."""
+        return self.score > 0
+
+    @classmethod
+    def below(
+        cls,
+        threshold: ArrayLike,
+        loss: ArrayLike,
+        start: Start = "after_last_miss",
+        binary: bool = False,
+    ) -> "Memorisation":
+        """Memorised from the start on, wherever the loss is strictly below the threshold.
+
+        Parameters
+        ----------
+        threshold : broadcastable to float[epochs, strings], nats per token
+        loss : float[epochs, strings], nats per token
+        start : "after_last_miss" or "first_crossing"
+            The first epoch after the last at which the loss is not below the threshold, so that
+            a string that dips below once and comes back has not started; or the first epoch
+            at which it is below.
+        binary : bool
+            Score 1 instead of the share of the threshold that the loss is short of.
+
+        Raises
+        ------
+        ValueError
+            If a loss or threshold is negative or not finite, the shapes do not fit, or the start
+            rule is unknown.
+        """
+        if start not in START_RULES:
+            raise ValueError(f"unknown start {start!r}; known: {', '.join(START_RULES)}")
+        loss = check_loss("loss", loss)
+        if loss.ndim != 2 or len(loss) == 0:
+            raise ValueError(f"loss must be [epochs, strings], at least one epoch: {loss.shape}")
+        threshold = np.broadcast_to(check_loss("threshold", threshold), loss.shape)
+        below = loss < threshold
+        first = START_RULES[start](below)
+        memorised = below & (np.arange(len(loss))[:, None] >= first)
+        score = memorised.astype(float)
+        if not binary:
+            # A threshold of 0 is never undercut, so it is never divided by.
+            np.divide(threshold - loss, threshold, out=score, where=memorised)
+        return cls(np.where(first < len(loss), first, np.nan), score, threshold)
+
+
+def recollection(
+    loss: ArrayLike, threshold: float, start: Start = "after_last_miss"
+) -> Memorisation:
+    """Recollection: the loss is below one constant for all strings; the score is binary.
+
+    Parameters
+    ----------
+    loss : float[epochs, strings], nats per token
+        For recollection by accuracy: the share of wrong tokens, `1 - accuracy`, with the
+        threshold `1 - 0.95`.
+    threshold : float, in the unit of the loss
+
+    Raises
+    ------
+    ValueError
+        If a loss or the threshold is negative or not finite, or the start rule is unknown.
+
+    Source: section 3.1(a).
+    """
+    if np.ndim(threshold) != 0:
+        raise ValueError(f"recollection has one threshold, not an array: {np.shape(threshold)}")
+    return Memorisation.below(threshold, loss, start, binary=True)
+
+
+def counterfactual(
+    loss: ArrayLike, loss_without: ArrayLike, start: Start = "after_last_miss"
+) -> Memorisation:
+    """Counterfactual memorisation: the loss is below that of training without the string.
+
+    Parameters
+    ----------
+    loss : float[epochs, strings], nats per token
+        Loss of each string when it is in the training data.
+    loss_without : float[epochs, strings], nats per token
+        Loss of the same strings at the same epochs when they are not.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, a loss is negative or not finite, or the start rule is unknown.
+
+    Source: section 3.1(b), equation 1.
+    """
+    check_same_shape(loss, loss_without)
+    return Memorisation.below(loss_without, loss, start)
+
+
+def contextual(
+    loss: ArrayLike, loss_without: ArrayLike, start: Start = "after_last_miss"
+) -> Memorisation:
+    """Contextual memorisation: recollection beyond the best that context alone allows.
+
+    The threshold is the string's optimal contextual loss, the lowest loss that training without
+    the string reached on it at any epoch.
+
+    Parameters
+    ----------
+    loss : float[epochs, strings], nats per token
+        Loss of each string when it is in the training data.
+    loss_without : float[epochs, strings], nats per token
+        Loss of the same strings when they are not.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, a loss is negative or not finite, or the start rule is unknown.
+
+    Source: section 3.1(c), equation 2.
+    """
+    check_same_shape(loss, loss_without)
+    optimal_contextual_loss = check_loss("loss_without", loss_without).min(axis=0)
+    return Memorisation.below(optimal_contextual_loss, loss, start)
+
+
+def bayes(
+    loss: ArrayLike, optimal_loss: ArrayLike, start: Start = "after_last_miss"
+) -> Memorisation:
+    """Bayes memorisation: the loss is below what the language itself allows.
+
+    No model that knows only the language predicts the string better on average, so this is
+    contextual memorisation with a perfect learner in the place of the retrained model.
+
+    Parameters
+    ----------
+    loss : float[epochs, strings], nats per token
+    optimal_loss : float[strings], nats per token
+        Bayes-optimal loss of each string under the language.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, a loss is negative or not finite, or the start rule is unknown.
+    """
+    if np.shape(optimal_loss) != np.shape(loss)[1:]:
+        raise ValueError(
+            f"optimal_loss must have one value per string, {np.shape(loss)[1:]}: "
+            f"{np.shape(optimal_loss)}"
+        )
+    return Memorisation.below(optimal_loss, loss, start)
+
+
+def every_measure(
+    loss: np.ndarray,
+    wrong: np.ndarray,
+    optimal_loss: np.ndarray,
+    loss_without: dict[str, np.ndarray],
+    start: Start,
+    loss_threshold: float,
+    accuracy_threshold: float,
+) -> dict[tuple[str, str], Memorisation]:
+    """Every measure of the same strings, by (measure, evidence) as the tables name them.
+
+    Parameters
+    ----------
+    loss : float[epochs, strings], nats per token
+    wrong : float[epochs, strings], share of wrong tokens
+    optimal_loss : float[strings], nats per token
+    loss_without : dict of evidence -> float[epochs, strings], nats per token
+        Where the loss without a string comes from: same-frequency, retraining.
+    start : "after_last_miss" or "first_crossing"
+    loss_threshold : float, nats per token
+    accuracy_threshold : float, share of right tokens above which a string is recollected
+    """
+    measured = {
+        ("recollection", "constant"): recollection(loss, loss_threshold, start),
+        ("recollection_accuracy", "constant"): recollection(wrong, 1 - accuracy_threshold, start),
+    }
+    for evidence, without in loss_without.items():
+        measured["counterfactual", evidence] = counterfactual(loss, without, start)
+        measured["contextual", evidence] = contextual(loss, without, start)
+    measured["bayes", "language"] = bayes(loss, optimal_loss, start)
+    return measured
+
+
+def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[np.ndarray, float]:
+    """Share of epochs, per string and over all, whose loss is above the loss without the string.
+
+    The proof of Lemma 1 (contextual memorisation never starts before counterfactual, and its score
+    is never above) assumes that there is none: that training on a string never hurts it. With the
+    definitions here, a threshold undercut at every epoch from the start on, the lemma holds
+    either way, as the lowest loss without the string is below every other.
+
+    Parameters
+    ----------
+    loss, loss_without : float[epochs, strings], nats per token
+
+    Returns
+    -------
+    float[strings], float
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, or a loss is negative or not finite.
+
+    Source: appendix D.
+    """
+    check_same_shape(loss, loss_without)
+    broken = check_loss("loss", loss) > check_loss("loss_without", loss_without)
+    return broken.mean(axis=0), float(broken.mean())
+
+
+def check_loss(name: str, loss: ArrayLike) -> np.ndarray:
+    """The loss as an array of float64; ValueError if any of it is negative or not finite."""
+    loss = np.asarray(loss, dtype=float)
+    wrong = ~(np.isfinite(loss) & (loss >= 0))
+    if wrong.any():
+        raise ValueError(
+            f"{name} must be finite and not negative; it is {loss[wrong][0]} "
+            f"at {np.argwhere(wrong)[0].tolist()} and in {wrong.sum()} of {loss.size} places"
+        )
+    return loss
+
+
+def check_same_shape(loss: ArrayLike, loss_without: ArrayLike) -> None:
+    """Raise ValueError unless both losses are [epochs, strings] of the same size."""
+    if np.shape(loss) != np.shape(loss_without):
+        raise ValueError(
+            f"loss and loss_without must have the same shape [epochs, strings]: "
+            f"{np.shape(loss)} and {np.shape(loss_without)}"
+        )

@@ -1,0 +1,249 @@
+"""From the traces and datasets of runs to the tables starts, scores, dataset and learning."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.errors import UserError
+from palimpsest.memorisation.approximation import StandIns, candidates, stand_ins
+from palimpsest.memorisation.measures import (
+    Memorisation,
+    Start,
+    every_measure,
+    lemma_assumption_broken,
+)
+from palimpsest.traces import Trace
+
+DATASET_KEYS = ["language", "size", "seed", "variant"]
+NEEDS_LOSS_WITHOUT = ("counterfactual", "contextual")
+
+
+def memorisation_tables(
+    traces: list[Trace],
+    datasets: list[pd.DataFrame],
+    start: Start,
+    loss_threshold: float,
+    accuracy_threshold: float,
+) -> dict[str, pd.DataFrame]:
+    """Memorisation and learning of one model on one language, size and variant, seed by seed.
+
+    Parameters
+    ----------
+    traces : list of Trace, one per seed
+    datasets : list of `strings` tables, in the order of the traces
+    start : "after_last_miss" or "first_crossing"
+    loss_threshold : float, nats per token; recollection is below it
+    accuracy_threshold : float, share of right tokens; recollection by accuracy is above it
+
+    Returns
+    -------
+    dict with the tables `starts`, `scores`, `dataset` and `learning`.
+
+    Raises
+    ------
+    UserError
+        If a trace and its dataset are of different runs, or no test string can stand in.
+
+    Source: sections 3 and 4; counterfactual and contextual memorisation by section 3.3.
+    """
+    if len(traces) != len(datasets):
+        raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
+    parts = [
+        run_tables(trace, strings, start, loss_threshold, accuracy_threshold)
+        for trace, strings in zip(traces, datasets, strict=True)
+    ]
+    return {kind: pd.concat([part[kind] for part in parts], ignore_index=True) for kind in parts[0]}
+
+
+def run_tables(
+    trace: Trace,
+    strings: pd.DataFrame,
+    start: Start,
+    loss_threshold: float,
+    accuracy_threshold: float,
+) -> dict[str, pd.DataFrame]:
+    """The tables of `memorisation_tables` for one run."""
+    check_same_run(trace, strings)
+    train = strings[strings["count"] > 0]
+    trained = restrict(trace, train)
+    proxies, proxy_loss = stand_in_losses(trace, strings, train)
+    measured = every_measure(
+        trained.loss,
+        1 - trained.accuracy,
+        train["optimal_loss"].to_numpy(),
+        {"same-frequency": proxy_loss},
+        start,
+        loss_threshold,
+        accuracy_threshold,
+    )
+    learning = learning_table(trace, strings)
+    optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
+    broken = lemma_assumption_broken(trained.loss, proxy_loss)[1]
+    starts, scores, dataset = [], [], []
+    for (measure, evidence), result in measured.items():
+        approximated = measure in NEEDS_LOSS_WITHOUT
+        keys = {**trace.run, "measure": measure, "evidence": evidence}
+        gap = proxies.gap if approximated else np.nan
+        starts.append(start_rows(keys, train, trace.epochs, result, optimum, gap))
+        scores.append(score_rows(keys, trained, result))
+        share = broken if approximated else np.nan
+        dataset.append(dataset_rows(keys, train["count"], trace.epochs, result, share))
+    return {
+        "starts": pd.concat(starts, ignore_index=True),
+        "scores": pd.concat(scores, ignore_index=True),
+        "dataset": pd.concat(dataset, ignore_index=True),
+        "learning": learning,
+    }
+
+
+def start_rows(
+    keys: dict,
+    train: pd.DataFrame,
+    epochs: np.ndarray,
+    result: Memorisation,
+    optimum: int,
+    gap: np.ndarray | float,
+) -> pd.DataFrame:
+    """Rows of `starts` for one measure, one per training string."""
+    return pd.DataFrame(
+        {
+            **keys,
+            **{name: train[name].to_numpy() for name in ("string_id", "count", "log_prob")},
+            "start": epoch_of(result.start, epochs),
+            "score_at_optimum": result.score[optimum],
+            "score_at_end": result.score[-1],
+            "stand_in_gap": gap,
+        }
+    )
+
+
+def score_rows(keys: dict, trained: Trace, result: Memorisation) -> pd.DataFrame:
+    """Rows of `scores` for one measure, epoch by epoch."""
+    n_epochs, n_strings = result.score.shape
+    return pd.DataFrame(
+        {
+            **keys,
+            "string_id": np.tile(trained.string_ids, n_epochs),
+            "epoch": np.repeat(trained.epochs, n_strings),
+            "loss": trained.loss.ravel(),
+            "threshold": result.threshold.ravel(),
+            "score": result.score.ravel(),
+        }
+    )
+
+
+def dataset_rows(
+    keys: dict, count: pd.Series, epochs: np.ndarray, result: Memorisation, broken: float
+) -> pd.DataFrame:
+    """Rows of `dataset` for one measure: memorisation of the multiset and its distinct strings.
+
+    Source: section 4, "Memorization Score of a Dataset"; the band is footnote 2.
+    """
+    weights = count.to_numpy() / count.sum()
+    started = epoch_of(result.start[np.isfinite(result.start)], epochs)
+    return pd.DataFrame(
+        {
+            **keys,
+            "epoch": epochs,
+            "fraction": result.memorised @ weights,
+            "weighted": result.score @ weights,
+            "fraction_distinct": result.memorised.mean(axis=1),
+            "weighted_distinct": result.score.mean(axis=1),
+            "band_first": started.min() if started.size else np.nan,
+            "band_last": started.max() if started.size else np.nan,
+            "assumption_broken": broken,
+        }
+    )
+
+
+def learning_table(trace: Trace, strings: pd.DataFrame) -> pd.DataFrame:
+    """The table `learning` of one run.
+
+    Losses are per token of the whole set, copies counted. A test string that was seen in training
+    counts for the test loss as well: what is learned is the language, repeated strings included.
+    """
+    trace = restrict(trace, strings)
+    count = strings["count"].to_numpy()
+    test_count = strings["test_count"].to_numpy()
+    unseen = test_count * candidates(strings)
+    optimal = strings["optimal_loss"].to_numpy() * trace.n_tokens
+    test_loss = per_token(trace.nll, trace, test_count)
+    return pd.DataFrame(
+        {
+            **trace.run,
+            "epoch": trace.epochs,
+            "train_loss": per_token(trace.nll, trace, count),
+            "test_loss": test_loss,
+            "unseen_loss": per_token(trace.nll, trace, unseen),
+            "train_accuracy": per_token(trace.n_correct, trace, count),
+            "test_accuracy": per_token(trace.n_correct, trace, test_count),
+            "test_spread": trace.loss[:, test_count > 0].std(axis=1),
+            "optimal_train_loss": per_token(optimal, trace, count),
+            "optimal_test_loss": per_token(optimal, trace, test_count),
+            "optimal_epoch": trace.epochs[test_loss.argmin()],
+        }
+    )
+
+
+def per_token(total: np.ndarray, trace: Trace, count: np.ndarray) -> np.ndarray | float:
+    """Sums `[..., strings]` over the tokens of each string, as a mean over `count` copies' tokens.
+
+    NaN if there is no string.
+    """
+    if not count.any():
+        return np.full(total.shape[:-1], np.nan)[()]
+    return total @ count / (trace.n_tokens @ count)
+
+
+def stand_in_losses(
+    trace: Trace, strings: pd.DataFrame, train: pd.DataFrame
+) -> tuple[StandIns, np.ndarray]:
+    """Stand-ins of `train` among the unseen test strings, and their loss float[epochs, train]."""
+    unseen = strings[candidates(strings)]
+    try:
+        proxies = stand_ins(train["log_prob"], unseen["log_prob"])
+    except UserError as error:
+        raise UserError(f"{run_name(trace.run)}: {error}") from None
+    return proxies, proxies.median(restrict(trace, unseen).loss)
+
+
+def restrict(trace: Trace, strings: pd.DataFrame) -> Trace:
+    """The trace of the given strings only, in their order; UserError names one that it lacks."""
+    try:
+        chosen = trace.column_of(strings["string_id"].to_numpy())
+    except KeyError as error:
+        raise UserError(
+            f"{run_name(trace.run)}: the dataset has a string that is {error.args[0]}; "
+            "the trace is of an older dataset: delete it and rerun"
+        ) from None
+    return replace(
+        trace,
+        string_ids=trace.string_ids[chosen],
+        n_tokens=trace.n_tokens[chosen],
+        nll=trace.nll[:, chosen],
+        n_correct=trace.n_correct[:, chosen],
+        rank_sum=trace.rank_sum[:, chosen],
+    )
+
+
+def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:
+    """Raise UserError unless the trace is of a run on this dataset."""
+    dataset = strings[DATASET_KEYS].iloc[0].to_dict()
+    if any(trace.run[key] != dataset[key] for key in DATASET_KEYS):
+        raise UserError(
+            f"the trace of {run_name(trace.run)} stands beside the dataset of {run_name(dataset)}; "
+            "traces and datasets must be given in the same order"
+        )
+
+
+def run_name(run: dict) -> str:
+    """`model/language/n64-seed0/variant`, as in the paths; without the model for a dataset."""
+    model = f"{run['model']}/" if "model" in run else ""
+    return f"{model}{run['language']}/n{run['size']}-seed{run['seed']}/{run['variant']}"
+
+
+def epoch_of(start: np.ndarray, epochs: np.ndarray) -> np.ndarray:
+    """Epochs float[n] of starts given as epoch indices; NaN stays NaN."""
+    started = np.isfinite(start)
+    return np.where(started, epochs[np.where(started, start, 0).astype(int)], np.nan)

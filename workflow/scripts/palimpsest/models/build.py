@@ -1,0 +1,159 @@
+"""Models ready to train, and the token ids of a language's terminals.
+
+Heavy imports (torch, transformers) stand here and not in the table, which Snakemake reads.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+
+from palimpsest.errors import UserError
+from palimpsest.models.table import Model
+
+TWIN_SPECIALS = {"start": 0, "end": 1}
+# Gemma 2 caps its attention logits, which only the eager implementation does.
+EAGER_ONLY = {"gemma2"}
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Token ids: of each terminal, in the order of `Grammar.terminals`, and of start and end."""
+
+    terminals: tuple[int, ...]
+    start: int
+    end: int
+
+
+def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
+    """One token per terminal, of the model's own tokenizer; a twin's vocabulary is the alphabet.
+
+    Raises `UserError` if the tokenizer splits a terminal or maps two to one token.
+    """
+    if scale == "twin":
+        first = len(TWIN_SPECIALS)
+        return Tokens(tuple(range(first, first + len(terminals))), **TWIN_SPECIALS)
+    with _plain_errors(row):
+        tokenizer = AutoTokenizer.from_pretrained(
+            row.id, revision=row.revision, trust_remote_code=False
+        )
+    return Tokens(
+        tuple(_single_token(tokenizer, row, terminal) for terminal in terminals),
+        start=_first_known(tokenizer, row, "bos_token_id", "eos_token_id"),
+        end=_first_known(tokenizer, row, "eos_token_id"),
+    )
+
+
+def _single_token(tokenizer, row: Model, terminal: str) -> int:
+    """The id of the token that stands for the terminal alone, without a word-boundary mark.
+
+    A token whose text is the terminal is preferred over what the tokenizer makes of the terminal
+    at the start of a text, because some tokenizers put a blank there.
+    """
+    vocabulary = tokenizer.get_vocab()
+    if terminal in vocabulary:
+        return vocabulary[terminal]
+    ids = tokenizer.encode(terminal, add_special_tokens=False)
+    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+        return ids[0]
+    pieces = tokenizer.convert_ids_to_tokens(ids)
+    raise UserError(
+        f"{row.model}: its tokenizer splits the terminal {terminal!r} into {len(ids)} tokens "
+        f"{pieces}; every terminal must be one token: choose other terminals for the language or "
+        "another model"
+    )
+
+
+def _first_known(tokenizer, row: Model, *names: str) -> int:
+    """The first special token that the tokenizer has."""
+    for name in names:
+        if getattr(tokenizer, name) is not None:
+            return getattr(tokenizer, name)
+    raise UserError(f"{row.model}: its tokenizer defines none of {', '.join(names)}")
+
+
+def build(
+    row: Model, scale: str, vocabulary: int, seed: int, dtype: torch.dtype
+) -> PreTrainedModel:
+    """The model to train: pretrained weights (`full`) or the shrunk architecture (`twin`).
+
+    Weights are read from safetensors only and code from the hub is never run.
+    """
+    attention = "eager" if row.model_type in EAGER_ONLY else "sdpa"
+    if scale == "twin":
+        torch.manual_seed(seed)
+        config = twin_config(row, vocabulary)
+        return AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
+    with _plain_errors(row):
+        return AutoModelForCausalLM.from_pretrained(
+            row.id,
+            revision=row.revision,
+            use_safetensors=True,
+            trust_remote_code=False,
+            attn_implementation=attention,
+            dtype=dtype,
+        )
+
+
+def twin_config(row: Model, vocabulary: int):
+    """The configuration of a model's twin: its class, with the width and depth of the table."""
+    width = row.twin_hidden
+    sizes = {
+        "vocab_size": vocabulary,
+        "hidden_size": width,
+        "num_hidden_layers": row.twin_layers,
+        "num_attention_heads": row.twin_heads,
+        "num_key_value_heads": row.twin_heads,
+        "head_dim": width // row.twin_heads,
+        "query_pre_attn_scalar": width // row.twin_heads,
+        "word_embed_proj_dim": width,
+        "max_position_embeddings": 1024,
+        "bos_token_id": TWIN_SPECIALS["start"],
+        "eos_token_id": TWIN_SPECIALS["end"],
+        "pad_token_id": TWIN_SPECIALS["end"],
+        # Dropout would blur what a string's loss says about memory, and the paper's models that
+        # have any are large enough to need it.
+        "dropout": 0.0,
+        "attention_dropout": 0.0,
+        "hidden_dropout": 0.0,
+        "use_cache": False,
+    }
+    try:
+        config = AutoConfig.for_model(row.model_type)
+    except ValueError:
+        raise UserError(
+            f"{row.model}: unknown model_type {row.model_type!r}; it must be one that transformers "
+            "knows, such as llama, mistral, qwen2, gemma2, gpt_neox or opt"
+        ) from None
+    feed_forward = "ffn_dim" if hasattr(config, "ffn_dim") else "intermediate_size"
+    # Gated feed-forward layers have three matrices where the others have two.
+    gated = feed_forward == "intermediate_size" and hasattr(config, "rms_norm_eps")
+    sizes[feed_forward] = width * 8 // 3 if gated else width * 4
+    known = {name: value for name, value in sizes.items() if hasattr(config, name)}
+    return AutoConfig.for_model(row.model_type, **known)
+
+
+@contextlib.contextmanager
+def _plain_errors(row: Model) -> Iterator[None]:
+    """Turn the many ways in which loading a checkpoint fails into one line with the remedy."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError) as error:
+        local = Path(row.id).is_dir()
+        remedy = (
+            "the folder must hold config.json, the tokenizer and *.safetensors"
+            if local
+            else "check the id and the revision in the table of models, your access to it, and "
+            "HF_HOME; without a network, put a local folder into the column id or use "
+            f"{row.model}-twin"
+        )
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
+        raise UserError(
+            f"{row.model}: cannot load {row.id} at revision {row.revision}{offline}: {first}; "
+            f"{remedy}"
+        ) from None

@@ -1,0 +1,114 @@
+"""The table of models, `config/models.tsv`, and what its names stand for.
+
+A name of the table is the pretrained model (scale `full`). The name with `-twin` behind it is the
+same architecture class shrunk and randomly initialised (scale `twin`), which needs no download.
+Only the standard library is imported, because Snakemake reads the table while it builds the DAG.
+"""
+
+import csv
+import math
+import re
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from palimpsest.errors import UserError, nearest
+
+TWIN = "-twin"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class Model:
+    """One row of the table of models.
+
+    `id` is a name on the Hugging Face hub or a local folder, `parameters` those of the full model;
+    the `twin_*` columns describe its twin: width, depth, attention heads and learning rate.
+    """
+
+    model: str
+    family: str
+    id: str
+    revision: str
+    model_type: str
+    parameters: int
+    learning_rate: float
+    twin_hidden: int
+    twin_layers: int
+    twin_heads: int
+    twin_learning_rate: float
+
+
+def read_models(path: str | Path) -> dict[str, Model]:
+    """Read the table of models; raises `UserError` naming file, line and column."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    columns = [field.name for field in fields(Model)]
+    reader = csv.DictReader(text.splitlines(), delimiter="\t", strict=True)
+    if reader.fieldnames != columns:
+        raise UserError(
+            f"{path}:1: the header must be, separated by tabs: {' '.join(columns)}; "
+            f"it is: {' '.join(reader.fieldnames or ['empty'])}"
+        )
+    models = {}
+    for cells in reader:
+        where = f"{path}:{reader.line_num}"
+        model = _parse_row(where, cells)
+        if model.model in models:
+            raise UserError(f"{where}: the model {model.model!r} is listed twice; names are unique")
+        models[model.model] = model
+    if not models:
+        raise UserError(f"{path}: lists no model; add a row such as those of the paper's 18 models")
+    return models
+
+
+def _parse_row(where: str, cells: dict) -> Model:
+    """One row, each cell converted to its column's type and checked."""
+    if None in cells or None in cells.values():
+        raise UserError(f"{where}: a row has {len(fields(Model))} cells separated by tabs")
+    model = Model(
+        **{f.name: _parse_cell(where, f.name, f.type, cells[f.name]) for f in fields(Model)}
+    )
+    if not NAME.fullmatch(model.model) or model.model.endswith(TWIN):
+        raise UserError(
+            f"{where}: model: {model.model!r} is not a name; allowed are letters, digits, '.', '_' "
+            f"and '-', and no {TWIN!r} at the end (that names the twin of a row)"
+        )
+    if model.twin_hidden % (2 * model.twin_heads):
+        raise UserError(
+            f"{where}: twin_hidden: {model.twin_hidden} must be a multiple of twice twin_heads "
+            f"({model.twin_heads}), so that each head has an even width"
+        )
+    return model
+
+
+def _parse_cell(where: str, column: str, kind: type, text: str) -> str | int | float:
+    """A cell as `kind`; numbers must be positive and finite, texts not empty."""
+    if kind is str:
+        if not text.strip():
+            raise UserError(f"{where}: {column}: must not be empty")
+        return text
+    try:
+        number = kind(text)
+    except ValueError:
+        number = math.nan
+    if not (0 < number < math.inf):
+        what = "a whole number" if kind is int else "a number"
+        raise UserError(f"{where}: {column}: {text!r} must be {what} above 0")
+    return number
+
+
+def resolve(name: str, models: dict[str, Model]) -> tuple[Model, str]:
+    """The row and the scale (`full` or `twin`) that a model's name stands for; KeyError if none."""
+    row = name.removesuffix(TWIN)
+    if row not in models:
+        known = [known + suffix for known in models for suffix in ("", TWIN)]
+        raise KeyError(f"unknown model {name!r}; known: {', '.join(models)}{nearest(name, known)}")
+    return models[row], "twin" if name.endswith(TWIN) else "full"
+
+
+def learning_rate(name: str, models: dict[str, Model]) -> float:
+    """Peak learning rate of a model at its scale."""
+    row, scale = resolve(name, models)
+    return row.twin_learning_rate if scale == "twin" else row.learning_rate

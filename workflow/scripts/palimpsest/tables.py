@@ -1,0 +1,506 @@
+"""The Parquet tables: every schema declared once, written atomically, checked on read.
+
+A table is a pandas frame with exactly the columns of its kind. The kinds are the public contract;
+`docs/tables.md` is written from them.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from palimpsest.errors import UserError
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its Arrow type, what it means (with its unit), whether it may be null."""
+
+    name: str
+    type: pa.DataType
+    meaning: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of table: its name, one sentence on its rows, where such tables are, its columns."""
+
+    name: str
+    rows: str
+    path: str
+    columns: tuple[Column, ...]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema, with the kind's name in its metadata."""
+        fields = [pa.field(c.name, c.type, nullable=c.nullable) for c in self.columns]
+        return pa.schema(fields, metadata={"palimpsest_table": self.name})
+
+
+_text, _int, _float, _flag = pa.string(), pa.int64(), pa.float64(), pa.bool_()
+
+MODEL = Column("model", _text, "name of the model, a row of config/models.tsv; `-twin` is its twin")
+LANGUAGE = Column(
+    "language", _text, "name of the language, a file config/languages/{language}.pcfg"
+)
+SIZE = Column("size", _int, "training strings asked for, copies counted")
+SEED = Column("seed", _int, "seed of the sample, the initialisation and the order of the data")
+VARIANT = Column("variant", _text, "base, dedup, dedup-matched, with-s0, without-s0, ...")
+STRING_ID = Column("string_id", _text, "name of the string: 12 hexadecimal digits of its SHA-256")
+EPOCH = Column(
+    "epoch", _int, "passes over the training data before the measurement; 0 is untrained"
+)
+MEASURE = Column(
+    "measure",
+    _text,
+    "recollection, recollection_accuracy, counterfactual, contextual or bayes",
+)
+EVIDENCE = Column(
+    "evidence",
+    _text,
+    "where the threshold comes from: constant, same-frequency (test strings), retraining "
+    "(without the string) or language (exact probabilities)",
+)
+LOSS = Column("loss", _float, "the model's loss on the string, nats per predicted token")
+THRESHOLD = Column(
+    "threshold",
+    _float,
+    "the loss below which the string counts as memorised at this epoch, nats per token "
+    "(for recollection_accuracy: the share of wrong tokens)",
+)
+SCORE = Column("score", _float, "degree of memorisation in [0, 1]; 0 before the start")
+START = Column("start", _float, "epoch at which memorisation starts; NaN if it never does", True)
+MEAN_SEED = Column(
+    "seed", _int, "seed of the run; null: the losses were averaged over the seeds first", True
+)
+GROUP_SEED = (MODEL, LANGUAGE, SIZE, SEED, VARIANT)
+LOG_PROB = Column("log_prob", _float, "exact log probability under the language, nats")
+DERIVATION = Column(
+    "derivation_log_prob", _float, "log probability of the derivation that produced it, nats", True
+)
+TEXT = Column("text", _text, "the terminals, separated by spaces")
+FRACTION = Column("fraction", _float, "share of the training strings, copies counted, memorised")
+WEIGHTED = Column("weighted", _float, "mean score of the training strings, copies counted")
+FRACTION_DISTINCT = Column("fraction_distinct", _float, "share of the distinct training strings")
+WEIGHTED_DISTINCT = Column("weighted_distinct", _float, "mean score of the distinct strings")
+TRAIN_LOSS = Column("train_loss", _float, "loss on the training strings, nats per token")
+TEST_LOSS = Column("test_loss", _float, "loss on the test strings, nats per token")
+OPTIMAL_TEST = Column(
+    "optimal_test_loss", _float, "Bayes-optimal loss on the test strings, nats per token"
+)
+OPTIMAL_EPOCH = Column(
+    "optimal_epoch", _int, "epoch of optimal learning: lowest test loss of this run"
+)
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind(
+            "language_sample",
+            "One row per distinct string of a sample of the language.",
+            "results/languages/{language}/sample.parquet",
+            (
+                LANGUAGE,
+                STRING_ID,
+                TEXT,
+                Column("length", _int, "number of terminals"),
+                Column("count", _int, "how often it came up in the sample"),
+                LOG_PROB,
+                DERIVATION,
+            ),
+        ),
+        Kind(
+            "targets",
+            "One row per target string: the strings that are left out and put back, most "
+            "frequent first.",
+            "results/languages/{language}/targets.parquet",
+            (LANGUAGE, Column("role", _text, "s0, s1, ..."), STRING_ID, TEXT, LOG_PROB),
+        ),
+        Kind(
+            "strings",
+            "One row per distinct string of a dataset.",
+            "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parquet",
+            (
+                LANGUAGE,
+                SIZE,
+                SEED,
+                VARIANT,
+                STRING_ID,
+                TEXT,
+                Column("n_tokens", _int, "predicted tokens"),
+                Column("split", _text, "train (count > 0), test, or held_out (only measured)"),
+                Column("count", _int, "how often in the training multiset"),
+                Column(
+                    "test_count",
+                    _int,
+                    "how often in the test set; a train string with test_count > 0 was seen in "
+                    "training, so it measures learning and never stands in for another string",
+                ),
+                Column("role", _text, "s0, s1, ... for a target string", True),
+                LOG_PROB,
+                DERIVATION,
+                Column(
+                    "optimal_loss",
+                    _float,
+                    "Bayes-optimal loss under the language, nats per predicted token",
+                ),
+            ),
+        ),
+        Kind(
+            "trace",
+            "One row per epoch and string: how well the model predicts it.",
+            "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/trace.parquet",
+            (
+                *GROUP_SEED,
+                EPOCH,
+                STRING_ID,
+                Column("nll", _float, "nats, summed over the predicted tokens"),
+                Column("n_tokens", _int, "predicted tokens"),
+                Column("n_correct", _int, "tokens whose most probable prediction is right"),
+                Column("rank_sum", _int, "sum of the ranks of the true tokens; best rank is 1"),
+            ),
+        ),
+        Kind(
+            "starts",
+            "One row per seed, training string and measure: when memorisation starts.",
+            "results/memorisation/{model}/{language}/n{size}/{variant}/starts.parquet",
+            (
+                *GROUP_SEED,
+                STRING_ID,
+                Column("count", _int, "how often in the training multiset"),
+                LOG_PROB,
+                MEASURE,
+                EVIDENCE,
+                START,
+                Column("score_at_optimum", _float, "score at the epoch of optimal learning"),
+                Column("score_at_end", _float, "score at the last epoch"),
+                Column(
+                    "stand_in_gap",
+                    _float,
+                    "same-frequency: distance of the stand-ins' log probability, nats; else NaN",
+                    True,
+                ),
+            ),
+        ),
+        Kind(
+            "scores",
+            "One row per seed, training string, measure and epoch.",
+            "results/memorisation/{model}/{language}/n{size}/{variant}/scores.parquet",
+            (*GROUP_SEED, STRING_ID, MEASURE, EVIDENCE, EPOCH, LOSS, THRESHOLD, SCORE),
+        ),
+        Kind(
+            "dataset",
+            "One row per seed, measure and epoch: memorisation of the whole training set.",
+            "results/memorisation/{model}/{language}/n{size}/{variant}/dataset.parquet",
+            (
+                *GROUP_SEED,
+                MEASURE,
+                EVIDENCE,
+                EPOCH,
+                FRACTION,
+                WEIGHTED,
+                FRACTION_DISTINCT,
+                WEIGHTED_DISTINCT,
+                Column("band_first", _float, "epoch at which the first string starts", True),
+                Column("band_last", _float, "epoch at which the last started string starts", True),
+                Column(
+                    "assumption_broken",
+                    _float,
+                    "share of (string, epoch) pairs of the run whose loss is above the loss "
+                    "without the string (Lemma 1 assumes none); NaN where it does not apply",
+                    True,
+                ),
+            ),
+        ),
+        Kind(
+            "learning",
+            "One row per seed and epoch: losses of the whole training and test sets.",
+            "results/memorisation/{model}/{language}/n{size}/{variant}/learning.parquet",
+            (
+                *GROUP_SEED,
+                EPOCH,
+                TRAIN_LOSS,
+                TEST_LOSS,
+                Column("unseen_loss", _float, "loss on test strings that are not in train", True),
+                Column("train_accuracy", _float, "share of right tokens, training strings"),
+                Column("test_accuracy", _float, "share of right tokens, test strings"),
+                Column(
+                    "test_spread",
+                    _float,
+                    "standard deviation of the loss over distinct test strings, nats per token",
+                ),
+                Column("optimal_train_loss", _float, "Bayes-optimal loss on the training strings"),
+                OPTIMAL_TEST,
+                OPTIMAL_EPOCH,
+            ),
+        ),
+        Kind(
+            "exact",
+            "One row per seed, target string, measure, evidence and epoch: memorisation by "
+            "retraining without the string, beside the same-frequency approximation.",
+            "results/memorisation/{model}/{language}/n{size}/exact.parquet",
+            (
+                MODEL,
+                LANGUAGE,
+                SIZE,
+                MEAN_SEED,
+                Column("role", _text, "s0, s1, ... in order of decreasing frequency"),
+                STRING_ID,
+                Column("count", _int, "how often the string is in the training data with it"),
+                LOG_PROB,
+                Column("optimal_loss", _float, "Bayes-optimal loss of the string, nats per token"),
+                MEASURE,
+                EVIDENCE,
+                EPOCH,
+                LOSS,
+                Column(
+                    "loss_without",
+                    _float,
+                    "loss when trained without it (or of its stand-ins); NaN if not used",
+                    True,
+                ),
+                THRESHOLD,
+                SCORE,
+                START,
+                TEST_LOSS,
+                Column(
+                    "assumption_broken",
+                    _float,
+                    "share of the string's epochs whose loss is above the loss without it",
+                    True,
+                ),
+            ),
+        ),
+        Kind(
+            "agreement",
+            "One row per seed, target string and measure: how far a cheaper threshold is from "
+            "exact retraining.",
+            "results/memorisation/{model}/{language}/n{size}/agreement.parquet",
+            (
+                MODEL,
+                LANGUAGE,
+                SIZE,
+                SEED,
+                Column("role", _text, "s0, s1, ..."),
+                STRING_ID,
+                MEASURE,
+                Column("evidence", _text, "same-frequency, or language for bayes"),
+                Column("threshold_error", _float, "threshold minus the exact one, nats per token"),
+                Column("start_error", _float, "start minus the exact start, epochs", True),
+                Column("score_error", _float, "mean absolute difference of the score"),
+                Column(
+                    "same_verdict",
+                    _float,
+                    "share of epochs with the same verdict (memorised or not)",
+                ),
+            ),
+        ),
+        Kind(
+            "tradeoff",
+            "One row per model, seed, measure and epoch, with the losses beside it.",
+            "results/studies/tradeoff/{language}.parquet",
+            (
+                *GROUP_SEED,
+                MEASURE,
+                EPOCH,
+                FRACTION,
+                WEIGHTED,
+                TRAIN_LOSS,
+                TEST_LOSS,
+                OPTIMAL_TEST,
+                OPTIMAL_EPOCH,
+                Column("band_first", _float, "epoch at which the first string starts", True),
+                Column("band_last", _float, "epoch at which the last started string starts", True),
+            ),
+        ),
+        Kind(
+            "frequency",
+            "One row per model, seed, measure, group and epoch.",
+            "results/studies/frequency/{language}.parquet",
+            (
+                *GROUP_SEED,
+                MEASURE,
+                Column("group", _text, "top or bottom: most or least frequent distinct strings"),
+                EPOCH,
+                Column("n_strings", _int, "distinct strings in the group"),
+                Column("loss", _float, "mean loss of the group, nats per token"),
+                FRACTION_DISTINCT,
+                WEIGHTED_DISTINCT,
+                OPTIMAL_EPOCH,
+            ),
+        ),
+        Kind(
+            "deduplication",
+            "One row per model, seed, variant, measure and epoch.",
+            "results/studies/deduplication/{language}.parquet",
+            (
+                *GROUP_SEED,
+                MEASURE,
+                EPOCH,
+                FRACTION_DISTINCT,
+                WEIGHTED_DISTINCT,
+                TRAIN_LOSS,
+                TEST_LOSS,
+                Column("test_spread", _float, "standard deviation of the loss over test strings"),
+                OPTIMAL_EPOCH,
+                Column("start_p10", _float, "10 % quantile of the strings' starts, epochs", True),
+                Column("start_p90", _float, "90 % quantile of the strings' starts, epochs", True),
+            ),
+        ),
+        Kind(
+            "training_size",
+            "One row per model, seed, size and measure, at the epoch of optimal learning.",
+            "results/studies/training_size/{language}.parquet",
+            (
+                *GROUP_SEED,
+                MEASURE,
+                OPTIMAL_EPOCH,
+                TEST_LOSS,
+                OPTIMAL_TEST,
+                FRACTION,
+                WEIGHTED,
+                Column("n_repeated", _int, "distinct training strings that occur more than once"),
+                Column(
+                    "weighted_repeated",
+                    _float,
+                    "mean score of the distinct strings that occur more than once",
+                    True,
+                ),
+            ),
+        ),
+        Kind(
+            "model_size",
+            "One row per model, seed, measure and epoch.",
+            "results/studies/model_size/{language}.parquet",
+            (
+                *GROUP_SEED,
+                Column("family", _text, "family of the model"),
+                Column("parameters", _int, "number of parameters of the model as trained"),
+                MEASURE,
+                EPOCH,
+                TEST_LOSS,
+                OPTIMAL_TEST,
+                FRACTION,
+                WEIGHTED,
+                OPTIMAL_EPOCH,
+            ),
+        ),
+        Kind(
+            "claims",
+            "One row per claim of the paper that this study can test.",
+            "results/claims.parquet",
+            (
+                Column("question", _text, "RQ1 ... RQ9"),
+                Column("claim", _text, "the claim, in one sentence"),
+                Column("statistic", _text, "what is computed to test it"),
+                Column("agrees_if", _text, "the region of the statistic in which the claim holds"),
+                Column("language", _text, "language on which it was tested"),
+                Column("n_models", _int, "models averaged over"),
+                Column("n_seeds", _int, "seeds behind the interval"),
+                Column("estimate", _float, "mean over the seeds", True),
+                Column("lower", _float, "lower end of the 95 % interval over the seeds", True),
+                Column("upper", _float, "upper end of the 95 % interval over the seeds", True),
+                Column("verdict", _text, "agrees, disagrees or cannot tell"),
+            ),
+        ),
+    )
+}
+
+
+def write(path: str | Path, frame: pd.DataFrame, kind: str) -> None:
+    """Write a table atomically: a reader sees the old file or the whole new one, never a part.
+
+    Raises `UserError` naming the column if the frame does not have exactly the kind's columns, or
+    has a null where none is allowed, or if the disk or folder refuses the file.
+    """
+    schema = KINDS[kind].schema
+    check_columns(path, list(frame.columns), kind)
+    table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+    for field in schema:
+        if not field.nullable and table[field.name].null_count:
+            raise UserError(f"{path}: column {field.name!r} of a {kind} table must not be null")
+    with replacing(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def read(path: str | Path, kind: str) -> pd.DataFrame:
+    """Read a table and check that it is whole and of the kind.
+
+    Raises `UserError` with the remedy if the file is missing, truncated or of another kind.
+    """
+    try:
+        table = pq.read_table(path, partitioning=None)
+    except FileNotFoundError:
+        raise UserError(f"{path}: no such table; make it with: snakemake {path}") from None
+    except (pa.ArrowException, OSError) as error:
+        raise UserError(
+            f"{path}: not a complete Parquet file ({Path(path).stat().st_size:,} bytes: "
+            f"{str(error).splitlines()[0]}); delete it and rerun: snakemake {path}"
+        ) from None
+    check_columns(path, table.schema.names, kind)
+    for field in KINDS[kind].schema:
+        if table.schema.field(field.name).type != field.type:
+            raise UserError(
+                f"{path}: column {field.name!r} is {table.schema.field(field.name).type}, "
+                f"must be {field.type}; delete it and rerun: snakemake {path}"
+            )
+    return table.to_pandas()
+
+
+def read_all(paths: list[str], kind: str) -> pd.DataFrame:
+    """Read several tables of one kind and stack them."""
+    return pd.concat([read(path, kind) for path in paths], ignore_index=True)
+
+
+def check_columns(path: str | Path, columns: list[str], kind: str) -> None:
+    """Raise `UserError` unless `columns` are those of the kind."""
+    wanted = KINDS[kind].schema.names
+    missing = [name for name in wanted if name not in columns]
+    unknown = [name for name in columns if name not in wanted]
+    if missing or unknown:
+        parts = [f"lacks {', '.join(missing)}"] if missing else []
+        parts += [f"has unknown {', '.join(unknown)}"] if unknown else []
+        raise UserError(
+            f"{path}: not a {kind} table: it {' and '.join(parts)}; "
+            f"delete it and rerun: snakemake {path}"
+        )
+
+
+def write_json(path: str | Path, content: dict) -> None:
+    """Write a JSON file atomically, keys in the order given."""
+    with replacing(path) as temporary:
+        Path(temporary).write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextlib.contextmanager
+def replacing(path: str | Path) -> Iterator[str]:
+    """Yield a temporary path beside `path`; on success move it there, on failure leave nothing."""
+    path = Path(path)
+    temporary = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=path.suffix)
+        os.close(handle)
+        yield temporary
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def _umask() -> int:
+    """The process's file mode mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

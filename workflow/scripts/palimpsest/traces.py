@@ -1,0 +1,79 @@
+"""Traces: what every run leaves behind, as arrays."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from palimpsest import tables
+
+RUN_KEYS = ["model", "language", "size", "seed", "variant"]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """How well one run predicts every string at every epoch.
+
+    `run` holds the columns model, language, size, seed and variant; `epochs` int[epochs];
+    `string_ids` str[strings]; `n_tokens` int[strings]; `nll` float[epochs, strings] in nats;
+    `n_correct` and `rank_sum` int[epochs, strings].
+    """
+
+    run: dict
+    epochs: np.ndarray
+    string_ids: np.ndarray
+    n_tokens: np.ndarray
+    nll: np.ndarray
+    n_correct: np.ndarray
+    rank_sum: np.ndarray
+
+    @property
+    def loss(self) -> np.ndarray:
+        """float[epochs, strings], nats per predicted token."""
+        return self.nll / self.n_tokens
+
+    @property
+    def accuracy(self) -> np.ndarray:
+        """float[epochs, strings], share of tokens whose most probable prediction is right."""
+        return self.n_correct / self.n_tokens
+
+    def column_of(self, string_ids: pd.Series | np.ndarray) -> np.ndarray:
+        """Positions int[n] of the given strings among the trace's; KeyError names a stranger."""
+        position = pd.Index(self.string_ids).get_indexer(string_ids)
+        if (position < 0).any():
+            raise KeyError(f"not in the trace: {np.asarray(string_ids)[position < 0][0]}")
+        return position
+
+
+def to_frame(trace: Trace) -> pd.DataFrame:
+    """The trace as a table of kind `trace`, epoch by epoch, strings in the trace's order."""
+    n_epochs, n_strings = trace.nll.shape
+    return pd.DataFrame(
+        {
+            **trace.run,
+            "epoch": np.repeat(trace.epochs, n_strings),
+            "string_id": np.tile(trace.string_ids, n_epochs),
+            "nll": trace.nll.ravel(),
+            "n_tokens": np.tile(trace.n_tokens, n_epochs),
+            "n_correct": trace.n_correct.ravel(),
+            "rank_sum": trace.rank_sum.ravel(),
+        }
+    )
+
+
+def read(path: str | Path) -> Trace:
+    """Read the trace of one run."""
+    frame = tables.read(path, "trace")
+    epochs = np.unique(frame["epoch"].to_numpy())
+    shape = (len(epochs), -1)
+    first = frame.iloc[: len(frame) // len(epochs)]
+    return Trace(
+        run=frame.loc[0, RUN_KEYS].to_dict(),
+        epochs=epochs,
+        string_ids=first["string_id"].to_numpy(dtype=object),
+        n_tokens=first["n_tokens"].to_numpy(),
+        nll=frame["nll"].to_numpy().reshape(shape),
+        n_correct=frame["n_correct"].to_numpy().reshape(shape),
+        rank_sum=frame["rank_sum"].to_numpy().reshape(shape),
+    )

@@ -1,0 +1,103 @@
+"""Strings as token ids, and batches of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from palimpsest.errors import UserError
+from palimpsest.models.build import Tokens
+
+IGNORED = -100
+
+
+@dataclass(frozen=True)
+class TokenisedStrings:
+    """The distinct strings of a dataset as token ids.
+
+    `ids` int64[strings, longest], each a start token, then one token per terminal (then the end
+    token, if it is predicted), padded behind; `lengths` int64[strings] counts all but the padding.
+    Every token but the start token is predicted: `lengths - 1` tokens.
+    """
+
+    ids: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def n_tokens(self) -> np.ndarray:
+        """Predicted tokens int64[strings]."""
+        return self.lengths - 1
+
+    def batch(self, rows: np.ndarray, device: torch.device) -> "Batch":
+        """The given strings, padded to the longest among them; a row of -1 is an empty filler."""
+        real = rows >= 0
+        picked = np.where(real, rows, rows.max())
+        longest = int(self.lengths[picked].max())
+        within = np.arange(longest) < self.lengths[picked, None]
+        ids = self.ids[picked, :longest]
+        targets = np.where(within & real[:, None], ids, IGNORED)[:, 1:]
+        # A mask of ones only slows attention down, so a batch of equal lengths has none.
+        mask = None if within.all() else torch.from_numpy(within.astype(np.int64)).to(device)
+        return Batch(
+            torch.from_numpy(ids[:, :-1].copy()).to(device),
+            None if mask is None else mask[:, :-1],
+            torch.from_numpy(targets.copy()).to(device),
+        )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """`ids_BT` and `mask_BT` (None: no padding) go into the model, which predicts `targets_BT`."""
+
+    ids_BT: torch.Tensor
+    mask_BT: torch.Tensor | None
+    targets_BT: torch.Tensor
+
+
+def encode(texts: pd.Series, terminals: tuple[str, ...], tokens: Tokens, predict_end: bool):
+    """Encode strings (terminals separated by spaces) symbol by symbol, without a tokenizer.
+
+    Raises `UserError` if a string has a symbol that is not a terminal of the language.
+    """
+    id_of = dict(zip(terminals, tokens.terminals, strict=True))
+    tail = [tokens.end] if predict_end else []
+    try:
+        rows = [[tokens.start, *(id_of[s] for s in text.split(" ")), *tail] for text in texts]
+    except KeyError as error:
+        raise UserError(
+            f"the dataset has the symbol {error.args[0]!r}, which is not a terminal of its "
+            "language; rebuild the dataset from the language's file"
+        ) from None
+    lengths = np.array([len(row) for row in rows])
+    ids = np.full((len(rows), lengths.max()), tokens.end, dtype=np.int64)
+    for row, values in enumerate(rows):
+        ids[row, : len(values)] = values
+    return TokenisedStrings(ids, lengths)
+
+
+def micro_batches(
+    order: np.ndarray, batch_size: int, micro_batch_size: int, rank: int, processes: int
+) -> Iterator[list[np.ndarray]]:
+    """For each optimiser step, the rows of every forward pass of one process.
+
+    `order` int[n] lists the rows of an epoch. All processes make equally many forward passes of
+    equal size, so that collectives match; the places that are left over hold -1.
+    """
+    passes = -(-batch_size // (micro_batch_size * processes))
+    for first in range(0, len(order), batch_size):
+        step = np.full(passes * micro_batch_size * processes, -1)
+        rows = order[first : first + batch_size]
+        step[: len(rows)] = rows
+        yield list(step.reshape(passes, processes, micro_batch_size)[:, rank])
+
+
+def by_length(lengths: np.ndarray, batch_size: int, processes: int) -> list[np.ndarray]:
+    """Rows grouped into batches of similar length, as many as a multiple of `processes`.
+
+    A batch that only evens out the count repeats row 0; its results are overwritten by equal ones.
+    """
+    order = np.argsort(lengths, kind="stable")
+    batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    return batches + [order[:1]] * (-len(batches) % processes)

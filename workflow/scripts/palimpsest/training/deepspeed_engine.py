@@ -1,0 +1,350 @@
+"""The `deepspeed` engine: one model at a time, through accelerate and DeepSpeed.
+
+Any Hugging Face causal language model, on the CPU or on one or many GPUs (ZeRO 0 to 3, offload).
+"""
+
+import logging
+import os
+import pickle
+import shutil
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from palimpsest import tables, traces
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+from palimpsest.models import Model
+from palimpsest.models.build import Tokens, build, tokens
+from palimpsest.training.batches import IGNORED, Batch, TokenisedStrings, encode, micro_batches
+from palimpsest.training.evaluation import evaluate, predict, summarise
+from palimpsest.training.manifest import provenance
+from palimpsest.training.recipe import Recipe, epoch_order
+from palimpsest.training.state import State, key
+
+log = logging.getLogger("palimpsest")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: a model (by its name, its row of the table and its scale) on one dataset."""
+
+    model: str
+    row: Model
+    scale: str
+    grammar: Grammar
+    dataset: str
+    recipe: Recipe
+
+    def configuration(self) -> dict:
+        """Everything but the dataset that decides the trace; the state is keyed by it."""
+        return {
+            "model": self.model,
+            "row": asdict(self.row),
+            "scale": self.scale,
+            "terminals": list(self.grammar.terminals),
+            "recipe": asdict(self.recipe),
+        }
+
+
+class DeepSpeedEngine:
+    """Trains runs one after another in this process (and its peers, under a launcher)."""
+
+    def __init__(self, recipe: Recipe, state_folder: str | Path):
+        _stand_alone_unless_launched()
+        self.recipe = recipe
+        self.state_folder = Path(state_folder)
+        self.accelerator, self.dtype = _accelerator(recipe)
+        self.rank = self.accelerator.process_index
+        self.processes = self.accelerator.num_processes
+        self.device = self.accelerator.device
+
+    def close(self) -> None:
+        """Leave the group of processes; nothing can be trained after that."""
+        self.accelerator.wait_for_everyone()
+        torch.distributed.destroy_process_group()
+
+    def train(self, run: Run, progress) -> State:
+        """Train a run to its end, or take up a killed one, and return its finished state.
+
+        `progress(epoch, epochs, train_loss)` is called after every epoch by the first process.
+        """
+        configuration = {**run.configuration(), "processes": self.processes}
+        state = State(self.state_folder, key(configuration, run.dataset))
+        if state.finished:
+            return state
+        started = time.perf_counter()
+        strings = tables.read(run.dataset, "strings")
+        training = _Training(self, run, strings, state)
+        trace = training.to_the_end(progress)
+        if self.rank == 0:
+            seconds = time.perf_counter() - started
+            manifest = {
+                **trace.run,
+                "engine": "deepspeed",
+                "configuration": configuration,
+                "parameters": training.n_parameters,
+                "resolved_revision": training.resolved_revision,
+                "precision": str(self.dtype).removeprefix("torch."),
+                "resumed_from_epoch": training.resumed_from,
+                "wall_time_seconds": round(seconds, 3),
+                "training_seconds": round(training.seconds, 3),
+                "training_tokens_per_second": round(training.tokens / training.seconds, 1),
+                **provenance(),
+            }
+            state.finish(traces.to_frame(trace), manifest)
+        self.accelerator.wait_for_everyone()
+        return state
+
+
+class _Training:
+    """One run under way: the model, its optimiser and the trace so far."""
+
+    def __init__(self, engine: DeepSpeedEngine, run: Run, strings: pd.DataFrame, state: State):
+        self.engine, self.recipe, self.state = engine, run.recipe, state
+        keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
+        self.run = {"model": run.model, **keys}
+        self.seed = int(keys["seed"])
+        token_ids = tokens(run.row, run.scale, run.grammar.terminals)
+        self.encoded = encode(
+            strings["text"], run.grammar.terminals, token_ids, self.recipe.predict_end
+        )
+        self.string_ids = strings["string_id"].to_numpy(dtype=object)
+        self.counts = strings["count"].to_numpy()
+        self.multiset = np.repeat(np.arange(len(strings)), self.counts)
+        _check_tokens(strings, self.encoded, run)
+        model = build(run.row, run.scale, _vocabulary(token_ids), self.seed, engine.dtype)
+        self.n_parameters = model.num_parameters()
+        self.resolved_revision = getattr(model.config, "_commit_hash", None)
+        optimizer = torch.optim.AdamW(
+            model.parameters(), lr=self.recipe.learning_rate, weight_decay=self.recipe.weight_decay
+        )
+        self.model, self.optimizer = engine.accelerator.prepare(model, optimizer)
+        self.measured: dict[int, np.ndarray] = {}
+        # Seconds and predicted tokens of training, evaluation apart, in this process's life.
+        self.seconds, self.tokens = 0.0, 0
+        self.resumed_from = 0
+
+    def to_the_end(self, progress) -> traces.Trace:
+        """Train the epochs that are left, measuring and saving on the way."""
+        self.resumed_from = self._resume()
+        evaluation_epochs = set(self.recipe.evaluation_epochs())
+        if not self.resumed_from:
+            self.measured[0] = self._evaluate()
+        for epoch in range(self.resumed_from + 1, self.recipe.epochs + 1):
+            started = time.perf_counter()
+            self._train_epoch(epoch)
+            self.seconds += time.perf_counter() - started
+            if epoch in evaluation_epochs:
+                self.measured[epoch] = self._evaluate()
+            if self._is_checkpoint(epoch):
+                self._save(epoch)
+            if self.engine.rank == 0:
+                progress(epoch, self.recipe.epochs, self._train_loss())
+        self.engine.accelerator.free_memory(self.model, self.optimizer)
+        return self._trace()
+
+    def _train_epoch(self, epoch: int) -> None:
+        """One pass over the training multiset in the epoch's order."""
+        engine, recipe = self.engine, self.recipe
+        # Dropout, where a model has any, then depends on the epoch alone and resuming repeats it.
+        state = np.random.SeedSequence([self.seed, epoch, engine.rank]).generate_state(1)
+        torch.manual_seed(int(state[0]))
+        order = self.multiset[epoch_order(len(self.multiset), self.seed, epoch)]
+        steps = recipe.steps_per_epoch(len(order))
+        passes = recipe.accumulation_steps(engine.processes)
+        slices = micro_batches(
+            order, recipe.batch_size, recipe.micro_batch_size, engine.rank, engine.processes
+        )
+        for step, rows_of_passes in enumerate(slices):
+            self._set_learning_rate((epoch - 1) * steps + step, recipe.epochs * steps)
+            first = step * recipe.batch_size
+            in_step = order[first : first + recipe.batch_size]
+            n_tokens = int(self.encoded.n_tokens[in_step].sum())
+            self.tokens += n_tokens
+            for rows in rows_of_passes:
+                with engine.accelerator.accumulate(self.model):
+                    nll = self._nll(self.encoded.batch(rows, engine.device))
+                    # DeepSpeed averages over processes and passes; the loss is the mean over the
+                    # tokens of the whole step, however it is cut into passes.
+                    engine.accelerator.backward(nll * (engine.processes * passes / n_tokens))
+                    self.optimizer.step()
+                    self.optimizer.zero_grad()
+
+    def _nll(self, batch: Batch) -> torch.Tensor:
+        """Nats summed over the predicted tokens of a batch."""
+        return torch.nn.functional.cross_entropy(
+            predict(self.model, batch).float().flatten(0, 1),
+            batch.targets_BT.flatten(),
+            ignore_index=IGNORED,
+            reduction="sum",
+        )
+
+    def _set_learning_rate(self, step: int, total_steps: int) -> None:
+        rate = self.recipe.learning_rate_at(step, total_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+
+    def _evaluate(self) -> np.ndarray:
+        """float64[3, strings]; refuses to go on once the loss is not a number."""
+        engine = self.engine
+        measured = evaluate(
+            self.model,
+            self.encoded,
+            self.recipe.evaluation_batch_size,
+            engine.device,
+            (engine.rank, engine.processes),
+        )
+        if not np.isfinite(measured).all():
+            raise UserError(
+                f"{self.run['model']}, seed {self.seed}: the loss is no longer finite; lower "
+                "its learning rate in the table of models, or training/gradient_clipping"
+            )
+        return measured
+
+    def _train_loss(self) -> float:
+        last = self.measured[max(self.measured)]
+        return summarise(last, self.counts, self.encoded.n_tokens)
+
+    def _trace(self) -> traces.Trace:
+        nll, n_correct, rank_sum = np.stack([self.measured[e] for e in sorted(self.measured)], 1)
+        return traces.Trace(
+            run=self.run,
+            epochs=np.array(sorted(self.measured)),
+            string_ids=self.string_ids,
+            n_tokens=self.encoded.n_tokens,
+            nll=nll,
+            n_correct=n_correct.astype(np.int64),
+            rank_sum=rank_sum.astype(np.int64),
+        )
+
+    def _is_checkpoint(self, epoch: int) -> bool:
+        every = self.recipe.checkpoint_every
+        return every > 0 and epoch % every == 0 and epoch < self.recipe.epochs
+
+    def _save(self, epoch: int) -> None:
+        """Save model, optimiser and the trace so far; a kill in the middle leaves the older one."""
+        engine = self.engine
+        if engine.rank == 0:
+            self.state.begin(epoch)
+        engine.accelerator.wait_for_everyone()
+        partial = self.state.folder / f"partial-{epoch:06d}"
+        self.model.save_checkpoint(
+            str(partial), tag="model", client_state={"epoch": epoch, "measured": self.measured}
+        )
+        engine.accelerator.wait_for_everyone()
+        if engine.rank == 0:
+            self.state.commit(partial)
+
+    def _resume(self) -> int:
+        """Load the newest checkpoint that is whole; the epoch it was saved at, or 0."""
+        for checkpoint in self.state.checkpoints():
+            try:
+                _, client = self.model.load_checkpoint(str(checkpoint), tag="model")
+            except (OSError, RuntimeError, ValueError, EOFError, KeyError, pickle.PickleError) as e:
+                log.warning("%s: damaged checkpoint, set aside (%s)", checkpoint, e)
+                shutil.rmtree(checkpoint, ignore_errors=True)
+                continue
+            if client:
+                self.measured = client["measured"]
+                log.info("resuming %s after epoch %d", self.run, client["epoch"])
+                return client["epoch"]
+        return 0
+
+
+def _vocabulary(token_ids: Tokens) -> int:
+    """Size of the vocabulary that holds all the tokens (of a twin)."""
+    return max(*token_ids.terminals, token_ids.start, token_ids.end) + 1
+
+
+def _check_tokens(strings: pd.DataFrame, encoded: TokenisedStrings, run: Run) -> None:
+    """The dataset's Bayes-optimal loss holds only for the tokens that it was computed for."""
+    if (strings["n_tokens"].to_numpy() != encoded.n_tokens).any():
+        raise UserError(
+            f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "
+            f"it and rerun: snakemake {run.dataset}"
+        )
+
+
+def _stand_alone_unless_launched() -> None:
+    """Without a launcher, describe a world of this one process, on a port that is free now."""
+    if "WORLD_SIZE" in os.environ:
+        return
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    os.environ.update(
+        RANK="0", LOCAL_RANK="0", WORLD_SIZE="1", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
+
+
+def _accelerator(recipe: Recipe):
+    """An accelerator that runs DeepSpeed as the recipe says, and the dtype of the weights."""
+    import deepspeed
+    from accelerate import Accelerator, DeepSpeedPlugin
+    from accelerate.utils import DistributedType
+
+    if os.environ["WORLD_SIZE"] == "1":
+        # Shared-memory collectives serve several processes on one CPU. A single one needs none,
+        # and is spared the C++ compiler that builds them.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    deepspeed.utils.logger.setLevel(logging.ERROR)
+    dtype = _dtype(recipe.precision)
+    accelerator = Accelerator(
+        deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=deepspeed_settings(recipe, dtype)),
+        gradient_accumulation_steps=recipe.accumulation_steps(int(os.environ["WORLD_SIZE"])),
+    )
+    # With ACCELERATE_USE_CPU set, accelerate drops DeepSpeed without a word.
+    if accelerator.distributed_type != DistributedType.DEEPSPEED:
+        raise UserError("accelerate did not start DeepSpeed; unset ACCELERATE_USE_CPU and rerun")
+    return accelerator, dtype
+
+
+def _dtype(precision: str) -> torch.dtype:
+    """`auto` is bf16 where a GPU has it and fp32 elsewhere."""
+    if precision == "auto":
+        has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+        return torch.bfloat16 if has_bf16 else torch.float32
+    return {"fp32": torch.float32, "bf16": torch.bfloat16}[precision]
+
+
+def deepspeed_settings(recipe: Recipe, dtype: torch.dtype) -> dict:
+    """The recipe in DeepSpeed's own keys."""
+    processes = int(os.environ["WORLD_SIZE"])
+    zero = {"stage": recipe.zero_stage}
+    if recipe.offload_optimizer != "none":
+        zero["offload_optimizer"] = {"device": recipe.offload_optimizer, "pin_memory": True}
+    return {
+        "train_micro_batch_size_per_gpu": recipe.micro_batch_size,
+        "gradient_accumulation_steps": recipe.accumulation_steps(processes),
+        "gradient_clipping": recipe.gradient_clipping,
+        "zero_optimization": zero,
+        "bf16": {"enabled": dtype == torch.bfloat16},
+        "steps_per_print": sys.maxsize,
+    }
+
+
+def show_progress(name: str) -> Iterator:
+    """A progress reporter for one run: a bar on a terminal, a plain line now and then in a log."""
+    last = time.monotonic()
+
+    def report(epoch: int, epochs: int, loss: float) -> None:
+        nonlocal last
+        line = f"{name}: epoch {epoch}/{epochs}, train loss {loss:.4f} nats per token"
+        if sys.stderr.isatty():
+            filled = "#" * (20 * epoch // epochs)
+            print(f"\r[{filled:<20}] {line}", end="", file=sys.stderr, flush=True)
+            if epoch == epochs:
+                print(file=sys.stderr)
+        elif epoch in (1, epochs) or time.monotonic() - last > 30:
+            print(line, file=sys.stderr, flush=True)
+            last = time.monotonic()
+
+    return report

@@ -1,0 +1,64 @@
+"""The recipe of a run: everything about training but the model, the data and the seed."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to train (the keys of `training:` in the configuration, and the model's learning rate).
+
+    `batch_size` counts strings per optimiser step over all processes and accumulation steps,
+    `micro_batch_size` strings per forward pass of one process. `evaluate_every` and
+    `checkpoint_every` are in epochs (0: never checkpoint).
+
+    Source: Learning Without Memorizing Considered Infeasible, appendix E.
+    """
+
+    learning_rate: float
+    epochs: int = 50
+    batch_size: int = 8
+    micro_batch_size: int = 8
+    warmup_ratio: float = 0.05
+    weight_decay: float = 0.0
+    gradient_clipping: float = 1.0
+    zero_stage: int = 2
+    offload_optimizer: str = "none"
+    precision: str = "auto"
+    predict_end: bool = False
+    evaluate_every: int = 1
+    evaluation_batch_size: int = 64
+    checkpoint_every: int = 10
+
+    def accumulation_steps(self, processes: int) -> int:
+        """Forward passes of each process per optimiser step; the last may be partly empty."""
+        return math.ceil(self.batch_size / (self.micro_batch_size * processes))
+
+    def steps_per_epoch(self, n_strings: int) -> int:
+        """Optimiser steps in one pass over the training multiset; the last may be smaller."""
+        return math.ceil(n_strings / self.batch_size)
+
+    def evaluation_epochs(self) -> list[int]:
+        """The epochs that the trace holds: the untrained model, every so many, and the last."""
+        return sorted({*range(0, self.epochs + 1, self.evaluate_every), self.epochs})
+
+    def learning_rate_at(self, step: int, total_steps: int) -> float:
+        """Linear warm-up from 0 to the peak, then linear decay to 0; `step` counts from 0.
+
+        The same numbers as the linear schedule of transformers, computed from the step alone, so
+        that a resumed run needs no scheduler state.
+        """
+        warmup = math.ceil(total_steps * self.warmup_ratio)
+        if step < warmup:
+            return self.learning_rate * step / warmup
+        return self.learning_rate * (total_steps - step) / max(1, total_steps - warmup)
+
+
+def epoch_order(n_strings: int, seed: int, epoch: int) -> np.ndarray:
+    """Order int[n_strings] in which an epoch visits the training multiset; epochs count from 1.
+
+    A function of seed and epoch alone, so that every engine and every resumed run agrees on it.
+    """
+    return np.random.default_rng([seed, epoch]).permutation(n_strings)

@@ -1,0 +1,74 @@
+"""Training state: what a killed run leaves behind, from which it resumes.
+
+State lives outside the declared outputs (Snakemake deletes those of a failed job), in a folder
+named by a hash of everything that decides the trace, so that another configuration or other data
+never resume from it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from pathlib import Path
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+
+
+def key(configuration: dict, dataset: str | Path) -> str:
+    """20 hexadecimal digits that stand for a resolved configuration and a dataset's content."""
+    digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
+    try:
+        digest.update(Path(dataset).read_bytes())
+    except FileNotFoundError:
+        raise UserError(f"{dataset}: no such table; make it with: snakemake {dataset}") from None
+    return digest.hexdigest()[:20]
+
+
+class State:
+    """The folder of one run's state: its checkpoints and, once finished, its trace and manifest."""
+
+    def __init__(self, folder: str | Path, run_key: str):
+        self.folder = Path(folder) / run_key
+        self.trace = self.folder / "trace.parquet"
+        self.manifest = self.folder / "manifest.json"
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run was trained to its end; the manifest is written last."""
+        return self.manifest.exists()
+
+    def checkpoints(self) -> list[Path]:
+        """Complete checkpoints, the newest first."""
+        return sorted(self.folder.glob("epoch-[0-9]*"), reverse=True)
+
+    def begin(self, epoch: int) -> Path:
+        """A new folder to save a checkpoint into; it counts only after `commit`."""
+        partial = self.folder / f"partial-{epoch:06d}"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        return partial
+
+    def commit(self, partial: Path) -> None:
+        """Make a saved checkpoint count, and drop the older ones."""
+        older = self.checkpoints()
+        os.replace(partial, self.folder / partial.name.replace("partial", "epoch"))
+        for folder in older:
+            shutil.rmtree(folder)
+
+    def finish(self, trace, manifest: dict) -> None:
+        """Keep the result until every run of the job is done; checkpoints are no longer needed."""
+        tables.write(self.trace, trace, "trace")
+        for folder in self.folder.glob("*-[0-9]*"):
+            shutil.rmtree(folder)
+        tables.write_json(self.manifest, manifest)
+
+    def deliver(self, trace: str | Path, manifest: str | Path) -> None:
+        """Copy the finished result to its declared outputs."""
+        for source, target in ((self.trace, trace), (self.manifest, manifest)):
+            with tables.replacing(target) as temporary:
+                shutil.copyfile(source, temporary)
+
+    def clear(self) -> None:
+        """Forget the run."""
+        shutil.rmtree(self.folder, ignore_errors=True)

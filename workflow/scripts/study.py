@@ -1,0 +1,14 @@
+"""A study's table on one language, from the tables of memorisation that it reads."""
+
+from palimpsest import manifests, tables
+from palimpsest.door import door
+from palimpsest.memorisation.studies import STUDIES
+
+if __name__ == "__main__":
+    with door(snakemake):
+        given = dict(snakemake.input.items())
+        models = {"models": manifests.models(given.pop("manifests"))} if "manifests" in given else {}
+        read = {kind: tables.read_all(paths, kind) for kind, paths in given.items()}
+        name = snakemake.params.pop("study")
+        study = STUDIES[name](**read, **models, **snakemake.params)
+        tables.write(snakemake.output.table, study, name)
