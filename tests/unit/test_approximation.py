@@ -65,9 +65,13 @@ def test_the_order_of_the_test_strings_does_not_matter(train, test, seed):
 
 def test_seen_and_held_out_strings_are_no_candidates():
     strings = pd.DataFrame(
-        {"split": ["test", "train", "held_out", "test"], "count": [0, 2, 0, 0], "test_count": 1}
+        {
+            "split": ["test", "test", "train", "held_out", "test"],
+            "count": [0, 1, 2, 0, 0],
+            "test_count": 1,
+        }
     )
-    np.testing.assert_array_equal(candidates(strings), [True, False, False, True])
+    np.testing.assert_array_equal(candidates(strings), [True, False, False, False, True])
 
 
 def test_no_candidate_is_an_error_with_a_remedy():

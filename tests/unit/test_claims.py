@@ -88,7 +88,7 @@ def disagreement(world):
                         "measure": measure,
                         "evidence": evidence,
                         "epoch": EPOCHS,
-                        "score": rise * final[measure][i] if measure in final else rise > 0,
+                        "score": rise * final[measure][i] if measure in final else 1.0 * (rise > 0),
                         "start": float(start_of[i]),
                         "threshold": thresholds[i],
                         "loss_without": without + 0.001 * seed,
@@ -441,7 +441,7 @@ def test_the_interval_is_student_s():
 
 @given(
     pairs=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12).filter(
-        lambda pairs: len({x for x, _ in pairs}) > 1
+        lambda pairs: all(len(set(values)) > 1 for values in zip(*pairs, strict=True))
     )
 )
 def test_rank_association_is_somers_d(pairs):
@@ -451,4 +451,5 @@ def test_rank_association_is_somers_d(pairs):
 
 def test_rank_association_of_strings_that_never_start():
     assert rank_association([3, 2, 1], [-1, -np.inf, -np.inf]) == pytest.approx(2 / 3)
+    assert rank_association([3, 2, 1], [-np.inf, -np.inf, -np.inf]) == 0
     assert np.isnan(rank_association([1, 1], [1, 2]))

@@ -4,6 +4,9 @@ import sys
 # The library is beside the scripts, where they find it in any environment.
 sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
 
+# Shell commands use the Python that runs Snakemake, unless a rule's environment brings its own.
+os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+
 from palimpsest.configuration import Study
 from palimpsest.errors import UserError
 from palimpsest.models.table import learning_rate as table_learning_rate

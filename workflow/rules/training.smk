@@ -37,6 +37,7 @@ rule train_full:
         " --trace {output.trace} --manifest {output.manifest} --state results/.state"
         " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
         " --threads {threads} {params.recipe} 2> {log}"
+        " || {{ grep '^error:' {log} >&2; exit 1; }}"
 
 
 # A twin trains in seconds, so one process trains all its seeds.

@@ -10,7 +10,7 @@ import sys
 from dataclasses import fields
 
 from palimpsest.errors import UserError
-from palimpsest.launch import relaunch_with
+from palimpsest.launch import keep_freed_memory, relaunch_with
 from palimpsest.training.recipe import Recipe
 
 
@@ -21,7 +21,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--models", required=True, help="the table of models (TSV)")
     parser.add_argument("--language", required=True, help="the language's grammar file")
     parser.add_argument("--dataset", nargs="+", required=True, help="tables of strings to train on")
-    parser.add_argument("--trace", nargs="+", required=True, help="traces to write, one per dataset")
+    parser.add_argument(
+        "--trace", nargs="+", required=True, help="traces to write, one per dataset"
+    )
     parser.add_argument("--manifest", nargs="+", required=True, help="manifests, one per dataset")
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
     parser.add_argument("--processes", type=int, default=1, help="processes that share one run")
@@ -42,6 +44,7 @@ def main() -> None:
     """Train every dataset, then deliver all results at once."""
     arguments = parse_arguments()
     relaunch_with(arguments.processes, arguments.threads)
+    keep_freed_memory()
     # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
     from palimpsest.training.finetune import finetune
 

@@ -9,7 +9,7 @@ if __name__ == "__main__":
         measured = memorisation_tables(
             [traces.read(path) for path in snakemake.input.traces],
             [tables.read(path, "strings") for path in snakemake.input.datasets],
-            **snakemake.params,
+            **dict(snakemake.params.items()),
         )
         for kind, table in measured.items():
             tables.write(snakemake.output[kind], table, kind)

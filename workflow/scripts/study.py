@@ -7,8 +7,11 @@ from palimpsest.memorisation.studies import STUDIES
 if __name__ == "__main__":
     with door(snakemake):
         given = dict(snakemake.input.items())
-        models = {"models": manifests.models(given.pop("manifests"))} if "manifests" in given else {}
+        models = (
+            {"models": manifests.models(given.pop("manifests"))} if "manifests" in given else {}
+        )
         read = {kind: tables.read_all(paths, kind) for kind, paths in given.items()}
-        name = snakemake.params.pop("study")
-        study = STUDIES[name](**read, **models, **snakemake.params)
+        parameters = dict(snakemake.params.items())
+        name = parameters.pop("study")
+        study = STUDIES[name](**read, **models, **parameters)
         tables.write(snakemake.output.table, study, name)

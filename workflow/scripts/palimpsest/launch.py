@@ -1,7 +1,10 @@
 """Starting a training command with one or several processes."""
 
+import ctypes
 import os
 import sys
+
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 
 
 def relaunch_with(processes: int, threads: int) -> None:
@@ -15,3 +18,15 @@ def relaunch_with(processes: int, threads: int) -> None:
         return
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     os.execv(sys.executable, [sys.executable, *launcher, *sys.argv])
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep freed memory instead of handing it back to the system at each step.
+
+    Training on the CPU allocates and frees the same large buffers over and over; giving them back
+    each time costs a fifth of the run. Does nothing where the C library is not glibc.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, 1 << 30)
+        mallopt(M_TRIM_THRESHOLD, (1 << 31) - 1)

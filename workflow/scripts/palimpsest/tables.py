@@ -100,6 +100,38 @@ OPTIMAL_EPOCH = Column(
     "optimal_epoch", _int, "epoch of optimal learning: lowest test loss of this run"
 )
 
+EXACT_COLUMNS = (
+    MODEL,
+    LANGUAGE,
+    SIZE,
+    MEAN_SEED,
+    Column("role", _text, "s0, s1, ... in order of decreasing frequency"),
+    STRING_ID,
+    Column("count", _int, "how often the string is in the training data with it"),
+    LOG_PROB,
+    Column("optimal_loss", _float, "Bayes-optimal loss of the string, nats per token"),
+    MEASURE,
+    EVIDENCE,
+    EPOCH,
+    LOSS,
+    Column(
+        "loss_without",
+        _float,
+        "loss when trained without it (or of its stand-ins); NaN if not used",
+        True,
+    ),
+    THRESHOLD,
+    SCORE,
+    START,
+    TEST_LOSS,
+    Column(
+        "assumption_broken",
+        _float,
+        "share of the string's epochs whose loss is above the loss without it",
+        True,
+    ),
+)
+
 KINDS = {
     kind.name: kind
     for kind in (
@@ -247,37 +279,7 @@ KINDS = {
             "One row per seed, target string, measure, evidence and epoch: memorisation by "
             "retraining without the string, beside the same-frequency approximation.",
             "results/memorisation/{model}/{language}/n{size}/exact.parquet",
-            (
-                MODEL,
-                LANGUAGE,
-                SIZE,
-                MEAN_SEED,
-                Column("role", _text, "s0, s1, ... in order of decreasing frequency"),
-                STRING_ID,
-                Column("count", _int, "how often the string is in the training data with it"),
-                LOG_PROB,
-                Column("optimal_loss", _float, "Bayes-optimal loss of the string, nats per token"),
-                MEASURE,
-                EVIDENCE,
-                EPOCH,
-                LOSS,
-                Column(
-                    "loss_without",
-                    _float,
-                    "loss when trained without it (or of its stand-ins); NaN if not used",
-                    True,
-                ),
-                THRESHOLD,
-                SCORE,
-                START,
-                TEST_LOSS,
-                Column(
-                    "assumption_broken",
-                    _float,
-                    "share of the string's epochs whose loss is above the loss without it",
-                    True,
-                ),
-            ),
+            EXACT_COLUMNS,
         ),
         Kind(
             "agreement",
@@ -302,6 +304,13 @@ KINDS = {
                     "share of epochs with the same verdict (memorised or not)",
                 ),
             ),
+        ),
+        Kind(
+            "disagreement",
+            "One row per model, seed, target string, measure, evidence and epoch: the tables of "
+            "exact retraining, stacked.",
+            "results/studies/disagreement/{language}.parquet",
+            EXACT_COLUMNS,
         ),
         Kind(
             "tradeoff",
@@ -456,7 +465,9 @@ def read(path: str | Path, kind: str) -> pd.DataFrame:
 
 
 def read_all(paths: list[str], kind: str) -> pd.DataFrame:
-    """Read several tables of one kind and stack them."""
+    """Read several tables of one kind and stack them; of none, an empty one."""
+    if not paths:
+        return KINDS[kind].schema.empty_table().to_pandas()
     return pd.concat([read(path, kind) for path in paths], ignore_index=True)
 
 

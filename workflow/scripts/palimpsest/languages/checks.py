@@ -110,12 +110,14 @@ def check_reachable(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
 def check_productive(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
     """Every non-terminal in use must derive at least one finite string."""
     productive = structure.productive(rules)
-    for symbol in structure.reachable(rules, printed.start):
-        if symbol not in productive:
-            raise GrammarError(
-                f"{printed.name}:{first_line(printed, [symbol])}: {symbol} derives no finite "
-                "string; give it a rule that leads to terminals"
-            )
+    # From the bottom up: the first to fail is the one that makes those above it fail.
+    for component in structure.components(rules, printed.start):
+        for symbol in component:
+            if symbol not in productive:
+                raise GrammarError(
+                    f"{printed.name}:{first_line(printed, [symbol])}: {symbol} derives no finite "
+                    "string; give it a rule that leads to terminals"
+                )
 
 
 def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:

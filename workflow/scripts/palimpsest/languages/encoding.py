@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 
@@ -74,4 +74,4 @@ def decode(encoded: EncodedStrings, terminals: Sequence[str]) -> list[tuple[str,
         raise ValueError("cannot decode a symbol outside the alphabet: its name was not kept")
     names = np.array(terminals, dtype=object)[encoded.symbols].tolist()
     ends = encoded.offsets.tolist()
-    return [tuple(names[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    return [tuple(names[a:b]) for a, b in pairwise(ends)]

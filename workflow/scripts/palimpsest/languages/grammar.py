@@ -126,7 +126,8 @@ class Grammar:
     def log_probability(self, strings: Strings) -> np.ndarray:
         """float64[n], nats: exact log probability of each string, over all of its derivations.
 
-        -inf for a string that is not in the language, the empty string among them.
+        -inf for a string that is not in the language, the empty string among them. Strings are
+        tuples of symbols, or were encoded by this grammar.
 
         Source: the inside algorithm; Baker 1979, Trainable Grammars for Speech Recognition.
         """

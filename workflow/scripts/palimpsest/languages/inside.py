@@ -19,6 +19,7 @@ Source: Baker 1979 (inside); Jelinek and Lafferty 1991 (prefixes); Stolcke 1995 
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +31,15 @@ from palimpsest.languages.structure import Rule
 
 UNIT = 2.0**-64
 LOG_UNIT = math.log(UNIT)
-CHART_FULL = -1.0
 NONE = -1
+SMALLEST_WEIGHT = 1e-200
+FIRST_ROOM = 4096  # chart entries; doubled as often as a string needs more
+
+STEP = np.dtype([("symbol", np.int32), ("weight", np.float64)], align=True)
+RULE = np.dtype([("node", np.int32), ("symbol", np.int32)], align=True)
+NUMBER = np.dtype([("mantissa", np.float64), ("exponent", np.int64)], align=True)
+CELL = np.dtype([*NUMBER.descr, ("next", np.int64)], align=True)
+ENTRY = np.dtype([*NUMBER.descr, ("end", np.int32), ("next", np.int32)], align=True)
 
 Steps = Mapping[tuple[int, int], float]  # (from, to): probability
 
@@ -45,45 +53,36 @@ class InsideTables(NamedTuple):
     n_terminals: int
     n_symbols: int
     start: int
-    # The symbols that a terminal or node `x` stands for by itself, and with what weight.
+    # What a terminal or node stands for by itself, through chains of steps, and with what weight.
     closure_first: np.ndarray
-    closure_symbol: np.ndarray
-    closure_weight: np.ndarray
-    # The nodes that go on from `x`, and the symbol that must come next.
-    next_first: np.ndarray
-    next_node: np.ndarray
-    next_symbol: np.ndarray
-    # The non-terminals that can begin with a terminal or node `x`, and with what weight.
-    corner_first: np.ndarray
-    corner_symbol: np.ndarray
-    corner_weight: np.ndarray
-    # Whether `x` is the start or some node ends in it, so that its entries will be looked up.
+    closure: np.ndarray  # STEP
+    # The nodes that go on from a symbol, and the symbol that must come next.
+    rules_first: np.ndarray
+    rules: np.ndarray  # RULE
+    # The non-terminals that can begin with a terminal or node, and with what weight.
+    corners_first: np.ndarray
+    corners: np.ndarray  # STEP
+    # Whether the symbol ends a node, or is the start: then its chart entries are looked up.
     looked_up: np.ndarray
 
 
 class Workspace(NamedTuple):
-    """Arrays that one string after another is scored in, cleared by each that ends well."""
+    """Arrays in which one string after another is scored; each string clears what it needs."""
 
-    # Cells of the row that is being filled, [ends, symbols] flattened, before the closure.
-    cell: np.ndarray
-    cell_exponent: np.ndarray
-    cell_next: np.ndarray  # the next symbol that is not zero in the same cell
-    cell_first: np.ndarray  # [ends]
-    # One cell after the closure, and the symbols that are not zero in it.
-    closed: np.ndarray
-    closed_exponent: np.ndarray
+    # The row that is being filled, [end, symbol] flattened, before unary steps. The symbols that
+    # are not zero in one cell are linked, from `first_in_cell[end]` on.
+    cells: np.ndarray  # CELL
+    first_in_cell: np.ndarray
+    # One cell after the unary steps, and a list of the symbols that are not zero.
+    closed: np.ndarray  # NUMBER
     closed_symbols: np.ndarray
-    # Entries of all finished cells, linked by [begin, symbol].
-    entry: np.ndarray
-    entry_exponent: np.ndarray
-    entry_end: np.ndarray
-    entry_next: np.ndarray
-    entry_first: np.ndarray
-    # Probability of beginning with the rest of the string, [begin, symbol]; and its parts by node.
-    prefix: np.ndarray
-    prefix_exponent: np.ndarray
-    part: np.ndarray
-    part_exponent: np.ndarray
+    # The finished rows, linked from `first_entry[begin, symbol]` on, longest first.
+    entries: np.ndarray  # ENTRY
+    first_entry: np.ndarray
+    # Probability that a symbol begins with the rest of the string, [begin, symbol] flattened; and
+    # what a row adds to it, node by node, before left corners, with a list of those nodes.
+    prefixes: np.ndarray  # NUMBER
+    parts: np.ndarray  # NUMBER
     part_symbols: np.ndarray
 
 
@@ -98,19 +97,25 @@ def log_prefix_probability(tables: InsideTables, strings: EncodedStrings) -> np.
 
 
 def _score(tables: InsideTables, strings: EncodedStrings, of_prefixes: bool) -> np.ndarray:
-    first, copy_of = _distinct(strings)
-    scores = _score_all(tables, strings.symbols, strings.offsets, first, of_prefixes)
+    which, copy_of = _distinct(strings)
+    scores = np.empty(len(which))
+    longest = max(strings.lengths, default=0)
+    done, room = 0, FIRST_ROOM
+    while done < len(which):
+        arrays = (*tables, *_workspace(longest, tables.n_symbols, room))
+        done = _score_from(
+            done, which, strings.symbols, strings.offsets, of_prefixes, scores, arrays
+        )
+        room *= 2
     # Rounding may carry a sum of probabilities past 1 by a few units in the last place.
     return np.minimum(scores, 0.0)[copy_of]
 
 
 def _distinct(strings: EncodedStrings) -> tuple[np.ndarray, np.ndarray]:
     """Where each distinct string first stands, and which of them every string is."""
-    data, ends = strings.symbols.tobytes(), (2 * strings.offsets).tolist()
+    data, ends = strings.symbols.tobytes(), (strings.symbols.itemsize * strings.offsets).tolist()
     seen: dict[bytes, int] = {}
-    copy_of = [
-        seen.setdefault(data[a:b], len(seen)) for a, b in zip(ends[:-1], ends[1:], strict=True)
-    ]
+    copy_of = [seen.setdefault(data[a:b], len(seen)) for a, b in pairwise(ends)]
     copy_of = np.array(copy_of, dtype=np.int64)
     return np.unique(copy_of, return_index=True)[1].astype(np.int64), copy_of
 
@@ -152,9 +157,9 @@ def tables(
         len(terminals),
         n_symbols,
         start,
-        *_flat(closure, np.float64),
-        *_flat(onward, np.int32),
-        *_flat(_closed(begins, nonterminals, n_symbols), np.float64),
+        *_flat(closure, STEP),
+        *_flat(onward, RULE),
+        *_flat(_closed(begins, nonterminals, n_symbols), STEP),
         np.isin(np.arange(n_symbols), [*looked_up, start]),
     )
 
@@ -162,7 +167,8 @@ def tables(
 def _closed(steps: Steps, nonterminals: range, n_symbols: int) -> list[dict[int, float]]:
     """For every terminal and node, the total weight of the chains of steps to each non-terminal.
 
-    The rows of non-terminals are left empty: nothing ever enters a chain there.
+    The rows of non-terminals are left empty: nothing ever enters a chain there. Weights that
+    might vanish in a product are left out.
     """
     matrix = np.zeros((len(nonterminals), len(nonterminals)))
     for (source, target), probability in steps.items():
@@ -174,7 +180,7 @@ def _closed(steps: Steps, nonterminals: range, n_symbols: int) -> list[dict[int,
         if source in nonterminals:
             continue
         column = chains[:, target - nonterminals.start]
-        for index in np.flatnonzero(column):
+        for index in np.flatnonzero(probability * column > SMALLEST_WEIGHT):
             closed[source][nonterminals.start + int(index)] += probability * column[index]
     return closed
 
@@ -190,255 +196,202 @@ def _geometric_sum(matrix: np.ndarray) -> np.ndarray:
         reached = further
 
 
-def _flat(
-    rows: Sequence[Mapping[int, float]], dtype: type
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows as three arrays: where each row begins, the keys, and the values."""
+def _flat(rows: Sequence[Mapping[int, float]], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """Rows end to end, and where each begins."""
     first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    keys = np.array([key for row in rows for key in row], dtype=np.int32)
-    values = np.array([value for row in rows for value in row.values()], dtype=dtype)
-    return first, keys, values
+    return first, np.array([item for row in rows for item in row.items()], dtype=dtype)
 
 
-@njit(cache=True)
-def _score_all(tables, symbols, offsets, which, of_prefixes):
-    """Log probabilities of the strings at `which`, one after another in the same workspace."""
-    longest = 0
-    for string in which:
-        longest = max(longest, offsets[string + 1] - offsets[string])
-    room = 4096
-    work = _workspace(longest, tables.n_symbols, room)
-    scores = np.empty(which.size)
-    for index in range(which.size):
-        string = symbols[offsets[which[index]] : offsets[which[index] + 1]]
-        mantissa, exponent = _score_one(tables, string, work, of_prefixes)
-        while mantissa == CHART_FULL:
-            room *= 2
-            work = _workspace(longest, tables.n_symbols, room)
-            mantissa, exponent = _score_one(tables, string, work, of_prefixes)
-        if mantissa > 0:
-            scores[index] = math.log(mantissa) - exponent * LOG_UNIT
-        else:
-            scores[index] = -np.inf
-    return scores
-
-
-@njit(cache=True)
-def _workspace(longest, n_symbols, room):
-    cells = (longest + 1) * n_symbols
+def _workspace(longest: int, n_symbols: int, room: int) -> Workspace:
+    """Workspace for strings of up to `longest` symbols and charts of up to `room` entries."""
     return Workspace(
-        np.zeros(cells),
-        np.zeros(cells, np.int64),
-        np.zeros(cells, np.int32),
-        np.full(longest + 1, NONE, np.int32),
-        np.zeros(n_symbols),
-        np.zeros(n_symbols, np.int64),
-        np.zeros(n_symbols, np.int32),
-        np.zeros(room),
-        np.zeros(room, np.int64),
-        np.zeros(room, np.int32),
-        np.zeros(room, np.int32),
-        np.full(cells, NONE, np.int32),
-        np.zeros(cells),
-        np.zeros(cells, np.int64),
-        np.zeros(n_symbols),
-        np.zeros(n_symbols, np.int64),
-        np.zeros(n_symbols, np.int32),
+        cells=np.zeros((longest + 1) * n_symbols, CELL),
+        first_in_cell=np.full(longest + 1, NONE),
+        closed=np.zeros(n_symbols, NUMBER),
+        closed_symbols=np.zeros(n_symbols, np.int64),
+        entries=np.zeros(room, ENTRY),
+        first_entry=np.full((longest + 1) * n_symbols, NONE, np.int32),
+        prefixes=np.zeros((longest + 1) * n_symbols, NUMBER),
+        parts=np.zeros(n_symbols, NUMBER),
+        part_symbols=np.zeros(n_symbols, np.int64),
     )
 
 
 @njit(cache=True)
-def _score_one(tables, string, work, of_prefixes):
-    """Probability of a string, or of all strings that begin with it: mantissa and exponent."""
-    if string.size == 0:
-        return (1.0 if of_prefixes else 0.0), 0
-    for symbol in string:
-        if symbol >= tables.n_terminals:
-            return 0.0, 0
-    work.entry_first[: string.size * tables.n_symbols] = NONE
-    work.prefix[: string.size * tables.n_symbols] = 0.0
-    if not _fill(tables, string, work, of_prefixes):
-        return CHART_FULL, 0
-    if of_prefixes:
-        return work.prefix[tables.start], work.prefix_exponent[tables.start]
-    # The longest constituent of a row is entered last, so it stands first in its list.
-    entry = work.entry_first[tables.start]
-    if entry == NONE or work.entry_end[entry] != string.size:
-        return 0.0, 0
-    return work.entry[entry], work.entry_exponent[entry]
+def _score_from(done, which, symbols, offsets, of_prefixes, scores, arrays):
+    """Score the strings `which[done:]` until the chart is full; how many are done by then."""
+    while done < which.size:
+        string = symbols[offsets[which[done]] : offsets[which[done] + 1]]
+        finished, mantissa, exponent = _score_one(string, of_prefixes, *arrays)
+        if not finished:
+            return done
+        scores[done] = math.log(mantissa) - exponent * LOG_UNIT if mantissa > 0 else -np.inf
+        done += 1
+    return done
 
 
 @njit(cache=True)
-def _fill(tables, string, work, of_prefixes):
-    """Enter every constituent of the string, from right to left; False if there is no room.
+def _score_one(
+    string,
+    of_prefixes,
+    n_terminals,
+    n_symbols,
+    start,
+    closure_first,
+    closure,
+    rules_first,
+    rules,
+    corners_first,
+    corners,
+    looked_up,
+    cells,
+    first_in_cell,
+    closed,
+    closed_symbols,
+    entries,
+    first_entry,
+    prefixes,
+    parts,
+    part_symbols,
+):
+    """Probability of a string, or of all that begin with it: finished?, mantissa, exponent.
 
-    One long function over local names: handing on whole tuples of arrays costs more than the work.
+    Not finished means that the chart is full. This is one long function on purpose: handing
+    arrays on from within its loops, or replacing them there, makes them count references, which
+    takes six times as long as the work.
     """
-    width = tables.n_symbols
-    next_first, next_node, next_symbol = tables.next_first, tables.next_node, tables.next_symbol
-    looked_up = tables.looked_up
-    cell, cell_exponent = work.cell, work.cell_exponent
-    cell_next, cell_first = work.cell_next, work.cell_first
-    closed, closed_exponent, closed_symbols = (
-        work.closed,
-        work.closed_exponent,
-        work.closed_symbols,
-    )
-    entry, entry_exponent, entry_end = work.entry, work.entry_exponent, work.entry_end
-    entry_next, entry_first = work.entry_next, work.entry_first
-    prefix, prefix_exponent = work.prefix, work.prefix_exponent
-    part, part_exponent, part_symbols = work.part, work.part_exponent, work.part_symbols
-
+    length = string.size
+    if length == 0:
+        return True, 1.0 if of_prefixes else 0.0, 0
+    for symbol in string:
+        if symbol >= n_terminals:
+            return True, 0.0, 0
+    first_entry[: length * n_symbols] = NONE
     n_entries = 0
-    for begin in range(string.size - 1, -1, -1):
+    for begin in range(length - 1, -1, -1):
+        row = begin * n_symbols
         n_parts = 0
         end, furthest = begin, begin + 1
-        at = furthest * width + string[begin]
-        cell[at], cell_exponent[at], cell_next[at] = 1.0, 0, NONE
-        cell_first[furthest] = string[begin]
+        symbol = np.int64(string[begin])
+        cell = cells[furthest * n_symbols + symbol]
+        cell.mantissa, cell.exponent, cell.next = 1.0, 0, NONE
+        first_in_cell[furthest] = symbol
         while end < furthest:
             end += 1
-            if cell_first[end] == NONE:
-                continue
-            n_closed = _close(
-                tables.closure_first,
-                tables.closure_symbol,
-                tables.closure_weight,
-                cell,
-                cell_exponent,
-                cell_next,
-                cell_first[end],
-                end * width,
-                closed,
-                closed_exponent,
-                closed_symbols,
-            )
-            cell_first[end] = NONE
-            if n_entries + n_closed > entry.size:
-                return False
+
+            # Unary steps: from the symbols of this cell to all that they stand for.
+            n_closed = 0
+            symbol = first_in_cell[end]
+            first_in_cell[end] = NONE
+            while symbol != NONE:
+                cell = cells[end * n_symbols + symbol]
+                for step in range(closure_first[symbol], closure_first[symbol + 1]):
+                    target = closed[closure[step].symbol]
+                    if target.mantissa == 0:
+                        closed_symbols[n_closed] = closure[step].symbol
+                        n_closed += 1
+                    target.mantissa, target.exponent = _sum(
+                        target.mantissa,
+                        target.exponent,
+                        cell.mantissa * closure[step].weight,
+                        cell.exponent,
+                    )
+                cell.mantissa = 0.0
+                symbol = cell.next
+
+            if n_entries + n_closed > entries.size:
+                return False, 0.0, 0
             for index in range(n_closed):
                 symbol = closed_symbols[index]
-                mantissa, exponent = _normal(closed[symbol], closed_exponent[symbol])
-                closed[symbol] = 0.0
+                mantissa, exponent = _normal(closed[symbol].mantissa, closed[symbol].exponent)
+                closed[symbol].mantissa = 0.0
                 if looked_up[symbol]:
-                    entry[n_entries], entry_exponent[n_entries] = mantissa, exponent
-                    entry_end[n_entries] = end
-                    entry_next[n_entries] = entry_first[begin * width + symbol]
-                    entry_first[begin * width + symbol] = n_entries
+                    entry = entries[n_entries]
+                    entry.mantissa, entry.exponent, entry.end = mantissa, exponent, end
+                    entry.next = first_entry[row + symbol]
+                    first_entry[row + symbol] = n_entries
                     n_entries += 1
-                if end == string.size:
+                if end == length:
                     continue
-                for rule in range(next_first[symbol], next_first[symbol + 1]):
-                    node = next_node[rule]
-                    right = end * width + next_symbol[rule]
-                    found = entry_first[right]
+
+                # Binary rules: join with every constituent that begins where this one ends.
+                for rule in range(rules_first[symbol], rules_first[symbol + 1]):
+                    node = np.int64(rules[rule].node)
+                    right = end * n_symbols + rules[rule].symbol
+                    found = first_entry[right]
                     while found != NONE:
-                        far = entry_end[found]
-                        furthest = max(furthest, far)
-                        at = far * width + node
-                        if cell[at] == 0:
-                            cell_next[at] = cell_first[far]
-                            cell_first[far] = node
-                        _add(
-                            cell,
-                            cell_exponent,
-                            at,
-                            mantissa * entry[found],
-                            exponent + entry_exponent[found],
+                        entry = entries[found]
+                        furthest = max(furthest, entry.end)
+                        cell = cells[entry.end * n_symbols + node]
+                        if cell.mantissa == 0:
+                            cell.next = first_in_cell[entry.end]
+                            first_in_cell[entry.end] = node
+                        cell.mantissa, cell.exponent = _sum(
+                            cell.mantissa,
+                            cell.exponent,
+                            mantissa * entry.mantissa,
+                            exponent + entry.exponent,
                         )
-                        found = entry_next[found]
-                    if of_prefixes and prefix[right] > 0:
-                        if part[node] == 0:
+                        found = entry.next
+                    if of_prefixes and prefixes[right].mantissa > 0:
+                        part = parts[node]
+                        if part.mantissa == 0:
                             part_symbols[n_parts] = node
                             n_parts += 1
-                        _add(
-                            part,
-                            part_exponent,
-                            node,
-                            mantissa * prefix[right],
-                            exponent + prefix_exponent[right],
+                        part.mantissa, part.exponent = _sum(
+                            part.mantissa,
+                            part.exponent,
+                            mantissa * prefixes[right].mantissa,
+                            exponent + prefixes[right].exponent,
                         )
+
         if not of_prefixes:
             continue
-        if begin == string.size - 1:
+
+        # Left corners: carry the parts of this row up to all that can begin with them.
+        for symbol in range(row, row + n_symbols):
+            prefixes[symbol].mantissa = 0.0
+        if begin == length - 1:
             symbol = np.int64(string[begin])
-            prefix[begin * width + symbol], prefix_exponent[begin * width + symbol] = 1.0, 0
-            part[symbol], part_exponent[symbol], part_symbols[n_parts] = 1.0, 0, symbol
+            parts[symbol].mantissa, parts[symbol].exponent = 1.0, 0
+            part_symbols[n_parts] = symbol
             n_parts += 1
-        _climb(
-            tables.corner_first,
-            tables.corner_symbol,
-            tables.corner_weight,
-            part,
-            part_exponent,
-            part_symbols,
-            n_parts,
-            prefix,
-            prefix_exponent,
-            begin * width,
-        )
-    return True
+            prefixes[row + symbol].mantissa, prefixes[row + symbol].exponent = 1.0, 0
+        for index in range(n_parts):
+            symbol = part_symbols[index]
+            part = parts[symbol]
+            for step in range(corners_first[symbol], corners_first[symbol + 1]):
+                target = prefixes[row + corners[step].symbol]
+                target.mantissa, target.exponent = _sum(
+                    target.mantissa,
+                    target.exponent,
+                    part.mantissa * corners[step].weight,
+                    part.exponent,
+                )
+            part.mantissa = 0.0
+
+    if of_prefixes:
+        return True, prefixes[start].mantissa, prefixes[start].exponent
+    found = first_entry[start]
+    if found == NONE or entries[found].end != length:
+        return True, 0.0, 0
+    return True, entries[found].mantissa, entries[found].exponent
 
 
 @njit(cache=True)
-def _close(
-    first,
-    targets,
-    weights,
-    cells,
-    exponents,
-    following,
-    symbol,
-    row,
-    closed,
-    closed_exponent,
-    found,
-):
-    """Sum the chains of steps in the cell at `row`; writes the symbols it `found`, and their number.
-
-    `symbol` is the first that is not zero, and `following` leads to the others.
-    """
-    n_found = 0
-    while symbol != NONE:
-        mantissa, exponent = cells[row + symbol], exponents[row + symbol]
-        cells[row + symbol] = 0.0
-        for step in range(first[symbol], first[symbol + 1]):
-            target = targets[step]
-            if closed[target] == 0:
-                found[n_found] = target
-                n_found += 1
-            _add(closed, closed_exponent, target, mantissa * weights[step], exponent)
-        symbol = following[row + symbol]
-    return n_found
-
-
-@njit(cache=True)
-def _climb(first, targets, weights, part, part_exponent, symbols, n, prefix, prefix_exponent, row):
-    """Carry the parts of one row up all chains of left corners, and clear them."""
-    for index in range(n):
-        symbol = symbols[index]
-        mantissa, exponent = part[symbol], part_exponent[symbol]
-        part[symbol] = 0.0
-        for step in range(first[symbol], first[symbol + 1]):
-            at = row + targets[step]
-            _add(prefix, prefix_exponent, at, mantissa * weights[step], exponent)
-
-
-@njit(cache=True)
-def _add(mantissas, exponents, at, mantissa, exponent):
-    """Add to a number; what is 2^-64 of the other or less is lost, as it would be in a float."""
-    mantissa, exponent = _normal(mantissa, exponent)
-    apart = exponent - exponents[at]
-    if mantissas[at] == 0 or apart > 1:
-        mantissas[at] = mantissa
-        exponents[at] = exponent
-    elif apart == 0:
-        mantissas[at] += mantissa
-    elif apart == 1:
-        mantissas[at] = mantissas[at] * UNIT + mantissa
-        exponents[at] = exponent
-    elif apart == -1:
-        mantissas[at] += mantissa * UNIT
+def _sum(mantissa, exponent, added, added_exponent):
+    """The sum of two numbers; what is 2^-64 of the other or less is lost, as in any float."""
+    added, added_exponent = _normal(added, added_exponent)
+    apart = added_exponent - exponent
+    if mantissa == 0 or apart > 1:
+        return added, added_exponent
+    if apart == 0:
+        return mantissa + added, exponent
+    if apart == 1:
+        return mantissa * UNIT + added, added_exponent
+    if apart == -1:
+        return mantissa + added * UNIT, exponent
+    return mantissa, exponent
 
 
 @njit(cache=True)

@@ -139,6 +139,7 @@ def extremes_of_entropy(table: pd.DataFrame) -> tuple[str, str]:
 
 def by_seed(values: pd.Series) -> pd.Series:
     """The statistic by seed, averaged over models and sizes; undefined ones are left out."""
+    values = values.astype(float)
     finite = values[np.isfinite(values)]
     return finite.groupby(level="seed").mean()
 
@@ -205,10 +206,10 @@ def curves(exact: pd.DataFrame, measure: str, evidence: str = "retraining") -> p
 
 
 def at_the_end(exact: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """One row per target, at the last epoch, with `start` inf if never; in order of role."""
+    """One row per target, at the last epoch, with `start` inf if never."""
     last = curves(exact, measure)
     last = last[last["epoch"] == last["epoch"].max()]
-    return last.assign(start=last["start"].fillna(np.inf)).sort_values("role")
+    return last.assign(start=last["start"].fillna(np.inf))
 
 
 def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
@@ -284,9 +285,8 @@ def _middle_threshold_from_test_loss(unit: pd.DataFrame) -> float:
 def both_scores(exact: pd.DataFrame) -> pd.DataFrame:
     """Counterfactual and contextual score of every target at every epoch, side by side."""
     scored = exact[exact["evidence"] == "retraining"]
-    return scored.pivot_table(
-        index=[*UNIT, "role", "epoch"], columns="measure", values="score"
-    ).reset_index()
+    scores = scored.set_index([*UNIT, "role", "epoch", "measure"])["score"].unstack("measure")
+    return scores.reindex(columns=["counterfactual", "contextual"]).reset_index()
 
 
 def contextual_above_counterfactual(exact: pd.DataFrame) -> pd.Series:

@@ -15,6 +15,14 @@ EPOCH = [*RUN, "epoch"]
 CURVE = [*RUN, "measure", "epoch"]
 
 
+def disagreement(*, exact: pd.DataFrame) -> pd.DataFrame:
+    """Exact retraining with and without the target strings, as it is.
+
+    Source: section 3.2, RQ1 and RQ2, figures 1, 2 and 13 to 17.
+    """
+    return exact
+
+
 def tradeoff(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Memorisation of the training set beside learning, epoch by epoch.
 
@@ -150,6 +158,7 @@ def beside_learning(
 
 
 STUDIES = {
+    "disagreement": disagreement,
     "tradeoff": tradeoff,
     "frequency": frequency,
     "deduplication": deduplication,

@@ -124,7 +124,10 @@ class _Training:
         self.n_parameters = model.num_parameters()
         self.resolved_revision = getattr(model.config, "_commit_hash", None)
         optimizer = torch.optim.AdamW(
-            model.parameters(), lr=self.recipe.learning_rate, weight_decay=self.recipe.weight_decay
+            model.parameters(),
+            lr=self.recipe.learning_rate,
+            weight_decay=self.recipe.weight_decay,
+            fused=True,
         )
         self.model, self.optimizer = engine.accelerator.prepare(model, optimizer)
         self.measured: dict[int, np.ndarray] = {}

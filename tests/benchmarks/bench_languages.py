@@ -1,0 +1,164 @@
+"""Speed of the languages room on one core, each figure beside a named peer in the same run.
+
+    python tests/benchmarks/bench_languages.py
+
+Every benchmark is a function that returns rows: name, ours, peer, unit, ratio, target, reached.
+"""
+
+import os
+
+os.environ.update(NUMBA_NUM_THREADS="1", OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+
+import math
+import random
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import nltk
+import numpy as np
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+from palimpsest.languages import Grammar, GrammarWarning  # noqa: E402
+from palimpsest.languages.notation import Symbol  # noqa: E402
+
+NLTK_SECONDS = 20.0
+
+
+def language(name):
+    """One of the nine languages, without the warning of its unreachable rule."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrammarWarning)
+        return Grammar.from_file(ROOT / f"config/languages/{name}.pcfg")
+
+
+def sampling(name="L3"):
+    """Strings sampled per second, against a recursive sampler in plain Python.
+
+    NLTK has no sampler: its `generate` lists all derivations one after the other.
+    """
+    grammar = language(name)
+    grammar.sample_encoded(10, seed=0)  # compile
+    ours = best_rate(500_000, lambda: grammar.sample_encoded(500_000, seed=1))
+    decoded = best_rate(50_000, lambda: grammar.sample(50_000, seed=1))
+    peer_sample = recursive_sampler(grammar)
+    peer = best_rate(5_000, lambda: [peer_sample() for _ in range(5_000)])
+    return [
+        row(f"sample {name}, encoded", ours, peer, target=500_000),
+        row(f"sample {name}, as tuples", decoded, peer, target_ratio=1),
+    ]
+
+
+def log_probability(name="L3"):
+    """Strings scored per second, against NLTK's InsideChartParser on the same strings."""
+    grammar = language(name)
+    strings, peer_scores, seconds = nltk_scores(grammar)
+    scores = grammar.log_probability(strings)
+    np.testing.assert_allclose(scores, peer_scores, rtol=1e-9)
+    peer = len(strings) / seconds
+    same = min(timed(lambda: grammar.log_probability(strings)) for _ in range(20))
+    many = grammar.sample(20_000, seed=2)
+    ours = best_rate(len(many), lambda: grammar.log_probability(many))
+    title = f"score {name}, {len(strings)} strings NLTK managed in {seconds:.0f} s"
+    return [
+        row(title, len(strings) / same, peer, target_ratio=200),
+        row(f"score {name}, 20,000 strings", ours, peer, target=2_000),
+    ]
+
+
+def long_strings(name="L1"):
+    """Scoring and prefix scoring of the longest strings (72 symbols); NLTK as above."""
+    grammar = language(name)
+    strings, peer_scores, seconds = nltk_scores(grammar, budget=NLTK_SECONDS / 4)
+    np.testing.assert_allclose(grammar.log_probability(strings), peer_scores, rtol=1e-9)
+    peer = len(strings) / seconds
+    many = grammar.sample_encoded(20_000, seed=2)
+    whole = best_rate(len(many), lambda: grammar.log_probability(many))
+    prefix = best_rate(len(many), lambda: grammar.log_prefix_probability(many))
+    return [
+        row(f"score {name}, 20,000 strings", whole, peer, target=2_000),
+        row(f"score {name} as prefixes", prefix, peer, target=2_000),
+    ]
+
+
+BENCHMARKS = [sampling, log_probability, long_strings]
+
+
+def row(name, ours, peer, target=None, target_ratio=None):
+    """One line of the table; the target is either a rate of our own, or a ratio to the peer's."""
+    ratio = ours / peer
+    return {
+        "name": name,
+        "ours": ours,
+        "peer": peer,
+        "unit": "strings/s",
+        "ratio": ratio,
+        "target": f">= {target:,} strings/s" if target else f">= {target_ratio:,} x",
+        "reached": bool(ours >= target if target else ratio >= target_ratio),
+    }
+
+
+def timed(work):
+    """Seconds that one call takes."""
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+def best_rate(count, work, repeats=3):
+    """Items per second, in the best of a few calls: other work on the machine only slows."""
+    return count / min(timed(work) for _ in range(repeats))
+
+
+def recursive_sampler(grammar):
+    """The sampler one would write first: expand a symbol, then each of its children."""
+    rules = {}
+    for rule in grammar.rules:
+        rights, weights = rules.setdefault(rule.lhs, ([], []))
+        rights.append(rule.rhs)
+        weights.append(rule.probability)
+    chance = random.Random(0)
+
+    def expand(symbol):
+        if symbol.terminal:
+            return [symbol.name]
+        rights, weights = rules[symbol.name]
+        (rhs,) = chance.choices(rights, weights)
+        return [terminal for child in rhs for terminal in expand(child)]
+
+    start = Symbol(grammar.start, terminal=False)
+    return lambda: tuple(expand(start))
+
+
+def nltk_scores(grammar, budget=NLTK_SECONDS):
+    """Strings in the order sampled, NLTK's log probabilities (over all parses), and its seconds."""
+    parser = nltk.parse.InsideChartParser(nltk.PCFG.fromstring(str(grammar)))
+    strings, scores, seconds = [], [], 0.0
+    for string in grammar.sample(1_000, seed=1):
+        begin = time.perf_counter()
+        scores.append(math.log(sum(tree.prob() for tree in parser.parse(list(string)))))
+        seconds += time.perf_counter() - begin
+        strings.append(string)
+        if seconds > budget:
+            break
+    return strings, scores, seconds
+
+
+def main():
+    """Print a plain table of all benchmarks."""
+    print(f"{'work':52} {'ours':>12} {'peer':>10} {'ratio':>9}  target")
+    for benchmark in BENCHMARKS:
+        for line in benchmark():
+            mark = "reached" if line["reached"] else "MISSED"
+            print(
+                f"{line['name']:52} {line['ours']:12,.0f} {line['peer']:10,.1f} "
+                f"{line['ratio']:8,.0f}x  {line['target']}: {mark}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Start and score of memorisation, against a plain loop over strings and epochs.
+
+Run as a script: `python tests/benchmarks/bench_measures.py`. The peer computes the same
+definitions one string at a time, in the same process; the results are asserted equal.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "scripts"))
+
+from palimpsest import memorisation
+from palimpsest.memorisation.approximation import TIE
+
+N_EPOCHS, N_STRINGS, N_TEST = 50, 2048, 1024
+TARGET_MS = 50.0
+
+
+def looped(loss: np.ndarray, threshold: np.ndarray, binary: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Start after the last miss and score, string by string and epoch by epoch."""
+    n_epochs, n_strings = loss.shape
+    start, score = np.full(n_strings, np.nan), np.zeros(loss.shape)
+    for s in range(n_strings):
+        first = 0
+        for e in range(n_epochs):
+            if not loss[e, s] < threshold[e, s]:
+                first = e + 1
+        if first == n_epochs:
+            continue
+        start[s] = first
+        for e in range(first, n_epochs):
+            score[e, s] = 1.0 if binary else (threshold[e, s] - loss[e, s]) / threshold[e, s]
+    return start, score
+
+
+def best_of(function: Callable, repeats: int) -> tuple[float, object]:
+    """Shortest wall time of several calls, in ms, and what the last call returned."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        result = function()
+        times.append(1000 * (time.perf_counter() - begin))
+    return min(times), result
+
+
+def row(name: str, ours: float, peer: float, target: float) -> dict:
+    """One line of the report; the target is an upper bound of our time."""
+    return {
+        "name": name,
+        "ours": ours,
+        "peer": peer,
+        "unit": "ms",
+        "ratio": peer / ours,
+        "target": target,
+        "reached": ours <= target,
+    }
+
+
+def measures() -> list[dict]:
+    """Recollection, counterfactual and contextual memorisation together."""
+    generator = np.random.default_rng(0)
+    decay = np.exp(-np.arange(N_EPOCHS) / 12)[:, None]
+    loss = decay * generator.uniform(0.5, 2, (N_EPOCHS, N_STRINGS))
+    loss_without = np.maximum(decay, 0.3) * generator.uniform(0.8, 2, (N_EPOCHS, N_STRINGS))
+
+    def ours():
+        return (
+            memorisation.recollection(loss, 0.2),
+            memorisation.counterfactual(loss, loss_without),
+            memorisation.contextual(loss, loss_without),
+        )
+
+    def peer():
+        optimal = np.tile(loss_without.min(axis=0), (N_EPOCHS, 1))
+        return (
+            looped(loss, np.full(loss.shape, 0.2), binary=True),
+            looped(loss, loss_without, binary=False),
+            looped(loss, optimal, binary=False),
+        )
+
+    fast, results = best_of(ours, 20)
+    slow, expected = best_of(peer, 1)
+    for result, (start, score) in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(result.start, start)
+        np.testing.assert_array_equal(result.score, score)
+    name = f"start and score, 3 measures, {N_STRINGS:,} strings x {N_EPOCHS} epochs"
+    return [row(name, fast, slow, TARGET_MS)]
+
+
+def stand_ins() -> list[dict]:
+    """Same-frequency stand-ins and the median of their losses."""
+    generator = np.random.default_rng(0)
+    train = generator.integers(-60, 0, N_STRINGS) / 2
+    test = generator.integers(-60, 0, N_TEST) / 2
+    loss = generator.random((N_EPOCHS, N_TEST))
+
+    def peer():
+        medians = np.empty((N_EPOCHS, N_STRINGS))
+        for s in range(N_STRINGS):
+            distance = np.abs(test - train[s])
+            tied = distance <= distance.min() + TIE * max(1.0, abs(train[s]))
+            medians[:, s] = np.median(loss[:, tied], axis=1)
+        return medians
+
+    fast, result = best_of(lambda: memorisation.stand_ins(train, test).median(loss), 10)
+    slow, expected = best_of(peer, 1)
+    np.testing.assert_array_equal(result, expected)
+    name = f"stand-ins, {N_STRINGS:,} of {N_TEST:,} strings x {N_EPOCHS} epochs"
+    return [row(name, fast, slow, TARGET_MS)]
+
+
+def rows() -> list[dict]:
+    """All rows of this benchmark."""
+    return [*measures(), *stand_ins()]
+
+
+def main() -> int:
+    """Print the table; exit status 1 if a target was missed."""
+    made = rows()
+    print(f"{'name':<58} {'ours':>9} {'loop':>10} {'ratio':>8} {'target':>10} reached")
+    for r in made:
+        print(
+            f"{r['name']:<58} {r['ours']:>6.1f} {r['unit']} {r['peer']:>7.0f} {r['unit']} "
+            f"{r['ratio']:>7.0f}x {r['target']:>7.0f} {r['unit']} {'yes' if r['reached'] else 'no'}"
+        )
+    return 0 if all(r["reached"] for r in made) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,265 @@
+"""A grammar that cannot be used is refused in one line that says where, what, and what to do."""
+
+import math
+import random
+import warnings
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar, GrammarError, GrammarWarning
+
+LANGUAGES = Path(__file__).parents[2] / "config/languages"
+
+REFUSED = {
+    # what is wrong: (text, message)
+    "empty": ("", "my.pcfg: empty file, it has no rules; a rule reads A -> B 'c' [0.5]"),
+    "only comments": ("# S -> 'a' [1]\n\n", "my.pcfg: empty file, it has no rules"),
+    "no arrow": ("S 'a' [1]", "my.pcfg:1: missing arrow '->' after 'S'; a rule reads"),
+    "only a name": ("# one\nS", "my.pcfg:2: missing arrow '->' after 'S'"),
+    "two arrows": ("S -> 'a' -> 'b' [1]", "my.pcfg:1: a second arrow '->'; write one rule a line"),
+    "no probability": ("S -> 'a' 'b'", "my.pcfg:1: missing probability after \"'b'\"; a rule"),
+    "no probability before a bar": ("S -> 'a' | 'b' [1]", "my.pcfg:1: missing probability after"),
+    "two probabilities": ("S -> 'a' [0.5] [0.5]", "my.pcfg:1: a rule has one probability, at its"),
+    "early probability": ("S -> [1] 'a'", "my.pcfg:1: missing probability after \"'a'\""),
+    "unclosed quote": ("S -> 'a [1]", 'my.pcfg:1: unclosed quote "\'a [1]"; a rule reads'),
+    "unclosed bracket": ("S -> 'a' [1", "my.pcfg:1: unclosed bracket '[1'; a rule reads"),
+    "garbage": ("S -> 'a' ; 'b' [1]", "my.pcfg:1: cannot read \"; 'b' [1]\"; a rule reads"),
+    "arrow of another kind": ("S → 'a' [1]", "my.pcfg:1: cannot read \"→ 'a' [1]\"; a rule reads"),
+    "no right-hand side": (
+        "S -> 'a' [0.5] | [0.5]",
+        "my.pcfg:1: empty right-hand sides are not supported; give every rule of 'S' at least one",
+    ),
+    "nothing after the arrow": ("S ->", "my.pcfg:1: empty right-hand sides are not supported"),
+    "trailing bar": ("S -> 'a' [1] |", "my.pcfg:1: empty right-hand sides are not supported"),
+    "empty terminal": ("S -> '' [1]", "my.pcfg:1: an empty terminal ''"),
+    "quoted left-hand side": (
+        "'S' -> 'a' [1]",
+        "my.pcfg:1: the left-hand side is \"'S'\"; it must be a non-terminal, not quoted",
+    ),
+    "undefined": (
+        "S -> 'a' A10 [1]\nA1 -> 'b' [1]",
+        "my.pcfg:1: non-terminal 'A10' has no rules (did you mean 'A1'?); "
+        "add a rule, or quote it if it is a terminal",
+    ),
+    "not quoted": ("S -> a [1]", "my.pcfg:1: non-terminal 'a' has no rules; add a rule, or quote"),
+    "start undefined": (
+        "S -> 'a' [1]\n%start SS",
+        "my.pcfg:2: no start symbol: %start names 'SS', which has no rules (did you mean 'S'?); "
+        "name the left-hand side of a rule",
+    ),
+    "start of nothing": ("%start\nS -> 'a' [1]", "my.pcfg:1: %start must name one non-terminal"),
+    "other directive": (
+        "%begin S\nS -> 'a' [1]",
+        "my.pcfg:1: unknown directive '%begin'; only %start is known",
+    ),
+    "sum too low": (
+        "S -> A7 [1]\n\n\n\nA7 -> 'a' [0.5]\n# half\nA7 -> 'b' [0.4]",
+        "my.pcfg:7: the rules of A7 sum to 0.90; they must sum to 1 (rules at lines 5 and 7)",
+    ),
+    "sum too high": (
+        "S -> 'a' [0.5] | 'b' [0.5] | 'c' [0.5]",
+        "my.pcfg:1: the rules of S sum to 1.50; they must sum to 1 (rules at line 1)",
+    ),
+    "sum of zeros": ("S -> 'a' [0]", "my.pcfg:1: the rules of S sum to 0.00; they must sum to 1"),
+    "sum just too low": ("S -> 'a' [0.9499]", "my.pcfg:1: the rules of S sum to 0.9499; they must"),
+    "negative": ("S -> 'a' [-0.5] | 'b' [1]", "my.pcfg:1: probability '[-0.5]' must be a number"),
+    "above one": ("S -> 'a' [1.5]", "my.pcfg:1: probability '[1.5]' must be a number from 0 to 1"),
+    "not a number": ("S -> 'a' [nan]", "my.pcfg:1: probability '[nan]' must be a number"),
+    "infinite": ("S -> 'a' [inf]", "my.pcfg:1: probability '[inf]' must be a number"),
+    "a fraction": ("S -> 'a' [1/3]", "my.pcfg:1: probability '[1/3]' must be a number"),
+    "no number": ("S -> 'a' []", "my.pcfg:1: probability '[]' must be a number"),
+    "supercritical": (
+        "S -> A [1]\nA -> B B [0.6] | 'a' [0.4]\nB -> A [1]",
+        "my.pcfg:2: strings have infinite expected length: A and B lead back to themselves "
+        "1.095 times on average; it must be less than 1",
+    ),
+    "critical": (
+        "S -> S S [0.5] | 'a' [0.5]",
+        "my.pcfg:1: strings have infinite expected length: S leads back to itself 1 times",
+    ),
+    "endless": (
+        "S -> 'a' A [1]\nA -> 'b' A [1]",
+        "my.pcfg:2: A derives no finite string; give it a rule that leads to terminals",
+    ),
+    "unary cycle": ("S -> A [1]\nA -> S [1]", "my.pcfg:1: S derives no finite string"),
+    "end of probability zero": ("S -> S [1] | 'a' [0]", "my.pcfg:1: S derives no finite string"),
+    "far too long": (
+        "\n".join(f"A{i} -> A{i + 1} A{i + 1} [1]" for i in range(2000)) + "\nA2000 -> 'a' [1]",
+        "my.pcfg: strings have an expected length of",
+    ),
+}
+
+
+def read(text):
+    return Grammar.from_string(text, name="my.pcfg")
+
+
+@pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_refused(text, message):
+    with pytest.raises(GrammarError) as caught:
+        read(text)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_an_error_is_both_the_users_and_a_value_error():
+    with pytest.raises(UserError):
+        read("")
+    with pytest.raises(ValueError, match="empty file"):
+        read("")
+
+
+class TestFiles:
+    def test_message_names_the_file(self, tmp_path):
+        path = tmp_path / "my.pcfg"
+        path.write_text("S -> 'a' [0.5]\n")
+        with pytest.raises(GrammarError) as caught:
+            Grammar.from_file(path)
+        assert str(caught.value).startswith(f"{path}:1: the rules of S sum to 0.50")
+
+    def test_missing(self, tmp_path):
+        with pytest.raises(GrammarError, match=r"L9\.pcfg: no such file; a language is a grammar"):
+            Grammar.from_file(tmp_path / "L9.pcfg")
+
+    def test_a_folder(self, tmp_path):
+        with pytest.raises(GrammarError, match=r"cannot be read \(Is a directory\)"):
+            Grammar.from_file(tmp_path)
+
+    def test_a_path_that_no_file_can_have(self):
+        with pytest.raises(GrammarError, match="cannot be read"):
+            Grammar.from_file("a\0b")
+
+    def test_not_utf_8(self, tmp_path):
+        path = tmp_path / "latin.pcfg"
+        path.write_bytes("S -> 'a' [1]\n# caf\u00e9\n".encode("latin-1"))
+        with pytest.raises(
+            GrammarError, match=r"latin\.pcfg:2: not UTF-8 text \(byte 0xe9\); save"
+        ):
+            Grammar.from_file(path)
+
+    def test_byte_order_mark_and_windows_line_ends_are_read(self, tmp_path):
+        path = tmp_path / "windows.pcfg"
+        path.write_bytes("\ufeffS -> 'a' [0.5]\r\nS -> 'b' [0.5]\r\n".encode())
+        assert Grammar.from_file(path).terminals == ("a", "b")
+
+
+class TestWarnings:
+    def test_a_sum_that_had_to_be_normalised(self):
+        with pytest.warns(GrammarWarning) as caught:
+            grammar = read("S -> 'a' [0.48]\nS -> 'b' [0.49]")
+        assert [str(warning.message) for warning in caught] == [
+            "my.pcfg:2: the rules of S sum to 0.97; they must sum to 1 "
+            "(rules at lines 1 and 2): normalised"
+        ]
+        assert sum(rule.probability for rule in grammar.rules) == pytest.approx(1, abs=1e-15)
+
+    @pytest.mark.parametrize("total", ["0.95", "1.05"])
+    def test_off_by_just_what_is_allowed(self, total):
+        half = f"{float(total) / 2:.4f}"
+        with pytest.warns(GrammarWarning, match=f"sum to {total}"):
+            read(f"S -> 'a' [{half}] | 'b' [{half}]")
+
+    @pytest.mark.parametrize("total", ["0.99", "1", "1.01"])
+    def test_off_by_a_rounding(self, total):
+        half = f"{float(total) / 2:.4f}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            read(f"S -> 'a' [{half}] | 'b' [{half}]")
+
+    def test_one_warning_names_all_that_is_unreachable(self):
+        with pytest.warns(GrammarWarning) as caught:
+            read("S -> 'a' [1]\nB -> C [1]\nC -> B [1]")
+        (warning,) = caught
+        assert str(warning.message) == (
+            "my.pcfg:2: never reached from S: B and C; "
+            "the rules are kept, but take no part in the language"
+        )
+
+
+def test_loops_just_below_the_limit_are_usable():
+    grammar = read("S -> S S [0.499] | 'a' [0.501]")
+    assert grammar.expected_length() == pytest.approx(0.501 / (1 - 2 * 0.499))
+
+
+def test_a_long_chain_of_rules_does_not_exhaust_the_stack():
+    chain = "\n".join(f"A{i} -> A{i + 1} [1]" for i in range(1500)) + "\nA1500 -> 'a' [1]"
+    grammar = read(chain)
+    assert grammar.n_derivations() == 1
+    assert grammar.sample(2, seed=0) == [("a",), ("a",)]
+
+
+PIECES = [
+    " ",
+    "\n",
+    "'",
+    '"',
+    "[",
+    "]",
+    "->",
+    "|",
+    "#",
+    "%",
+    "\\",
+    "[0.5]",
+    "A",
+    "S",
+    "\0",
+    "\u2028",
+]
+
+
+def mutated(text, seed):
+    """The text with a few random cuts, doublings, and insertions."""
+    chance = random.Random(seed)
+    for _ in range(chance.randint(1, 4)):
+        a, b = sorted(chance.choices(range(len(text) + 1), k=2))
+        b = min(b, a + chance.choice([1, 3, 40]))
+        piece = chance.choice([*PIECES, chr(chance.randint(1, 0x2FFF))])
+        text = chance.choice(
+            [
+                text[:a] + text[b:],
+                text[:a] + piece + text[a:],
+                text[:b] + text[a:],
+                text[:a] + piece + text[b:],
+            ]
+        )
+    return text
+
+
+def check_reads_or_refuses(text):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrammarWarning)
+        try:
+            grammar = read(text)
+        except GrammarError as error:
+            message = str(error)
+            assert message.startswith("my.pcfg:")
+            assert len(message.splitlines()) == 1
+            return
+    assert 0 < grammar.expected_length() < math.inf
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    name=st.sampled_from(sorted(path.name for path in LANGUAGES.glob("L*.pcfg"))),
+    seed=st.integers(0, 2**32),
+)
+def test_a_damaged_language_is_read_or_refused_in_one_line(name, seed):
+    check_reads_or_refuses(mutated((LANGUAGES / name).read_text(), seed))
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.text(alphabet=st.sampled_from([*"SAB ab'\"[].|#%\\\n0519->"]), max_size=40))
+def test_random_text_is_refused_in_one_line(text):
+    check_reads_or_refuses(text)
+    check_reads_or_refuses("S -> 'a' [0.5] | S 'b' [0.5]\n" + text)
+
+
+@given(text=st.text(max_size=60))
+def test_any_text_is_refused_in_one_line(text):
+    check_reads_or_refuses(text)

@@ -1,0 +1,180 @@
+"""What the figures share: curves with their bands, words on whose they are, legends, limits."""
+
+import math
+import textwrap
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from palimpsest.figures import style
+
+BAND_ALPHA = 0.18
+LOSS = "loss (nats per token)"
+TEST_LOSS = "test loss (nats per token)"
+SCORE = "memorisation score (0 to 1)"
+
+
+def figure_of(height: float, title: str) -> Figure:
+    """An empty figure of full width with a title at its upper left."""
+    figure = Figure(figsize=(style.WIDTH, height), layout="constrained")
+    figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.04)
+    figure.suptitle(textwrap.fill(title, 100), x=0.01, ha="left")
+    return figure
+
+
+def panels_in(figure: Figure) -> Figure:
+    """A subfigure for panels with a common axis label, which the figure's legend stays clear of."""
+    return figure.subfigures(1, 1)
+
+
+def name_panel(axes: Axes, measure: str) -> None:
+    """The measure's name above its panel, in its colour."""
+    look = style.MEASURES[measure]
+    label = look.label.replace(" by ", "\nby ") if axes.get_gridspec().ncols > 3 else look.label
+    axes.set_title(label, color=style.darkened(look.colour), weight="bold")
+
+
+def spread(frame: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
+    """Mean, min and max of `y` at every `x`, over all the rows there; a row without y is left out.
+
+    Returns a frame indexed by x, in order.
+    """
+    return frame.dropna(subset=[y]).groupby(x)[y].agg(["mean", "min", "max"])
+
+
+def draw_spread(axes: Axes, curve: pd.DataFrame, colour, **line) -> None:
+    """A curve from `spread`: the mean as a line, min to max as a band."""
+    axes.fill_between(
+        curve.index, curve["min"], curve["max"], color=colour, alpha=BAND_ALPHA, linewidth=0
+    )
+    axes.plot(curve.index, curve["mean"], color=colour, **line)
+
+
+def whiskers(values: pd.Series) -> tuple[float, np.ndarray]:
+    """Mean, and the distances [[down], [up]] from it to min and max, as error bars want them."""
+    mean = values.mean()
+    return mean, np.clip([[mean - values.min()], [values.max() - mean]], 0, None)
+
+
+def mark_epoch(axes: Axes, epoch: float, colour=style.INK, **line) -> None:
+    """A vertical dotted line at an epoch, unless there is none."""
+    if np.isfinite(epoch):
+        axes.axvline(epoch, **{**style.EPOCH_LINE, "color": colour, **line})
+
+
+def mark_optima(axes: Axes, frame: pd.DataFrame) -> None:
+    """A vertical dotted line per model at its epoch of optimal learning, averaged over seeds."""
+    epochs = frame.groupby("model")["optimal_epoch"].mean().unique()
+    for epoch in epochs:
+        mark_epoch(axes, epoch, linewidth=1.1 if len(epochs) <= 6 else 0.7)
+
+
+def limit_loss(axes: Axes, frame: pd.DataFrame, columns: list[str]) -> None:
+    """End the loss axis where the trained epochs end.
+
+    The loss of an untrained model is many times that of a trained one, so that an axis with room
+    for both would squeeze all that is of interest into its lowest part.
+    """
+    trained = frame[frame["epoch"] > frame["epoch"].min()]
+    top = (trained if len(trained) else frame)[columns].max().max()
+    if np.isfinite(top) and top > 0:
+        axes.set_ylim(0, 1.05 * top)
+
+
+def share_axis(axes: Axes) -> None:
+    """A y axis for shares and scores, with room for lines at 0 and at 1."""
+    axes.set_ylim(-0.04, 1.04)
+    axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
+
+
+def subject(frame: pd.DataFrame) -> str:
+    """Whose the rows are: language, training strings, models."""
+    models = list(frame["model"].unique())
+    sizes = sorted(frame["size"].unique())
+    strings = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
+    named = models[0] if len(models) == 1 else f"{len(models)} models"
+    return f"language {frame['language'].iloc[0]}, {strings} training strings, {named}"
+
+
+def spread_note(frame: pd.DataFrame) -> str:
+    """What lines and bands are, in one sentence."""
+    models, seeds = frame["model"].nunique(), frame["seed"].dropna().nunique()
+    runs = len(frame[["model", "seed"]].dropna().drop_duplicates())
+    if runs == 1:
+        return "One model and one seed: lines without a band."
+    if models == 1:
+        return f"Lines: mean over {seeds} seeds; bands: smallest to largest seed."
+    return (
+        f"Lines: mean over {models} models and {_counted(seeds, 'seed')}; "
+        f"bands: smallest to largest of the {runs} runs."
+    )
+
+
+def error_note(frame: pd.DataFrame) -> str:
+    """What points and error bars are, in one sentence."""
+    seeds = frame["seed"].dropna().nunique()
+    if seeds == 1:
+        return "Points: one seed."
+    return f"Points: mean over {seeds} seeds; error bars: smallest to largest seed."
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def legend(figure: Figure, handles: list, note: str = "", columns: int | None = None) -> None:
+    """A legend under the panels, as wide as its longest entry allows, with a note above it."""
+    longest = max(len(handle.get_label()) for handle in handles)
+    fitting = max(1, int(style.CHARACTERS_PER_LINE // (longest + 7)))
+    # As few rows as the width allows, then as even a number of entries in each as can be.
+    rows = math.ceil(len(handles) / (columns or fitting))
+    figure.legend(
+        handles=handles,
+        loc="outside lower left",
+        ncols=math.ceil(len(handles) / rows),
+        title=textwrap.fill(note, style.CHARACTERS_PER_LINE) or None,
+        alignment="left",
+        columnspacing=1.4,
+    )
+
+
+def line_handle(label: str, colour=style.INK, **line) -> Line2D:
+    """A legend entry for a line."""
+    return Line2D([], [], label=label, color=colour, **line)
+
+
+def bar_handle(label: str, colour, alpha: float = 1) -> Patch:
+    """A legend entry for a bar or an area."""
+    return Patch(label=label, facecolor=colour, alpha=alpha, linewidth=0)
+
+
+def measure_handles(measures: list[str]) -> list[Line2D]:
+    """A legend entry per measure, in its colour."""
+    looks = [style.MEASURES[measure] for measure in measures]
+    return [line_handle(look.label, look.colour) for look in looks]
+
+
+def model_marker(model: str, models: list[str], colour) -> dict:
+    """The marker of one of `models`, as keywords of a plot."""
+    return {
+        "marker": style.marker(model),
+        "markerfacecolor": style.tinted(colour, style.model_tints(models)[model]),
+        "markeredgecolor": colour,
+        "markeredgewidth": 0.8,
+    }
+
+
+def model_handles(models: list[str], colour="0.3") -> list[Line2D]:
+    """A legend entry per model, in grey: its colour in a panel is the measure's."""
+    return [
+        line_handle(model, colour, linestyle="none", **model_marker(model, models, colour))
+        for model in models
+    ]
+
+
+OPTIMUM_HANDLE = line_handle("optimal learning (lowest test loss)", **style.EPOCH_LINE)
+BAYES_HANDLE = Line2D([], [], label="Bayes-optimal loss", **style.BAYES_LINE)

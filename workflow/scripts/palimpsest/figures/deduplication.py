@@ -1,0 +1,127 @@
+"""Does removing repeated strings from the training data prevent memorisation?"""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.figures import curves, style
+
+# Every variant has a line style and a strength of colour, so that it is told apart twice.
+VARIANTS = {
+    "base": ("as sampled (base)", 1.0),
+    "dedup": ("deduplicated (dedup)", 0.75),
+    "dedup-matched": ("high-entropy language (dedup-matched)", 0.5),
+}
+MEASURES = ("recollection", "contextual")
+LOSSES = {
+    "train_loss": ("training loss", curves.LOSS),
+    "test_loss": ("test loss", curves.LOSS),
+    "test_spread": (
+        "spread of the test loss",
+        "standard deviation over\ntest strings (nats per token)",
+    ),
+}
+OPTIMUM = {"marker": "D", "markersize": 4.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+
+
+@style.styled
+def deduplication(study: pd.DataFrame) -> Figure:
+    """Learning and memorisation with repeated strings, without, and on a language without any.
+
+    Parameters
+    ----------
+    study : table `deduplication` of one language; dedup-matched may be absent
+
+    Source: section 4, RQ4, figure 5; appendix G, figures 39 and 40.
+    """
+    variants = [variant for variant in VARIANTS if (study["variant"] == variant).any()]
+    measures = [measure for measure in MEASURES if (study["measure"] == measure).any()]
+    figure = curves.figure_of(5.0, f"Deduplicating the training strings: {curves.subject(study)}")
+    upper, lower = figure.subplots(2, 3)
+    for axes, column in zip(upper, LOSSES, strict=True):
+        draw_loss(axes, study, variants, column)
+    curves.limit_loss(upper[0], study, ["train_loss", "test_loss"])
+    upper[1].set_ylim(upper[0].get_ylim())
+    for axes, measure in zip(lower, measures, strict=False):
+        draw_fraction(axes, study, variants, measure)
+    draw_bands(lower[2], study, variants, measures)
+    for axes in lower[len(measures) : 2]:
+        axes.remove()
+    note = (
+        f"{curves.spread_note(study)} Bars: epochs at which 10 % to 90 % of the distinct strings "
+        "start, in the colour of the measure."
+    )
+    curves.legend(figure, legend_handles(variants), note)
+    return figure
+
+
+def draw_loss(axes: Axes, study: pd.DataFrame, variants: list[str], column: str) -> None:
+    """A curve per variant of something that no measure changes."""
+    title, label = LOSSES[column]
+    runs = study.drop_duplicates(["model", "seed", "variant", "epoch"])
+    for variant in variants:
+        draw_variant(axes, runs, variant, column, style.INK)
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel="epoch", ylabel=label)
+    axes.set_title(title, weight="bold")
+
+
+def draw_fraction(axes: Axes, study: pd.DataFrame, variants: list[str], measure: str) -> None:
+    """The fraction of the distinct strings memorised, a curve per variant."""
+    look = style.MEASURES[measure]
+    rows = study[study["measure"] == measure]
+    for variant in variants:
+        draw_variant(axes, rows, variant, "fraction_distinct", look.colour)
+    curves.share_axis(axes)
+    axes.set(xlabel="epoch", ylabel="fraction of distinct\nstrings memorised")
+    curves.name_panel(axes, measure)
+
+
+def draw_variant(axes: Axes, rows: pd.DataFrame, variant: str, column: str, colour: str) -> None:
+    """The curve of a variant, with a diamond at optimal learning."""
+    of_variant = rows[rows["variant"] == variant]
+    curve = curves.spread(of_variant, "epoch", column)
+    if curve.empty:
+        return
+    shade = style.tinted(colour, VARIANTS[variant][1])
+    curves.draw_spread(axes, curve, shade, linestyle=style.LINES[variant])
+    optimum = of_variant["optimal_epoch"].mean()
+    axes.plot(optimum, np.interp(optimum, curve.index, curve["mean"]), color=shade, **OPTIMUM)
+
+
+def draw_bands(axes: Axes, study: pd.DataFrame, variants: list[str], measures: list[str]) -> None:
+    """The 10 % to 90 % band of starts of every measure and variant, averaged over the runs."""
+    levels = [(measure, variant) for measure in measures for variant in variants]
+    for level, (measure, variant) in enumerate(levels):
+        rows = study[(study["measure"] == measure) & (study["variant"] == variant)]
+        shade = style.tinted(style.MEASURES[measure].colour, VARIANTS[variant][1])
+        band = rows[["start_p10", "start_p90"]].dropna()
+        if band.empty:
+            axes.text(0.02 * study["epoch"].max(), level, "no string starts", va="center",
+                      fontsize=7, color=shade)  # fmt: skip
+        else:
+            first, last = band.mean()
+            axes.barh(level, last - first, left=first, height=0.55, color=shade,
+                      edgecolor=shade, linewidth=1.2)  # fmt: skip
+        axes.plot(rows["optimal_epoch"].mean(), level, color=style.INK, **OPTIMUM)
+    axes.set_xlim(0, study["epoch"].max())
+    axes.set_ylim(len(levels) - 0.4, -0.6)
+    axes.set_yticks(range(len(levels)), [variant.removeprefix("dedup-") for _, variant in levels])
+    axes.grid(axis="y", visible=False)
+    axes.set(xlabel="epoch", ylabel="training set")
+    axes.set_title("band of starts", weight="bold")
+
+
+def legend_handles(variants: list[str]) -> list:
+    """Entries for the variants and the optimum."""
+    lines = [
+        curves.line_handle(
+            VARIANTS[variant][0],
+            style.tinted(style.INK, VARIANTS[variant][1]),
+            linestyle=style.LINES[variant],
+        )
+        for variant in variants
+    ]
+    optimum = curves.line_handle("optimal learning (lowest test loss)", linestyle="none", **OPTIMUM)
+    return [*lines, optimum]

@@ -1,0 +1,80 @@
+"""A language at a glance: how long its strings are, and how unequal."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+from palimpsest.figures import curves, style
+
+COLOUR = "0.3"
+
+
+@style.styled
+def language(sample: pd.DataFrame, summary: dict) -> Figure:
+    """Lengths of sampled strings, and their exact probabilities in order of rank.
+
+    Parameters
+    ----------
+    sample : table `language_sample` of one language
+    summary : content of its summary.json
+
+    Source: appendix E, figure 11.
+    """
+    figure = curves.figure_of(2.9, f"Strings of language {summary['language']}")
+    lengths, ranks = figure.subplots(1, 2)
+    figure.supxlabel(facts(summary), x=0.01, ha="left", fontsize=7)
+    draw_lengths(lengths, sample, summary["expected_length"])
+    draw_ranks(ranks, sample)
+    return figure
+
+
+def facts(summary: dict) -> str:
+    """Size, entropy and length of the language, in one line."""
+    entropy = f"{summary['entropy']:.2f}"
+    if (summary.get("entropy_standard_error") or 0) >= 0.001:
+        entropy += f" ± {summary['entropy_standard_error']:.2g}"
+    derivations = summary.get("n_derivations")
+    counted = "infinitely many" if derivations is None else counted_in_powers(derivations)
+    return (
+        f"Entropy: {entropy} nats per string. Expected length: {summary['expected_length']:.1f}. "
+        f"{summary['n_rules']} rules, {summary['n_terminals']} terminals, {counted} derivations"
+        f"{' (ambiguous)' if summary['ambiguous'] else ''}."
+    )
+
+
+def counted_in_powers(n: float) -> str:
+    """A count for a reader: in full up to a million, then in powers of ten, however large."""
+    return f"{int(n):,}" if n < 1e6 else f"{Decimal(n):.1e}".replace("e+", "e")
+
+
+def draw_lengths(axes: Axes, sample: pd.DataFrame, expected: float) -> None:
+    """The share of the sample at every length."""
+    share = sample.groupby("length")["count"].sum() / sample["count"].sum()
+    axes.bar(share.index, share, width=1, color=COLOUR, linewidth=0)
+    curves.mark_epoch(axes, expected)
+    axes.set_xlim(share.index.min() - 3, share.index.max() + 3)
+    axes.set_ylim(0, 1.15 * share.max())
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.set(xlabel="length (terminals)", ylabel="share of the sampled strings")
+    axes.set_title(f"{sample['count'].sum():,} sampled strings; dotted: expected length")
+
+
+def draw_ranks(axes: Axes, sample: pd.DataFrame) -> None:
+    """Exact probability by rank, both in powers of ten.
+
+    The axis is linear in the logarithm, which does not underflow where the probability does.
+    """
+    decades = np.sort(sample["log_prob"])[::-1] / np.log(10)
+    rank = np.arange(1, len(decades) + 1)
+    axes.plot(rank, decades, color=COLOUR, drawstyle="steps-mid")
+    axes.set_xscale("log")
+    middle, reach = (decades[0] + decades[-1]) / 2, max(decades[0] - decades[-1], 2)
+    axes.set_ylim(middle - 0.55 * reach, middle + 0.55 * reach)
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"$10^{{{value:.0f}}}$"))
+    axes.set(xlabel="rank among the distinct sampled strings", ylabel="probability of the string")
+    axes.set_title(f"{len(rank):,} distinct strings, exact probabilities")

@@ -1,0 +1,142 @@
+"""Learning and memorising at once: can a language be learned before its strings are memorised?"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.figures import curves, style
+
+UPPER_HEIGHT, LOWER_HEIGHT = 5.1, 2.3  # inches
+BAND_OF = "contextual"  # the measure whose band of starts is shaded behind the curves
+
+
+@style.styled
+def tradeoff(study: pd.DataFrame) -> Figure:
+    """Memorisation of the training set and losses by epoch, then both at optimal learning.
+
+    Parameters
+    ----------
+    study : table `tradeoff` of one language
+
+    Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
+    """
+    measures = style.measures_in(study["measure"])
+    models = list(study["model"].unique())
+    figure = curves.figure_of(
+        UPPER_HEIGHT + LOWER_HEIGHT + 0.055 * len(models),
+        f"Memorising while learning: {curves.subject(study)}",
+    )
+    upper, lower = figure.subfigures(
+        2, 1, height_ratios=[UPPER_HEIGHT, LOWER_HEIGHT + 0.055 * len(models)]
+    )
+    draw_epochs(upper, study, measures)
+    draw_optima(lower, study, measures, models)
+    return figure
+
+
+def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> None:
+    """Fraction, weighted memorisation, losses and bands of starts, all over the epochs."""
+    (fraction, weighted), (losses, bands) = figure.subplots(2, 2, sharex=True)
+    draw_memorised(fraction, study, measures, "fraction", "fraction of strings\nmemorised (0 to 1)")
+    draw_memorised(weighted, study, measures, "weighted", "weighted memorisation\n(0 to 1)")
+    draw_losses(losses, study)
+    draw_bands(bands, study, measures)
+    for axes in (fraction, weighted, losses):
+        shade_band(axes, study)
+    for axes in (fraction, weighted, losses, bands):
+        curves.mark_optima(axes, study)
+    for axes in (losses, bands):
+        axes.set_xlabel("epoch")
+    handles = [
+        *curves.measure_handles(measures),
+        curves.line_handle("training loss", linestyle=style.LINES["train"]),
+        curves.line_handle("test loss", linestyle=style.LINES["test"]),
+        curves.BAYES_HANDLE,
+        curves.line_handle("optimal learning, each model", **style.EPOCH_LINE),
+        curves.bar_handle("band of contextual starts", style.MEASURES[BAND_OF].colour, 0.12),
+    ]
+    note = (
+        f"{curves.spread_note(study)} Bars: from the first string's start to the last one's, "
+        "mean over the runs; thin lines: of all runs."
+    )
+    curves.legend(figure, handles, note)
+
+
+def draw_memorised(
+    axes: Axes, study: pd.DataFrame, measures: list[str], column: str, label: str
+) -> None:
+    """One curve per measure."""
+    for measure in measures:
+        curve = curves.spread(study[study["measure"] == measure], "epoch", column)
+        curves.draw_spread(axes, curve, style.MEASURES[measure].colour)
+    curves.share_axis(axes)
+    axes.set_ylabel(label)
+
+
+def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
+    """Training and test loss, with the best loss that any model can reach."""
+    runs = study.drop_duplicates(["model", "seed", "epoch"])
+    axes.axhline(runs["optimal_test_loss"].mean(), **style.BAYES_LINE)
+    for column, line in (("train_loss", "train"), ("test_loss", "test")):
+        curve = curves.spread(runs, "epoch", column)
+        curves.draw_spread(axes, curve, style.INK, linestyle=style.LINES[line])
+    curves.limit_loss(axes, runs, ["train_loss", "test_loss"])
+    axes.set_ylabel(curves.LOSS)
+
+
+def shade_band(axes: Axes, study: pd.DataFrame) -> None:
+    """The epochs from the first string's start to the last one's, averaged over the runs."""
+    band = study[study["measure"] == BAND_OF][["band_first", "band_last"]].mean()
+    if band.notna().all():
+        colour = style.MEASURES[BAND_OF].colour
+        axes.axvspan(*band, color=colour, alpha=0.12, linewidth=0, zorder=0)
+
+
+def draw_bands(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
+    """The band of starts of every measure: a bar from first to last, whiskers over the runs."""
+    for level, measure in enumerate(measures):
+        look = style.MEASURES[measure]
+        band = study[study["measure"] == measure][["band_first", "band_last"]].dropna()
+        if band.empty:
+            axes.text(0.02 * study["epoch"].max(), level, "no string starts", va="center",
+                      fontsize=7, color=style.darkened(look.colour))  # fmt: skip
+            continue
+        first, last = band.mean()
+        axes.hlines(level, band["band_first"].min(), band["band_last"].max(), look.colour, lw=0.9)
+        # A band of one epoch has no width: its ends keep it visible.
+        axes.barh(level, last - first, left=first, height=0.5, color=look.colour,
+                  edgecolor=look.colour, linewidth=1.2, alpha=0.8)  # fmt: skip
+    axes.set_ylim(len(measures) - 0.4, -0.6)
+    axes.set_yticks(range(len(measures)), [])
+    axes.set_ylabel("bands of starts\n(a bar per measure)")
+    axes.grid(axis="y", visible=False)
+
+
+def draw_optima(
+    figure: Figure, study: pd.DataFrame, measures: list[str], models: list[str]
+) -> None:
+    """Test loss against weighted memorisation at optimal learning, a panel per measure."""
+    optimum = study[study["epoch"] == study["optimal_epoch"]]
+    inner = curves.panels_in(figure)
+    panels = inner.subplots(1, len(measures), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, measure in zip(panels, measures, strict=True):
+        look = style.MEASURES[measure]
+        axes.axvline(study["optimal_test_loss"].mean(), **style.BAYES_LINE)
+        for model, runs in optimum[optimum["measure"] == measure].groupby("model", sort=False):
+            draw_point(axes, runs, **curves.model_marker(model, models, look.colour))
+        curves.name_panel(axes, measure)
+        curves.share_axis(axes)
+    panels[0].margins(x=0.15)
+    panels[0].set_ylabel("weighted memorisation\nat optimal learning (0 to 1)")
+    inner.supxlabel(f"{curves.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
+    curves.legend(figure, curves.model_handles(models), curves.error_note(study))
+
+
+def draw_point(axes: Axes, runs: pd.DataFrame, **look) -> None:
+    """A model: its mean over the seeds, with their reach in both directions."""
+    x, x_reach = curves.whiskers(runs["test_loss"])
+    y, y_reach = curves.whiskers(runs["weighted"])
+    axes.errorbar(
+        x, y, xerr=x_reach, yerr=y_reach, linestyle="none", elinewidth=0.7,
+        ecolor=look["markeredgecolor"], zorder=3, **look,
+    )  # fmt: skip
