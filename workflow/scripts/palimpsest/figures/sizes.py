@@ -41,6 +41,7 @@ def training_size(study: pd.DataFrame) -> Figure:
     for axes, measure in zip(grid[0], measures, strict=True):
         curves.name_panel(axes, measure)
     curves.share_axis(grid[0, 0])
+    grid[0, 0].set_ylim(-0.1, 1.16)  # room for the sizes above their points
     grid[0, 0].margins(x=0.2)
     inner.supxlabel(f"{curves.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
     handles = [*size_handles(study), *curves.model_handles(models)]
@@ -68,7 +69,7 @@ def draw_sizes(
                 **{**look, "markersize": marker_size(size, rows["size"])},
             )  # fmt: skip
             if len(models) == 1:
-                axes.annotate(str(size), (x, y), xytext=(5, 4), textcoords="offset points",
+                axes.annotate(str(size), (x, y), xytext=(0, 6), textcoords="offset points",
                               fontsize=7)  # fmt: skip
 
 
@@ -165,7 +166,7 @@ def model_shades(n: int, measure: str) -> list:
     colour = style.MEASURES[measure].colour
     ramp = matplotlib.colors.LinearSegmentedColormap.from_list(
         measure,
-        [style.tinted(colour, 0.45), colour, tuple(0.35 * c for c in style.tinted(colour, 1))],
+        [style.tinted(colour, 0.45), colour, tuple(0.5 * c for c in style.tinted(colour, 1))],
     )
     return [ramp(level) for level in (np.linspace(0, 1, n) if n > 1 else [0.5])]
 

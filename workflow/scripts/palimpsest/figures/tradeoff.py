@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from palimpsest.figures import curves, style
 
-UPPER_HEIGHT, LOWER_HEIGHT = 5.1, 2.3  # inches
+UPPER_HEIGHT, LOWER_HEIGHT = 5.0, 2.7  # inches
 BAND_OF = "contextual"  # the measure whose band of starts is shaded behind the curves
 
 
@@ -106,6 +106,7 @@ def draw_bands(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
         # A band of one epoch has no width: its ends keep it visible.
         axes.barh(level, last - first, left=first, height=0.5, color=look.colour,
                   edgecolor=look.colour, linewidth=1.2, alpha=0.8)  # fmt: skip
+    axes.use_sticky_edges = False  # a bar from epoch 0 would pull the axis up to itself
     axes.set_ylim(len(measures) - 0.4, -0.6)
     axes.set_yticks(range(len(measures)), [])
     axes.set_ylabel("bands of starts\n(a bar per measure)")

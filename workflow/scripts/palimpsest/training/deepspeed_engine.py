@@ -294,10 +294,14 @@ def _accelerator(recipe: Recipe):
     from accelerate import Accelerator, DeepSpeedPlugin
     from accelerate.utils import DistributedType
 
-    if os.environ["WORLD_SIZE"] == "1":
-        # Shared-memory collectives serve several processes on one CPU. A single one needs none,
-        # and is spared the C++ compiler that builds them.
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    # Shared-memory collectives only speed up several processes on one CPU. Without them no C++
+    # compiler is needed, and no job waits for another to build them.
+    deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+    if recipe.offload_optimizer == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
+        raise UserError(
+            "training/offload_optimizer: cpu needs a C++ compiler, which DeepSpeed builds its "
+            "optimiser with; install one (Debian, Ubuntu: apt install g++ python3-dev) or set none"
+        )
     deepspeed.utils.logger.setLevel(logging.ERROR)
     dtype = _dtype(recipe.precision)
     accelerator = Accelerator(

@@ -1,0 +1,54 @@
+# Two commands: `make run` makes the report of the default study, `make test` runs all tests.
+# Both make the environment first, in .venv, from the pins of requirements.txt.
+
+PYTHON ?= python3
+CORES ?= all
+BIN := .venv/bin
+INSTALLED := .venv/requirements.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help run test lint format bench docs clean-environment
+
+help: ## List the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
+
+run: $(INSTALLED) ## Run the default study on all cores and write results/report.html
+	@echo "== Running the default study (CORES=$(CORES)); some minutes on two cores"
+	$(BIN)/snakemake --cores $(CORES) --quiet rules reason
+	@echo "== Done: open results/report.html"
+
+test: $(INSTALLED) ## Run all tests
+	@echo "== Running all tests; about ten minutes on two cores"
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED) ## Check the style of the code and of the workflow
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakemake --lint
+
+format: $(INSTALLED) ## Mend the style of the code and of the workflow
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile workflow/rules
+
+bench: $(INSTALLED) ## Measure every speed that the README quotes, beside a peer
+	$(BIN)/python tests/benchmarks/run.py
+
+docs: $(INSTALLED) ## Write the reference pages of the configuration and of the tables
+	$(BIN)/python workflow/scripts/reference.py docs
+
+clean-environment: ## Remove the environment; results stay
+	rm -rf .venv
+
+$(INSTALLED): requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "error: $(PYTHON) must be Python 3.11 or later; install it (Debian, Ubuntu: apt install python3) or name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "error: $(PYTHON) cannot make environments; install its venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "== Making the environment in .venv from requirements.txt; some minutes and 2 GB, or more with GPU libraries"
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
+	$(BIN)/python -m pip check
+	@touch $@

@@ -1,0 +1,318 @@
+"""The report: one HTML file that needs nothing beside it, written from tables and figures only.
+
+Every number in it is counted or averaged from a table that it links to; the words around them
+explain and do not conclude.
+"""
+
+import os
+import platform
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+import jinja2
+import matplotlib
+import numpy as np
+import pandas as pd
+from markupsafe import Markup
+
+import palimpsest
+from palimpsest import tables
+from palimpsest.errors import UserError, nearest
+from palimpsest.figures import FIGURES, FigureKind
+from palimpsest.report.words import GLOSSARY, MEASURES, QUESTIONS, STUDIES
+
+VERDICTS = ("agrees", "disagrees", "cannot tell")
+AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
+
+
+@dataclass(frozen=True)
+class FigureEntry:
+    """A figure of the report: which it is, where its files are, what rebuilds it.
+
+    `name` is a key of `figures.FIGURES`; `tables` are the tables it was drawn from.
+    """
+
+    name: str
+    language: str
+    svg: str | Path
+    tables: tuple[str | Path, ...]
+    command: str
+
+    @property
+    def kind(self) -> FigureKind:
+        """Title, caption and what else holds of the figure in every language."""
+        if self.name not in FIGURES:
+            known = ", ".join(FIGURES)
+            hint = nearest(self.name, FIGURES)
+            raise UserError(f"unknown figure {self.name!r}; known: {known}{hint}")
+        return FIGURES[self.name]
+
+    @property
+    def anchor(self) -> str:
+        """An id for links to the figure."""
+        return f"figure-{slug(self.name)}-{slug(self.language)}"
+
+
+def render(
+    figures: list[FigureEntry],
+    claims: pd.DataFrame,
+    study: dict,
+    agreement: pd.DataFrame | None,
+    out_path: str | Path,
+) -> None:
+    """Write the report.
+
+    Parameters
+    ----------
+    figures : the figures in any order; they stand by study, then in the order given
+    claims : table `claims`
+    study : what was run; a value is text, a number, a list of them, or a dict of them. Keys:
+        models, languages, sizes, seeds, epochs, n_runs, wall_seconds, versions; any other key is
+        shown as it is.
+    agreement : tables `agreement`, stacked; None if no target string was retrained
+    out_path : the HTML file; links to the tables are relative to its folder
+
+    Raises
+    ------
+    UserError
+        If a figure's file is missing or the report cannot be written.
+    """
+    folder = Path(out_path).parent
+    numbered = [
+        shown_figure(entry, number, folder)
+        for number, entry in enumerate(in_order(figures), start=1)
+    ]
+    page = environment().get_template("template.html.j2")
+    text = page.render(
+        headline=headline(claims),
+        by_question=by_question(claims),
+        questions=QUESTIONS,
+        untested=[question for question in QUESTIONS if question not in set(claims["question"])],
+        measures=MEASURES,
+        studies=[
+            {"id": key, **words, "figures": [f for f in numbered if f["study"] == key]}
+            for key, words in STUDIES.items()
+        ],
+        agreement=agreement_rows(agreement),
+        glossary=GLOSSARY,
+        study=study_rows(study),
+    )
+    with tables.replacing(out_path) as temporary:
+        Path(temporary).write_text(text, encoding="utf-8")
+
+
+def environment() -> jinja2.Environment:
+    """Templates beside this module; whatever is filled in is escaped."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(number=number, slug=slug)
+    return made
+
+
+# Figures
+
+
+def in_order(figures: list[FigureEntry]) -> list[FigureEntry]:
+    """The figures by study, within a study by language, as they were given."""
+    studies = list(STUDIES)
+    languages = list(dict.fromkeys(entry.language for entry in figures))
+    names = list(FIGURES)
+    return sorted(
+        figures,
+        key=lambda entry: (
+            studies.index(entry.kind.study),
+            languages.index(entry.language),
+            names.index(entry.name),
+        ),
+    )
+
+
+def shown_figure(entry: FigureEntry, number: int, folder: Path) -> dict:
+    """What the template needs to know of a figure."""
+    return {
+        "number": number,
+        "anchor": entry.anchor,
+        "study": entry.kind.study,
+        "title": entry.kind.title,
+        "caption": entry.kind.caption,
+        "paper": entry.kind.paper,
+        "language": entry.language,
+        "svg": inlined(entry),
+        "tables": [{"name": str(path), "link": link(path, folder)} for path in entry.tables],
+        "command": entry.command,
+    }
+
+
+def link(path: str | Path, folder: Path) -> str:
+    """A relative URL from the report's folder to a file."""
+    return quote(Path(os.path.relpath(path, folder)).as_posix())
+
+
+def inlined(entry: FigureEntry) -> Markup:
+    """The SVG as part of the page: its ids are the figure's own, its style keeps to itself."""
+    try:
+        svg = Path(entry.svg).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{entry.svg}: cannot be read: {error}; make it with: {entry.command}"
+        ) from None
+    found = re.search(r"<svg.*</svg>", svg, flags=re.DOTALL)
+    if found is None:
+        raise UserError(f"{entry.svg}: not an SVG file; delete it and rerun: {entry.command}")
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", found.group(), flags=re.DOTALL)
+    # The parser of HTML knows the namespaces; as addresses they would only look like links.
+    svg = re.sub(r'\s(xmlns(:\w+)?|version)="[^"]*"', "", svg)
+    own = f"{entry.anchor}-"
+    svg = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match.group() + own, svg)
+    svg = svg.replace("*{", f"#{own}svg *{{")
+    described = f"{entry.kind.title}, language {entry.language}. {entry.kind.caption}"
+    opening = Markup('<svg id="{}svg" role="img" aria-label="{}"').format(own, described)
+    return Markup(svg.replace("<svg", opening, 1))
+
+
+# Claims
+
+
+def headline(claims: pd.DataFrame) -> dict:
+    """How many tests there are, of how many claims, with which verdicts."""
+    return {
+        "n_tests": len(claims),
+        "n_claims": claims["claim"].nunique(),
+        "n_languages": claims.loc[claims["language"] != "", "language"].nunique(),
+        "n_not_run": int((claims["n_seeds"] == 0).sum()),
+        "counts": counts(claims),
+    }
+
+
+def counts(claims: pd.DataFrame) -> dict[str, int]:
+    """The number of tests by verdict."""
+    return {verdict: int((claims["verdict"] == verdict).sum()) for verdict in VERDICTS}
+
+
+def by_question(claims: pd.DataFrame) -> list[dict]:
+    """The claims of every question, in the order of the questions."""
+    order = [q for q in QUESTIONS if q in set(claims["question"])]
+    order += [q for q in claims["question"].unique() if q not in QUESTIONS]
+    groups = {question: claims[claims["question"] == question] for question in order}
+    return [
+        {
+            "question": question,
+            "words": QUESTIONS.get(question, ""),
+            "counts": counts(rows),
+            "rows": rows.to_dict("records"),
+        }
+        for question, rows in groups.items()
+    ]
+
+
+# Agreement
+
+
+def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:
+    """Per language and measure, how far the cheaper threshold is from the exact one.
+
+    A value is averaged over targets and models for every seed; shown are the mean over the seeds
+    and the smallest and largest of them.
+    """
+    if agreement is None or agreement.empty:
+        return []
+    agreement = agreement.assign(threshold_distance=agreement["threshold_error"].abs())
+    columns = ["threshold_distance", *AGREEMENT]
+    rows = []
+    for keys, group in agreement.groupby(["language", "measure", "evidence"], sort=False):
+        seeds = group.groupby("seed")[columns].mean()
+        row = dict(zip(("language", "measure", "evidence"), keys, strict=True))
+        row |= {column: mean_and_reach(seeds[column]) for column in columns}
+        both_start = int(group["start_error"].notna().sum())
+        rows.append({**row, "n": len(group), "n_seeds": len(seeds), "both_start": both_start})
+    return rows
+
+
+def mean_and_reach(values: pd.Series) -> str:
+    """Mean [smallest, largest], for a reader."""
+    values = values.dropna()
+    if values.empty:
+        return "–"
+    if len(values) == 1:
+        return number(values.iloc[0])
+    return f"{number(values.mean())} [{number(values.min())}, {number(values.max())}]"
+
+
+# Words
+
+
+def number(value: float | None) -> str:
+    """A number to three significant digits, a dash for none, with a proper minus sign."""
+    if value is None or pd.isna(value):
+        return "–"
+    if value == 0 or abs(value) < 1e-9:
+        return "0"
+    shown = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return shown.replace("-", "−")
+
+
+def slug(text: str) -> str:
+    """A text as an id: letters and digits stay, whatever else becomes a hyphen."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", str(text)).strip("-") or "x"
+
+
+STUDY_LABELS = {
+    "models": "Models",
+    "languages": "Languages",
+    "sizes": "Training strings",
+    "seeds": "Seeds",
+    "epochs": "Epochs",
+    "n_runs": "Runs (one training each)",
+    "wall_seconds": "Time of all runs together",
+    "versions": "Versions",
+}
+
+
+def study_rows(study: dict) -> list[tuple[str, str]]:
+    """The study for a reader: label and value, known keys first."""
+    versions = {
+        "palimpsest": palimpsest.__version__,
+        "python": platform.python_version(),
+        "matplotlib": matplotlib.__version__,
+        "pandas": pd.__version__,
+        **study.get("versions", {}),
+    }
+    given = {**study, "versions": versions}
+    known = [key for key in STUDY_LABELS if key in given]
+    other = [key for key in given if key not in STUDY_LABELS]
+    return [
+        (STUDY_LABELS.get(key, key.replace("_", " ").capitalize()), told(key, given[key]))
+        for key in [*known, *other]
+    ]
+
+
+def told(key: str, value) -> str:
+    """A value of the study for a reader."""
+    if key == "wall_seconds":
+        return duration(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {told('', part)}" for name, part in value.items())
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return ", ".join(told("", part) for part in value)
+    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for a reader: the two largest units."""
+    if seconds is None or pd.isna(seconds):
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
