@@ -4,6 +4,7 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 """
 
 import math
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ import jsonschema
 import yaml
 
 from palimpsest.errors import UserError, nearest
-from palimpsest.languages import Grammar
+from palimpsest.languages import Grammar, GrammarWarning
 from palimpsest.models import read_models, resolve
 from palimpsest.models.table import NAME
 
@@ -49,7 +50,9 @@ class Study:
         self.config = config
         self.files = files
         self._check_schema(schema)
-        self.models = self._plainly("models_table", read_models, config["models_table"])
+        if not Path(config["models_table"]).is_file():
+            raise self._error("models_table", f"no such file: {config['models_table']}")
+        self.models = read_models(config["models_table"])
         for key, names in self._named("models"):
             for place, name in enumerate(names):
                 self._check_model(f"{key}[{place}]", name)
@@ -198,7 +201,7 @@ class Study:
         """No training size may exceed the number of strings that a finite language has."""
         wanted = {(group.language, group.size) for group in self.trained_groups}
         for language in self.all_languages:
-            grammar = self._plainly(None, Grammar.from_file, self.grammar_file(language))
+            grammar = self._grammar(language)
             most = grammar.n_derivations()
             too_large = [size for name, size in sorted(wanted) if name == language and size > most]
             if too_large:
@@ -207,6 +210,20 @@ class Study:
                     f"{too_large[0]} strings cannot be drawn for training from {language}, which "
                     f"has at most {most:,.0f}; lower the size or choose a richer language",
                 )
+
+    def _grammar(self, language: str) -> Grammar:
+        """The grammar of a language, fit for datasets, which write strings as words in a line."""
+        with warnings.catch_warnings():
+            # The job that reads the grammar for good puts its warnings into its log.
+            warnings.simplefilter("ignore", GrammarWarning)
+            grammar = Grammar.from_file(self.grammar_file(language))
+        for terminal in grammar.terminals:
+            if len(terminal.split()) != 1:
+                raise UserError(
+                    f"{grammar.name}: the terminal {terminal!r} is empty or has white space in it; "
+                    "a terminal of a dataset is one word"
+                )
+        return grammar
 
     def _check_training(self) -> None:
         training = self.config["training"]
@@ -222,12 +239,6 @@ class Study:
         for study in self.config["studies"]:
             if self.config["studies"][study][what] != "all":
                 yield f"studies/{study}/{what}", self.config["studies"][study][what]
-
-    def _plainly(self, key: str | None, read, path: str):
-        """Read a file that the configuration names; its own message says what is wrong with it."""
-        if key and not Path(path).is_file():
-            raise self._error(key, f"no such file: {path}")
-        return read(path)
 
     def _error(self, key: str, what: str) -> UserError:
         return UserError(f"{self._source(key)}: {key + ': ' if key else ''}{what}")

@@ -154,14 +154,14 @@ FIGURES = {
 
 
 def render(
-    name: str, table_paths: list[str], svg_path: str | Path, summary_path: str | Path | None = None
+    name: str, table_path: str | Path, svg_path: str | Path, summary_path: str | Path | None = None
 ) -> None:
-    """Draw a figure from its table, or its stacked tables, and save it.
+    """Draw a figure from its table and save it as SVG and PNG.
 
     Parameters
     ----------
     name : key of `FIGURES`
-    table_paths : tables of the figure's kind, all of one language
+    table_path : table of the figure's kind, of one language
     svg_path : where the SVG goes; a PNG is put beside it
     summary_path : the language's summary.json, for the figure `language` only
 
@@ -175,11 +175,10 @@ def render(
             f"unknown figure {name!r}; known: {', '.join(FIGURES)}{nearest(name, FIGURES)}"
         )
     kind = FIGURES[name]
-    frame = tables.read_all(table_paths, kind.table)
+    frame = tables.read(table_path, kind.table)
     if frame.empty:
         raise UserError(
-            f"{table_paths[0]}: has no rows to draw; delete it and rerun: "
-            f"snakemake {table_paths[0]}"
+            f"{table_path}: has no rows to draw; delete it and rerun: snakemake {table_path}"
         )
     summary = [] if summary_path is None else [json.loads(Path(summary_path).read_text())]
     save(kind.draw(frame, *summary), svg_path)

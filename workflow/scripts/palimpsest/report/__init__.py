@@ -32,13 +32,13 @@ AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
 class FigureEntry:
     """A figure of the report: which it is, where its files are, what rebuilds it.
 
-    `name` is a key of `figures.FIGURES`; `tables` are the tables it was drawn from.
+    `name` is a key of `figures.FIGURES`; `table` is the table it was drawn from.
     """
 
     name: str
     language: str
     svg: str | Path
-    tables: tuple[str | Path, ...]
+    table: str | Path
     command: str
 
     @property
@@ -89,8 +89,6 @@ def render(
     text = page.render(
         headline=headline(claims),
         by_question=by_question(claims),
-        questions=QUESTIONS,
-        untested=[question for question in QUESTIONS if question not in set(claims["question"])],
         measures=MEASURES,
         studies=[
             {"id": key, **words, "figures": [f for f in numbered if f["study"] == key]}
@@ -146,7 +144,7 @@ def shown_figure(entry: FigureEntry, number: int, folder: Path) -> dict:
         "paper": entry.kind.paper,
         "language": entry.language,
         "svg": inlined(entry),
-        "tables": [{"name": str(path), "link": link(path, folder)} for path in entry.tables],
+        "table": {"name": str(entry.table), "link": link(entry.table, folder)},
         "command": entry.command,
     }
 
@@ -186,7 +184,6 @@ def headline(claims: pd.DataFrame) -> dict:
     return {
         "n_tests": len(claims),
         "n_claims": claims["claim"].nunique(),
-        "n_languages": claims.loc[claims["language"] != "", "language"].nunique(),
         "n_not_run": int((claims["n_seeds"] == 0).sum()),
         "counts": counts(claims),
     }
@@ -198,19 +195,30 @@ def counts(claims: pd.DataFrame) -> dict[str, int]:
 
 
 def by_question(claims: pd.DataFrame) -> list[dict]:
-    """The claims of every question, in the order of the questions."""
-    order = [q for q in QUESTIONS if q in set(claims["question"])]
-    order += [q for q in claims["question"].unique() if q not in QUESTIONS]
-    groups = {question: claims[claims["question"] == question] for question in order}
+    """The claims of every question, in the order of the questions; some questions have none."""
+    order = list(dict.fromkeys([*QUESTIONS, *claims["question"]]))
     return [
-        {
-            "question": question,
-            "words": QUESTIONS.get(question, ""),
-            "counts": counts(rows),
-            "rows": rows.to_dict("records"),
-        }
-        for question, rows in groups.items()
+        {"question": question, "words": QUESTIONS.get(question, ""), **asked(rows)}
+        for question in order
+        for rows in [claims[claims["question"] == question]]
     ]
+
+
+def asked(rows: pd.DataFrame) -> dict:
+    """The tests of one question: how many came out how, and each claim with its languages."""
+    claims = rows.groupby(["claim", "statistic", "agrees_if"], sort=False)
+    return {
+        "counts": counts(rows),
+        "claims": [
+            {
+                "claim": claim,
+                "statistic": statistic,
+                "agrees_if": mathematical(region),
+                "tests": tests.to_dict("records"),
+            }
+            for (claim, statistic, region), tests in claims
+        ],
+    }
 
 
 # Agreement
@@ -257,6 +265,11 @@ def number(value: float | None) -> str:
         return "0"
     shown = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
     return shown.replace("-", "−")
+
+
+def mathematical(region: str) -> str:
+    """A region of a statistic with proper signs."""
+    return region.replace(">=", "≥").replace("<=", "≤").replace("-", "−")
 
 
 def slug(text: str) -> str:

@@ -16,6 +16,8 @@ QUESTIONS = {
     "RQ7": "Are strings that are reported as memorised so under the stricter measures too?",
     "RQ8": "Does removing repetitions let all test strings be learned equally well?",
     "RQ9": "Does removing repetitions let all strings be memorised at once, or not at all?",
+    "approximation": "Can test strings of the same frequency stand in for a second training?",
+    "bayes": "Can the language's exact probabilities stand in for a second training?",
 }
 
 # Losses are those of one string; fixed markup, so it is marked as safe.
@@ -58,7 +60,7 @@ MEASURES = [
         "name": "Bayes",
         "words": "The model predicts the string better than the language itself allows. No one "
         "who knows the language, and only the language, predicts its strings better on average; "
-        "what is below is owed to having seen the string.",
+        "a lower loss is a sign of having seen the string.",
         "threshold": Markup("loss(<i>e</i>) &lt; <i>b</i>, with <i>b</i> = −log <i>P</i>(string) "
                             "/ tokens, the Bayes-optimal loss"),
         "score": Markup("(<i>b</i> − loss(<i>e</i>)) / <i>b</i>"),
