@@ -10,14 +10,13 @@ from palimpsest.languages import Grammar
 if __name__ == "__main__":
     with door(snakemake):
         given = snakemake.input
-        counterpart = given.get("counterpart")
+        counterpart, targets = given.get("counterpart"), given.get("targets")
         sampler = Sampler(
             language=snakemake.wildcards.language,
             grammar=Grammar.from_file(given.grammar),
             seed=int(snakemake.wildcards.seed),
             counterpart=Grammar.from_file(counterpart) if counterpart else None,
         )
-        targets = tables.read(given.targets, "targets") if "targets" in given.keys() else None
         for path in snakemake.output:
             strings = build(
                 sampler,
@@ -25,6 +24,6 @@ if __name__ == "__main__":
                 size=int(snakemake.wildcards.size),
                 test_size=snakemake.params.test_size,
                 predict_end=snakemake.params.predict_end,
-                targets=targets,
+                targets=tables.read(targets, "targets") if targets else None,
             )
             tables.write(path, strings, "strings")

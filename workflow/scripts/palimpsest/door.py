@@ -1,4 +1,4 @@
-"""What every script of a rule is wrapped in: a log, and one line for an error that a user can mend."""
+"""What every script of a rule is wrapped in: a log, and one line for an error of the user's."""
 
 import contextlib
 import sys

@@ -65,7 +65,7 @@ FIGURES = {
             "row, so wherever they move, it is the measures that disagree."
         ),
         paper="1, 2, 13, 15 and 17",
-        table="exact",
+        table="disagreement",
         draw=disagreement,
     ),
     "disagreement_scores": FigureKind(
@@ -79,7 +79,7 @@ FIGURES = {
             "has it, and how close the cheap dashed curves come to the exact ones."
         ),
         paper="14 and 16",
-        table="exact",
+        table="disagreement",
         draw=disagreement_scores,
     ),
     "tradeoff": FigureKind(

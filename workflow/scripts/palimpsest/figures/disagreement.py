@@ -26,7 +26,7 @@ def disagreement(exact: pd.DataFrame) -> Figure:
 
     Parameters
     ----------
-    exact : tables `exact` of one language, stacked over models
+    exact : table `disagreement` of one language
 
     Source: section 3.2, figures 1, 2, 13, 15 and 17.
     """
@@ -54,7 +54,7 @@ def disagreement_scores(exact: pd.DataFrame) -> Figure:
 
     Parameters
     ----------
-    exact : tables `exact` of one language, stacked over models; the first model is shown
+    exact : table `disagreement` of one language; the first model is shown
 
     Source: section 3.2 and appendix F, figures 14 and 16.
     """

@@ -69,9 +69,8 @@ def render(
     ----------
     figures : the figures in any order; they stand by study, then in the order given
     claims : table `claims`
-    study : what was run; a value is text, a number, a list of them, or a dict of them. Keys:
-        models, languages, sizes, seeds, epochs, n_runs, wall_seconds, versions; any other key is
-        shown as it is.
+    study : what was run, as from `manifests.totals`; any key more is shown as it is, and a value
+        is text, a number, a list of them, or a dict of them.
     agreement : tables `agreement`, stacked; None if no target string was retrained
     out_path : the HTML file; links to the tables are relative to its folder
 
@@ -283,22 +282,24 @@ STUDY_LABELS = {
     "sizes": "Training strings",
     "seeds": "Seeds",
     "epochs": "Epochs",
-    "n_runs": "Runs (one training each)",
-    "wall_seconds": "Time of all runs together",
-    "versions": "Versions",
+    "n_runs": "Runs, one training each",
+    "wall_time_seconds": "Time of all runs together",
+    "hardware": "Hardware",
+    "packages": "Software of the runs",
+    "revisions": "Revision of the code of the runs",
+    "report": "Software of this report",
 }
 
 
 def study_rows(study: dict) -> list[tuple[str, str]]:
     """The study for a reader: label and value, known keys first."""
-    versions = {
+    own = {
         "palimpsest": palimpsest.__version__,
         "python": platform.python_version(),
         "matplotlib": matplotlib.__version__,
         "pandas": pd.__version__,
-        **study.get("versions", {}),
     }
-    given = {**study, "versions": versions}
+    given = {**study, "report": own}
     known = [key for key in STUDY_LABELS if key in given]
     other = [key for key in given if key not in STUDY_LABELS]
     return [
@@ -309,7 +310,7 @@ def study_rows(study: dict) -> list[tuple[str, str]]:
 
 def told(key: str, value) -> str:
     """A value of the study for a reader."""
-    if key == "wall_seconds":
+    if key == "wall_time_seconds":
         return duration(value)
     if isinstance(value, dict):
         return ", ".join(f"{name} {told('', part)}" for name, part in value.items())

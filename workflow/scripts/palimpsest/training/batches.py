@@ -83,14 +83,16 @@ def micro_batches(
     """For each optimiser step, the rows of every forward pass of one process.
 
     `order` int[n] lists the rows of an epoch. All processes make equally many forward passes of
-    equal size, so that collectives match; the places that are left over hold -1.
+    equal size, at most `micro_batch_size`, so that they share the work and their collectives match;
+    the places that are left over hold -1.
     """
     passes = -(-batch_size // (micro_batch_size * processes))
+    per_pass = -(-batch_size // (passes * processes))
     for first in range(0, len(order), batch_size):
-        step = np.full(passes * micro_batch_size * processes, -1)
+        step = np.full(passes * per_pass * processes, -1)
         rows = order[first : first + batch_size]
         step[: len(rows)] = rows
-        yield list(step.reshape(passes, processes, micro_batch_size)[:, rank])
+        yield list(step.reshape(passes, processes, per_pass)[:, rank])
 
 
 def by_length(lengths: np.ndarray, batch_size: int, processes: int) -> list[np.ndarray]:

@@ -1,0 +1,75 @@
+"""The reference pages of the documentation, written from the schemas that the code itself checks."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import yaml
+
+from palimpsest import tables
+from palimpsest.configuration import allowed
+
+WRITTEN = "<!-- Written by `make docs`; do not edit. -->\n"
+
+
+def configuration_page(schema: str | Path, default: str | Path, paper: str | Path) -> str:
+    """Every key of the configuration: what it means, what is allowed, its value in the studies."""
+    rules = yaml.safe_load(Path(schema).read_text())
+    values = [yaml.safe_load(Path(path).read_text()) for path in (default, paper)]
+    lines = [
+        WRITTEN,
+        "# The configuration",
+        "",
+        "`config/config.yaml` is the default study. Lay another file over it with `snakemake "
+        "--configfile config/paper.yaml`, or single values with `--config`: the later one wins. "
+        "The paper's column is empty where it keeps the default.",
+        "",
+        "| key | meaning | allowed | default | paper |",
+        "|---|---|---|---|---|",
+    ]
+    for key, node in _leaves(rules):
+        shown = [_value(_look_up(value, key)) for value in values]
+        lines.append(f"| `{key}` | {node['description']} | {allowed(node)} | {shown[0]} | {shown[1]} |")
+    return "\n".join(lines) + "\n"
+
+
+def tables_page() -> str:
+    """Every kind of table: what a row is, where it is, and each column."""
+    lines = [
+        WRITTEN,
+        "# The tables",
+        "",
+        "All tables are Parquet files that join on the columns they share: `model`, `language`, "
+        "`size`, `seed`, `variant`, `string_id`, `epoch`. They are written whole or not at all.",
+    ]
+    for kind in tables.KINDS.values():
+        lines += ["", f"## {kind.name}", "", kind.rows, "", f"`{kind.path}`", ""]
+        lines += ["| column | type | meaning |", "|---|---|---|"]
+        for column in kind.columns:
+            optional = " (may be null)" if column.nullable else ""
+            lines.append(f"| `{column.name}` | {column.type}{optional} | {column.meaning} |")
+    return "\n".join(lines) + "\n"
+
+
+def _leaves(node: dict, path: str = "") -> Iterator[tuple[str, dict]]:
+    """Every documented key of a schema that holds a value."""
+    for name, child in node.get("properties", {}).items():
+        key = f"{path}/{name}" if path else name
+        if "properties" in child:
+            yield from _leaves(child, key)
+        else:
+            yield key, child
+
+
+def _look_up(values: dict, key: str):
+    for step in key.split("/"):
+        values = values.get(step) if isinstance(values, dict) else None
+    return values
+
+
+def _value(value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, list) and len(value) > 4:
+        return f"{len(value)} listed"
+    text = yaml.safe_dump(value, default_flow_style=True, width=1000).replace("...", "").strip()
+    return f"`{text}`"

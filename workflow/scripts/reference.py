@@ -1,0 +1,28 @@
+"""Write the reference pages of the documentation into a folder."""
+
+import argparse
+from pathlib import Path
+
+from palimpsest import reference
+
+ROOT = Path(__file__).parents[2]
+
+
+def pages() -> dict[str, str]:
+    """The pages by file name."""
+    config = ROOT / "config"
+    return {
+        "configuration.md": reference.configuration_page(
+            config / "schemas/config.schema.yaml", config / "config.yaml", config / "paper.yaml"
+        ),
+        "tables.md": reference.tables_page(),
+    }
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the pages go")
+    folder = parser.parse_args().folder
+    for name, text in pages().items():
+        (folder / name).write_text(text)
+        print(f"wrote {folder / name}")
