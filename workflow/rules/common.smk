@@ -49,6 +49,12 @@ def with_seeds(pattern):
     return expand(pattern, seed=study.seeds, allow_missing=True)
 
 
+def of_targets(pattern, kinds=("with", "without")):
+    """The pattern with and without every target, for every seed."""
+    variants = [f"{kind}-{role}" for role in study.roles for kind in kinds]
+    return with_seeds(expand(pattern, variant=variants, allow_missing=True))
+
+
 def of_groups(pattern, groups, **more):
     """The pattern for every group of runs and every seed."""
     paths = [

@@ -52,7 +52,7 @@ use rule dataset as dataset_targets with:
         grammar=grammar,
         targets="results/languages/{language}/targets.parquet",
     output:
-        dataset_of([f"{kind}-{role}" for role in study.roles for kind in ("with", "without")]),
+        dataset_of([f"{kind}-{role}" for role in study.roles for kind in ["with", "without"]]),
     log:
         "logs/dataset_targets/{language}/n{size}-seed{seed}.log",
     benchmark:

@@ -15,12 +15,6 @@ def tables_of(name):
     return expand("results/studies/{study}/{language}.parquet", study=name, language=study.study_languages(name))
 
 
-def targets_of(kind, pattern):
-    """The pattern for every target and seed, trained with or without the target."""
-    variants = [f"{kind}-{role}" for role in study.roles]
-    return with_seeds(expand(pattern, variant=variants, allow_missing=True))
-
-
 def read_by(name, pattern):
     """An input function: the pattern for all the runs that a study reads on a language."""
     return lambda wildcards: of_groups(pattern, study.study_groups(name, wildcards.language))
@@ -71,9 +65,9 @@ rule measure:
 
 rule measure_exactly:
     input:
-        with_traces=targets_of("with", RUN + "/trace.parquet"),
-        with_datasets=targets_of("with", DATASET),
-        without_traces=targets_of("without", RUN + "/trace.parquet"),
+        with_traces=of_targets(RUN + "/trace.parquet", kinds=["with"]),
+        with_datasets=of_targets(DATASET, kinds=["with"]),
+        without_traces=of_targets(RUN + "/trace.parquet", kinds=["without"]),
     output:
         exact=GROUP + "/exact.parquet",
         agreement=GROUP + "/agreement.parquet",

@@ -1,3 +1,8 @@
+FINETUNE = os.path.join(workflow.basedir, "workflow/scripts/finetune.py")
+# One process trains a twin, and its optimiser fits beside it.
+TWIN_RECIPE = {**config["training"], "processes": 1, "offload_optimizer": "none"}
+
+
 def all_traces():
     """Every trace of the study."""
     return of_groups(RUN + "/trace.parquet", study.trained_groups)
@@ -17,7 +22,7 @@ rule train_full:
         recipe=flags(config["training"]),
         predict_end=lookup("datasets/predict_end", within=config),
         learning_rate=learning_rate,
-        script=os.path.join(workflow.basedir, "workflow/scripts/finetune.py"),
+        script=FINETUNE,
     log:
         "logs/train/{model}/{language}/n{size}-seed{seed}/{variant}.log",
     benchmark:
@@ -40,7 +45,8 @@ rule train_full:
         " || {{ grep '^error:' {log} >&2; exit 1; }}"
 
 
-# A twin trains in seconds, so one process trains all its seeds.
+# A twin trains in seconds, so one process trains all its seeds. Traces that are still right stay as
+# they are (`update`), so that another seed trains that seed alone.
 use rule train_full as train_twins with:
     input:
         models=config["models_table"],
@@ -50,10 +56,10 @@ use rule train_full as train_twins with:
         trace=update(with_seeds(RUN + "/trace.parquet")),
         manifest=update(with_seeds(RUN + "/manifest.json")),
     params:
-        recipe=flags({**config["training"], "processes": 1, "offload_optimizer": "none"}),
+        recipe=flags(TWIN_RECIPE),
         predict_end=lookup("datasets/predict_end", within=config),
         learning_rate=learning_rate,
-        script=os.path.join(workflow.basedir, "workflow/scripts/finetune.py"),
+        script=FINETUNE,
     log:
         "logs/train/{model}/{language}/n{size}/{variant}.log",
     benchmark:
@@ -61,5 +67,24 @@ use rule train_full as train_twins with:
     resources:
         mem_mb=2000,
         runtime=60,
+    wildcard_constraints:
+        model=r"[A-Za-z0-9][A-Za-z0-9._-]*-twin",
+        variant="base|dedup|dedup-matched",
+
+
+# With and without every target: the longest job of a small study, so it starts first.
+use rule train_twins as train_twins_on_targets with:
+    input:
+        models=config["models_table"],
+        grammar=grammar,
+        dataset=of_targets(DATASET),
+    output:
+        trace=update(of_targets(RUN + "/trace.parquet")),
+        manifest=update(of_targets(RUN + "/manifest.json")),
+    log:
+        "logs/train/{model}/{language}/n{size}/targets.log",
+    benchmark:
+        "benchmarks/train/{model}/{language}/n{size}/targets.tsv"
+    priority: 1
     wildcard_constraints:
         model=r"[A-Za-z0-9][A-Za-z0-9._-]*-twin",

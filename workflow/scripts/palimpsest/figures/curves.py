@@ -9,11 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from palimpsest.figures import style
 
-BAND_ALPHA = 0.18
-LOSS = "loss (nats per token)"
+BAND_ALPHA = 0.15
+LOSS = "loss (nats per token,\nlogarithmic scale)"
 TEST_LOSS = "test loss (nats per token)"
 SCORE = "memorisation score (0 to 1)"
 
@@ -73,16 +74,21 @@ def mark_optima(axes: Axes, frame: pd.DataFrame) -> None:
         mark_epoch(axes, epoch, linewidth=1.1 if len(epochs) <= 6 else 0.7)
 
 
-def limit_loss(axes: Axes, frame: pd.DataFrame, columns: list[str]) -> None:
-    """End the loss axis where the trained epochs end.
+def scale_losses(axes: Axes, values: pd.DataFrame, floor: float = 0) -> None:
+    """A logarithmic y axis for losses.
 
-    The loss of an untrained model is many times that of a trained one, so that an axis with room
-    for both would squeeze all that is of interest into its lowest part.
+    A trained model's loss is a tenth of an untrained one's and less: on a linear axis all that is
+    of interest would lie in its lowest part. The axis spans at most three powers of ten, and ends
+    at `floor` where that is higher.
     """
-    trained = frame[frame["epoch"] > frame["epoch"].min()]
-    top = (trained if len(trained) else frame)[columns].max().max()
-    if np.isfinite(top) and top > 0:
-        axes.set_ylim(0, 1.05 * top)
+    positive = values.where(values > 0)
+    low, high = positive.min().min(), positive.max().max()
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    if np.isfinite(high):
+        axes.set_ylim(max(0.8 * low, floor, high / 1000), 1.25 * high)
 
 
 def share_axis(axes: Axes) -> None:

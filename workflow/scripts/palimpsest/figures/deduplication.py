@@ -41,8 +41,8 @@ def deduplication(study: pd.DataFrame) -> Figure:
     upper, lower = figure.subplots(2, 3)
     for axes, column in zip(upper, LOSSES, strict=True):
         draw_loss(axes, study, variants, column)
-    curves.limit_loss(upper[0], study, ["train_loss", "test_loss"])
-    upper[1].set_ylim(upper[0].get_ylim())
+    for axes in upper[:2]:
+        curves.scale_losses(axes, study[["train_loss", "test_loss"]])
     for axes, measure in zip(lower, measures, strict=False):
         draw_fraction(axes, study, variants, measure)
     draw_bands(lower[2], study, variants, measures)
@@ -98,8 +98,7 @@ def draw_bands(axes: Axes, study: pd.DataFrame, variants: list[str], measures: l
         shade = style.tinted(style.MEASURES[measure].colour, VARIANTS[variant][1])
         band = rows[["start_p10", "start_p90"]].dropna()
         if band.empty:
-            axes.text(0.02 * study["epoch"].max(), level, "no string starts", va="center",
-                      fontsize=7, color=shade)  # fmt: skip
+            write_never(axes, level, rows["optimal_epoch"].mean(), study["epoch"].max(), measure)
         else:
             first, last = band.mean()
             axes.barh(level, last - first, left=first, height=0.55, color=shade,
@@ -111,6 +110,15 @@ def draw_bands(axes: Axes, study: pd.DataFrame, variants: list[str], measures: l
     axes.grid(axis="y", visible=False)
     axes.set(xlabel="epoch", ylabel="training set")
     axes.set_title("band of starts", weight="bold")
+
+
+def write_never(axes: Axes, level: int, optimum: float, last: float, measure: str) -> None:
+    """Words in the place of a bar, on the side where the diamond is not."""
+    left = optimum > last / 2
+    axes.text(
+        0.02 * last if left else 0.98 * last, level, "never", fontsize=7, va="center",
+        ha="left" if left else "right", color=style.darkened(style.MEASURES[measure].colour),
+    )  # fmt: skip
 
 
 def legend_handles(variants: list[str]) -> list:

@@ -4,7 +4,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from palimpsest.figures import curves, style
 
@@ -77,7 +76,10 @@ def disagreement_scores(exact: pd.DataFrame) -> Figure:
         curves.line_handle("same-frequency approximation", linestyle=style.LINES["test"]),
         curves.line_handle("start (exact)", **style.EPOCH_LINE),
     ]
-    curves.legend(figure, handles, averaged_note(shown))
+    note = averaged_note(shown)
+    if shown["seed"].nunique() > 1:
+        note += " The score of the averaged losses may lie outside the band."
+    curves.legend(figure, handles, note)
     return figure
 
 
@@ -134,20 +136,9 @@ def draw_panels(figure: Figure, shown: pd.DataFrame, measures: list[str]) -> Non
     for axes in grid[-1]:
         axes.set_xlabel("epoch")
     figure.supylabel("loss (nats per token, logarithmic scale)", fontsize=8)
-    scale_losses(grid[0, 0], shown)
-
-
-def scale_losses(axes: Axes, shown: pd.DataFrame) -> None:
-    """A logarithmic axis that ends a little below the lowest threshold.
-
-    The thresholds of one string lie a factor of ten and more apart, and all are to be seen.
-    """
-    values = shown[["loss", "loss_without", "threshold", "optimal_loss"]]
-    values = values[shown["measure"] != "recollection_accuracy"].where(lambda value: value > 0)
-    axes.set_yscale("log")
-    axes.set_ylim(0.5 * values[["threshold", "optimal_loss"]].min().min(), 1.3 * values.max().max())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+    losses = shown.loc[shown["measure"].isin(measures), ["loss", "loss_without", "optimal_loss"]]
+    thresholds = shown.loc[shown["measure"].isin(measures), ["threshold", "optimal_loss"]]
+    curves.scale_losses(grid[0, 0], losses, floor=0.5 * thresholds.min().min())
 
 
 def name_row(axes: Axes, measure: str) -> None:

@@ -46,7 +46,7 @@ def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
     for group in GROUPS:
         curve = curves.spread(runs[runs["group"] == group], "epoch", "loss")
         curves.draw_spread(axes, curve, style.INK, linestyle=style.LINES[group])
-    curves.limit_loss(axes, runs, ["loss"])
+    curves.scale_losses(axes, runs[["loss"]])
     axes.set_ylabel(curves.LOSS)
     axes.set_title("training loss", weight="bold")
 

@@ -68,9 +68,9 @@ def draw_sizes(
                 x, y, xerr=x_reach, yerr=y_reach, ecolor=colour, elinewidth=0.7, zorder=3,
                 **{**look, "markersize": marker_size(size, rows["size"])},
             )  # fmt: skip
-            if len(models) == 1:
+            if len(models) == 1 and size in (rows["size"].min(), rows["size"].max()):
                 axes.annotate(str(size), (x, y), xytext=(0, 6), textcoords="offset points",
-                              fontsize=7)  # fmt: skip
+                              ha="center", fontsize=7)  # fmt: skip
 
 
 def marker_size(size: int, sizes: pd.Series) -> float:
@@ -115,7 +115,6 @@ def model_size(study: pd.DataFrame) -> Figure:
         axes.set_title(family, weight="bold")
     for axes in panels[len(families) :]:
         axes.remove()
-    curves.share_axis(panels[0])
     limit_to_memorised(panels[0], rows)
     measure = style.MEASURES[rows["measure"].iloc[0]].label
     inner.supxlabel(curves.TEST_LOSS, fontsize=8)
@@ -131,6 +130,9 @@ def limit_to_memorised(axes: Axes, rows: pd.DataFrame) -> None:
     low, high = losses.min().min(), losses.max().max()
     if high > low:
         axes.set_xlim(low - 0.08 * (high - low), high + 0.08 * (high - low))
+    top = rows["weighted"].max()
+    if top > 0:
+        axes.set_ylim(-0.05 * top, 1.1 * top)
 
 
 def draw_family(axes: Axes, rows: pd.DataFrame) -> None:

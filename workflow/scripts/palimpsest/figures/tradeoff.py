@@ -41,8 +41,7 @@ def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> Non
     draw_memorised(weighted, study, measures, "weighted", "weighted memorisation\n(0 to 1)")
     draw_losses(losses, study)
     draw_bands(bands, study, measures)
-    for axes in (fraction, weighted, losses):
-        shade_band(axes, study)
+    shade_band(losses, study)
     for axes in (fraction, weighted, losses, bands):
         curves.mark_optima(axes, study)
     for axes in (losses, bands):
@@ -80,7 +79,7 @@ def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
     for column, line in (("train_loss", "train"), ("test_loss", "test")):
         curve = curves.spread(runs, "epoch", column)
         curves.draw_spread(axes, curve, style.INK, linestyle=style.LINES[line])
-    curves.limit_loss(axes, runs, ["train_loss", "test_loss"])
+    curves.scale_losses(axes, runs[["train_loss", "test_loss", "optimal_test_loss"]])
     axes.set_ylabel(curves.LOSS)
 
 

@@ -5,10 +5,12 @@ Heavy imports (torch, transformers) stand here and not in the table, which Snake
 
 import contextlib
 import os
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 
@@ -81,11 +83,13 @@ def build(
 ) -> PreTrainedModel:
     """The model to train: pretrained weights (`full`) or the shrunk architecture (`twin`).
 
-    Weights are read from safetensors only and code from the hub is never run.
+    Weights are read from safetensors only and code from the hub is never run. A twin's initial
+    weights depend on the seed and on the model's name: some families differ in so little (Mistral
+    and Llama do) that with one seed their twins would otherwise be the same network.
     """
     attention = "eager" if row.model_type in EAGER_ONLY else "sdpa"
     if scale == "twin":
-        torch.manual_seed(seed)
+        torch.manual_seed(_initial_seed(row, seed))
         config = twin_config(row, vocabulary)
         return AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
     with _plain_errors(row):
@@ -97,6 +101,12 @@ def build(
             attn_implementation=attention,
             dtype=dtype,
         )
+
+
+def _initial_seed(row: Model, seed: int) -> int:
+    """A seed for the initial weights of one model."""
+    name = zlib.crc32(row.model.encode())
+    return int(np.random.SeedSequence([seed, name]).generate_state(1)[0])
 
 
 def twin_config(row: Model, vocabulary: int):

@@ -25,6 +25,7 @@ from palimpsest.figures import FIGURES, FigureKind
 from palimpsest.report.words import GLOSSARY, MEASURES, QUESTIONS, STUDIES
 
 VERDICTS = ("agrees", "disagrees", "cannot tell")
+RESEARCH = [question for question in QUESTIONS if question.startswith("RQ")]
 AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
 
 
@@ -197,7 +198,11 @@ def by_question(claims: pd.DataFrame) -> list[dict]:
     """The claims of every question, in the order of the questions; some questions have none."""
     order = list(dict.fromkeys([*QUESTIONS, *claims["question"]]))
     return [
-        {"question": question, "words": QUESTIONS.get(question, ""), **asked(rows)}
+        {
+            "question": question if question in RESEARCH else question.capitalize(),
+            "words": QUESTIONS.get(question, ""),
+            **asked(rows),
+        }
         for question in order
         for rows in [claims[claims["question"] == question]]
     ]

@@ -133,13 +133,15 @@ GLOSSARY = {
     "Loss": "How surprised a model is by a string: the average of −log probability of its tokens, "
     "in nats per token. 0 is certain of every token.",
     "Nat": "The unit of information for natural logarithms; 1 nat is about 1.44 bits.",
-    "Optimal contextual loss": "The lowest loss of a string over all epochs of training without it.",
+    "Optimal contextual loss": "The lowest loss of a string over all epochs of training "
+    "without it.",
     "Optimal learning": "The epoch at which a run's test loss is lowest.",
     "Seed": "Decides the sample of strings, the model's initial weights and the order of the data; "
     "runs of different seeds are independent repetitions.",
     "Start of memorisation": "The first epoch after the last one at which the string is not "
     "memorised, unless the configuration chooses the first crossing of the threshold.",
-    "Target string": "A string, s0, s1, ..., that is left out of the training data and put back in.",
+    "Target string": "A string, s0, s1, ..., that is left out of the training data and put back "
+    "in.",
     "Twin": "A model of the same architecture as a pretrained one, shrunk and randomly "
     "initialised.",
     "Weighted memorisation": "The average score over the training strings.",

@@ -44,7 +44,7 @@ class Run:
     recipe: Recipe
 
     def configuration(self) -> dict:
-        """Everything but the dataset that decides the trace; the state is keyed by it."""
+        """Everything but the dataset and the engine that decides the trace."""
         return {
             "model": self.model,
             "row": asdict(self.row),
@@ -71,13 +71,20 @@ class DeepSpeedEngine:
         self.accelerator.wait_for_everyone()
         torch.distributed.destroy_process_group()
 
+    def configuration(self, run: Run) -> dict:
+        """Everything but the dataset that decides the trace."""
+        return {**run.configuration(), "processes": self.processes}
+
+    def state(self, run: Run) -> State:
+        """Where the run's state is kept, by all that decides its trace."""
+        return State(self.state_folder, key(self.configuration(run), run.dataset))
+
     def train(self, run: Run, progress) -> State:
         """Train a run to its end, or take up a killed one, and return its finished state.
 
         `progress(epoch, epochs, train_loss)` is called after every epoch by the first process.
         """
-        configuration = {**run.configuration(), "processes": self.processes}
-        state = State(self.state_folder, key(configuration, run.dataset))
+        state = self.state(run)
         if state.finished:
             return state
         started = time.perf_counter()
@@ -88,8 +95,9 @@ class DeepSpeedEngine:
             seconds = time.perf_counter() - started
             manifest = {
                 **trace.run,
+                "key": state.key,
                 "engine": "deepspeed",
-                "configuration": configuration,
+                "configuration": self.configuration(run),
                 "parameters": training.n_parameters,
                 "resolved_revision": training.resolved_revision,
                 "precision": str(self.dtype).removeprefix("torch."),
@@ -292,7 +300,7 @@ def _accelerator(recipe: Recipe):
     """An accelerator that runs DeepSpeed as the recipe says, and the dtype of the weights."""
     import deepspeed
     from accelerate import Accelerator, DeepSpeedPlugin
-    from accelerate.utils import DistributedType
+    from accelerate.utils import DistributedType, InitProcessGroupKwargs
 
     # Shared-memory collectives only speed up several processes on one CPU. Without them no C++
     # compiler is needed, and no job waits for another to build them.
@@ -304,9 +312,12 @@ def _accelerator(recipe: Recipe):
         )
     deepspeed.utils.logger.setLevel(logging.ERROR)
     dtype = _dtype(recipe.precision)
+    # Without a GPU accelerate takes each process for the only one, unless it is told the backend.
+    on_cpu = [] if torch.cuda.is_available() else [InitProcessGroupKwargs(backend="gloo")]
     accelerator = Accelerator(
         deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=deepspeed_settings(recipe, dtype)),
         gradient_accumulation_steps=recipe.accumulation_steps(int(os.environ["WORLD_SIZE"])),
+        kwargs_handlers=on_cpu,
     )
     # With ACCELERATE_USE_CPU set, accelerate drops DeepSpeed without a word.
     if accelerator.distributed_type != DistributedType.DEEPSPEED:

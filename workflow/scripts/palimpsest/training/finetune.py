@@ -21,18 +21,21 @@ def finetune(
 
     Nothing is delivered before every run is done, because Snakemake deletes what a failed job has
     delivered; a finished run waits in the state folder, and an unfinished one resumes from there.
+    A trace that is already there, of this very configuration and data, is left as it is.
     """
     torch.set_num_threads(threads)
     row, scale = resolve(model, read_models(models))
     grammar = Grammar.from_file(language)
     engine = DeepSpeedEngine(recipe, state)
-    finished = []
-    for dataset, trace, _ in jobs:
+    trained = []
+    for dataset, trace, manifest in jobs:
         run = Run(model, row, scale, grammar, dataset, recipe)
-        finished.append(engine.train(run, show_progress(trace)))
+        if engine.state(run).delivered(trace, manifest):
+            continue
+        trained.append((engine.train(run, show_progress(trace)), trace, manifest))
     engine.close()
     if engine.rank == 0:
-        for run_state, (_, trace, manifest) in zip(finished, jobs, strict=True):
+        for run_state, trace, manifest in trained:
             run_state.deliver(trace, manifest)
-        for run_state in finished:
+        for run_state, *_ in trained:
             run_state.clear()

@@ -11,7 +11,7 @@ import os
 import shutil
 from pathlib import Path
 
-from palimpsest import tables
+from palimpsest import manifests, tables
 from palimpsest.errors import UserError
 
 
@@ -29,6 +29,7 @@ class State:
     """The folder of one run's state: its checkpoints and, once finished, its trace and manifest."""
 
     def __init__(self, folder: str | Path, run_key: str):
+        self.key = run_key
         self.folder = Path(folder) / run_key
         self.trace = self.folder / "trace.parquet"
         self.manifest = self.folder / "manifest.json"
@@ -68,6 +69,16 @@ class State:
         for source, target in ((self.trace, trace), (self.manifest, manifest)):
             with tables.replacing(target) as temporary:
                 shutil.copyfile(source, temporary)
+
+    def delivered(self, trace: str | Path, manifest: str | Path) -> bool:
+        """Whether the declared outputs are already those of this very run, and whole."""
+        try:
+            if manifests.read(manifest)["key"] != self.key:
+                return False
+            tables.read(trace, "trace")
+        except UserError:
+            return False
+        return True
 
     def clear(self) -> None:
         """Forget the run."""
