@@ -22,6 +22,13 @@ localrules:
     finetune,
     memorisation,
     figures,
+    report,
+    disagreement,
+    tradeoff,
+    frequency,
+    deduplication,
+    training_size,
+    model_size,
 
 
 rule all:
@@ -32,62 +39,67 @@ rule all:
 
 rule languages:
     input:
-        language_tables("summary.json"),
-        language_figures(),
+        expand(LANGUAGE, language=study.all_languages, name=["sample.parquet", "summary.json"]),
+        figures("language", study.all_languages),
 
 
 rule datasets:
     input:
-        all_datasets(),
+        of_groups(DATASET, study.trained_groups),
 
 
 rule finetune:
     input:
-        all_traces(),
+        of_groups(TRACE, study.trained_groups),
 
 
 rule memorisation:
     input:
-        all_memorisation_tables(),
-        study_tables(),
+        memorisation_tables(),
+        of_studies(study_tables),
 
 
 rule figures:
     input:
-        language_figures(),
-        study_figures(),
-
-
-rule disagreement:
-    input:
-        study_outputs("disagreement"),
-
-
-rule tradeoff:
-    input:
-        study_outputs("tradeoff"),
-
-
-rule frequency:
-    input:
-        study_outputs("frequency"),
-
-
-rule deduplication:
-    input:
-        study_outputs("deduplication"),
-
-
-rule training_size:
-    input:
-        study_outputs("training_size"),
-
-
-rule model_size:
-    input:
-        study_outputs("model_size"),
+        all_figures(),
 
 
 rule report:
     input:
         "results/report.html",
+
+
+rule disagreement:
+    input:
+        study_tables("disagreement"),
+        study_figures("disagreement"),
+
+
+rule tradeoff:
+    input:
+        study_tables("tradeoff"),
+        study_figures("tradeoff"),
+
+
+rule frequency:
+    input:
+        study_tables("frequency"),
+        study_figures("frequency"),
+
+
+rule deduplication:
+    input:
+        study_tables("deduplication"),
+        study_figures("deduplication"),
+
+
+rule training_size:
+    input:
+        study_tables("training_size"),
+        study_figures("training_size"),
+
+
+rule model_size:
+    input:
+        study_tables("model_size"),
+        study_figures("model_size"),

@@ -4,18 +4,22 @@ import sys
 # The library is beside the scripts, where they find it in any environment.
 sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
 
-# Shell commands use the Python that runs Snakemake, unless a rule's environment brings its own.
-os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-
 from palimpsest.configuration import Study
 from palimpsest.errors import UserError
+from palimpsest.launch import prefer_this_python
 from palimpsest.models.table import learning_rate as table_learning_rate
 
+prefer_this_python()
+
+FINETUNE = os.path.join(workflow.basedir, "workflow/scripts/finetune.py")
+LANGUAGE = "results/languages/{language}/{name}"
 DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parquet"
-RUN = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}"
-GROUP = "results/memorisation/{model}/{language}/n{size}"
-MEASURED = ("starts", "scores", "dataset", "learning")
-EXACT = ("exact", "agreement")
+TRACE = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/trace.parquet"
+MANIFEST = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/manifest.json"
+MEASURED = "results/memorisation/{model}/{language}/n{size}/{variant}/{table}.parquet"
+EXACT = "results/memorisation/{model}/{language}/n{size}/{table}.parquet"
+STUDY = "results/studies/{study}/{language}.parquet"
+FIGURE = "results/figures/{figure}-{language}.{format}"
 
 
 def config_files():
@@ -34,6 +38,9 @@ try:
 except UserError as error:
     sys.exit(f"error: {error}")
 
+# One process trains a twin, and its optimiser fits beside it.
+TWIN_RECIPE = {**config["training"], "processes": 1, "offload_optimizer": "none"}
+
 
 wildcard_constraints:
     model=r"[A-Za-z0-9][A-Za-z0-9._-]*",
@@ -44,19 +51,26 @@ wildcard_constraints:
     study="|".join(study.studies()) or "none",
 
 
+# Many files at once
+
+
 def with_seeds(pattern):
     """The pattern once for every seed, its other wildcards left as they are."""
     return expand(pattern, seed=study.seeds, allow_missing=True)
 
 
-def of_targets(pattern, kinds=("with", "without")):
-    """The pattern with and without every target, for every seed."""
-    variants = [f"{kind}-{role}" for role in study.roles for kind in kinds]
-    return with_seeds(expand(pattern, variant=variants, allow_missing=True))
+def with_variants(pattern, variants):
+    """The pattern once for every variant, its other wildcards left as they are."""
+    return expand(pattern, variant=variants, allow_missing=True)
+
+
+def with_targets(pattern, kinds=("with", "without")):
+    """The pattern with and without every target, its other wildcards left as they are."""
+    return with_variants(pattern, [f"{kind}-{role}" for role in study.roles for kind in kinds])
 
 
 def of_groups(pattern, groups, **more):
-    """The pattern for every group of runs and every seed."""
+    """The pattern for every group of runs and, where it names one, every seed."""
     paths = [
         path
         for group in groups
@@ -65,9 +79,48 @@ def of_groups(pattern, groups, **more):
     return list(dict.fromkeys(paths))
 
 
-def flags(section):
-    """A section of the configuration as command-line flags."""
-    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in section.items())
+def exact_groups():
+    """The models that are retrained with and without targets, on all languages."""
+    return [group for language in study.all_languages for group in study.exact_groups(language)]
+
+
+# What the named targets make
+
+
+def memorisation_tables():
+    """Every table of memorisation, of the measured groups and of exact retraining."""
+    return [
+        *of_groups(MEASURED, study.measured_groups, table=["starts", "scores", "dataset", "learning"]),
+        *of_groups(EXACT, exact_groups(), table=["exact", "agreement"]),
+    ]
+
+
+def study_tables(name):
+    """A study's tables, one per language; none if the configuration leaves the study out."""
+    return expand(STUDY, study=name, language=study.study_languages(name))
+
+
+def study_figures(name):
+    """A study's figures and their pictures, one per language."""
+    return figures(name, study.study_languages(name))
+
+
+def figures(name, languages):
+    """A figure of every language, as vector graphics and as a picture."""
+    return expand(FIGURE, figure=name, language=languages, format=["svg", "png"])
+
+
+def of_studies(files):
+    """The files of all studies, `files` giving those of one."""
+    return [path for name in study.studies() for path in files(name)]
+
+
+def all_figures():
+    """The figures of the languages and of the studies."""
+    return [*figures("language", study.all_languages), *of_studies(study_figures)]
+
+
+# Inputs and parameters of rules
 
 
 def grammar(wildcards):
@@ -75,6 +128,35 @@ def grammar(wildcards):
     return study.grammar_file(wildcards.language)
 
 
+def counterpart(wildcards):
+    """The grammar file of the language's high-entropy counterpart."""
+    return study.grammar_file(study.counterpart(wildcards.language))
+
+
 def learning_rate(wildcards):
     """Peak learning rate of a model at its scale, from the table of models."""
     return table_learning_rate(wildcards.model, study.models)
+
+
+def flags(section):
+    """A section of the configuration as command-line flags."""
+    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in section.items())
+
+
+def read_by(name, pattern, **more):
+    """An input function: the pattern for all the runs that a study reads on a language."""
+
+    def paths(wildcards):
+        return of_groups(pattern, study.study_groups(name, wildcards.language), **more)
+
+    return paths
+
+
+def measured(name, table):
+    """An input function: a table of memorisation of all the runs that a study reads."""
+    return read_by(name, MEASURED, table=table)
+
+
+def exact_tables(wildcards):
+    """The tables of exact retraining on a language, of all models of the disagreement study."""
+    return of_groups(EXACT, study.exact_groups(wildcards.language), table="exact")

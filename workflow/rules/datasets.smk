@@ -1,23 +1,8 @@
-def all_datasets():
-    """Every dataset that is trained on."""
-    return of_groups(DATASET, study.trained_groups)
-
-
-def counterpart(wildcards):
-    """The grammar file of the language's high-entropy counterpart."""
-    return study.grammar_file(study.counterpart(wildcards.language))
-
-
-def dataset_of(variants):
-    """The datasets of some variants, for one language, size and seed."""
-    return expand(DATASET, variant=variants, allow_missing=True)
-
-
 rule dataset:
     input:
         grammar=grammar,
     output:
-        dataset_of(["base", "dedup"]),
+        with_variants(DATASET, ["base", "dedup"]),
     params:
         test_size=lookup("datasets/test_size", within=config),
         predict_end=lookup("datasets/predict_end", within=config),
@@ -40,7 +25,7 @@ use rule dataset as dataset_matched with:
         grammar=grammar,
         counterpart=counterpart,
     output:
-        dataset_of(["dedup-matched"]),
+        with_variants(DATASET, ["dedup-matched"]),
     log:
         "logs/dataset_matched/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -52,7 +37,7 @@ use rule dataset as dataset_targets with:
         grammar=grammar,
         targets="results/languages/{language}/targets.parquet",
     output:
-        dataset_of([f"{kind}-{role}" for role in study.roles for kind in ["with", "without"]]),
+        with_targets(DATASET),
     log:
         "logs/dataset_targets/{language}/n{size}-seed{seed}.log",
     benchmark:

@@ -1,8 +1,3 @@
-def language_tables(name):
-    """One file of every language."""
-    return expand("results/languages/{language}/{name}", language=study.all_languages, name=name)
-
-
 rule language:
     input:
         grammar=grammar,

@@ -1,50 +1,12 @@
-def all_memorisation_tables():
-    """Every table of memorisation, of the measured groups and of exact retraining."""
-    measured = of_groups(GROUP + "/{variant}/{table}.parquet", study.measured_groups, table=MEASURED)
-    retrained = [group for language in study.all_languages for group in study.exact_groups(language)]
-    return measured + of_groups(GROUP + "/{table}.parquet", retrained, table=EXACT)
-
-
-def study_tables():
-    """Every study's table for every language of the study."""
-    return [path for name in study.studies() for path in tables_of(name)]
-
-
-def tables_of(name):
-    """A study's tables, one per language."""
-    return expand("results/studies/{study}/{language}.parquet", study=name, language=study.study_languages(name))
-
-
-def read_by(name, pattern):
-    """An input function: the pattern for all the runs that a study reads on a language."""
-    return lambda wildcards: of_groups(pattern, study.study_groups(name, wildcards.language))
-
-
-def measured(name, table):
-    """An input function: a table of memorisation of all the runs that a study reads."""
-    return read_by(name, f"{GROUP}/{{variant}}/{table}.parquet")
-
-
-def exact_tables(wildcards):
-    """The tables of exact retraining on a language, of all models of the disagreement study."""
-    return of_groups(GROUP + "/exact.parquet", study.exact_groups(wildcards.language))
-
-
-def agreement_tables(wildcards):
-    """The tables of how far the cheaper thresholds are from exact retraining."""
-    groups = [group for language in study.all_languages for group in study.exact_groups(language)]
-    return of_groups(GROUP + "/agreement.parquet", groups)
-
-
 rule measure:
     input:
-        traces=with_seeds(RUN + "/trace.parquet"),
+        traces=with_seeds(TRACE),
         datasets=with_seeds(DATASET),
     output:
-        starts=GROUP + "/{variant}/starts.parquet",
-        scores=GROUP + "/{variant}/scores.parquet",
-        dataset=GROUP + "/{variant}/dataset.parquet",
-        learning=GROUP + "/{variant}/learning.parquet",
+        starts="results/memorisation/{model}/{language}/n{size}/{variant}/starts.parquet",
+        scores="results/memorisation/{model}/{language}/n{size}/{variant}/scores.parquet",
+        dataset="results/memorisation/{model}/{language}/n{size}/{variant}/dataset.parquet",
+        learning="results/memorisation/{model}/{language}/n{size}/{variant}/learning.parquet",
     params:
         start=lookup("memorisation/start", within=config),
         loss_threshold=lookup("memorisation/loss_threshold", within=config),
@@ -65,12 +27,12 @@ rule measure:
 
 rule measure_exactly:
     input:
-        with_traces=of_targets(RUN + "/trace.parquet", kinds=["with"]),
-        with_datasets=of_targets(DATASET, kinds=["with"]),
-        without_traces=of_targets(RUN + "/trace.parquet", kinds=["without"]),
+        with_traces=with_seeds(with_targets(TRACE, ["with"])),
+        with_datasets=with_seeds(with_targets(DATASET, ["with"])),
+        without_traces=with_seeds(with_targets(TRACE, ["without"])),
     output:
-        exact=GROUP + "/exact.parquet",
-        agreement=GROUP + "/agreement.parquet",
+        exact="results/memorisation/{model}/{language}/n{size}/exact.parquet",
+        agreement="results/memorisation/{model}/{language}/n{size}/agreement.parquet",
     params:
         start=lookup("memorisation/start", within=config),
         loss_threshold=lookup("memorisation/loss_threshold", within=config),
@@ -174,7 +136,7 @@ use rule study_disagreement as study_model_size with:
     input:
         dataset=measured("model_size", "dataset"),
         learning=measured("model_size", "learning"),
-        manifests=read_by("model_size", RUN + "/manifest.json"),
+        manifests=read_by("model_size", MANIFEST),
     output:
         table="results/studies/model_size/{language}.parquet",
     params:
@@ -187,8 +149,8 @@ use rule study_disagreement as study_model_size with:
 
 rule claims:
     input:
-        studies=study_tables(),
-        agreement=agreement_tables,
+        studies=of_studies(study_tables),
+        agreement=of_groups(EXACT, exact_groups(), table="agreement"),
     output:
         table="results/claims.parquet",
     log:

@@ -1,9 +1,9 @@
 rule write_report:
     input:
-        figures=language_figures() + study_figures(),
+        figures=all_figures(),
         claims="results/claims.parquet",
-        agreement=agreement_tables,
-        manifests=of_groups(RUN + "/manifest.json", study.trained_groups),
+        agreement=of_groups(EXACT, exact_groups(), table="agreement"),
+        manifests=of_groups(MANIFEST, study.trained_groups),
     output:
         "results/report.html",
     log:

@@ -1,13 +1,3 @@
-FINETUNE = os.path.join(workflow.basedir, "workflow/scripts/finetune.py")
-# One process trains a twin, and its optimiser fits beside it.
-TWIN_RECIPE = {**config["training"], "processes": 1, "offload_optimizer": "none"}
-
-
-def all_traces():
-    """Every trace of the study."""
-    return of_groups(RUN + "/trace.parquet", study.trained_groups)
-
-
 # Training reruns when data, model or recipe change, not when code does: an edited comment must not
 # retrain a large model. Each manifest records the code's revision.
 rule train_full:
@@ -16,8 +6,8 @@ rule train_full:
         grammar=grammar,
         dataset=DATASET,
     output:
-        trace=RUN + "/trace.parquet",
-        manifest=RUN + "/manifest.json",
+        trace=TRACE,
+        manifest=MANIFEST,
     params:
         recipe=flags(config["training"]),
         predict_end=lookup("datasets/predict_end", within=config),
@@ -53,8 +43,8 @@ use rule train_full as train_twins with:
         grammar=grammar,
         dataset=with_seeds(DATASET),
     output:
-        trace=update(with_seeds(RUN + "/trace.parquet")),
-        manifest=update(with_seeds(RUN + "/manifest.json")),
+        trace=update(with_seeds(TRACE)),
+        manifest=update(with_seeds(MANIFEST)),
     params:
         recipe=flags(TWIN_RECIPE),
         predict_end=lookup("datasets/predict_end", within=config),
@@ -77,10 +67,10 @@ use rule train_twins as train_twins_on_targets with:
     input:
         models=config["models_table"],
         grammar=grammar,
-        dataset=of_targets(DATASET),
+        dataset=with_seeds(with_targets(DATASET)),
     output:
-        trace=update(of_targets(RUN + "/trace.parquet")),
-        manifest=update(of_targets(RUN + "/manifest.json")),
+        trace=update(with_seeds(with_targets(TRACE))),
+        manifest=update(with_seeds(with_targets(MANIFEST))),
     log:
         "logs/train/{model}/{language}/n{size}/targets.log",
     benchmark:

@@ -78,8 +78,8 @@ class Study:
         return [study for study in STUDIES if study in self.config["studies"]]
 
     def study_languages(self, study: str) -> list[str]:
-        """The languages of a study; each has its table and its figure."""
-        return self._choice(study, "languages")
+        """The languages of a study, none if it is left out; each has its table and its figure."""
+        return self._choice(study, "languages") if study in self.config["studies"] else []
 
     def study_groups(self, study: str, language: str) -> list[RunGroup]:
         """The runs, over all seeds, that a study reads on one language (disagreement apart)."""
@@ -95,11 +95,9 @@ class Study:
 
     def exact_groups(self, language: str) -> list[RunGroup]:
         """The models that are retrained with and without each target of a language."""
-        if "disagreement" not in self.config["studies"]:
-            return []
-        size = self.config["studies"]["disagreement"]["size"]
         if language not in self.study_languages("disagreement"):
             return []
+        size = self.config["studies"]["disagreement"]["size"]
         return [RunGroup(m, language, size) for m in self._choice("disagreement", "models")]
 
     @cached_property

@@ -1,10 +1,20 @@
-"""Starting a training command with one or several processes."""
+"""Starting commands: which Python, how many processes, how memory is kept."""
 
 import ctypes
 import os
 import sys
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+
+
+def prefer_this_python() -> None:
+    """Let shell commands find the Python that runs Snakemake first.
+
+    Snakemake may be called by its path, without its environment being active. A rule with an
+    environment of its own puts that in front again.
+    """
+    here = os.path.dirname(sys.executable)
+    os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])
 
 
 def relaunch_with(processes: int, threads: int) -> None:

@@ -68,9 +68,11 @@ def draw_sizes(
                 x, y, xerr=x_reach, yerr=y_reach, ecolor=colour, elinewidth=0.7, zorder=3,
                 **{**look, "markersize": marker_size(size, rows["size"])},
             )  # fmt: skip
-            if len(models) == 1 and size in (rows["size"].min(), rows["size"].max()):
-                axes.annotate(str(size), (x, y), xytext=(0, 6), textcoords="offset points",
-                              ha="center", fontsize=7)  # fmt: skip
+            # Only the ends of the line are named: sizes between may lie too close to them.
+            ends = {rows["size"].min(): 6, rows["size"].max(): -13}
+            if len(models) == 1 and size in ends:
+                axes.annotate(str(size), (x, y), xytext=(0, ends[size]),
+                              textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
 
 
 def marker_size(size: int, sizes: pd.Series) -> float:

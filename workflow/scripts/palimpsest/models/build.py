@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
+from transformers.modeling_utils import set_zero3_state
 
 from palimpsest.errors import UserError
 from palimpsest.models.table import Model
@@ -91,7 +92,11 @@ def build(
     if scale == "twin":
         torch.manual_seed(_initial_seed(row, seed))
         config = twin_config(row, vocabulary)
-        return AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
+        # ZeRO 3 would draw other weights; a twin needs no partitioning while it is made.
+        with set_zero3_state():
+            return AutoModelForCausalLM.from_config(
+                config, attn_implementation=attention, dtype=dtype
+            )
     with _plain_errors(row):
         return AutoModelForCausalLM.from_pretrained(
             row.id,

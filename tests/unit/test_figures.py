@@ -1,0 +1,366 @@
+"""What must hold of every figure, on small tables of every shape that a study can have."""
+
+import itertools
+import re
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.figures import FIGURES, render, save, style
+
+EPOCHS = np.arange(0, 21, 2)
+OPTIMUM = 8
+MEASURES = list(style.MEASURES)
+MODELS = ["pythia-1b-twin", "pythia-6.9b-twin", "opt-2.7b-twin"]
+EVIDENCE = [
+    ("recollection", "constant"),
+    ("recollection_accuracy", "constant"),
+    ("counterfactual", "same-frequency"),
+    ("contextual", "same-frequency"),
+    ("counterfactual", "retraining"),
+    ("contextual", "retraining"),
+    ("bayes", "language"),
+]
+SUMMARY = {
+    "language": "L2",
+    "n_rules": 21,
+    "n_terminals": 9,
+    "n_derivations": 2**36,
+    "derivation_entropy": 7.1,
+    "entropy": 6.99,
+    "entropy_standard_error": 0.09,
+    "expected_length": 72.0,
+    "ambiguous": False,
+}
+
+# Every shape of a study: models, seeds, whether anything is ever memorised.
+SHAPES = {
+    "one model, one seed": (MODELS[:1], [0], True),
+    "one model, three seeds": (MODELS[:1], [0, 1, 2], True),
+    "three models, three seeds": (MODELS, [0, 1, 2], True),
+    "nothing is memorised": (MODELS, [0, 1, 2], False),
+}
+
+
+def rows(models, seeds, **columns):
+    """A row for every model, seed, epoch and whatever else is to be crossed with them."""
+    crossed = {"model": models, "seed": seeds, **columns, "epoch": EPOCHS}
+    frame = pd.DataFrame(itertools.product(*crossed.values()), columns=list(crossed))
+    return frame.assign(language="L2", size=64, variant="base")
+
+
+def losses(frame):
+    """Exponential decay in training; a test loss that is lowest at epoch 8."""
+    shift = 0.02 * frame["seed"].fillna(0).astype(float)
+    return frame.assign(
+        train_loss=2.4 * np.exp(-frame["epoch"] / 5) + 0.02 + shift,
+        test_loss=0.4 + ((frame["epoch"] - OPTIMUM) / 12.0) ** 2 + shift,
+        optimal_test_loss=0.3,
+        optimal_epoch=OPTIMUM,
+    )
+
+
+def memorised(frame, ever):
+    """A share that rises with the epochs, or stays at 0."""
+    share = (frame["epoch"] / EPOCHS[-1]).clip(0, 1) * ever
+    return frame.assign(
+        fraction=share, weighted=share**2, fraction_distinct=share, weighted_distinct=share**2
+    )
+
+
+def of_kind(frame, kind):
+    return frame[tables.KINDS[kind].schema.names]
+
+
+def language_sample(models, seeds, ever):
+    frame = pd.DataFrame({"length": [70, 72, 72, 75], "count": [3, 20, 1, 1]})
+    frame = frame.assign(language="L2", string_id=list("abcd"), text="1 2")
+    return frame.assign(log_prob=[-6.0, -2.0, -800.0, -9.0], derivation_log_prob=np.nan)
+
+
+def disagreement(models, seeds, ever):
+    frame = rows(models, [*seeds, None], role=["s0", "s1", "s2"], of=EVIDENCE)
+    frame["measure"], frame["evidence"] = zip(*frame.pop("of"), strict=True)
+    frame = losses(frame.assign(seed=frame["seed"].astype("Int64")))
+    retrained = frame["measure"].isin(["counterfactual", "contextual"])
+    frame = frame.assign(
+        string_id="a",
+        count=frame["role"].map({"s0": 9, "s1": 2, "s2": 1}),
+        log_prob=-4.0,
+        optimal_loss=0.1,
+        loss=frame["train_loss"],
+        loss_without=frame["test_loss"].where(retrained),
+        threshold=0.2,
+        score=memorised(frame, ever)["weighted"],
+        start=6.0 if ever else np.nan,
+        assumption_broken=np.nan,
+    )
+    return frame
+
+
+def tradeoff(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
+    bands = (4.0, 12.0) if ever else (np.nan, np.nan)
+    return frame.assign(band_first=bands[0], band_last=bands[1])
+
+
+def frequency(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES, group=["top", "bottom"])), ever)
+    return frame.assign(n_strings=5, loss=frame["train_loss"])
+
+
+def deduplication(models, seeds, ever, variants=("base", "dedup", "dedup-matched")):
+    frame = rows(models, seeds, measure=MEASURES).drop(columns="variant")
+    frame = frame.merge(pd.DataFrame({"variant": variants}), how="cross")
+    bands = (4.0, 12.0) if ever else (np.nan, np.nan)
+    frame = memorised(losses(frame), ever)
+    return frame.assign(test_spread=0.1, start_p10=bands[0], start_p90=bands[1])
+
+
+def training_size(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
+    frame = frame[frame["epoch"] == OPTIMUM].drop(columns="size")
+    frame = frame.merge(pd.DataFrame({"size": [16, 64, 256]}), how="cross")
+    frame["test_loss"] += 4 / frame["size"]
+    repeated = frame["weighted"].where(frame["size"] > 16)
+    return frame.assign(n_repeated=3, weighted_repeated=repeated)
+
+
+def model_size(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
+    family = frame["model"].map(lambda model: model.split("-")[0].capitalize())
+    return frame.assign(family=family, parameters=frame["model"].map(len) * 10_000)
+
+
+TABLES = {
+    "language_sample": language_sample,
+    "disagreement": disagreement,
+    "tradeoff": tradeoff,
+    "frequency": frequency,
+    "deduplication": deduplication,
+    "training_size": training_size,
+    "model_size": model_size,
+}
+
+
+def table(name, shape):
+    kind = FIGURES[name].table
+    return of_kind(TABLES[kind](*SHAPES[shape]), kind)
+
+
+def draw(name, frame):
+    extra = [SUMMARY] if name == "language" else []
+    figure = FIGURES[name].draw(frame, *extra)
+    figure.draw_without_rendering()
+    return figure
+
+
+@pytest.fixture(scope="module", params=itertools.product(FIGURES, SHAPES), ids=" - ".join)
+def drawn(request):
+    """Every figure of every shape, drawn once."""
+    name, shape = request.param
+    return draw(name, table(name, shape))
+
+
+def words_of_axis(axes, which):
+    """The label of an axis, or that of the axes it is shared with, or of the whole figure."""
+    shared = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
+    labels = [getattr(other, f"get_{which}label")() for other in shared]
+    figures = [axes.figure, *axes.figure.figure.subfigs]
+    labels += [getattr(figure, f"get_sup{which}label")() for figure in figures]
+    return " ".join(labels)
+
+
+def test_every_axis_is_named_with_its_unit(drawn):
+    units = re.compile(r"epoch|nats per\s+token|0 to 1|terminals|share|rank|probability|string")
+    for axes in drawn.axes:
+        assert units.search(words_of_axis(axes, "x")), axes.get_title()
+        categories = (
+            axes.get_yticklabels() and not axes.get_yticklabels()[0].get_text()[:1].isdigit()
+        )
+        assert units.search(words_of_axis(axes, "y")) or categories, axes.get_title()
+
+
+def test_no_panel_is_empty(drawn):
+    for axes in drawn.axes:
+        assert axes.has_data(), axes.get_title()
+
+
+def test_no_text_is_cut_off(drawn):
+    page = drawn.bbox
+    for text in drawn.findobj(Text):
+        if not text.get_text() or not text.get_visible() or is_unused_tick(text):
+            continue
+        box = text.get_window_extent()
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= page.x1 + 1 and box.y1 <= page.y1 + 1
+        assert inside, f"{text.get_text()!r} at {box} leaves the page {page}"
+
+
+def is_unused_tick(text):
+    """A tick label outside the limits of its axis stays in the figure but is not drawn."""
+    axes = text.axes
+    if axes is None:
+        return False
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+            if text in (tick.label1, tick.label2):
+                return not min(low, high) <= tick.get_loc() <= max(low, high)
+    return False
+
+
+def test_legends_do_not_cover_panels(drawn):
+    for figure in (drawn, *drawn.subfigs):
+        for legend in figure.legends:
+            for axes in drawn.axes:
+                assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_tables_tested_on_are_of_their_kinds(kind, tmp_path):
+    """Otherwise the figures would be tested on what they never meet."""
+    frame = of_kind(TABLES[kind](*SHAPES["three models, three seeds"]), kind)
+    tables.write(tmp_path / "table.parquet", frame, kind)
+    assert len(tables.read(tmp_path / "table.parquet", kind)) == len(frame)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_equal_tables_give_equal_bytes(name, tmp_path):
+    frame = table(name, "one model, three seeds")
+    for attempt in ("a", "b"):
+        matplotlib.rcParams["font.size"] = 17 if attempt == "b" else 10  # the caller's own
+        save(draw(name, frame), tmp_path / f"{attempt}.svg")
+    matplotlib.rcdefaults()
+    for suffix in ("svg", "png"):
+        first, second = (tmp_path / f"{attempt}.{suffix}" for attempt in "ab")
+        assert first.read_bytes() == second.read_bytes()
+    assert "<text" in (tmp_path / "a.svg").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "a.svg", "b.png", "b.svg"]
+
+
+def test_a_measure_has_one_colour_in_all_figures():
+    """Whatever of full strength is coloured in a panel of one measure has the measure's colour."""
+    by_label = {look.label: to_hex(look.colour) for look in style.MEASURES.values()}
+    assert len(set(by_label.values())) == len(by_label)
+    for name in ("tradeoff", "disagreement", "disagreement_scores"):
+        figure = draw(name, table(name, "three models, three seeds"))
+        legends = [entry for f in (figure, *figure.subfigs) for entry in f.legends]
+        entries = [line for legend in legends for line in legend.get_lines()]
+        named = {line.get_label(): to_hex(line.get_color()) for line in entries}
+        assert {label: named[label] for label in by_label if label in named}.items() <= (
+            by_label.items()
+        )
+        assert {"counterfactual", "contextual"} <= named.keys()
+    for name in ("frequency", "training_size"):
+        for axes in draw(name, table(name, "one model, three seeds")).axes:
+            label = axes.get_title(loc="left").replace("\n", " ")
+            if label in by_label:
+                colours = {to_hex(line.get_color()) for line in axes.get_lines()}
+                assert by_label[label] in colours
+                assert not colours & (set(by_label.values()) - {by_label[label]})
+
+
+@pytest.mark.parametrize("name", ["tradeoff", "frequency", "deduplication", "training_size"])
+@pytest.mark.parametrize("kept", [["contextual"], ["recollection", "bayes"]])
+def test_measures_may_be_missing(name, kept):
+    frame = table(name, "three models, three seeds")
+    assert draw(name, frame[frame["measure"].isin(kept)]).axes
+
+
+def test_disagreement_without_retraining_or_targets():
+    frame = table("disagreement", "three models, three seeds")
+    assert draw("disagreement", frame[frame["evidence"] == "constant"]).axes
+    assert draw("disagreement", frame[frame["role"] == "s0"]).axes
+    assert draw("disagreement_scores", frame[frame["evidence"] == "retraining"]).axes
+
+
+def test_every_panel_of_disagreement_has_the_bayes_optimal_loss_and_names_the_string():
+    figure = draw("disagreement", table("disagreement", "one model, one seed"))
+    assert len(figure.axes) == 4 * 3
+    for axes in figure.axes:
+        grey = [line for line in axes.get_lines() if line.get_color() == "0.6"]
+        assert [list(line.get_ydata()) for line in grey] == [[0.1, 0.1]]
+        assert "starts at epoch 6" in [text.get_text() for text in axes.texts]
+    assert figure.axes[0].get_title(loc="left") == "s0: 9 times in training\nprobability 1.8e-2"
+
+
+def test_never_is_said():
+    figure = draw("disagreement", table("disagreement", "nothing is memorised"))
+    said = [text.get_text() for text in figure.findobj(Text)]
+    assert said.count("never starts") == 12
+    assert "never" in said
+
+
+def test_dedup_matched_may_be_absent():
+    frame = of_kind(
+        deduplication(*SHAPES["one model, one seed"], ("base", "dedup")), "deduplication"
+    )
+    said = [text.get_text() for text in draw("deduplication", frame).findobj(Text)]
+    assert "dedup" in said
+    assert "matched" not in said
+
+
+def test_bands_say_what_they_are():
+    notes = {}
+    for shape in SHAPES:
+        figure = draw("tradeoff", table("tradeoff", shape))
+        notes[shape] = figure.subfigs[0].legends[0].get_title().get_text()
+    assert notes["one model, one seed"].startswith("One model and one seed")
+    assert "mean over 3 seeds; bands: smallest to largest seed" in notes["one model, three seeds"]
+    assert "3 models and 3 seeds" in notes["three models, three seeds"]
+    assert "largest of the 9 runs" in notes["three models, three seeds"]
+
+
+def test_bands_reach_from_the_smallest_to_the_largest_run():
+    figure = draw("frequency", table("frequency", "three models, three seeds"))
+    band = figure.axes[0].collections[0].get_paths()[0].vertices
+    at_the_start = band[band[:, 0] == 0, 1]
+    assert at_the_start.min() == pytest.approx(2.42)
+    assert at_the_start.max() == pytest.approx(2.46)
+    mean = next(line for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 2)
+    assert mean.get_ydata()[0] == pytest.approx(2.44)
+
+
+def test_eighteen_models_are_told_apart():
+    models = [f"{family}-{size}b" for family in style.FAMILY_MARKERS for size in (1, 2, 3)]
+    tints = style.model_tints(models)
+    assert len({(style.marker(model), tints[model]) for model in models}) == 18
+
+
+def test_infinitely_many_derivations_and_ambiguity_are_said():
+    frame = table("language", "one model, one seed")
+    summary = {**SUMMARY, "n_derivations": None, "ambiguous": True, "entropy_standard_error": None}
+    figure = FIGURES["language"].draw(frame, summary)
+    assert "infinitely many derivations (ambiguous)" in figure.get_supxlabel()
+    assert "6.9e10 derivations." in draw("language", frame).get_supxlabel()
+
+
+def test_captions_are_two_sentences():
+    for kind in FIGURES.values():
+        assert len(re.findall(r"[.?!](?:\s|$)", kind.caption)) == 2, kind.title
+        assert kind.table in tables.KINDS
+
+
+def test_render_reads_draws_and_saves(tmp_path):
+    frame = table("tradeoff", "one model, one seed")
+    tables.write(tmp_path / "table.parquet", frame, "tradeoff")
+    render("tradeoff", tmp_path / "table.parquet", tmp_path / "figures" / "tradeoff-L2.svg")
+    assert (tmp_path / "figures" / "tradeoff-L2.svg").read_text().startswith("<?xml")
+    assert (tmp_path / "figures" / "tradeoff-L2.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_render_refuses_with_one_line(tmp_path):
+    path = tmp_path / "table.parquet"
+    with pytest.raises(UserError, match=r"unknown figure 'tradeof'.*did you mean 'tradeoff'"):
+        render("tradeof", path, tmp_path / "a.svg")
+    with pytest.raises(UserError, match=r"table\.parquet: no such table"):
+        render("tradeoff", path, tmp_path / "a.svg")
+    tables.write(path, table("tradeoff", "one model, one seed").head(0), "tradeoff")
+    with pytest.raises(UserError, match=r"table\.parquet: has no rows to draw"):
+        render("tradeoff", path, tmp_path / "a.svg")
+    assert not (tmp_path / "a.svg").exists()

@@ -1,0 +1,297 @@
+"""What must hold of the report: whole, self-contained, well formed, and true to its tables."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from palimpsest import report, tables
+from palimpsest.errors import UserError
+from palimpsest.figures import FIGURES, save
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+STUDY = {
+    "n_runs": 12,
+    "models": ["pythia-1b-twin", "<b>bold"],
+    "languages": ["L1", "L2"],
+    "sizes": [64],
+    "seeds": [0, 1, 2],
+    "epochs": 50,
+    "wall_time_seconds": 3725.0,
+    "packages": {"torch": "2.13.0"},
+    "hardware": {"cores": 2, "gpus": []},
+    "revisions": ["abc"],
+    "a_new_key": "a new value",
+}
+
+
+def claim(question="RQ1", verdict="agrees", language="L1", **columns):
+    row = {
+        "question": question,
+        "claim": "A claim of strings < others.",
+        "statistic": "share & excess",
+        "agrees_if": ">= -0.1",
+        "language": language,
+        "n_models": 1,
+        "n_seeds": 3,
+        "estimate": -0.25,
+        "lower": -0.5,
+        "upper": 0.125,
+        "verdict": verdict,
+    }
+    return {**row, **columns}
+
+
+CLAIMS = pd.DataFrame(
+    [
+        claim(),
+        claim(language="L2", verdict="disagrees"),
+        claim("RQ3", claim="Another claim.", verdict="cannot tell", lower=np.nan, upper=np.nan),
+        claim("bayes", claim="A third claim.", verdict="agrees"),
+        claim(
+            "RQ9",
+            claim="Not run.",
+            language="",
+            n_models=0,
+            n_seeds=0,
+            estimate=np.nan,
+            lower=np.nan,
+            upper=np.nan,
+            verdict="cannot tell",
+        ),
+    ]
+)
+AGREEMENT = pd.DataFrame(
+    [
+        {
+            "model": "m",
+            "language": "L2",
+            "size": 64,
+            "seed": seed,
+            "role": role,
+            "string_id": "a",
+            "measure": measure,
+            "evidence": "language" if measure == "bayes" else "same-frequency",
+            "threshold_error": -0.1 * (seed + 1),
+            "start_error": np.nan if role == "s1" else 2.0,
+            "score_error": 0.05,
+            "same_verdict": 0.9,
+        }
+        for seed in (0, 1, 2)
+        for role in ("s0", "s1")
+        for measure in ("contextual", "bayes")
+    ]
+)
+
+
+class Page(HTMLParser):
+    """The page's tags, checked for balance while they are read."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.tags, self.attributes = [], [], [], [], []
+        self.words = []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.note(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.note(tag, attrs)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def note(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.links += [value for name, value in attrs if name in ("href", "xlink:href", "src")]
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory):
+    """Every figure on two languages, drawn as a line with a clip path and markers."""
+    results = tmp_path_factory.mktemp("results")
+    made = []
+    for language in ("L1", "L<2"):
+        for name in FIGURES:
+            svg = results / "figures" / f"{name}-{language}.svg"
+            figure = Figure(figsize=(2, 1))
+            figure.subplots().plot([0, 1], [0, 1], marker="o")
+            save(figure, svg)
+            table = results / "studies" / name / f"{language}.parquet"
+            command = f"snakemake --cores 1 --force results/figures/{name}-{language}.svg"
+            made.append(report.FigureEntry(name, language, svg, table, command))
+    return made
+
+
+def rendered(entries, path, claims=CLAIMS, agreement=AGREEMENT):
+    report.render(entries, claims, STUDY, agreement, path)
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def text(entries):
+    path = entries[0].svg.parent.parent / "report.html"
+    return rendered(entries, path)
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def test_the_tables_tested_on_are_of_their_kinds(tmp_path):
+    tables.write(tmp_path / "claims.parquet", CLAIMS, "claims")
+    tables.write(tmp_path / "agreement.parquet", AGREEMENT, "agreement")
+
+
+def test_every_figure_is_there_once_with_its_words(page, entries):
+    numbers = [int(n) for n in re.findall(r"Figure (\d+)\. ", page.text)]
+    assert numbers == list(range(1, len(entries) + 1))
+    drawings = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "role")]
+    assert drawings == ["img"] * len(entries)
+    for entry in entries:
+        assert entry.anchor in page.ids
+        assert f"{entry.kind.title}, language {entry.language}." in page.text
+        assert entry.kind.caption in page.text
+        assert entry.command in page.text
+
+
+def test_every_figure_has_alternative_text(page):
+    told = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(told) == 2 * len(FIGURES)
+    assert all(kind.caption in " ".join(told) for kind in FIGURES.values())
+
+
+def test_every_claim_is_there(page):
+    for row in CLAIMS.itertuples():
+        assert row.claim in page.text
+    assert page.text.count("A claim of strings < others.") == 1, "its languages share one cell"
+    assert page.text.count("≥ −0.1") == 4
+    assert "−0.25 [−0.5, 0.125]" in page.text
+    verdicts = [value for _, name, value in page.attributes if name == "class"]
+    assert verdicts.count("verdict disagrees") == 1 + 1  # one in How to read it
+    assert verdicts.count("verdict cannot-tell") == 2 + 1
+
+
+def test_the_headline_counts_the_claims(page):
+    assert "Of 5 tests of 4 claims, 2 agree with the claim, 1 disagree , and 2 cannot tell" in (
+        page.text
+    )
+    assert "in 1 of the 2" in page.text
+
+
+def test_questions_that_were_not_tested_are_said_to_be(page):
+    assert page.text.count("not tested here") == len(report.QUESTIONS) - 4
+
+
+def test_agreement_is_averaged_by_seed(page):
+    """Threshold errors of the seeds are -0.1, -0.2, -0.3; half of the starts are undefined."""
+    assert page.text.count("−0.2 [−0.3, −0.1]") == 2
+    assert page.text.count("0.2 [0.1, 0.3]") == 2
+    assert page.text.count("(3 of 6 start)") == 2
+
+
+def test_nothing_is_fetched_and_nothing_runs(text, page):
+    assert not {"script", "link", "iframe", "object", "embed"} & set(page.tags)
+    assert "://" not in text
+    assert "@import" not in text
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert not [link for link in page.links if link.startswith(("//", "data:", "javascript:"))]
+
+
+def test_ids_are_unique_and_every_reference_finds_its_own(text, page):
+    assert len(page.ids) == len(set(page.ids))
+    used = {link[1:] for link in page.links if link.startswith("#")}
+    used |= set(re.findall(r"url\(#([^)]+)\)", text))
+    assert len(used) > len(FIGURES)
+    assert used <= set(page.ids)
+
+
+def test_a_figure_does_not_style_the_page(text):
+    styles = re.findall(r"<style[^>]*>(.*?)</style>", text, flags=re.DOTALL)[1:]
+    assert styles
+    assert all(style.lstrip().startswith("#figure-") for style in styles)
+
+
+def test_links_to_tables_are_relative_and_right(page, entries):
+    links = [link for link in page.links if link.endswith(".parquet")]
+    assert len(links) == len(entries)
+    assert "studies/tradeoff/L1.parquet" in links
+    assert "studies/tradeoff/L%3C2.parquet" in links
+
+
+def test_what_is_filled_in_is_escaped(text):
+    assert "<b>bold" not in text
+    assert "&lt;b&gt;bold" in text
+    assert "L<2" not in text
+    assert "strings < others" not in text
+
+
+def test_how_it_was_made(page):
+    for words in ("1 h 2 min", "torch 2.13.0", "A new key a new value", "0, 1, 2"):
+        assert words in page.text
+
+
+def test_the_page_has_language_and_landmarks(text, page):
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en-GB">')
+    assert {"main", "nav", "header", "figure", "figcaption", "h1", "title"} <= set(page.tags)
+    assert page.tags.count("h1") == 1
+
+
+def test_equal_inputs_give_equal_reports(entries, text, tmp_path):
+    path = entries[0].svg.parent.parent / "again.html"
+    assert rendered(entries, path) == text
+
+
+def test_a_study_without_figures_claims_or_targets(tmp_path):
+    text = rendered([], tmp_path / "report.html", CLAIMS.head(0), None)
+    page = Page(text)
+    assert "No claim was tested by this study." in page.text
+    assert "cheap thresholds are" not in page.text
+    assert set(link[1:] for link in page.links) <= set(page.ids)
+
+
+def test_a_missing_figure_is_named_with_its_remedy(tmp_path):
+    entry = report.FigureEntry("tradeoff", "L1", tmp_path / "no.svg", "t.parquet", "snakemake x")
+    with pytest.raises(UserError, match=r"no\.svg: cannot be read.*make it with: snakemake x"):
+        rendered([entry], tmp_path / "report.html")
+    (tmp_path / "no.svg").write_text("<html>")
+    with pytest.raises(UserError, match=r"no\.svg: not an SVG file"):
+        rendered([entry], tmp_path / "report.html")
+    unknown = report.FigureEntry("tradeof", "L1", "a.svg", "t.parquet", "")
+    with pytest.raises(UserError, match="did you mean 'tradeoff'"):
+        rendered([unknown], tmp_path / "report.html")
+    assert not (tmp_path / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(np.nan, "–"), (None, "–"), (0.0, "0"), (-0.12345, "−0.123"), (12345.6, "12,346"), (2, "2")],
+)
+def test_numbers_for_a_reader(value, shown):
+    assert report.number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(5, "5 s"), (65, "1 min 5 s"), (7260, "2 h 1 min"), (np.nan, "–")]
+)
+def test_durations_for_a_reader(seconds, shown):
+    assert report.duration(seconds) == shown
