@@ -198,6 +198,13 @@ def test_the_headline_counts_the_claims(page):
     assert "in 1 of the 2" in page.text
 
 
+def test_one_seed_is_told_from_scatter(entries, tmp_path):
+    """With one seed there is no interval, so nothing scatters."""
+    alone = CLAIMS.assign(n_seeds=1, lower=np.nan, upper=np.nan, verdict="cannot tell")
+    page = Page(rendered(entries[:1], tmp_path / "report.html", alone))
+    assert "in 5 of the 5, that there is only one seed" in page.text
+
+
 def test_questions_that_were_not_tested_are_said_to_be(page):
     assert page.text.count("not tested here") == len(report.QUESTIONS) - 4
 
@@ -266,7 +273,7 @@ def test_a_study_without_figures_claims_or_targets(tmp_path):
     page = Page(text)
     assert "No claim was tested by this study." in page.text
     assert "cheap thresholds are" not in page.text
-    assert set(link[1:] for link in page.links) <= set(page.ids)
+    assert {link[1:] for link in page.links} <= set(page.ids)
 
 
 def test_a_missing_figure_is_named_with_its_remedy(tmp_path):

@@ -38,6 +38,9 @@ try:
 except UserError as error:
     sys.exit(f"error: {error}")
 
+# A study has the figure of its name; this one has two.
+FIGURES_OF = {"disagreement": ["disagreement", "disagreement_scores"]}
+
 # One process trains a twin, and its optimiser fits beside it.
 TWIN_RECIPE = {**config["training"], "processes": 1, "offload_optimizer": "none"}
 
@@ -49,6 +52,7 @@ wildcard_constraints:
     seed=r"\d+",
     variant=r"base|dedup|dedup-matched|with-s\d+|without-s\d+",
     study="|".join(study.studies()) or "none",
+    figure=r"[a-z_]+",
 
 
 # Many files at once
@@ -102,7 +106,7 @@ def study_tables(name):
 
 def study_figures(name):
     """A study's figures and their pictures, one per language."""
-    return figures(name, study.study_languages(name))
+    return figures(FIGURES_OF.get(name, name), study.study_languages(name))
 
 
 def figures(name, languages):
@@ -160,3 +164,9 @@ def measured(name, table):
 def exact_tables(wildcards):
     """The tables of exact retraining on a language, of all models of the disagreement study."""
     return of_groups(EXACT, study.exact_groups(wildcards.language), table="exact")
+
+
+def drawn_from(wildcards):
+    """The table of a figure: its study's."""
+    owners = [name for name, figures in FIGURES_OF.items() if wildcards.figure in figures]
+    return expand(STUDY, study=owners or wildcards.figure, language=wildcards.language)

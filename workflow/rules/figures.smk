@@ -1,34 +1,15 @@
-rule figure_language:
-    input:
-        sample="results/languages/{language}/sample.parquet",
-        summary="results/languages/{language}/summary.json",
-    output:
-        svg="results/figures/language-{language}.svg",
-        png="results/figures/language-{language}.png",
-    log:
-        "logs/figure/language-{language}.log",
-    benchmark:
-        "benchmarks/figure/language-{language}.tsv"
-    threads: 1
-    resources:
-        mem_mb=2000,
-        runtime=30,
-    conda:
-        "../../envs/figures.yaml"
-    script:
-        "../scripts/figure_language.py"
-
-
 rule figure:
     input:
-        table="results/studies/{study}/{language}.parquet",
+        table=drawn_from,
     output:
-        svg="results/figures/{study}-{language}.svg",
-        png="results/figures/{study}-{language}.png",
+        svg="results/figures/{figure}-{language}.svg",
+        png="results/figures/{figure}-{language}.png",
+    params:
+        figure="{figure}",
     log:
-        "logs/figure/{study}-{language}.log",
+        "logs/figure/{figure}-{language}.log",
     benchmark:
-        "benchmarks/figure/{study}-{language}.tsv"
+        "benchmarks/figure/{figure}-{language}.tsv"
     threads: 1
     resources:
         mem_mb=4000,
@@ -37,3 +18,18 @@ rule figure:
         "../../envs/figures.yaml"
     script:
         "../scripts/figure.py"
+
+
+use rule figure as figure_language with:
+    input:
+        table="results/languages/{language}/sample.parquet",
+        summary="results/languages/{language}/summary.json",
+    output:
+        svg="results/figures/language-{language}.svg",
+        png="results/figures/language-{language}.png",
+    params:
+        figure="language",
+    log:
+        "logs/figure/language-{language}.log",
+    benchmark:
+        "benchmarks/figure/language-{language}.tsv"

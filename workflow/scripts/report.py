@@ -1,0 +1,17 @@
+"""The report: every figure, the claims and their verdicts, and how it was all made."""
+
+from palimpsest import manifests, report, tables
+from palimpsest.door import door
+
+if __name__ == "__main__":
+    with door(snakemake):
+        given = snakemake.input
+        report.render(
+            figures=[
+                report.FigureEntry.of(path) for path in given.figures if path.endswith(".svg")
+            ],
+            claims=tables.read(given.claims, "claims"),
+            study=manifests.totals(given.manifests),
+            agreement=tables.read_all(given.agreement, "agreement"),
+            out_path=snakemake.output[0],
+        )

@@ -432,10 +432,10 @@ def write(path: str | Path, frame: pd.DataFrame, kind: str) -> None:
     """
     schema = KINDS[kind].schema
     check_columns(path, list(frame.columns), kind)
-    table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
     for field in schema:
-        if not field.nullable and table[field.name].null_count:
+        if not field.nullable and frame[field.name].isna().any():
             raise UserError(f"{path}: column {field.name!r} of a {kind} table must not be null")
+    table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
     with replacing(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 

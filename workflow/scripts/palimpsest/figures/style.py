@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from palimpsest import tables
 
@@ -150,7 +151,27 @@ def save(figure: Figure, svg_path: str | Path) -> None:
     """
     svg_path = Path(svg_path)
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
+        settle(figure)
         with tables.replacing(svg_path.with_suffix(".png")) as temporary:
             figure.savefig(temporary, format="png", dpi=PNG_DPI, metadata={"Software": None})
         with tables.replacing(svg_path) as temporary:
             figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
+
+
+def settle(figure: Figure) -> None:
+    """Fix the panels where the layout puts them, to a ten-thousandth of the page.
+
+    The last digits of the solver's answer differ from one process to the next, and the ids in an
+    SVG file are made from them.
+    """
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    for part in parts(figure):
+        part.bbox_relative.set_points(np.round(part.bbox_relative.get_points(), 4))
+    for axes in figure.axes:
+        axes.set_position(np.round(axes.get_position(original=True).bounds, 4))
+
+
+def parts(figure: Figure | SubFigure) -> list[SubFigure]:
+    """The figure's subfigures, and theirs."""
+    return [part for child in figure.subfigs for part in [child, *parts(child)]]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.modeling_utils import set_zero3_state
 
@@ -44,8 +45,16 @@ def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
         tokenizer = AutoTokenizer.from_pretrained(
             row.id, revision=row.revision, trust_remote_code=False
         )
+    ids = tuple(_single_token(tokenizer, row, terminal) for terminal in terminals)
+    for place, terminal in enumerate(terminals):
+        if ids[place] in ids[:place]:
+            raise UserError(
+                f"{row.model}: its tokenizer has one token for the terminals "
+                f"{terminals[ids.index(ids[place])]!r} and {terminal!r}; every terminal must be a "
+                "token of its own: choose other terminals for the language or another model"
+            )
     return Tokens(
-        tuple(_single_token(tokenizer, row, terminal) for terminal in terminals),
+        ids,
         start=_first_known(tokenizer, row, "bos_token_id", "eos_token_id"),
         end=_first_known(tokenizer, row, "eos_token_id"),
     )
@@ -157,7 +166,7 @@ def _plain_errors(row: Model) -> Iterator[None]:
     """Turn the many ways in which loading a checkpoint fails into one line with the remedy."""
     try:
         yield
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         local = Path(row.id).is_dir()
         remedy = (
             "the folder must hold config.json, the tokenizer and *.safetensors"

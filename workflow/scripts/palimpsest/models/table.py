@@ -45,7 +45,7 @@ def read_models(path: str | Path) -> dict[str, Model]:
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     columns = [field.name for field in fields(Model)]
-    reader = csv.DictReader(text.splitlines(), delimiter="\t", strict=True)
+    reader = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
     if reader.fieldnames != columns:
         raise UserError(
             f"{path}:1: the header must be, separated by tabs: {' '.join(columns)}; "

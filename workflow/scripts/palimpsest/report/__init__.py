@@ -8,7 +8,8 @@ import os
 import platform
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,7 +17,6 @@ import jinja2
 import matplotlib
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
 import palimpsest
 from palimpsest import tables
@@ -41,6 +41,14 @@ class FigureEntry:
     svg: str | Path
     table: str | Path
     command: str
+
+    @classmethod
+    def of(cls, svg: str | Path) -> "FigureEntry":
+        """The entry of a figure that the workflow made, `{name}-{language}.svg`."""
+        name, language = Path(svg).stem.split("-", 1)
+        entry = cls(name, language, svg, "", f"snakemake --cores 1 --force {svg}")
+        table = tables.KINDS[entry.kind.table].path.format(language=language)
+        return replace(entry, table=table)
 
     @property
     def kind(self) -> FigureKind:
@@ -154,7 +162,7 @@ def link(path: str | Path, folder: Path) -> str:
     return quote(Path(os.path.relpath(path, folder)).as_posix())
 
 
-def inlined(entry: FigureEntry) -> Markup:
+def inlined(entry: FigureEntry) -> str:
     """The SVG as part of the page: its ids are the figure's own, its style keeps to itself."""
     try:
         svg = Path(entry.svg).read_text(encoding="utf-8")
@@ -172,8 +180,8 @@ def inlined(entry: FigureEntry) -> Markup:
     svg = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match.group() + own, svg)
     svg = svg.replace("*{", f"#{own}svg *{{")
     described = f"{entry.kind.title}, language {entry.language}. {entry.kind.caption}"
-    opening = Markup('<svg id="{}svg" role="img" aria-label="{}"').format(own, described)
-    return Markup(svg.replace("<svg", opening, 1))
+    opening = f'<svg id="{own}svg" role="img" aria-label="{escape(described)}"'
+    return svg.replace("<svg", opening, 1)
 
 
 # Claims
@@ -185,6 +193,7 @@ def headline(claims: pd.DataFrame) -> dict:
         "n_tests": len(claims),
         "n_claims": claims["claim"].nunique(),
         "n_not_run": int((claims["n_seeds"] == 0).sum()),
+        "n_one_seed": int((claims["n_seeds"] == 1).sum()),
         "counts": counts(claims),
     }
 

@@ -3,8 +3,6 @@
 No result stands here. The words must be true whatever the tables hold.
 """
 
-from markupsafe import Markup
-
 # Source: Learning Without Memorizing Considered Infeasible, sections 2, 4, 5 and appendix G.
 QUESTIONS = {
     "RQ1": "When does a model start to memorise a string?",
@@ -20,53 +18,49 @@ QUESTIONS = {
     "bayes": "Can the language's exact probabilities stand in for a second training?",
 }
 
-# Losses are those of one string; fixed markup, so it is marked as safe.
+# Losses are those of one string. Threshold and score are HTML.
 MEASURES = [
     {
-        "id": "recollection",
         "name": "Recollection",
         "words": "The model predicts the string almost perfectly. It does not matter why: a "
         "string that anyone who knows the language could continue counts as well.",
-        "threshold": Markup("loss(<i>e</i>) &lt; <i>τ</i>, with <i>τ</i> = 0.2 unless the "
-                            "configuration says otherwise"),
-        "score": Markup("1 from the start on, else 0"),
+        "threshold": "loss(<i>e</i>) &lt; <i>τ</i>, with <i>τ</i> = 0.2 unless the "
+        "configuration says otherwise",
+        "score": "1 from the start on, else 0",
         "needs": "the trained model",
     },
     {
-        "id": "counterfactual",
         "name": "Counterfactual",
         "words": "The model predicts the string better than a model that was trained for as many "
         "epochs without it. This is what an attacker can exploit who wants to know whether the "
         "string was in the training data.",
-        "threshold": Markup("loss(<i>e</i>) &lt; loss<sub>without</sub>(<i>e</i>)"),
-        "score": Markup("(loss<sub>without</sub>(<i>e</i>) − loss(<i>e</i>)) / "
-                        "loss<sub>without</sub>(<i>e</i>)"),
+        "threshold": "loss(<i>e</i>) &lt; loss<sub>without</sub>(<i>e</i>)",
+        "score": "(loss<sub>without</sub>(<i>e</i>) − loss(<i>e</i>)) / "
+        "loss<sub>without</sub>(<i>e</i>)",
         "needs": "a second training without the string, or test strings of the same frequency",
     },
     {
-        "id": "contextual",
         "name": "Contextual",
         "words": "The model predicts the string better than any amount of training without it "
         "allows. Up to that point it may have learned the string from the others; beyond it, it "
         "has learned the string by rote.",
-        "threshold": Markup("loss(<i>e</i>) &lt; <i>c</i>, with <i>c</i> = "
-                            "min<sub><i>e′</i></sub> loss<sub>without</sub>(<i>e′</i>), the "
-                            "optimal contextual loss"),
-        "score": Markup("(<i>c</i> − loss(<i>e</i>)) / <i>c</i>"),
+        "threshold": "loss(<i>e</i>) &lt; <i>c</i>, with <i>c</i> = "
+        "min<sub><i>e′</i></sub> loss<sub>without</sub>(<i>e′</i>), the "
+        "optimal contextual loss",
+        "score": "(<i>c</i> − loss(<i>e</i>)) / <i>c</i>",
         "needs": "as counterfactual",
     },
     {
-        "id": "bayes",
         "name": "Bayes",
         "words": "The model predicts the string better than the language itself allows. No one "
         "who knows the language, and only the language, predicts its strings better on average; "
         "a lower loss is a sign of having seen the string.",
-        "threshold": Markup("loss(<i>e</i>) &lt; <i>b</i>, with <i>b</i> = −log <i>P</i>(string) "
-                            "/ tokens, the Bayes-optimal loss"),
-        "score": Markup("(<i>b</i> − loss(<i>e</i>)) / <i>b</i>"),
+        "threshold": "loss(<i>e</i>) &lt; <i>b</i>, with <i>b</i> = −log <i>P</i>(string) "
+        "/ tokens, the Bayes-optimal loss",
+        "score": "(<i>b</i> − loss(<i>e</i>)) / <i>b</i>",
         "needs": "the grammar of the language; no second training",
     },
-]  # fmt: skip
+]
 
 STUDIES = {
     "languages": {

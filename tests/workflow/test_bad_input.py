@@ -1,0 +1,128 @@
+"""Bad input gets one clear line and exit status 1; nothing starts and nothing is overwritten."""
+
+import re
+
+import pytest
+
+
+def refused(done) -> str:
+    """The one line of an error, after checking that it is one and that there is no traceback."""
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stdout
+    lines = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+    assert lines, done.stdout
+    assert len(set(lines)) == 1, lines
+    return lines[0]
+
+
+def write(project, name: str, text: str) -> None:
+    (project.folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (project.folder / name).write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("training={epochs: ten}", "training/epochs: 'ten' is not allowed; must be a whole number"),
+        ("training={epoch: 3}", "training: unknown key 'epoch'; .*did you mean 'epochs'"),
+        (
+            "languages=[L1, L9]",
+            r"languages\[1\]: unknown language 'L9'; known: L1, .*Add a grammar",
+        ),
+        (
+            "models=[pythia-1b-twins]",
+            "unknown model 'pythia-1b-twins'.*did you mean 'pythia-1b-twin'",
+        ),
+        (
+            "studies={tradeoff: {models: [gpt-5-twin], languages: all, size: 16}}",
+            r"studies/tradeoff/models\[0\]: unknown model 'gpt-5-twin'",
+        ),
+        ("models_table=nowhere.tsv", "models_table: no such file: nowhere.tsv"),
+    ],
+)
+def test_configuration(project, setting, message):
+    """A wrong value names file, key, value, what is allowed and the nearest right spelling."""
+    line = refused(project.snakemake("--config", setting))
+    assert re.search(message, line)
+    assert not (project.folder / "results").exists()
+    assert not (project.folder / "logs").exists()
+
+
+def test_configuration_file_is_named(project):
+    """The message names the file in which the wrong value stands."""
+    write(
+        project, "small.yaml", (project.folder / "small.yaml").read_text().replace("16", "-16", 1)
+    )
+    assert "small.yaml: sizes[0]: -16 is not allowed" in refused(project.snakemake())
+
+
+def test_grammar(project):
+    """A broken grammar is refused with its file and line before any job starts."""
+    write(project, "config/languages/L1.pcfg", "S -> A [0.6] | 'b' [0.3]\nA -> 'a' [1]\n")
+    line = refused(project.snakemake())
+    assert "L1.pcfg:1: the rules of S sum to 0.9" in line
+    assert not (project.folder / "results").exists()
+
+
+def test_models_table(project):
+    """A broken table of models is refused with its file, line and column."""
+    path = project.folder / "config/models.tsv"
+    path.write_text(path.read_text().replace("5e-06", "fast").replace("5e-6", "fast"))
+    assert re.search(r"models.tsv:2: learning_rate: 'fast' must be", refused(project.snakemake()))
+
+
+def test_train_size_beyond_the_language(project):
+    """A training size larger than the language can fill is refused before any job starts."""
+    write(project, "config/languages/tiny.pcfg", "S -> 'a' [0.5] | 'b' [0.5]\n")
+    line = refused(project.snakemake("--config", "languages=[tiny]"))
+    assert "16 strings cannot be drawn" in line
+    assert "at most 2" in line
+
+
+def test_truncated_table(copy_of_finished):
+    """A truncated trace stops the job that reads it, in one line; all other results stay."""
+    trace = "results/runs/opt-1.3b-twin/L2/n16-seed0/base/trace.parquet"
+    path = copy_of_finished.folder / trace
+    path.write_bytes(path.read_bytes()[:1000])
+    before = copy_of_finished.contents()
+    measured = "results/memorisation/opt-1.3b-twin/L2/n16/base/learning.parquet"
+    line = refused(copy_of_finished.snakemake(measured, "--forcerun", "measure"))
+    assert trace in line
+    assert "not a complete Parquet file (1,000 bytes" in line
+    assert f"delete it and rerun: snakemake {trace}" in line
+    after = copy_of_finished.contents()
+    gone = {name for name in before if name not in after}
+    assert all(name.startswith("results/memorisation/opt-1.3b-twin/L2/n16/base/") for name in gone)
+    assert all(after[name] == before[name] for name in after)
+    done = copy_of_finished.snakemake(trace, "--forcerun", "train_twins")
+    assert done.returncode == 0, done.stdout
+    assert len(path.read_bytes()) > 1000
+
+
+def test_tokenizer_that_splits_a_terminal(project, checkpoint):
+    """A full model whose tokenizer splits a terminal is refused by name, and leaves no trace."""
+    checkpoint(project.folder / "local", terminals="12345678")
+    row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t0.001\t32\t1\t2\t0.003\n"
+    table = project.folder / "config/models.tsv"
+    table.write_text(table.read_text() + row)
+    target = "results/runs/tiny/L1/n16-seed0/base/trace.parquet"
+    line = refused(project.snakemake(target))
+    assert "tiny: its tokenizer splits the terminal '9'" in line
+    assert not (project.folder / target).exists()
+
+
+def test_full_model_from_a_local_folder(project, checkpoint):
+    """A checkpoint on disk is trained as it is, by two processes, and the manifest says so."""
+    checkpoint(project.folder / "local", terminals="123456789")
+    row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t0.001\t32\t1\t2\t0.003\n"
+    table = project.folder / "config/models.tsv"
+    table.write_text(table.read_text() + row)
+    folder = project.folder / "results/runs/tiny/L1/n16-seed0/base"
+    settings = "training={processes: 2, zero_stage: 2, micro_batch_size: 2}"
+    done = project.snakemake(
+        str(folder.relative_to(project.folder) / "trace.parquet"), "--config", settings
+    )
+    assert done.returncode == 0, done.stdout
+    manifest = (folder / "manifest.json").read_text()
+    assert '"scale": "full"' in manifest
+    assert '"processes": 2' in manifest

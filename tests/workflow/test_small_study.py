@@ -1,0 +1,185 @@
+"""The whole road on a small study: from grammars to the report."""
+
+import json
+import signal
+import subprocess
+import time
+
+import pandas as pd
+import pytest
+
+from palimpsest import tables, traces
+
+
+def test_every_table_of_the_contract_is_there_and_valid(finished):
+    """Each kind of table has at least one file at its documented place, which reads as that kind."""
+    for kind in tables.KINDS.values():
+        pattern = pd.Series(kind.path).str.replace(r"\{\w+\}", "*", regex=True)[0]
+        paths = sorted(finished.folder.glob(pattern))
+        if kind.name in ("dataset", "starts", "scores", "learning"):
+            assert len(paths) == 9, (
+                kind.name
+            )  # 2 models x 2 languages, 3 variants and a size, a model
+        assert paths, f"no {kind.name} at {kind.path}"
+        for path in paths:
+            assert len(tables.read(path, kind.name)), path
+
+
+def test_figures_and_report_are_there(finished):
+    """Every figure is vector graphics with a picture beside it, and the report shows them all."""
+    figures = sorted((finished.folder / "results/figures").glob("*.svg"))
+    studies = json.loads(json.dumps(sorted({f.stem.rsplit("-", 1)[0] for f in figures})))
+    assert studies == [
+        "deduplication",
+        "disagreement",
+        "frequency",
+        "language",
+        "model_size",
+        "tradeoff",
+        "training_size",
+    ]
+    report = (finished.folder / "results/report.html").read_text()
+    for figure in figures:
+        assert figure.with_suffix(".png").stat().st_size > 5_000
+        assert figure.name in report
+
+
+def test_measures_join(finished):
+    """Any two measures join on the shared columns without losing or repeating a string."""
+    folder = finished.folder / "results/memorisation/opt-1.3b-twin/L2/n16/base"
+    scores = tables.read(folder / "scores.parquet", "scores")
+    keys = ["model", "language", "size", "seed", "variant", "string_id", "epoch"]
+    contextual = scores[scores["measure"] == "contextual"]
+    bayes = scores[scores["measure"] == "bayes"]
+    joined = contextual.merge(bayes, on=keys, validate="one_to_one")
+    assert len(joined) == len(contextual) == len(bayes) > 0
+    strings = tables.read(
+        finished.folder / "results/datasets/L2/n16-seed0/base/strings.parquet", "strings"
+    )
+    seed0 = contextual[contextual["seed"] == 0]
+    assert set(seed0["string_id"]) == set(strings.loc[strings["count"] > 0, "string_id"])
+
+
+def test_the_bayes_column_is_the_threshold_of_bayes(finished):
+    """A trace's Bayes threshold is the dataset's optimal loss, string by string."""
+    folder = finished.folder / "results"
+    scores = tables.read(folder / "memorisation/opt-1.3b-twin/L1/n16/base/scores.parquet", "scores")
+    strings = tables.read(folder / "datasets/L1/n16-seed1/base/strings.parquet", "strings")
+    bayes = scores[(scores["measure"] == "bayes") & (scores["seed"] == 1)]
+    joined = bayes.merge(strings, on="string_id", validate="many_to_one")
+    assert len(joined)
+    assert (joined["threshold"] == joined["optimal_loss"]).all()
+
+
+def test_traces_begin_untrained_and_learn(finished):
+    """Epoch 0 is near a uniform guess over the vocabulary, and training lowers the loss."""
+    for path in (finished.folder / "results/runs").rglob("trace.parquet"):
+        trace = traces.read(path)
+        assert trace.epochs.tolist() == [0, 1, 2, 3, 4]
+        assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
+        assert trace.loss[-1].mean() < trace.loss[0].mean()
+
+
+def test_a_second_run_has_nothing_to_do(finished):
+    """Nothing is rebuilt when nothing changed."""
+    done = finished.snakemake("--dry-run")
+    assert "Nothing to be done" in done.stdout
+
+
+def test_a_threshold_retrains_nothing(finished):
+    """A changed threshold redoes the measures and what hangs on them, but no training."""
+    jobs = finished.jobs("--config", "memorisation={loss_threshold: 0.3}")
+    assert jobs["measure"] == 9
+    assert jobs["measure_exactly"] == 1
+    assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
+
+
+def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
+    """With one more seed, the traces that were there stay as they are, to the byte."""
+    before = copy_of_finished.contents()
+    target = "results/runs/opt-1.3b-twin/L2/n16-seed7/base/trace.parquet"
+    stamp = (copy_of_finished.folder / target.replace("seed7", "seed0")).stat().st_mtime_ns
+    done = copy_of_finished.snakemake(target, "--config", "seeds=[0, 1, 7]")
+    assert done.returncode == 0, done.stdout
+    after = copy_of_finished.contents()
+    assert target in after
+    assert before.items() <= after.items()
+    old = copy_of_finished.folder / target.replace("seed7", "seed0")
+    assert old.stat().st_mtime_ns == stamp
+    log = (copy_of_finished.folder / "logs/train/opt-1.3b-twin/L2/n16/base.log").read_text()
+    assert "seed7" in log
+    assert "seed0" not in log
+
+
+def test_the_same_study_again_gives_the_same_traces(finished, project):
+    """Two runs with the same seeds, in two folders, give traces that are equal bit for bit."""
+    target = "results/runs/pythia-1b-twin/L1/n16-seed1/base/trace.parquet"
+    done = project.snakemake(target)
+    assert done.returncode == 0, done.stdout
+    again = (project.folder / target).read_bytes()
+    assert again == (finished.folder / target).read_bytes()
+
+
+def test_a_killed_training_resumes_and_gives_the_same_traces(finished, project):
+    """kill -9 in the middle of training; the same command again completes with equal traces."""
+    target = "results/runs/opt-1.3b-twin/L2/n24-seed1/base/trace.parquet"
+    state = project.folder / "results/.state"
+    running = subprocess.Popen(
+        project.command(target),
+        cwd=project.folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    deadline = time.monotonic() + 120
+    while not list(state.glob("*/epoch-*")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    trainer = subprocess.run(
+        ["pgrep", "-s", str(running.pid), "-f", "finetune.py"], capture_output=True, text=True
+    )
+    for process in trainer.stdout.split():
+        subprocess.run(["kill", f"-{signal.SIGKILL}", process], check=False)
+    assert running.wait(60) != 0
+    assert not (project.folder / target).exists()
+    done = project.snakemake(target, "--rerun-incomplete")
+    assert done.returncode == 0, done.stdout
+    assert (project.folder / target).read_bytes() == (finished.folder / target).read_bytes()
+    assert not list(state.iterdir())
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "all",
+        "languages",
+        "datasets",
+        "finetune",
+        "memorisation",
+        "figures",
+        "report",
+        "disagreement",
+        "tradeoff",
+        "frequency",
+        "deduplication",
+        "training_size",
+        "model_size",
+        "results/claims.parquet",
+        "results/figures/tradeoff-L1.svg",
+        "results/runs/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
+    ],
+)
+def test_every_target_can_be_asked_for_alone(project, target):
+    """From nothing, a dry run of each named target and of single files lists its jobs."""
+    assert project.jobs(target)["total"] >= 2
+
+
+@pytest.mark.parametrize("configfile", [None, "config/paper.yaml"])
+def test_the_shipped_configurations_list_all_their_jobs(project, configfile):
+    """The default study and the paper's are valid and complete."""
+    jobs = project.jobs(configfile=configfile)
+    if configfile:
+        assert jobs["train_full"] > 18 * 8 * 4 * 3
+        assert "train_twins" not in jobs
+    else:
+        assert jobs["train_twins"] == 18
+        assert "train_full" not in jobs
