@@ -67,7 +67,7 @@ def rules():
 
 
 def script_of(rule):
-    """The script that a rule runs, by `script:` or in a shell command, which names it as a param."""
+    """The script that a rule runs, by `script:` or in a shell command with it as a param."""
     body = rules()[rule]
     named = body.get("script") or re.search(r"\bscript=(\w+),", body["params"])[1]
     for path in RULE_FILES:

@@ -44,12 +44,16 @@ class Study:
     def __init__(self, config: dict, files: list[str], schema: str | Path):
         """Check the configuration; `files` are what it was read from, later ones winning.
 
+        A study that is set to null is taken out of it.
+
         Raises `UserError` naming file, key, value, what is allowed and, where it can, the nearest
         right spelling.
         """
         self.config = config
         self.files = files
         self._check_schema(schema)
+        for study in [name for name, settings in config["studies"].items() if settings is None]:
+            del config["studies"][study]
         if not Path(config["models_table"]).is_file():
             raise self._error("models_table", f"no such file: {config['models_table']}")
         self.models = read_models(config["models_table"])
@@ -325,6 +329,8 @@ def allowed(rules: dict) -> str:
     if "oneOf" in rules:
         return " or ".join(allowed(rule) for rule in rules["oneOf"])
     kind = rules.get("type")
+    if kind == ["object", "null"]:
+        return "a block of keys, or null"
     if kind == "array":
         return f"a list of at least {rules.get('minItems', 0)}, each {allowed(rules['items'])}"
     words = {
