@@ -142,6 +142,11 @@ def learning_rate(wildcards):
     return table_learning_rate(wildcards.model, study.models)
 
 
+def model_row(wildcards):
+    """The model's row of the table: another row's change concerns other models only."""
+    return str(study.row(wildcards.model))
+
+
 def flags(section):
     """A section of the configuration as command-line flags."""
     return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in section.items())

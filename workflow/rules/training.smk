@@ -1,18 +1,19 @@
 # Training reruns when data, model or recipe change, not when code does: an edited comment must not
-# retrain a large model. Each manifest records the code's revision.
+# retrain a large model. Each manifest records the code's revision. Traces that are still right are
+# kept (`update`): the command looks whether they are of this very model, recipe and data.
 rule train_full:
     input:
-        models=config["models_table"],
         grammar=grammar,
         dataset=DATASET,
     output:
-        trace=TRACE,
-        manifest=MANIFEST,
+        trace=update(TRACE),
+        manifest=update(MANIFEST),
     params:
         recipe=flags(config["training"]),
         predict_end=lookup("datasets/predict_end", within=config),
+        models=lookup("models_table", within=config),
+        row=model_row,
         learning_rate=learning_rate,
-        script=FINETUNE,
     log:
         "logs/train/{model}/{language}/n{size}-seed{seed}/{variant}.log",
     benchmark:
@@ -27,19 +28,17 @@ rule train_full:
     conda:
         "../../envs/training.yaml"
     shell:
-        "python {params.script} --model {wildcards.model} --models {input.models}"
-        " --language {input.grammar} --dataset {input.dataset}"
+        "python {FINETUNE:q} --model {wildcards.model} --models {params.models:q}"
+        " --language {input.grammar:q} --dataset {input.dataset}"
         " --trace {output.trace} --manifest {output.manifest} --state results/.state"
         " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
         " --threads {threads} {params.recipe} 2> {log}"
         " || {{ grep '^error:' {log} >&2; exit 1; }}"
 
 
-# A twin trains in seconds, so one process trains all its seeds. Traces that are still right stay as
-# they are (`update`), so that another seed trains that seed alone.
+# A twin trains in seconds, so one process trains all its seeds; another seed trains that seed alone.
 use rule train_full as train_twins with:
     input:
-        models=config["models_table"],
         grammar=grammar,
         dataset=with_seeds(DATASET),
     output:
@@ -48,8 +47,9 @@ use rule train_full as train_twins with:
     params:
         recipe=flags(TWIN_RECIPE),
         predict_end=lookup("datasets/predict_end", within=config),
+        models=lookup("models_table", within=config),
+        row=model_row,
         learning_rate=learning_rate,
-        script=FINETUNE,
     log:
         "logs/train/{model}/{language}/n{size}/{variant}.log",
     benchmark:
@@ -65,7 +65,6 @@ use rule train_full as train_twins with:
 # With and without every target: the longest job of a small study, so it starts first.
 use rule train_twins as train_twins_on_targets with:
     input:
-        models=config["models_table"],
         grammar=grammar,
         dataset=with_seeds(with_targets(DATASET)),
     output:

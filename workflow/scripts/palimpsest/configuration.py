@@ -15,7 +15,7 @@ import yaml
 
 from palimpsest.errors import UserError, nearest
 from palimpsest.languages import Grammar, GrammarWarning
-from palimpsest.models import read_models, resolve
+from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.table import NAME
 
 STUDIES = (
@@ -145,6 +145,10 @@ class Study:
         """The languages of the grid and of the studies."""
         names = [name for key, names in self._named("languages") for name in names]
         return list(dict.fromkeys(names))
+
+    def row(self, model: str) -> Model:
+        """The row of the table of models that a name stands for."""
+        return resolve(model, self.models)[0]
 
     def grammar_file(self, language: str) -> str:
         """The grammar file of a language."""

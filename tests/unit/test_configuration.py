@@ -1,0 +1,567 @@
+"""The configuration: what a study asks for, and one line for whatever is wrong with it."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from palimpsest.configuration import STUDIES, RunGroup, Study
+from palimpsest.errors import UserError
+
+ROOT = Path(__file__).parents[2]
+DEFAULT = "config/config.yaml"
+SCHEMA = "config/schemas/config.schema.yaml"
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    """Paths of a configuration are relative to where Snakemake runs."""
+    monkeypatch.chdir(ROOT)
+
+
+def laid_over(under, over):
+    """The configuration with another laid over it, as Snakemake does: block by block."""
+    merged = copy.deepcopy(under)
+    for key, value in over.items():
+        blocks = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = laid_over(merged[key], value) if blocks else value
+    return merged
+
+
+def study(*files, config=None):
+    """The study of some configuration files, each laid over the ones before."""
+    merged = {}
+    for file in files:
+        merged = laid_over(merged, yaml.safe_load(Path(file).read_text()) or {})
+    return Study(merged if config is None else config, [str(file) for file in files], SCHEMA)
+
+
+def message(work):
+    """The one-line message that the work ends with."""
+    with pytest.raises(UserError) as error:
+        work()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A function that writes a file to lay over the default study, and gives its path."""
+
+    def write(text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+# What there is to do
+
+
+def test_the_default_study():
+    """One twin per family, two languages, every study; nothing that needs a download."""
+    default = study(DEFAULT)
+    assert default.studies() == list(STUDIES)
+    assert default.roles == ["s0", "s1", "s2"]
+    assert default.all_languages == ["L1", "L2"]
+    assert all(group.model.endswith("-twin") for group in default.trained_groups)
+    grid = [group for group in default.measured_groups if group.variant == "base"]
+    families = {default.models[group.model.removesuffix("-twin")].family for group in grid}
+    assert len(families) >= 6
+    assert {(g.language, g.size) for g in grid} >= {("L1", 64), ("L2", 64), ("L2", 16)}
+
+
+def test_the_papers_study():
+    """18 pretrained models on eight languages, four sizes and three seeds."""
+    paper = study(DEFAULT, "config/paper.yaml")
+    assert len(paper.config["models"]) == 18
+    assert paper.seeds == [0, 1, 2]
+    assert not any(group.model.endswith("-twin") for group in paper.trained_groups)
+    grid = [g for g in paper.measured_groups if g.variant == "base" and g.language != "L4-skewed"]
+    assert len(grid) == 18 * 8 * 4
+    assert {g.size for g in grid} == {16, 64, 256, 1024}
+    assert {g.language for g in grid} == {f"L{i}" for i in range(1, 9)}
+
+
+@pytest.mark.parametrize("files", [[DEFAULT], [DEFAULT, "config/paper.yaml"]])
+def test_every_study_reads_what_is_measured(files):
+    """What a study reads is trained and measured, once, and belongs to one of its languages."""
+    whole = study(*files)
+    assert len(set(whole.measured_groups)) == len(whole.measured_groups)
+    assert len(set(whole.trained_groups)) == len(whole.trained_groups)
+    assert set(whole.measured_groups) <= set(whole.trained_groups)
+    for name in whole.studies():
+        if name == "disagreement":
+            continue
+        for language in whole.study_languages(name):
+            groups = whole.study_groups(name, language)
+            assert groups
+            assert set(groups) <= set(whole.measured_groups)
+            assert {group.language for group in groups} == {language}
+
+
+def test_exact_retraining_is_with_and_without_every_target():
+    """Two variants per target, on the languages of the study alone."""
+    default = study(DEFAULT)
+    exact = set(default.trained_groups) - set(default.measured_groups)
+    (group,) = default.exact_groups("L2")
+    assert {g.variant for g in exact} == {
+        f"{kind}-s{rank}" for kind in ("with", "without") for rank in range(3)
+    }
+    assert {(g.model, g.language, g.size) for g in exact} == {(group.model, "L2", 64)}
+    assert default.exact_groups("L1") == []
+
+
+def test_deduplication_reads_the_counterpart_where_there_is_one(mine):
+    """The matched variant needs a high-entropy counterpart; without one the others remain."""
+    default = study(DEFAULT)
+    variants = [group.variant for group in default.study_groups("deduplication", "L2")]
+    assert variants == ["base", "dedup", "dedup-matched"]
+    assert default.counterpart("L2") == "L1"
+    l1 = study(DEFAULT, mine("studies: {deduplication: {languages: [L1]}}"))
+    assert [g.variant for g in l1.study_groups("deduplication", "L1")] == ["base", "dedup"]
+    assert l1.counterpart("L1") is None
+
+
+def test_a_study_that_is_left_out_is_not_run():
+    """No target groups, no languages and no additions of it remain."""
+    config = yaml.safe_load(Path(DEFAULT).read_text())
+    config["studies"] = {"tradeoff": config["studies"]["tradeoff"]}
+    narrow = study(DEFAULT, config=config)
+    assert narrow.studies() == ["tradeoff"]
+    assert narrow.exact_groups("L2") == []
+    assert narrow.study_languages("disagreement") == []
+    assert {group.variant for group in narrow.trained_groups} == {"base"}
+
+
+def test_no_study_at_all_is_a_grid():
+    """The grid alone is trained and measured."""
+    config = yaml.safe_load(Path(DEFAULT).read_text())
+    config["studies"] = {}
+    grid = study(DEFAULT, config=config)
+    assert grid.studies() == []
+    assert len(grid.trained_groups) == 6 * 2 * 1
+
+
+def test_all_means_the_grid(mine):
+    """`all` follows the grid, a list replaces it, and its languages join all the languages."""
+    text = "models: [opt-1.3b-twin]\nstudies: {frequency: {languages: [L7], models: all}}"
+    changed = study(DEFAULT, mine(text))
+    assert changed.study_groups("frequency", "L7") == [RunGroup("opt-1.3b-twin", "L7", 64)]
+    assert changed.study_groups("tradeoff", "L1") == [RunGroup("opt-1.3b-twin", "L1", 64)]
+    assert changed.all_languages == ["L1", "L2", "L7"]
+    assert RunGroup("opt-1.3b-twin", "L7", 64) in changed.measured_groups
+
+
+def test_a_new_language_and_a_new_model_need_no_code(mine, tmp_path):
+    """A grammar file and a row of the table are all it takes."""
+    (tmp_path / "mini.pcfg").write_text("S -> 'a' S [0.5] | 'b' [0.5]\n")
+    table = Path("config/models.tsv").read_text()
+    row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t5e-5\t16\t1\t2\t3e-3\n"
+    (tmp_path / "models.tsv").write_text(table + row)
+    studies = {name: {"models": "all", "languages": "all"} for name in STUDIES}
+    over = {
+        "models_table": str(tmp_path / "models.tsv"),
+        "languages_folder": str(tmp_path),
+        "models": ["mine", "mine-twin"],
+        "languages": ["mini"],
+        "studies": studies,
+    }
+    config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), over)
+    config["datasets"]["high_entropy_counterpart"] = {}
+    own = study(DEFAULT, config=config)
+    assert own.grammar_file("mini") == str(tmp_path / "mini.pcfg")
+    assert {group.model for group in own.trained_groups} == {"mine", "mine-twin"}
+
+
+# What is wrong
+
+LANGUAGES = "L1, L2, L3, L4, L4-skewed, L5, L6, L7, L8"
+
+WRONG = {
+    # what is wrong: (text laid over the default, the message behind the file's name)
+    "text for a number": (
+        "training: {epochs: fifty}",
+        "training/epochs: 'fifty' is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "YAML reads 3e-3 as text": (
+        "training: {weight_decay: 3e-3}",
+        "training/weight_decay: '3e-3' is not allowed; must be a number from 0 to 1 "
+        "(YAML reads it as text; write 0.003)",
+    ),
+    "quoted number": (
+        "training: {batch_size: '8'}",
+        "training/batch_size: '8' is not allowed; must be a whole number from 1 to 65536",
+    ),
+    "float for an integer": (
+        "training: {epochs: 2.5}",
+        "training/epochs: 2.5 is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "boolean for an integer": (
+        "training: {epochs: true}",
+        "training/epochs: True is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "boolean for a seed": ("seeds: [0, yes]", "seeds[1]: True is not allowed; must be a whole"),
+    "integer for a boolean": (
+        "datasets: {predict_end: 1}",
+        "datasets/predict_end: 1 is not allowed; must be true or false",
+    ),
+    "text for a boolean": (
+        "datasets: {predict_end: 'false'}",
+        "datasets/predict_end: 'false' is not allowed; must be true or false",
+    ),
+    "null": (
+        "training: {epochs: }",
+        "training/epochs: None is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "list for a number": (
+        "training: {epochs: [50]}",
+        "training/epochs: [50] is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "number for a block": (
+        "training: 7",
+        "training: 7 is not allowed; must be a block of keys",
+    ),
+    "nothing for a block": (
+        "datasets:",
+        "datasets: None is not allowed; must be a block of keys",
+    ),
+    "text for a list": (
+        "models: pythia-1b-twin",
+        "models: 'pythia-1b-twin' is not allowed; must be a list of at least 1, each a text",
+    ),
+    "block for a list": ("seeds: {a: 1}", "seeds: {'a': 1} is not allowed; must be a list"),
+    "zero epochs": ("training: {epochs: 0}", "training/epochs: 0 is not allowed; must be a whole"),
+    "negative epochs": (
+        "training: {epochs: -3}",
+        "training/epochs: -3 is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "huge epochs": (
+        "training: {epochs: 1000000000}",
+        "training/epochs: 1000000000 is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "huge size": (
+        "sizes: [64, 100000000000]",
+        "sizes[1]: 100000000000 is not allowed; must be a whole number from 1 to 1000000",
+    ),
+    "zero size": ("sizes: [0]", "sizes[0]: 0 is not allowed; must be a whole number from 1"),
+    "negative seed": ("seeds: [-1]", "seeds[0]: -1 is not allowed; must be a whole number from 0"),
+    "seed beyond 32 bits": (
+        "seeds: [4294967296]",
+        "seeds[0]: 4294967296 is not allowed; must be a whole number from 0 to 4294967295",
+    ),
+    "not a number": (
+        "training: {gradient_clipping: .nan}",
+        "training/gradient_clipping: nan is not a finite number",
+    ),
+    "infinite": (
+        "memorisation: {loss_threshold: .inf}",
+        "memorisation/loss_threshold: inf is not a finite number",
+    ),
+    "minus infinite in a list": ("sizes: [64, -.inf]", "sizes[1]: -inf is not a finite number"),
+    "zero clipping": (
+        "training: {gradient_clipping: 0}",
+        "training/gradient_clipping: 0 is not allowed; must be a number above 0 to 1000000",
+    ),
+    "warm-up over 1": (
+        "training: {warmup_ratio: 5}",
+        "training/warmup_ratio: 5 is not allowed; must be a number from 0 to 1",
+    ),
+    "accuracy of 1": (
+        "memorisation: {accuracy_threshold: 1}",
+        "memorisation/accuracy_threshold: 1 is not allowed; must be a number from 0 below 1",
+    ),
+    "share over a half": (
+        "studies: {frequency: {share: 0.6}}",
+        "studies/frequency/share: 0.6 is not allowed; must be a number above 0 to 0.5",
+    ),
+    "ZeRO stage": (
+        "training: {zero_stage: 4}",
+        "training/zero_stage: 4 is not allowed; must be a whole number from 0 to 3",
+    ),
+    "precision": (
+        "training: {precision: fp16}",
+        "training/precision: 'fp16' is not allowed; must be one of auto, fp32, bf16",
+    ),
+    "misspelt choice": (
+        "memorisation: {start: after_last_mis}",
+        "memorisation/start: 'after_last_mis' is not allowed; must be one of after_last_miss, "
+        "first_crossing (did you mean 'after_last_miss'?)",
+    ),
+    "offload as a boolean": (
+        "training: {offload_optimizer: true}",
+        "training/offload_optimizer: True is not allowed; must be one of none, cpu",
+    ),
+    "misspelt key": (
+        "training: {epoch: 3}",
+        "training: unknown key 'epoch'; known: epochs, batch_size",
+        "(did you mean 'epochs'?)",
+    ),
+    "misspelt section": (
+        "trainings: {epochs: 3}",
+        "unknown key 'trainings'; known: models_table",
+        "(did you mean 'training'?)",
+    ),
+    "misspelt study": (
+        "studies: {trade_off: {models: all}}",
+        "studies: unknown key 'trade_off'; known: disagreement, tradeoff",
+        "(did you mean 'tradeoff'?)",
+    ),
+    "American spelling": (
+        "memorization: {loss_threshold: 0.3}",
+        "unknown key 'memorization'",
+        "(did you mean 'memorisation'?)",
+    ),
+    "a key that is no text": ("1: 2", "unknown key 1; known: models_table"),
+    "duplicate model": (
+        "models: [opt-1.3b-twin, opt-1.3b-twin]",
+        "models: ['opt-1.3b-twin', 'opt-1.3b-twin'] lists something twice; each may stand once",
+    ),
+    "duplicate seed": ("seeds: [1, 2, 1]", "seeds: [1, 2, 1] lists something twice"),
+    "duplicate size": (
+        "studies: {training_size: {sizes: [16, 16]}}",
+        "studies/training_size/sizes: [16, 16] lists something twice",
+    ),
+    "no models": ("models: []", "models: [] is not allowed; must be a list of at least 1, each"),
+    "no languages": ("languages: []", "languages: [] is not allowed; must be a list of at least"),
+    "no seeds": ("seeds: []", "seeds: [] is not allowed; must be a list of at least 1"),
+    "no models of a study": (
+        "studies: {tradeoff: {models: []}}",
+        "studies/tradeoff/models: [] is not allowed; must be 'all' or a list of at least 1",
+    ),
+    "all, misspelt": (
+        "studies: {tradeoff: {languages: everything}}",
+        "studies/tradeoff/languages: 'everything' is not allowed; must be 'all' or a list",
+    ),
+    "no targets": (
+        "studies: {disagreement: {targets: 0}}",
+        "studies/disagreement/targets: 0 is not allowed; must be a whole number from 1 to 20",
+    ),
+    "a name that is a number": (
+        "languages: [1]",
+        "languages[0]: 1 is not allowed; must be a text",
+    ),
+    "unknown model": (
+        "models: [opt-1.3b-twin, opt-1.4b]",
+        "models[1]: unknown model 'opt-1.4b'; known: mistral-7b-v0.3, ",
+        "(did you mean 'opt-1.3b'?); or add a row to config/models.tsv",
+    ),
+    "a study's unknown model": (
+        "studies: {model_size: {models: [gpt-5]}}",
+        "studies/model_size/models[0]: unknown model 'gpt-5'; known: ",
+    ),
+    "unknown language": (
+        "languages: [L1, L9]",
+        f"languages[1]: unknown language 'L9'; known: {LANGUAGES} (did you mean 'L",
+        "Add a grammar as config/languages/L9.pcfg",
+    ),
+    "a study's unknown language": (
+        "studies: {deduplication: {languages: [l2]}}",
+        f"studies/deduplication/languages[0]: unknown language 'l2'; known: {LANGUAGES}",
+    ),
+    "unknown counterpart": (
+        "datasets: {high_entropy_counterpart: {L2: L1x}}",
+        "datasets/high_entropy_counterpart/L2: unknown language 'L1x'",
+    ),
+    "counterpart of an unknown language": (
+        "datasets: {high_entropy_counterpart: {L22: L1}}",
+        "datasets/high_entropy_counterpart/L22: unknown language 'L22'",
+    ),
+    "a path for a language": (
+        "languages: [../languages/L1]",
+        "languages[0]: unknown language '../languages/L1'; known: ",
+        "Add a grammar as config/languages/NAME.pcfg",
+    ),
+    "a command for a language": (
+        "languages: ['a;rm -rf']",
+        "languages[0]: unknown language 'a;rm -rf'; known: ",
+        "Add a grammar as config/languages/NAME.pcfg",
+    ),
+    "a substitution for a model": ("models: [$(id)]", "models[0]: unknown model '$(id)'; known: "),
+    "a path for a model": ("models: [../x]", "models[0]: unknown model '../x'; known: "),
+    "letters of another script": ("languages: [λ1]", "languages[0]: unknown language 'λ1'; known"),
+    "an empty name": ("languages: ['']", "languages[0]: unknown language ''; known: "),
+    "a name of several lines": (
+        'languages: ["L1\\nL2"]',
+        "languages[0]: unknown language 'L1\\nL2'; known: ",
+    ),
+    "no table of models": (
+        "models_table: config/nothing.tsv",
+        "models_table: no such file: config/nothing.tsv",
+    ),
+    "a folder for the table of models": (
+        "models_table: config",
+        "models_table: no such file: config",
+    ),
+    "no folder of languages": (
+        "languages_folder: config/nothing",
+        "languages",
+    ),
+    "an empty path": ("models_table: ''", "models_table: '' is not allowed; must be"),
+    "offload without ZeRO": (
+        "training: {offload_optimizer: cpu}",
+        "training/offload_optimizer: cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
+    ),
+    "a value of great length": (
+        f"training: {{epochs: {'x' * 500}}}",
+        "training/epochs: 'xxxxxxxxxxxxxxx",
+        "... is not allowed; must be a whole number",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_configuration_is_one_line(mine, what):
+    """The file, the key, the value, what is allowed and, where it can, the right spelling."""
+    text, start, *parts = WRONG[what]
+    path = mine(text)
+    said = message(lambda: study(DEFAULT, path))
+    file = DEFAULT if what == "no folder of languages" else path
+    assert said.startswith(f"{file}: {start}"), said
+    for part in parts:
+        assert part in said
+    assert len(said) < 800
+
+
+def missing_keys():
+    """Every key that the schema requires, with the block that it stands in."""
+
+    def walk(rules, path):
+        for name in rules.get("required", []):
+            yield (*path, name)
+        for name, inner in rules.get("properties", {}).items():
+            yield from walk(inner, (*path, name))
+
+    return list(walk(yaml.safe_load((ROOT / SCHEMA).read_text()), ()))
+
+
+@pytest.mark.parametrize("path", missing_keys(), ids="/".join)
+def test_a_missing_key_is_named(path):
+    """Whatever key is left out, it is named with the block that it is missing from."""
+    config = yaml.safe_load(Path(DEFAULT).read_text())
+    block = config
+    for step in path[:-1]:
+        block = block[step]
+    del block[path[-1]]
+    where = "/".join(path[:-1])
+    said = message(lambda: study(DEFAULT, config=config))
+    assert said == f"{DEFAULT}: {where + ': ' if where else ''}the key {path[-1]!r} is missing"
+
+
+def test_a_size_larger_than_a_language_is_refused(mine, tmp_path):
+    """A finite language cannot give more different strings than it has."""
+    (tmp_path / "coin.pcfg").write_text("S -> 'a' [0.5] | 'b' [0.5]\n")
+    path = mine(f"languages_folder: {tmp_path}\nlanguages: [coin]\nsizes: [2, 3]\n")
+    config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), yaml.safe_load(path.read_text()))
+    config["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
+    said = message(lambda: study(DEFAULT, path, config=config))
+    assert said.startswith(f"{path}: sizes: 3 strings cannot be drawn for training from coin")
+    assert "has at most 2" in said
+    config["sizes"] = [2]
+    assert study(DEFAULT, path, config=config).all_languages == ["coin"]
+
+
+GRAMMARS = {
+    # what is wrong: (grammar, message behind the file's name)
+    "white space in a terminal": (
+        "S -> 'a b' [0.5] | 'c' [0.5]",
+        ": the terminal 'a b' is empty or has white space in it",
+    ),
+    "sum": ("S -> 'a' [0.5] | 'b' [0.2]", ":1: the rules of S sum to 0.7"),
+    "no arrow": ("S 'a'", ":1: missing arrow"),
+    "never ends": ("S -> 'a' S S [0.9] | 'b' [0.1]", ":1: "),
+    "empty": ("", ": empty file"),
+    "bytes": (b"\xff\xfe\x00", ""),
+}
+
+
+@pytest.mark.parametrize("what", GRAMMARS)
+def test_a_broken_grammar_is_named_before_any_job_starts(mine, tmp_path, what):
+    """The grammar's own file and line stand first: that is where the remedy is."""
+    grammar, start = GRAMMARS[what]
+    file = tmp_path / "mine.pcfg"
+    file.write_bytes(grammar if isinstance(grammar, bytes) else grammar.encode())
+    config = laid_over(
+        yaml.safe_load(Path(DEFAULT).read_text()),
+        {"languages_folder": str(tmp_path), "languages": ["mine"]},
+    )
+    config["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
+    assert message(lambda: study(DEFAULT, config=config)).startswith(f"{file}{start}")
+
+
+def test_a_broken_table_of_models_is_named_before_any_job_starts(mine, tmp_path):
+    """The table's own file, line and column."""
+    table = Path("config/models.tsv").read_text().replace("5e-6", "fast", 1)
+    (tmp_path / "models.tsv").write_text(table)
+    said = message(lambda: study(DEFAULT, mine(f"models_table: {tmp_path}/models.tsv")))
+    assert said.startswith(f"{tmp_path}/models.tsv:2: learning_rate: 'fast' must be")
+
+
+def test_a_grammar_with_a_name_of_its_own_is_refused(tmp_path):
+    """A name becomes a path and a wildcard, so a file that exists may still have a bad one."""
+    (tmp_path / "my language.pcfg").write_text("S -> 'a' [1]\n")
+    over = {"languages_folder": str(tmp_path), "languages": ["my language"]}
+    config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), over)
+    config["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
+    said = message(lambda: study(DEFAULT, config=config))
+    assert "languages[0]: 'my language' is not a name; allowed are letters, digits" in said
+    assert "rename the grammar's file" in said
+
+
+@pytest.mark.parametrize(
+    ("under", "over", "key", "named"),
+    [
+        ("training: {epochs: 0}", "seeds: [1]", "training/epochs", "under"),
+        ("training: {epochs: 5}", "training: {epochs: 0}", "training/epochs", "over"),
+        ("training: {epochs: 0}", "training: {batch_size: 4}", "training/epochs", "under"),
+        ("seeds: [1]", "training: {epoch: 1}", "training", "over"),
+        ("models: [nobody]", "languages: [L1]", "models[0]", "under"),
+        ("languages: [L1]", "languages: [L99]", "languages[0]", "over"),
+        (
+            "training: {zero_stage: 0}",
+            "training: {offload_optimizer: cpu}",
+            "training/offload_optimizer",
+            "over",
+        ),
+    ],
+)
+def test_of_two_files_the_one_with_the_value_is_named(tmp_path, under, over, key, named):
+    """A user mends the file that the message names, so it must be the one that set the value."""
+    files = {"under": tmp_path / "under.yaml", "over": tmp_path / "over.yaml"}
+    files["under"].write_text(under)
+    files["over"].write_text(over)
+    said = message(lambda: study(DEFAULT, files["under"], files["over"]))
+    assert said.startswith(f"{files[named]}: {key}: "), said
+
+
+def test_a_misspelt_key_is_sought_in_the_file_that_has_it(tmp_path):
+    """A misspelt key is named with the file that it stands in, not one with the same block."""
+    (tmp_path / "under.yaml").write_text("training: {epoch: 1}")
+    (tmp_path / "over.yaml").write_text("training: {epochs: 3}")
+    said = message(lambda: study(DEFAULT, tmp_path / "under.yaml", tmp_path / "over.yaml"))
+    assert said.startswith(f"{tmp_path / 'under.yaml'}: training: unknown key 'epoch'")
+
+
+def test_a_value_of_the_command_line_is_named_so():
+    """`--config seeds=...` is in no file."""
+    config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), {"extra": {"key": 1}})
+    assert message(lambda: study(DEFAULT, config=config)).startswith(
+        "--config: unknown key 'extra'"
+    )
+
+
+def test_every_key_of_the_schema_is_in_the_default_and_documented():
+    """The default study shows every key, each key has a description, and no key is unknown."""
+    schema, config = (yaml.safe_load((ROOT / file).read_text()) for file in (SCHEMA, DEFAULT))
+
+    def walk(rules, block, path):
+        if rules.get("additionalProperties") is not False:
+            return
+        assert set(rules["properties"]) == set(block), path
+        for name, inner in rules["properties"].items():
+            assert inner["description"].endswith("."), (*path, name)
+            walk(inner, block[name], (*path, name))
+
+    walk(schema, config, ())
