@@ -565,3 +565,13 @@ def test_every_key_of_the_schema_is_in_the_default_and_documented():
             walk(inner, block[name], (*path, name))
 
     walk(schema, config, ())
+
+
+@pytest.mark.parametrize(
+    ("over", "key"),
+    [({"training": {"epochs": 0}}, "training/epochs"), ({"seeds": [1, 1]}, "seeds")],
+)
+def test_a_value_given_over_a_file_is_not_sought_in_the_file(over, key):
+    """The file has another value, which is right: it is the command line that has to change."""
+    config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), over)
+    assert message(lambda: study(DEFAULT, config=config)).startswith(f"--config: {key}: ")

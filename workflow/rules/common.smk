@@ -11,7 +11,7 @@ from palimpsest.models.table import learning_rate as table_learning_rate
 
 prefer_this_python()
 
-FINETUNE = os.path.join(workflow.basedir, "workflow/scripts/finetune.py")
+FINETUNE = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/finetune.py"))
 LANGUAGE = "results/languages/{language}/{name}"
 DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parquet"
 TRACE = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/trace.parquet"

@@ -14,6 +14,7 @@ rule train_full:
         models=lookup("models_table", within=config),
         row=model_row,
         learning_rate=learning_rate,
+        script=FINETUNE,
     log:
         "logs/train/{model}/{language}/n{size}-seed{seed}/{variant}.log",
     benchmark:
@@ -28,7 +29,7 @@ rule train_full:
     conda:
         "../../envs/training.yaml"
     shell:
-        "python {FINETUNE:q} --model {wildcards.model} --models {params.models:q}"
+        "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
         " --language {input.grammar:q} --dataset {input.dataset}"
         " --trace {output.trace} --manifest {output.manifest} --state results/.state"
         " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
@@ -50,6 +51,7 @@ use rule train_full as train_twins with:
         models=lookup("models_table", within=config),
         row=model_row,
         learning_rate=learning_rate,
+        script=FINETUNE,
     log:
         "logs/train/{model}/{language}/n{size}/{variant}.log",
     benchmark:
