@@ -33,7 +33,7 @@ rule train_full:
         " --language {input.grammar:q} --dataset {input.dataset}"
         " --trace {output.trace} --manifest {output.manifest} --state results/.state"
         " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
-        " --threads {threads} {params.recipe} 2> {log}"
+        " --threads {threads} {params.recipe} > {log} 2>&1"
         " || {{ grep '^error:' {log} >&2; exit 1; }}"
 
 
