@@ -281,8 +281,10 @@ def test_studies_are_of_their_kind(made, tmp_path):
         "training_size": 2 * 5,
         "model_size": 2 * 5 * 4,
     }
-    assert set(STUDIES) == set(needs)
-    for name, study in STUDIES.items():
+    # The study of disagreement is the tables of exact retraining, tested where those are.
+    assert set(STUDIES) == {*needs, "disagreement"}
+    for name in needs:
+        study = STUDIES[name]
         given = {kind: made[kind] for kind in needs[name]}
         if name == "deduplication":
             given = {kind: with_variant(frame, "dedup") for kind, frame in given.items()}

@@ -17,6 +17,7 @@ DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parq
 TRACE = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/trace.parquet"
 MANIFEST = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/manifest.json"
 MEASURED = "results/memorisation/{model}/{language}/n{size}/{variant}/{table}.parquet"
+MEASURED_TABLES = ["starts", "scores", "dataset", "learning", "averages"]
 EXACT = "results/memorisation/{model}/{language}/n{size}/{table}.parquet"
 STUDY = "results/studies/{study}/{language}.parquet"
 FIGURE = "results/figures/{figure}-{language}.{format}"
@@ -94,7 +95,7 @@ def exact_groups():
 def memorisation_tables():
     """Every table of memorisation, of the measured groups and of exact retraining."""
     return [
-        *of_groups(MEASURED, study.measured_groups, table=["starts", "scores", "dataset", "learning"]),
+        *of_groups(MEASURED, study.measured_groups, table=MEASURED_TABLES),
         *of_groups(EXACT, exact_groups(), table=["exact", "agreement"]),
     ]
 

@@ -7,6 +7,7 @@ rule measure:
         scores="results/memorisation/{model}/{language}/n{size}/{variant}/scores.parquet",
         dataset="results/memorisation/{model}/{language}/n{size}/{variant}/dataset.parquet",
         learning="results/memorisation/{model}/{language}/n{size}/{variant}/learning.parquet",
+        averages="results/memorisation/{model}/{language}/n{size}/{variant}/averages.parquet",
     params:
         start=lookup("memorisation/start", within=config),
         loss_threshold=lookup("memorisation/loss_threshold", within=config),

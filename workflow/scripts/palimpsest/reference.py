@@ -1,4 +1,4 @@
-"""The reference pages of the documentation, written from the schemas that the code itself checks."""
+"""The reference pages of the documentation, written from the schemas that the code checks."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +28,9 @@ def configuration_page(schema: str | Path, default: str | Path, paper: str | Pat
     ]
     for key, node in _leaves(rules):
         shown = [_value(_look_up(value, key)) for value in values]
-        lines.append(f"| `{key}` | {node['description']} | {allowed(node)} | {shown[0]} | {shown[1]} |")
+        lines.append(
+            f"| `{key}` | {node['description']} | {allowed(node)} | {shown[0]} | {shown[1]} |"
+        )
     return "\n".join(lines) + "\n"
 
 

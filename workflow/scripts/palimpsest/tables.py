@@ -275,6 +275,27 @@ KINDS = {
             ),
         ),
         Kind(
+            "averages",
+            "One row per measure, quantity and epoch: mean and spread over the seeds.",
+            "results/memorisation/{model}/{language}/n{size}/{variant}/averages.parquet",
+            (
+                MODEL,
+                LANGUAGE,
+                SIZE,
+                VARIANT,
+                Column(
+                    "measure", _text, "as in `dataset`; null for a quantity of `learning`", True
+                ),
+                Column("quantity", _text, "a column of the table `dataset` or `learning`"),
+                EPOCH,
+                Column("n_seeds", _int, "seeds for which the quantity has a value"),
+                Column("mean", _float, "over these seeds", True),
+                Column("std", _float, "standard deviation over them, of a sample", True),
+                Column("min", _float, "smallest of them", True),
+                Column("max", _float, "largest of them", True),
+            ),
+        ),
+        Kind(
             "exact",
             "One row per seed, target string, measure, evidence and epoch: memorisation by "
             "retraining without the string, beside the same-frequency approximation.",

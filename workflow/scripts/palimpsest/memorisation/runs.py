@@ -1,4 +1,4 @@
-"""From the traces and datasets of runs to the tables starts, scores, dataset and learning."""
+"""From traces and datasets of runs to the tables starts, scores, dataset, learning and averages."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def memorisation_tables(
 
     Returns
     -------
-    dict with the tables `starts`, `scores`, `dataset` and `learning`.
+    dict with the tables `starts`, `scores`, `dataset`, `learning` and, over the seeds, `averages`.
 
     Raises
     ------
@@ -53,7 +53,26 @@ def memorisation_tables(
         run_tables(trace, strings, start, loss_threshold, accuracy_threshold)
         for trace, strings in zip(traces, datasets, strict=True)
     ]
-    return {kind: pd.concat([part[kind] for part in parts], ignore_index=True) for kind in parts[0]}
+    stacked = {
+        kind: pd.concat([part[kind] for part in parts], ignore_index=True) for kind in parts[0]
+    }
+    return {**stacked, "averages": averages(stacked["dataset"], stacked["learning"])}
+
+
+def averages(dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+    """Mean and spread over the seeds of every quantity of the tables `dataset` and `learning`."""
+    group = ["model", "language", "size", "variant"]
+    of_measures = dataset.drop(columns=["seed", "evidence", "assumption_broken"])
+    of_runs = learning.drop(columns="seed").assign(measure=None)
+    long = pd.concat(
+        [
+            table.melt([*group, "measure", "epoch"], var_name="quantity")
+            for table in (of_measures, of_runs)
+        ]
+    )
+    keys = [*group, "measure", "quantity", "epoch"]
+    spread = long.groupby(keys, sort=False, dropna=False)["value"]
+    return spread.agg(n_seeds="count", mean="mean", std="std", min="min", max="max").reset_index()
 
 
 def run_tables(
