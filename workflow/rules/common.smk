@@ -1,10 +1,12 @@
 import os
 import sys
 
+from snakemake.utils import update_config
+
 # The library is beside the scripts, where they find it in any environment.
 sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
 
-from palimpsest.configuration import Study
+from palimpsest.configuration import Study, as_yaml
 from palimpsest.errors import UserError
 from palimpsest.launch import prefer_this_python
 from palimpsest.models.table import learning_rate as table_learning_rate
@@ -29,6 +31,9 @@ def config_files():
     default = [path for path in workflow.configfiles if path not in given]
     return [os.path.relpath(path) for path in [*default, *given]]
 
+
+# Snakemake leaves the numbers inside of `--config 'training={epochs: 3}'` as text.
+update_config(config, as_yaml(workflow.config_settings.config))
 
 try:
     study = Study(

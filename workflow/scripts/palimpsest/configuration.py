@@ -261,6 +261,20 @@ class Study:
         return self.files[-1] if self.files else "--config"
 
 
+def as_yaml(tree):
+    """Values given on the command line, the texts in them read as YAML: '3' is 3, 'null' none."""
+    if isinstance(tree, dict):
+        return {name: as_yaml(value) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [as_yaml(value) for value in tree]
+    if not isinstance(tree, str):
+        return tree
+    try:
+        return yaml.safe_load(tree)
+    except yaml.YAMLError:
+        return tree
+
+
 def _load(file: str) -> dict:
     return yaml.safe_load(Path(file).read_text()) or {}
 
