@@ -19,8 +19,8 @@ run: $(INSTALLED) ## Run the default study on all cores and write results/report
 	@echo "== Done: open results/report.html"
 
 test: $(INSTALLED) ## Run all tests
-	@echo "== Running all tests; about ten minutes on two cores"
-	$(BIN)/python -m pytest
+	@echo "== Running all tests; some minutes on two cores"
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 lint: $(INSTALLED) ## Check the style of the code and of the workflow
 	$(BIN)/ruff check .

@@ -13,6 +13,14 @@ SMALL = Path(__file__).with_name("small.yaml")
 PARTS = ("Snakefile", "workflow", "config", "envs")
 
 
+def pytest_collection_modifyitems(items):
+    """Keep the tests of the workflow on one worker, where they share the finished small study."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("workflow"))
+
+
 class Project:
     """A project folder and Snakemake in it."""
 
