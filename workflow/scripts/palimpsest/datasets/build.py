@@ -75,10 +75,10 @@ def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -
 
     `draw(m)` gives the stream's first `m` strings.
 
-    Raises `UserError` if 10,000 times as many draws do not hold `n`.
+    Raises `UserError` if 100 times as many draws do not hold `n`.
     """
     draws = n
-    while draws <= 10_000 * n:
+    while draws <= 100 * n:
         taken: list[String] = []
         seen: set[String] = set()
         for string in draw(draws):
