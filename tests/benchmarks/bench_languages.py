@@ -2,7 +2,7 @@
 
     python tests/benchmarks/bench_languages.py
 
-Every benchmark is a function that returns rows: name, ours, peer, unit, ratio, target, reached.
+Every benchmark is a function that returns rows of the table.
 """
 
 import os
@@ -20,7 +20,9 @@ import nltk
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "workflow/scripts"))
+sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/benchmarks")]
+
+from rows import at_least, report  # noqa: E402
 
 from palimpsest.languages import Grammar, GrammarWarning  # noqa: E402
 from palimpsest.languages.notation import Symbol  # noqa: E402
@@ -87,18 +89,9 @@ def long_strings(name="L1"):
 BENCHMARKS = [sampling, log_probability, long_strings]
 
 
-def row(name, ours, peer, target=None, target_ratio=None):
+def row(name, ours, peer, **target):
     """One line of the table; the target is either a rate of our own, or a ratio to the peer's."""
-    ratio = ours / peer
-    return {
-        "name": name,
-        "ours": ours,
-        "peer": peer,
-        "unit": "strings/s",
-        "ratio": ratio,
-        "target": f">= {target:,} strings/s" if target else f">= {target_ratio:,} x",
-        "reached": bool(ours >= target if target else ratio >= target_ratio),
-    }
+    return at_least(name, ours, peer, "strings/s", **target)
 
 
 def timed(work):
@@ -147,18 +140,11 @@ def nltk_scores(grammar, budget=NLTK_SECONDS):
     return strings, scores, seconds
 
 
-def main():
-    """Print a plain table of all benchmarks."""
-    print(f"{'work':52} {'ours':>12} {'peer':>10} {'ratio':>9}  target")
+def rows():
+    """All rows of this benchmark, each as soon as it is measured."""
     for benchmark in BENCHMARKS:
-        for line in benchmark():
-            mark = "reached" if line["reached"] else "MISSED"
-            print(
-                f"{line['name']:52} {line['ours']:12,.0f} {line['peer']:10,.1f} "
-                f"{line['ratio']:8,.0f}x  {line['target']}: {mark}",
-                flush=True,
-            )
+        yield from benchmark()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(report(rows()))

@@ -11,10 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "workflow" / "scripts"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/benchmarks")]
 
-from palimpsest import memorisation
-from palimpsest.memorisation.approximation import TIE
+from rows import Row, at_most, report  # noqa: E402
+
+from palimpsest import memorisation  # noqa: E402
+from palimpsest.memorisation.approximation import TIE  # noqa: E402
 
 N_EPOCHS, N_STRINGS, N_TEST = 50, 2048, 1024
 TARGET_MS = 50.0
@@ -47,20 +50,7 @@ def best_of(function: Callable, repeats: int) -> tuple[float, object]:
     return min(times), result
 
 
-def row(name: str, ours: float, peer: float, target: float) -> dict:
-    """One line of the report; the target is an upper bound of our time."""
-    return {
-        "name": name,
-        "ours": ours,
-        "peer": peer,
-        "unit": "ms",
-        "ratio": peer / ours,
-        "target": target,
-        "reached": ours <= target,
-    }
-
-
-def measures() -> list[dict]:
+def measures() -> list[Row]:
     """Recollection, counterfactual and contextual memorisation together."""
     generator = np.random.default_rng(0)
     decay = np.exp(-np.arange(N_EPOCHS) / 12)[:, None]
@@ -88,10 +78,10 @@ def measures() -> list[dict]:
         np.testing.assert_array_equal(result.start, start)
         np.testing.assert_array_equal(result.score, score)
     name = f"start and score, 3 measures, {N_STRINGS:,} strings x {N_EPOCHS} epochs"
-    return [row(name, fast, slow, TARGET_MS)]
+    return [at_most(name, fast, slow, "ms", TARGET_MS)]
 
 
-def stand_ins() -> list[dict]:
+def stand_ins() -> list[Row]:
     """Same-frequency stand-ins and the median of their losses."""
     generator = np.random.default_rng(0)
     train = generator.integers(-60, 0, N_STRINGS) / 2
@@ -110,25 +100,13 @@ def stand_ins() -> list[dict]:
     slow, expected = best_of(peer, 1)
     np.testing.assert_array_equal(result, expected)
     name = f"stand-ins, {N_STRINGS:,} of {N_TEST:,} strings x {N_EPOCHS} epochs"
-    return [row(name, fast, slow, TARGET_MS)]
+    return [at_most(name, fast, slow, "ms", TARGET_MS)]
 
 
-def rows() -> list[dict]:
+def rows() -> list[Row]:
     """All rows of this benchmark."""
     return [*measures(), *stand_ins()]
 
 
-def main() -> int:
-    """Print the table; exit status 1 if a target was missed."""
-    made = rows()
-    print(f"{'name':<58} {'ours':>9} {'loop':>10} {'ratio':>8} {'target':>10} reached")
-    for r in made:
-        print(
-            f"{r['name']:<58} {r['ours']:>6.1f} {r['unit']} {r['peer']:>7.0f} {r['unit']} "
-            f"{r['ratio']:>7.0f}x {r['target']:>7.0f} {r['unit']} {'yes' if r['reached'] else 'no'}"
-        )
-    return 0 if all(r["reached"] for r in made) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report(rows()))

@@ -9,9 +9,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/benchmarks"))
+
+from rows import Row, at_least, at_most, report  # noqa: E402
+
 PARTS = ("Snakefile", "workflow", "config", "envs")
 LIMIT_SECONDS = 480
 
@@ -32,39 +37,23 @@ def traces(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("trace.parquet")}
 
 
-def default_study() -> list[dict]:
+def default_study() -> list[Row]:
     """Wall time of the default study against its limit, and the share of equal traces."""
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         seconds = [study_from_nothing(Path(folder)) for folder in (first, second)]
         one, other = traces(Path(first)), traces(Path(second))
     equal = sum(other.get(name) == content for name, content in one.items())
+    whole = at_least("traces equal bit for bit in two runs", equal, len(one), "traces", len(one))
     return [
-        {
-            "name": "default study, 2 cores",
-            "ours": min(seconds),
-            "peer": LIMIT_SECONDS,
-            "unit": "s",
-            "ratio": LIMIT_SECONDS / min(seconds),
-            "target": LIMIT_SECONDS,
-            "reached": max(seconds) <= LIMIT_SECONDS,
-        },
-        {
-            "name": "traces equal bit for bit in two runs",
-            "ours": equal,
-            "peer": len(one),
-            "unit": "traces",
-            "ratio": equal / len(one),
-            "target": len(one),
-            "reached": equal == len(one) == len(other),
-        },
+        at_most("default study, 2 cores", max(seconds), LIMIT_SECONDS, "s", LIMIT_SECONDS),
+        replace(whole, reached=equal == len(one) == len(other)),
     ]
 
 
-def main() -> None:
-    """Print what was measured."""
-    for row in default_study():
-        print(row)
+def rows() -> list[Row]:
+    """All rows of this benchmark."""
+    return default_study()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(report(rows()))

@@ -5,7 +5,6 @@ Any Hugging Face causal language model, on the CPU or on one or many GPUs (ZeRO 
 
 import logging
 import os
-import pickle
 import shutil
 import socket
 import sys
@@ -13,6 +12,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from pickle import PickleError
 
 import numpy as np
 import pandas as pd
@@ -30,6 +30,9 @@ from palimpsest.training.recipe import Recipe, epoch_order
 from palimpsest.training.state import State, key
 
 log = logging.getLogger("palimpsest")
+
+# What reading a damaged checkpoint ends with; TypeError: DeepSpeed found none of its files.
+LOADING_ERRORS = (OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, PickleError)
 
 
 @dataclass(frozen=True)
@@ -88,8 +91,10 @@ class DeepSpeedEngine:
         if state.finished:
             return state
         started = time.perf_counter()
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
         strings = tables.read(run.dataset, "strings")
-        training = _Training(self, run, strings, state)
+        training = self._ready(run, strings, state)
         trace = training.to_the_end(progress)
         if self.rank == 0:
             seconds = time.perf_counter() - started
@@ -101,6 +106,7 @@ class DeepSpeedEngine:
                 "parameters": training.n_parameters,
                 "resolved_revision": training.resolved_revision,
                 "precision": str(self.dtype).removeprefix("torch."),
+                "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
                 "resumed_from_epoch": training.resumed_from,
                 "wall_time_seconds": round(seconds, 3),
                 "training_seconds": round(training.seconds, 3),
@@ -110,6 +116,26 @@ class DeepSpeedEngine:
             state.finish(traces.to_frame(trace), manifest)
         self.accelerator.wait_for_everyone()
         return state
+
+    def _ready(self, run: Run, strings: pd.DataFrame, state: State) -> "_Training":
+        """A run at its newest checkpoint that is whole or, without one, at its beginning.
+
+        A checkpoint that breaks while it is loaded may have changed some weights already, so the
+        model is then made anew.
+        """
+        while True:
+            training = _Training(self, run, strings, state)
+            checkpoint = state.newest()
+            if checkpoint is None or self._all(training.resume(checkpoint)):
+                return training
+            self.accelerator.free_memory(training.model, training.optimizer)
+            state.discard(checkpoint, "it cannot be loaded")
+
+    def _all(self, done: bool) -> bool:
+        """Whether every process has done it."""
+        least = torch.tensor(int(done), device=self.device)
+        torch.distributed.all_reduce(least, op=torch.distributed.ReduceOp.MIN)
+        return bool(least)
 
 
 class _Training:
@@ -129,7 +155,8 @@ class _Training:
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         _check_tokens(strings, self.encoded, run)
         model = build(run.row, run.scale, _vocabulary(token_ids), self.seed, engine.dtype)
-        self.n_parameters = model.num_parameters()
+        # ZeRO 3 leaves each process a part of every weight, and notes the whole's size on it.
+        self.n_parameters = sum(getattr(p, "ds_numel", p.numel()) for p in model.parameters())
         self.resolved_revision = getattr(model.config, "_commit_hash", None)
         optimizer = torch.optim.AdamW(
             model.parameters(),
@@ -145,7 +172,6 @@ class _Training:
 
     def to_the_end(self, progress) -> traces.Trace:
         """Train the epochs that are left, measuring and saving on the way."""
-        self.resumed_from = self._resume()
         evaluation_epochs = set(self.recipe.evaluation_epochs())
         if not self.resumed_from:
             self.measured[0] = self._evaluate()
@@ -254,20 +280,15 @@ class _Training:
         if engine.rank == 0:
             self.state.commit(partial)
 
-    def _resume(self) -> int:
-        """Load the newest checkpoint that is whole; the epoch it was saved at, or 0."""
-        for checkpoint in self.state.checkpoints():
-            try:
-                _, client = self.model.load_checkpoint(str(checkpoint), tag="model")
-            except (OSError, RuntimeError, ValueError, EOFError, KeyError, pickle.PickleError) as e:
-                log.warning("%s: damaged checkpoint, set aside (%s)", checkpoint, e)
-                shutil.rmtree(checkpoint, ignore_errors=True)
-                continue
-            if client:
-                self.measured = client["measured"]
-                log.info("resuming %s after epoch %d", self.run, client["epoch"])
-                return client["epoch"]
-        return 0
+    def resume(self, checkpoint: Path) -> bool:
+        """Take up the run where a checkpoint was saved; False if it cannot be loaded."""
+        try:
+            _, client = self.model.load_checkpoint(str(checkpoint), tag="model")
+            self.measured, self.resumed_from = client["measured"], client["epoch"]
+        except LOADING_ERRORS as error:
+            log.warning("%s: %s: %s", checkpoint, type(error).__name__, error)
+            return False
+        return True
 
 
 def _vocabulary(token_ids: Tokens) -> int:

@@ -7,12 +7,17 @@ never resume from it.
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 from pathlib import Path
 
 from palimpsest import manifests, tables
 from palimpsest.errors import UserError
+
+SIZES = "sizes.json"  # of a checkpoint's files, written last
+
+log = logging.getLogger("palimpsest")
 
 
 def key(configuration: dict, dataset: str | Path) -> str:
@@ -43,6 +48,19 @@ class State:
         """Complete checkpoints, the newest first."""
         return sorted(self.folder.glob("epoch-[0-9]*"), reverse=True)
 
+    def newest(self) -> Path | None:
+        """The newest checkpoint whose files are all there in full; torn ones are discarded."""
+        for checkpoint in self.checkpoints():
+            if _is_whole(checkpoint):
+                return checkpoint
+            self.discard(checkpoint, "a file of it is missing or torn")
+        return None
+
+    def discard(self, checkpoint: Path, reason: object) -> None:
+        """Forget a checkpoint, with a warning."""
+        log.warning("%s: damaged checkpoint, discarded (%s)", checkpoint, reason)
+        shutil.rmtree(checkpoint, ignore_errors=True)
+
     def begin(self, epoch: int) -> Path:
         """A new folder to save a checkpoint into; it counts only after `commit`."""
         partial = self.folder / f"partial-{epoch:06d}"
@@ -53,6 +71,7 @@ class State:
     def commit(self, partial: Path) -> None:
         """Make a saved checkpoint count, and drop the older ones."""
         older = self.checkpoints()
+        tables.write_json(partial / SIZES, _sizes(partial))
         os.replace(partial, self.folder / partial.name.replace("partial", "epoch"))
         for folder in older:
             shutil.rmtree(folder)
@@ -83,3 +102,20 @@ class State:
     def clear(self) -> None:
         """Forget the run."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _sizes(checkpoint: Path) -> dict[str, int]:
+    """Bytes of each file of a checkpoint."""
+    files = [path for path in sorted(checkpoint.rglob("*")) if path.is_file()]
+    return {str(path.relative_to(checkpoint)): path.stat().st_size for path in files}
+
+
+def _is_whole(checkpoint: Path) -> bool:
+    """Whether a checkpoint's files are those that were saved, in full."""
+    try:
+        saved = json.loads((checkpoint / SIZES).read_text())
+        found = _sizes(checkpoint)
+    except (OSError, ValueError):
+        return False
+    found.pop(SIZES)
+    return found == saved
