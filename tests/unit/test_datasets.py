@@ -250,11 +250,18 @@ def test_log_probabilities_are_exact():
 
 
 def test_log_probabilities_are_those_of_the_grammar():
-    """On L2, for every variant's strings, matched ones included."""
-    for variant in ("base", "dedup-matched"):
+    """Of the language that the training strings are of: of L1 for the strings matched to L2's."""
+    for variant, grammar in (("base", l2()), ("dedup-matched", l1())):
         frame = dataset(variant)
         strings = [tuple(text.split()) for text in frame["text"]]
-        np.testing.assert_array_equal(frame["log_prob"], l2().log_probability(strings))
+        np.testing.assert_array_equal(frame["log_prob"], grammar.log_probability(strings))
+
+
+def test_a_counterpart_without_the_language_s_strings_is_refused():
+    """A counterpart must give every string of the language a probability."""
+    sampler = Sampler("L2", l2(), 0, Grammar.from_string("S -> 'x' S [0.5] | 'y' [0.5]"))
+    with pytest.raises(UserError, match="datasets/high_entropy_counterpart/L2"):
+        build(sampler, "dedup-matched", 16, 20, False)
 
 
 def test_the_optimal_loss_without_the_end():

@@ -101,7 +101,7 @@ def test_a_truncated_file_is_named_with_its_remedy(trace, kept):
     with pytest.raises(UserError) as error:
         tables.read(trace, "trace")
     size = f"({trace.stat().st_size:,} bytes"
-    one_line(error, f"{trace}: not a complete Parquet file {size}", f"rerun: snakemake {trace}")
+    one_line(error, f"{trace}: not a complete Parquet file {size}", f"rerun: snakemake --cores 1 {trace}")
 
 
 def test_damage_in_the_middle_is_named(tmp_path):
@@ -113,7 +113,7 @@ def test_damage_in_the_middle_is_named(tmp_path):
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
         tables.read(path, "trace")
-    one_line(error, f"{path}: not a complete Parquet file", f"rerun: snakemake {path}")
+    one_line(error, f"{path}: not a complete Parquet file", f"rerun: snakemake --cores 1 {path}")
 
 
 def test_an_empty_file_and_a_text_are_no_tables(trace):
@@ -130,7 +130,7 @@ def test_a_missing_file_says_how_to_make_it(tmp_path):
     path = tmp_path / "gone.parquet"
     with pytest.raises(UserError) as error:
         tables.read(path, "trace")
-    assert one_line(error) == f"{path}: no such table; make it with: snakemake {path}"
+    assert one_line(error) == f"{path}: no such table; make it with: snakemake --cores 1 {path}"
 
 
 def test_a_folder_is_no_table(tmp_path):
@@ -156,7 +156,7 @@ def test_a_column_of_another_type_is_refused(trace):
     with pytest.raises(UserError) as error:
         tables.read(trace, "trace")
     one_line(
-        error, f"{trace}: column 'epoch' is string, must be int64", f"rerun: snakemake {trace}"
+        error, f"{trace}: column 'epoch' is string, must be int64", f"rerun: snakemake --cores 1 {trace}"
     )
 
 

@@ -1,5 +1,6 @@
 import os
 import sys
+from glob import glob
 
 from snakemake.utils import update_config
 
@@ -8,6 +9,7 @@ sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
 
 from palimpsest.configuration import Study, as_yaml
 from palimpsest.errors import UserError
+from palimpsest.fingerprint import of_code
 from palimpsest.launch import prefer_this_python
 from palimpsest.models.table import learning_rate as table_learning_rate
 
@@ -33,14 +35,17 @@ def config_files():
 
 
 # Snakemake leaves the numbers inside of `--config 'training={epochs: 3}'` as text.
-update_config(config, as_yaml(workflow.config_settings.config))
+command_line = as_yaml(workflow.config_settings.config)
+update_config(config, command_line)
 
 try:
     study = Study(
         config,
         files=config_files(),
         schema=os.path.join(workflow.basedir, "config/schemas/config.schema.yaml"),
+        command_line=command_line,
     )
+    study.check_whole(glob("results/**/*.parquet", recursive=True))
 except UserError as error:
     sys.exit(f"error: {error}")
 
@@ -155,7 +160,7 @@ def model_row(wildcards):
 
 def flags(section):
     """A section of the configuration as command-line flags."""
-    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in section.items())
+    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in sorted(section.items()))
 
 
 def read_by(name, pattern, **more):

@@ -6,6 +6,7 @@ rule dataset:
     params:
         test_size=lookup("datasets/test_size", within=config),
         predict_end=lookup("datasets/predict_end", within=config),
+        code=of_code("languages", "datasets"),
     log:
         "logs/dataset/{language}/n{size}-seed{seed}.log",
     benchmark:

@@ -6,6 +6,7 @@ rule figure:
         png="results/figures/{figure}-{language}.png",
     params:
         figure="{figure}",
+        code=of_code("figures"),
     log:
         "logs/figure/{figure}-{language}.log",
     benchmark:
@@ -29,6 +30,7 @@ use rule figure as figure_language with:
         png="results/figures/language-{language}.png",
     params:
         figure="language",
+        code=of_code("figures"),
     log:
         "logs/figure/language-{language}.log",
     benchmark:

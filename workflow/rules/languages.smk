@@ -8,6 +8,7 @@ rule language:
     params:
         sample=lookup("datasets/language_sample", within=config),
         targets=len(study.roles),
+        code=of_code("languages", "datasets"),
     log:
         "logs/language/{language}.log",
     benchmark:

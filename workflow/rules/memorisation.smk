@@ -12,6 +12,7 @@ rule measure:
         start=lookup("memorisation/start", within=config),
         loss_threshold=lookup("memorisation/loss_threshold", within=config),
         accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config),
+        code=of_code("memorisation"),
     log:
         "logs/measure/{model}/{language}/n{size}/{variant}.log",
     benchmark:
@@ -38,6 +39,7 @@ rule measure_exactly:
         start=lookup("memorisation/start", within=config),
         loss_threshold=lookup("memorisation/loss_threshold", within=config),
         accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config),
+        code=of_code("memorisation"),
     log:
         "logs/measure_exactly/{model}/{language}/n{size}.log",
     benchmark:
@@ -59,6 +61,7 @@ rule study_disagreement:
         table="results/studies/disagreement/{language}.parquet",
     params:
         study="disagreement",
+        code=of_code("memorisation"),
     log:
         "logs/study_disagreement/{language}.log",
     benchmark:
@@ -81,6 +84,7 @@ use rule study_disagreement as study_tradeoff with:
         table="results/studies/tradeoff/{language}.parquet",
     params:
         study="tradeoff",
+        code=of_code("memorisation"),
     log:
         "logs/study_tradeoff/{language}.log",
     benchmark:
@@ -96,6 +100,7 @@ use rule study_disagreement as study_frequency with:
         table="results/studies/frequency/{language}.parquet",
     params:
         study="frequency",
+        code=of_code("memorisation"),
         share=lookup("studies/frequency/share", within=config, default=None),
     log:
         "logs/study_frequency/{language}.log",
@@ -112,6 +117,7 @@ use rule study_disagreement as study_deduplication with:
         table="results/studies/deduplication/{language}.parquet",
     params:
         study="deduplication",
+        code=of_code("memorisation"),
     log:
         "logs/study_deduplication/{language}.log",
     benchmark:
@@ -127,6 +133,7 @@ use rule study_disagreement as study_training_size with:
         table="results/studies/training_size/{language}.parquet",
     params:
         study="training_size",
+        code=of_code("memorisation"),
     log:
         "logs/study_training_size/{language}.log",
     benchmark:
@@ -142,6 +149,7 @@ use rule study_disagreement as study_model_size with:
         table="results/studies/model_size/{language}.parquet",
     params:
         study="model_size",
+        code=of_code("memorisation"),
     log:
         "logs/study_model_size/{language}.log",
     benchmark:
@@ -154,6 +162,8 @@ rule claims:
         agreement=of_groups(EXACT, exact_groups(), table="agreement"),
     output:
         table="results/claims.parquet",
+    params:
+        code=of_code("memorisation"),
     log:
         "logs/claims.log",
     benchmark:

@@ -6,6 +6,8 @@ rule write_report:
         manifests=of_groups(MANIFEST, study.trained_groups),
     output:
         "results/report.html",
+    params:
+        code=of_code("figures", "report"),
     log:
         "logs/report.log",
     benchmark:

@@ -9,7 +9,9 @@ if __name__ == "__main__":
         measured = memorisation_tables(
             [traces.read(path) for path in snakemake.input.traces],
             [tables.read(path, "strings") for path in snakemake.input.datasets],
-            **dict(snakemake.params.items()),
+            snakemake.params.start,
+            snakemake.params.loss_threshold,
+            snakemake.params.accuracy_threshold,
         )
         for kind, table in measured.items():
             tables.write(snakemake.output[kind], table, kind)

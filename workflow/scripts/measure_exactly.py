@@ -10,7 +10,9 @@ if __name__ == "__main__":
             [traces.read(path) for path in snakemake.input.with_traces],
             [tables.read(path, "strings") for path in snakemake.input.with_datasets],
             [traces.read(path) for path in snakemake.input.without_traces],
-            **dict(snakemake.params.items()),
+            snakemake.params.start,
+            snakemake.params.loss_threshold,
+            snakemake.params.accuracy_threshold,
         )
         for kind, table in measured.items():
             tables.write(snakemake.output[kind], table, kind)

@@ -11,7 +11,7 @@ if __name__ == "__main__":
             {"models": manifests.models(given.pop("manifests"))} if "manifests" in given else {}
         )
         read = {kind: tables.read_all(paths, kind) for kind, paths in given.items()}
-        parameters = dict(snakemake.params.items())
-        name = parameters.pop("study")
+        name, share = snakemake.params.study, snakemake.params.get("share")
+        parameters = {} if share is None else {"share": share}
         study = STUDIES[name](**read, **models, **parameters)
         tables.write(snakemake.output.table, study, name)

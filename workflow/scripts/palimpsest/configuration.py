@@ -4,6 +4,7 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 """
 
 import math
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from palimpsest.errors import UserError, nearest
 from palimpsest.languages import Grammar, GrammarWarning
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.table import NAME
+from palimpsest.models.tokens import check_local
 
 STUDIES = (
     "disagreement",
@@ -41,8 +43,17 @@ class RunGroup:
 class Study:
     """A checked configuration, with answers to what the workflow has to make."""
 
-    def __init__(self, config: dict, files: list[str], schema: str | Path):
-        """Check the configuration; `files` are what it was read from, later ones winning.
+    def __init__(
+        self,
+        config: dict,
+        files: list[str],
+        schema: str | Path,
+        command_line: dict | None = None,
+    ):
+        """Check the configuration.
+
+        `files` are what it was read from, later ones winning, and `command_line` what was set
+        there, which wins over all.
 
         A study that is set to null is taken out of it.
 
@@ -51,6 +62,7 @@ class Study:
         """
         self.config = config
         self.files = files
+        self.command_line = command_line or {}
         self._check_schema(schema)
         for study in [name for name, settings in config["studies"].items() if settings is None]:
             del config["studies"][study]
@@ -68,6 +80,7 @@ class Study:
             self._check_language(key, language)
             self._check_language(key, counterpart)
         self._check_sizes()
+        self._check_terminals()
         self._check_training()
 
     # What there is to do
@@ -169,6 +182,15 @@ class Study:
 
     # Checks
 
+    def check_whole(self, paths: list[str]) -> None:
+        """Raise `UserError` for a table that is there but truncated, before a job reads it."""
+        for path in paths:
+            if os.path.exists(path) and not ends_as_parquet(path):
+                raise UserError(
+                    f"{path}: not a complete Parquet file ({os.path.getsize(path):,} bytes); "
+                    f"delete it and rerun: snakemake --cores 1 {path}"
+                )
+
     def _check_schema(self, schema: str | Path) -> None:
         rules = yaml.safe_load(Path(schema).read_text())
         for key, value in _leaves(self.config):
@@ -189,6 +211,8 @@ class Study:
 
     def _check_language(self, key: str, name: str) -> None:
         folder = Path(self.config["languages_folder"])
+        if not folder.is_dir():
+            raise self._error("languages_folder", f"no such folder: {folder}")
         known = sorted(path.stem for path in folder.glob("*.pcfg"))
         if name not in known:
             raise self._error(
@@ -205,17 +229,38 @@ class Study:
 
     def _check_sizes(self) -> None:
         """No training size may exceed the number of strings that a finite language has."""
-        wanted = {(group.language, group.size) for group in self.trained_groups}
-        for language in self.all_languages:
-            grammar = self._grammar(language)
-            most = grammar.n_derivations()
-            too_large = [size for name, size in sorted(wanted) if name == language and size > most]
-            if too_large:
-                raise self._error(
-                    "sizes",
-                    f"{too_large[0]} strings cannot be drawn for training from {language}, which "
-                    f"has at most {most:,.0f}; lower the size or choose a richer language",
-                )
+        for key, sizes, languages in self._sizes():
+            for language in languages:
+                most = self._grammars[language].n_derivations()
+                too_large = [size for size in sizes if size > most]
+                if too_large:
+                    raise self._error(
+                        key,
+                        f"{too_large[0]} strings cannot be drawn for training from {language}, "
+                        f"which has at most {most:,.0f}; lower it or choose a richer language",
+                    )
+
+    def _sizes(self) -> Iterator[tuple[str, list[int], list[str]]]:
+        """The sizes of the grid and of each study, with their key and their languages."""
+        yield "sizes", self.config["sizes"], self.config["languages"]
+        for study, settings in self.config["studies"].items():
+            several = "sizes" in settings
+            key = f"studies/{study}/{'sizes' if several else 'size'}"
+            sizes = settings["sizes"] if several else [settings["size"]]
+            yield key, sizes, self.study_languages(study)
+
+    @cached_property
+    def _grammars(self) -> dict[str, Grammar]:
+        return {language: self._grammar(language) for language in self.all_languages}
+
+    def _check_terminals(self) -> None:
+        """Terminals that a model in a local folder cannot take as one token each."""
+        for model in dict.fromkeys(group.model for group in self.trained_groups):
+            row, scale = resolve(model, self.models)
+            tokenizer = Path(row.id) / "tokenizer.json"
+            if scale == "full" and tokenizer.is_file():
+                for language in self.all_languages:
+                    check_local(row, tokenizer, self._grammars[language].terminals)
 
     def _grammar(self, language: str) -> Grammar:
         """The grammar of a language, fit for datasets, which write strings as words in a line."""
@@ -250,15 +295,23 @@ class Study:
         return UserError(f"{self._source(key)}: {key + ': ' if key else ''}{what}")
 
     def _source(self, key: str) -> str:
-        """The last file that sets the key or, if none does, the nearest key above it."""
+        """Where the key was last set or, if it is set nowhere, the nearest key above it."""
+        read = [("--config", self.command_line)]
+        read += [(file, _load(file)) for file in reversed(self.files)]
         steps = key.split("[")[0].split("/")
         for depth in range(len(steps), 0, -1):
-            for file in reversed(self.files):
-                if _has(_load(file), steps[:depth]):
-                    return file
-            if _has(self.config, steps[:depth]):
-                return "--config"
+            for name, settings in read:
+                if _has(settings, steps[:depth]):
+                    return name
         return self.files[-1] if self.files else "--config"
+
+
+def ends_as_parquet(path: str) -> bool:
+    """Whether a file ends with the mark that Parquet files are closed with."""
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 4))
+        return file.read() == b"PAR1"
 
 
 def as_yaml(tree):

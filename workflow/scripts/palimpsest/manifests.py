@@ -14,7 +14,8 @@ def read(path: str | Path) -> dict:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path}: not a complete manifest ({error}); delete it and rerun: snakemake {path}"
+            f"{path}: not a complete manifest ({error}); "
+            f"delete it and rerun: snakemake --cores 1 {path}"
         ) from None
 
 

@@ -82,7 +82,12 @@ MEAN_SEED = Column(
     "seed", _int, "seed of the run; null: the losses were averaged over the seeds first", True
 )
 GROUP_SEED = (MODEL, LANGUAGE, SIZE, SEED, VARIANT)
-LOG_PROB = Column("log_prob", _float, "exact log probability under the language, nats")
+LOG_PROB = Column(
+    "log_prob",
+    _float,
+    "exact log probability, nats, under the language of the training strings (for dedup-matched, "
+    "the high-entropy counterpart)",
+)
 DERIVATION = Column(
     "derivation_log_prob", _float, "log probability of the derivation that produced it, nats", True
 )
@@ -182,7 +187,7 @@ KINDS = {
                 Column(
                     "optimal_loss",
                     _float,
-                    "Bayes-optimal loss under the language, nats per predicted token",
+                    "Bayes-optimal loss under the same language, nats per predicted token",
                 ),
             ),
         ),
@@ -469,18 +474,20 @@ def read(path: str | Path, kind: str) -> pd.DataFrame:
     try:
         table = pq.read_table(path, partitioning=None)
     except FileNotFoundError:
-        raise UserError(f"{path}: no such table; make it with: snakemake {path}") from None
+        raise UserError(
+            f"{path}: no such table; make it with: snakemake --cores 1 {path}"
+        ) from None
     except (pa.ArrowException, OSError) as error:
         raise UserError(
             f"{path}: not a complete Parquet file ({Path(path).stat().st_size:,} bytes: "
-            f"{str(error).splitlines()[0]}); delete it and rerun: snakemake {path}"
+            f"{str(error).splitlines()[0]}); delete it and rerun: snakemake --cores 1 {path}"
         ) from None
     check_columns(path, table.schema.names, kind)
     for field in KINDS[kind].schema:
         if table.schema.field(field.name).type != field.type:
             raise UserError(
                 f"{path}: column {field.name!r} is {table.schema.field(field.name).type}, "
-                f"must be {field.type}; delete it and rerun: snakemake {path}"
+                f"must be {field.type}; delete it and rerun: snakemake --cores 1 {path}"
             )
     return table.to_pandas()
 
@@ -502,7 +509,7 @@ def check_columns(path: str | Path, columns: list[str], kind: str) -> None:
         parts += [f"has unknown {', '.join(unknown)}"] if unknown else []
         raise UserError(
             f"{path}: not a {kind} table: it {' and '.join(parts)}; "
-            f"delete it and rerun: snakemake {path}"
+            f"delete it and rerun: snakemake --cores 1 {path}"
         )
 
 

@@ -160,6 +160,10 @@ def build(
 ) -> pd.DataFrame:
     """A dataset as a table of kind `strings`: its distinct strings, train first, then test.
 
+    Probabilities and the Bayes-optimal loss are those of the language that the training strings are
+    of, which for dedup-matched is the high-entropy counterpart: what a model learns from it is that
+    language, and the test strings, the same as the base's, are strings of it too.
+
     A string of the test set that is in train too has split `train` and `test_count` above 0. A
     target that is neither in train nor in test has split `held_out`: it is measured all the same.
 
@@ -195,8 +199,19 @@ def build(
         }
     )
     frame["split"] = _splits(frame, in_question, strings)
-    frame["derivation_log_prob"] = [sampler.derivations.get(s, np.nan) for s in strings]
-    return frame.join(_probabilities(sampler.grammar, strings, predict_end))
+    matched = variant == "dedup-matched"
+    derivations = {} if matched else sampler.derivations
+    frame["derivation_log_prob"] = [derivations.get(s, np.nan) for s in strings]
+    learned = sampler.counterpart if matched else sampler.grammar
+    probabilities = _probabilities(learned, strings, predict_end)
+    outside = frame.loc[~np.isfinite(probabilities["log_prob"]), "text"]
+    if len(outside):
+        raise UserError(
+            f"language {sampler.language}: its string {outside.iloc[0]!r} is not one of "
+            f"{learned.name}; name another counterpart in "
+            f"datasets/high_entropy_counterpart/{sampler.language}, one that has all its strings"
+        )
+    return frame.join(probabilities)
 
 
 def _splits(frame: pd.DataFrame, in_question: list[String], strings: list[String]) -> np.ndarray:
@@ -206,7 +221,7 @@ def _splits(frame: pd.DataFrame, in_question: list[String], strings: list[String
 
 
 def _probabilities(grammar: Grammar, strings: list[String], predict_end: bool) -> pd.DataFrame:
-    """Exact log probabilities and the Bayes-optimal loss, under the language itself.
+    """Exact log probabilities and the Bayes-optimal loss under a language.
 
     Where the end is not predicted, the best possible loss is that of the string as a prefix.
     """

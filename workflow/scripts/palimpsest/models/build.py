@@ -8,6 +8,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from transformers.modeling_utils import set_zero3_state
 
 from palimpsest.errors import UserError
 from palimpsest.models.table import Model
+from palimpsest.models.tokens import single_tokens
 
 TWIN_SPECIALS = {"start": 0, "end": 1}
 # Gemma 2 caps its attention logits, which only the eager implementation does.
@@ -45,38 +47,12 @@ def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
         tokenizer = AutoTokenizer.from_pretrained(
             row.id, revision=row.revision, trust_remote_code=False
         )
-    ids = tuple(_single_token(tokenizer, row, terminal) for terminal in terminals)
-    for place, terminal in enumerate(terminals):
-        if ids[place] in ids[:place]:
-            raise UserError(
-                f"{row.model}: its tokenizer has one token for the terminals "
-                f"{terminals[ids.index(ids[place])]!r} and {terminal!r}; every terminal must be a "
-                "token of its own: choose other terminals for the language or another model"
-            )
+    encode = partial(tokenizer.encode, add_special_tokens=False)
+    ids = single_tokens(row, terminals, tokenizer.get_vocab(), encode, tokenizer.unk_token_id)
     return Tokens(
         ids,
         start=_first_known(tokenizer, row, "bos_token_id", "eos_token_id"),
         end=_first_known(tokenizer, row, "eos_token_id"),
-    )
-
-
-def _single_token(tokenizer, row: Model, terminal: str) -> int:
-    """The id of the token that stands for the terminal alone, without a word-boundary mark.
-
-    A token whose text is the terminal is preferred over what the tokenizer makes of the terminal
-    at the start of a text, because some tokenizers put a blank there.
-    """
-    vocabulary = tokenizer.get_vocab()
-    if terminal in vocabulary:
-        return vocabulary[terminal]
-    ids = tokenizer.encode(terminal, add_special_tokens=False)
-    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
-        return ids[0]
-    pieces = tokenizer.convert_ids_to_tokens(ids)
-    raise UserError(
-        f"{row.model}: its tokenizer splits the terminal {terminal!r} into {len(ids)} tokens "
-        f"{pieces}; every terminal must be one token: choose other terminals for the language or "
-        "another model"
     )
 
 

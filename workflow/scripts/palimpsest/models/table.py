@@ -41,7 +41,7 @@ class Model:
 def read_models(path: str | Path) -> dict[str, Model]:
     """Read the table of models; raises `UserError` naming file, line and column."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     columns = [field.name for field in fields(Model)]

@@ -47,13 +47,19 @@ class Run:
     recipe: Recipe
 
     def configuration(self) -> dict:
-        """Everything but the dataset and the engine that decides the trace."""
+        """Everything but the dataset and the engine that decides the trace.
+
+        How often a run is saved does not, so that a killed run can be taken up with another
+        interval.
+        """
+        recipe = asdict(self.recipe)
+        del recipe["checkpoint_every"]
         return {
             "model": self.model,
             "row": asdict(self.row),
             "scale": self.scale,
             "terminals": list(self.grammar.terminals),
-            "recipe": asdict(self.recipe),
+            "recipe": recipe,
         }
 
 
@@ -301,7 +307,7 @@ def _check_tokens(strings: pd.DataFrame, encoded: TokenisedStrings, run: Run) ->
     if (strings["n_tokens"].to_numpy() != encoded.n_tokens).any():
         raise UserError(
             f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "
-            f"it and rerun: snakemake {run.dataset}"
+            f"it and rerun: snakemake --cores 1 {run.dataset}"
         )
 
 

@@ -13,10 +13,12 @@ def measure_batch(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.T
     """
     predicted_BT = targets_BT != IGNORED
     index_BT1 = targets_BT.clamp(min=0).unsqueeze(-1)
-    # The logits are widened before the log-sum-exp: in bf16 it would lose the third digit.
     logits_BTV = logits_BTV.float()
     true_BT1 = logits_BTV.gather(-1, index_BT1)
-    nll_BT = logits_BTV.logsumexp(-1).double() - true_BT1.squeeze(-1).double()
+    # Of a near-certain token, the nll is what the others add to 1: float32 would drown it in the 1.
+    largest_BT1 = logits_BTV.amax(-1, keepdim=True)
+    total_BT = (logits_BTV - largest_BT1).exp().sum(-1, dtype=torch.float64)
+    nll_BT = total_BT.log() + (largest_BT1.double() - true_BT1.double()).squeeze(-1)
     hit_BT = logits_BTV.argmax(-1) == index_BT1.squeeze(-1)
     rank_BT = (logits_BTV > true_BT1).sum(-1) + 1
     return torch.stack([(x * predicted_BT).sum(-1).double() for x in (nll_BT, hit_BT, rank_BT)])

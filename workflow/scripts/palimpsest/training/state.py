@@ -26,7 +26,9 @@ def key(configuration: dict, dataset: str | Path) -> str:
     try:
         digest.update(Path(dataset).read_bytes())
     except FileNotFoundError:
-        raise UserError(f"{dataset}: no such table; make it with: snakemake {dataset}") from None
+        raise UserError(
+            f"{dataset}: no such table; make it with: snakemake --cores 1 {dataset}"
+        ) from None
     return digest.hexdigest()[:20]
 
 
