@@ -259,7 +259,7 @@ def test_log_probabilities_are_those_of_the_grammar():
 
 def test_a_counterpart_without_the_language_s_strings_is_refused():
     """A counterpart must give every string of the language a probability."""
-    sampler = Sampler("L2", l2(), 0, Grammar.from_string("S -> 'x' S [0.5] | 'y' [0.5]"))
+    sampler = Sampler("L2", l2(), 0, Grammar.from_string("S -> 'x' S [0.9] | 'y' [0.1]"))
     with pytest.raises(UserError, match="datasets/high_entropy_counterpart/L2"):
         build(sampler, "dedup-matched", 16, 20, False)
 

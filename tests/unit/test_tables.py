@@ -101,7 +101,9 @@ def test_a_truncated_file_is_named_with_its_remedy(trace, kept):
     with pytest.raises(UserError) as error:
         tables.read(trace, "trace")
     size = f"({trace.stat().st_size:,} bytes"
-    one_line(error, f"{trace}: not a complete Parquet file {size}", f"rerun: snakemake --cores 1 {trace}")
+    one_line(
+        error, f"{trace}: not a complete Parquet file {size}", f"rerun: snakemake --cores 1 {trace}"
+    )
 
 
 def test_damage_in_the_middle_is_named(tmp_path):
@@ -156,7 +158,9 @@ def test_a_column_of_another_type_is_refused(trace):
     with pytest.raises(UserError) as error:
         tables.read(trace, "trace")
     one_line(
-        error, f"{trace}: column 'epoch' is string, must be int64", f"rerun: snakemake --cores 1 {trace}"
+        error,
+        f"{trace}: column 'epoch' is string, must be int64",
+        f"rerun: snakemake --cores 1 {trace}",
     )
 
 

@@ -199,8 +199,8 @@ class Study:
         validator = jsonschema.Draft202012Validator(rules)
         errors = sorted(validator.iter_errors(self.config), key=lambda e: [str(p) for p in e.path])
         if errors:
-            error = errors[0]
-            raise self._error(_join(error.absolute_path), _explain(error))
+            path = errors[0].absolute_path
+            raise self._error(_join(path), _explain(errors[0]), [*path, *_stranger(errors[0])])
 
     def _check_model(self, key: str, name: str) -> None:
         try:
@@ -291,8 +291,10 @@ class Study:
             if self.config["studies"][study][what] != "all":
                 yield f"studies/{study}/{what}", self.config["studies"][study][what]
 
-    def _error(self, key: str, what: str) -> UserError:
-        return UserError(f"{self._source(key)}: {key + ': ' if key else ''}{what}")
+    def _error(self, key: str, what: str, place: list | None = None) -> UserError:
+        """An error about a key, with where it stands; `place` is another key to look for."""
+        source = self._source(key if place is None else _join(place))
+        return UserError(f"{source}: {key + ': ' if key else ''}{what}")
 
     def _source(self, key: str) -> str:
         """Where the key was last set or, if it is set nowhere, the nearest key above it."""
@@ -360,12 +362,20 @@ def _join(path) -> str:
     return key
 
 
+def _stranger(error: jsonschema.ValidationError) -> list[str]:
+    """The unknown key that an error is about, if it is about one."""
+    if error.validator != "additionalProperties":
+        return []
+    known = error.schema.get("properties", {})
+    return [next(name for name in error.instance if name not in known)]
+
+
 def _explain(error: jsonschema.ValidationError) -> str:
     """What is wrong with a value and what is allowed, in one line."""
     value, rules = error.instance, error.schema
     if error.validator == "additionalProperties":
         known = list(rules.get("properties", {}))
-        stranger = next(name for name in value if name not in known)
+        (stranger,) = _stranger(error)
         return f"unknown key {stranger!r}; known: {', '.join(known)}{nearest(stranger, known)}"
     if error.validator == "required":
         missing = next(name for name in error.validator_value if name not in value)

@@ -1,0 +1,143 @@
+"""Training speed of the deepspeed engine on one core, against a bare PyTorch loop.
+
+    python tests/benchmarks/bench_training.py
+
+Both train a Llama of more than 10 million parameters in fp32 on the same batches, with the same
+optimiser, clipping and schedule. They take turns, epoch by epoch, at the same losses.
+"""
+
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
+
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/benchmarks")]
+
+import torch  # noqa: E402
+from rows import Row, at_least, report  # noqa: E402
+
+from palimpsest import tables  # noqa: E402
+from palimpsest.datasets.build import Sampler, build  # noqa: E402
+from palimpsest.languages import Grammar  # noqa: E402
+from palimpsest.launch import keep_freed_memory  # noqa: E402
+from palimpsest.models import read_models  # noqa: E402
+from palimpsest.models.build import build as build_model  # noqa: E402
+from palimpsest.training.batches import IGNORED  # noqa: E402
+from palimpsest.training.deepspeed_engine import DeepSpeedEngine, Run  # noqa: E402
+from palimpsest.training.evaluation import evaluate  # noqa: E402
+from palimpsest.training.recipe import Recipe, epoch_order  # noqa: E402
+
+GRAMMAR = ROOT / "config/languages/L2.pcfg"
+CELLS = "ten-million Llama - main llama 10000000 5e-5 384 6 6 3e-4"
+ROUNDS = 9
+TARGET_RATIO = 0.90
+
+
+def run_in(folder: Path) -> Run:
+    """32 strings, a row of a table of models, and the recipe: four steps an epoch."""
+    grammar = Grammar.from_file(GRAMMAR)
+    strings = build(Sampler("L2", grammar, 0), "base", 32, 1, predict_end=False)
+    tables.write(folder / "strings.parquet", strings, "strings")
+    header = (ROOT / "config/models.tsv").read_text().splitlines()[0]
+    (folder / "models.tsv").write_text(header + "\n" + CELLS.replace(" ", "\t") + "\n")
+    row = read_models(folder / "models.tsv")["ten-million"]
+    recipe = Recipe(
+        row.twin_learning_rate,
+        epochs=ROUNDS + 1,
+        zero_stage=0,
+        precision="fp32",
+        checkpoint_every=0,
+    )
+    return Run("ten-million-twin", row, "twin", grammar, str(folder / "strings.parquet"), recipe)
+
+
+class BareLoop:
+    """The training loop that one would write without an engine."""
+
+    def __init__(self, run: Run, encoded, multiset):
+        self.recipe, self.encoded, self.multiset = run.recipe, encoded, multiset
+        vocabulary = len(run.grammar.terminals) + 2
+        self.model = build_model(run.row, "twin", vocabulary, 0, torch.float32)
+        rate = self.recipe.learning_rate
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=rate, weight_decay=0.0, fused=True
+        )
+        self.n_steps = len(multiset) // self.recipe.batch_size * self.recipe.epochs
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: self.recipe.learning_rate_at(step, self.n_steps) / rate
+        )
+
+    def train_epoch(self, epoch: int) -> None:
+        """One pass over the multiset."""
+        order = self.multiset[epoch_order(len(self.multiset), 0, epoch)]
+        for rows in order.reshape(-1, self.recipe.batch_size):
+            batch = self.encoded.batch(rows, torch.device("cpu"))
+            logits = self.model(input_ids=batch.ids_BT, attention_mask=batch.mask_BT).logits
+            loss = torch.nn.functional.cross_entropy(
+                logits.flatten(0, 1), batch.targets_BT.flatten(), ignore_index=IGNORED
+            )
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.gradient_clipping)
+            self.optimizer.step()
+            self.schedule.step()
+            self.optimizer.zero_grad()
+
+
+def assert_equal_training(ours, peer) -> None:
+    """After the first epoch both models have the same loss on every string."""
+    losses = [
+        evaluate(side.model, ours.encoded, 64, torch.device("cpu"))[0] for side in (ours, peer)
+    ]
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+
+
+def engine_against_loop(folder: Path) -> Row:
+    """Tokens per second of both, the median over rounds in which they take turns."""
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    run = run_in(folder)
+    engine = DeepSpeedEngine(run.recipe, folder / "state")
+    strings = tables.read(run.dataset, "strings")
+    ours = engine._ready(run, strings, engine.state(run))
+    assert ours.n_parameters > 10_000_000
+    peer = BareLoop(run, ours.encoded, ours.multiset)
+    seconds = []
+    for epoch in range(1, run.recipe.epochs + 1):
+        turns = [(0, ours._train_epoch), (1, peer.train_epoch)]
+        pair = [0.0, 0.0]
+        for place, train in turns if epoch % 2 else turns[::-1]:
+            begin = time.perf_counter()
+            train(epoch)
+            pair[place] = time.perf_counter() - begin
+        seconds.append(pair)
+        if epoch == 1:
+            assert_equal_training(ours, peer)
+    engine.close()
+    tokens = int(ours.encoded.n_tokens[ours.multiset].sum())
+    rounds = np.array(seconds[1:])  # the first one warms up
+    return at_least(
+        f"train {ours.n_parameters / 1e6:.1f}M Llama, ZeRO 0, fp32; peer: PyTorch loop",
+        tokens / float(np.median(rounds[:, 0])),
+        tokens / float(np.median(rounds[:, 1])),
+        "tokens/s",
+        target_ratio=TARGET_RATIO,
+        ratio=statistics.median(rounds[:, 1] / rounds[:, 0]),
+    )
+
+
+def rows() -> list[Row]:
+    """All rows of this benchmark."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [engine_against_loop(Path(folder))]
+
+
+if __name__ == "__main__":
+    sys.exit(report(rows()))
