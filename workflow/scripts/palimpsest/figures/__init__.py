@@ -178,7 +178,8 @@ def render(
     frame = tables.read(table_path, kind.table)
     if frame.empty:
         raise UserError(
-            f"{table_path}: has no rows to draw; delete it and rerun: snakemake --cores 1 {table_path}"
+            f"{table_path}: has no rows to draw; "
+            f"delete it and rerun: snakemake --cores 1 {table_path}"
         )
     summary = [] if summary_path is None else [json.loads(Path(summary_path).read_text())]
     save(kind.draw(frame, *summary), svg_path)

@@ -82,7 +82,8 @@ class DeepSpeedEngine:
 
     def configuration(self, run: Run) -> dict:
         """Everything but the dataset that decides the trace."""
-        return {**run.configuration(), "processes": self.processes}
+        precision = str(self.dtype).removeprefix("torch.")
+        return {**run.configuration(), "processes": self.processes, "precision": precision}
 
     def state(self, run: Run) -> State:
         """Where the run's state is kept, by all that decides its trace."""
@@ -111,7 +112,6 @@ class DeepSpeedEngine:
                 "configuration": self.configuration(run),
                 "parameters": training.n_parameters,
                 "resolved_revision": training.resolved_revision,
-                "precision": str(self.dtype).removeprefix("torch."),
                 "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
                 "resumed_from_epoch": training.resumed_from,
                 "wall_time_seconds": round(seconds, 3),
