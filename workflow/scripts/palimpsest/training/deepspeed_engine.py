@@ -105,11 +105,13 @@ class DeepSpeedEngine:
         trace = training.to_the_end(progress)
         if self.rank == 0:
             seconds = time.perf_counter() - started
+            configuration = self.configuration(run)
             manifest = {
                 **trace.run,
                 "key": state.key,
                 "engine": "deepspeed",
-                "configuration": self.configuration(run),
+                "configuration": configuration,
+                "precision": configuration["precision"],
                 "parameters": training.n_parameters,
                 "resolved_revision": training.resolved_revision,
                 "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
