@@ -110,6 +110,24 @@ def test_a_threshold_retrains_nothing(finished):
     assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
 
 
+def test_the_order_of_keys_is_nothing(copy_of_finished):
+    """The same configuration, its keys in another order, has nothing to do."""
+    path = copy_of_finished.folder / "small.yaml"
+    text = path.read_text().replace("  epochs: 4\n  checkpoint_every: 1\n", "")
+    path.write_text(text.replace("training:\n", "training: {checkpoint_every: 1, epochs: 4}\n"))
+    assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run").stdout
+
+
+def test_an_edited_measure_is_measured_anew_and_nothing_is_trained(copy_of_finished):
+    """The code behind a script counts as the rule's: results never go stale in silence."""
+    path = copy_of_finished.folder / "workflow/scripts/palimpsest/memorisation/measures.py"
+    path.write_text(path.read_text() + "\n# another thought\n")
+    jobs = copy_of_finished.jobs()
+    assert jobs["measure"] == 8
+    assert jobs["claims"] == jobs["write_report"] == 1
+    assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
+
+
 def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
     """With one more seed, the traces that were there stay as they are, to the byte."""
     before = copy_of_finished.contents()
