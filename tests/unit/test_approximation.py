@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from palimpsest.errors import UserError
 from palimpsest.memorisation import stand_ins
-from palimpsest.memorisation.approximation import TIE, candidates
+from palimpsest.memorisation.approximation import TIE, candidates, median_of_others
 
 log_probs = st.lists(
     st.one_of(st.integers(-8, 0).map(float), st.floats(-40, 0)), min_size=1, max_size=12
@@ -61,6 +61,32 @@ def test_the_order_of_the_test_strings_does_not_matter(train, test, seed):
         stand_ins(train, np.array(test)[order]).median(loss[:, order]),
         stand_ins(train, test).median(loss),
     )
+
+
+@given(
+    test=st.lists(st.integers(-8, 0).map(float), min_size=2, max_size=12), seed=st.integers(0, 99)
+)
+def test_an_unseen_string_is_measured_against_the_others_only(test, seed):
+    """Whatever its own loss is, it does not enter; the others are chosen by the definition."""
+    test = np.array(test)
+    loss = np.random.default_rng(seed).random((3, len(test)))
+    medians = median_of_others(test, loss)
+    for i in range(len(test)):
+        kept = np.arange(len(test)) != i
+        expected = naive_median(test[[i]], test[kept], loss[:, kept])[:, 0]
+        np.testing.assert_array_equal(medians[:, i], expected)
+        changed = loss.copy()
+        changed[:, i] = 99.0
+        np.testing.assert_array_equal(median_of_others(test, changed)[:, i], expected)
+
+
+def test_others_by_hand():
+    """The two of -1 stand in for each other and both for -2; -4 has -2."""
+    loss = np.array([[8.0, 1.0, 4.0, 3.0]])
+    medians = median_of_others(np.array([-4.0, -1.0, -2.0, -1.0]), loss)
+    np.testing.assert_array_equal(medians, [[4, 3, 2, 1]])
+    with pytest.raises(UserError, match="no unseen test string"):
+        median_of_others(np.array([-1.0]), np.array([[1.0]]))
 
 
 def test_seen_and_held_out_strings_are_no_candidates():

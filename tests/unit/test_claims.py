@@ -106,16 +106,24 @@ def tradeoff(world):
     optimum = 5 if world == "paper" else 10
     at_optimum = {
         "paper": {
-            "high": {"recollection": 0.05, "counterfactual": 0.98, "contextual": 0.95},
-            "low": {"recollection": 0.95, "counterfactual": 0.8, "contextual": 0.6},
+            "high": {
+                "recollection": 0.05,
+                "counterfactual": 0.98,
+                "contextual": 0.95,
+                "bayes": 0.9,
+            },
+            "low": {"recollection": 0.95, "counterfactual": 0.8, "contextual": 0.6, "bayes": 0.5},
         }
     }.get(
         world,
         {
-            "high": {"recollection": 0.9, "counterfactual": 0.0, "contextual": 0.0},
-            "low": {"recollection": 0.1, "counterfactual": 0.0, "contextual": 0.0},
+            "high": {"recollection": 0.9, "counterfactual": 0.0, "contextual": 0.0, "bayes": 0.2},
+            "low": {"recollection": 0.1, "counterfactual": 0.0, "contextual": 0.0, "bayes": 0.2},
         },
     )
+
+    # Where the paper is wrong, strings that were never trained on look just as memorised.
+    false_alarms = 0.01 if world == "paper" else 0.2
 
     def rows(seed):
         for language, entropy in (("high", 0.5), ("low", 0.2)):
@@ -133,6 +141,11 @@ def tradeoff(world):
                     "epoch": EPOCHS,
                     "fraction": fraction,
                     "weighted": fraction,
+                    "fraction_distinct": fraction,
+                    "weighted_distinct": fraction,
+                    "fraction_unseen": false_alarms,
+                    "weighted_unseen": false_alarms / 2,
+                    "below_unseen": false_alarms,
                     "test_loss": entropy * np.where(learned, 1.0, 1.5),
                     "optimal_test_loss": entropy,
                     "optimal_epoch": optimum,
@@ -213,6 +226,7 @@ def deduplication(world):
                     "measure": measure,
                     "epoch": EPOCHS,
                     "fraction_distinct": fraction,
+                    "fraction_unseen": 0.1,
                     "train_loss": loss[variant] + 0.001 * seed,
                     "test_spread": spread[variant],
                     "optimal_epoch": optimum[variant],
@@ -357,6 +371,65 @@ def test_one_row_per_claim_and_language():
     assert not frame.duplicated(["question", "claim", "language"]).any()
     comparisons = {claim.claim for claim in CLAIMS if claim.language == "low - high"}
     assert set(frame.loc[frame["claim"].isin(comparisons), "language"]) == {"low - high"}
+
+
+IN_EXCESS = [claim for claim in CLAIMS if "minus that of test strings" in claim.statistic]
+
+
+def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
+    """The paper's world, but untrained strings are memorised as well: no excess, no agreement."""
+    studies, _ = planted("paper")
+    same = {
+        name: studies[name].assign(fraction_unseen=studies[name]["fraction_distinct"])
+        for name in ("tradeoff", "deduplication")
+    }
+    same["tradeoff"]["weighted_unseen"] = same["tradeoff"]["weighted_distinct"]
+    frame = claims(same)
+    assert len(IN_EXCESS) == 5
+    for claim in IN_EXCESS:
+        assert found(frame, claim) == {"disagrees"}, claim.claim
+        rows = frame[frame["claim"] == claim.claim]
+        np.testing.assert_array_equal(rows["estimate"], 0)
+
+
+def test_without_strings_never_trained_on_the_excess_is_open():
+    studies, _ = planted("paper")
+    none = {name: studies[name].assign(fraction_unseen=np.nan) for name in studies}
+    none["tradeoff"]["weighted_unseen"] = np.nan
+    frame = claims(none)
+    for claim in IN_EXCESS:
+        assert found(frame, claim) == {"cannot tell"}, claim.claim
+
+
+def test_the_excess_before_optimal_learning_is_at_the_measurement_before():
+    frame = pd.DataFrame(
+        {
+            **RUN,
+            "variant": "dedup",
+            "seed": 0,
+            "measure": "contextual",
+            "epoch": [0, 2, 4, 6],
+            "optimal_epoch": 4,
+            "fraction_distinct": [0.0, 0.3, 0.6, 0.9],
+            "fraction_unseen": [0.0, 0.1, 0.2, 0.3],
+        }
+    )
+    np.testing.assert_allclose(module.excess_before_optimum(frame, "contextual"), [0.2])
+    np.testing.assert_allclose(module.excess_at_optimum(frame, "fraction", "contextual"), [0.4])
+    untrained = frame.assign(optimal_epoch=0)
+    assert module.excess_before_optimum(untrained, "contextual").empty
+
+
+def test_what_the_definitions_decide_is_marked():
+    decided = {claim.claim for claim in CLAIMS if claim.by_construction}
+    told = {claim.claim for claim in CLAIMS if "by construction" in claim.statistic}
+    assert decided == told
+    assert len(decided) == 4
+    frame = verdicts("paper")
+    assert set(frame.loc[frame["by_construction"], "claim"]) == decided
+    # Only a study that broke the definitions, or that starts at the first crossing, is tested.
+    frame = verdicts("wrong")
+    assert not (frame["by_construction"] & (frame["verdict"] == "disagrees")).any()
 
 
 def test_studies_that_were_not_run_leave_open_rows(tmp_path):

@@ -1,5 +1,7 @@
 """From traces and datasets to tables, on runs small enough to work out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -114,6 +116,7 @@ def test_dataset_counts_copies_and_distinct_strings(made):
         "weighted": (0, 0, 0.6, 0.65),
         "fraction_distinct": (0, 0, 0.5, 1),
         "weighted_distinct": (0, 0, 0.4, 0.5),
+        "fraction_unseen": (0, 0, 0, 0),
         "band_first": (4, 4, 4, 4),
         "band_last": (6, 6, 6, 6),
         "assumption_broken": (0.25, 0.25, 0.25, 0.25),
@@ -124,6 +127,104 @@ def test_dataset_counts_copies_and_distinct_strings(made):
         )
     assert np.isnan(curve(made["dataset"], "recollection", "assumption_broken")).all()
     np.testing.assert_array_equal(curve(made["dataset"], "recollection", "band_last"), [4] * 4)
+
+
+def test_false_alarms_by_hand():
+    """c and d stand in for each other; neither was trained on, h is held out and not counted."""
+    loss = {**LOSS, "a": (2.0, 1.0, 1.0, 1.0), "d": (2.0, 1.0, 0.4, 0.25)}
+    table = memorisation_tables([trace(loss=loss)], [dataset()], *RULE)["dataset"]
+    expected = {
+        # d is below c from epoch 4 on, c below d at epoch 2 only.
+        "counterfactual": ((0, 0, 0.5, 0.5), (0, 0, 0.1, 0.65 / 0.9 / 2)),
+        # d is below the lowest loss of c, 0.5; its own lowest, 0.25, is never undercut.
+        "contextual": ((0, 0, 0.5, 0.5), (0, 0, 0.1, 0.25)),
+        # d is below its Bayes-optimal loss, 0.3, at the end.
+        "bayes": ((0, 0, 0, 0.5), (0, 0, 0, 0.05 / 0.3 / 2)),
+        "recollection": ((0, 0, 0, 0), (0, 0, 0, 0)),
+        "recollection_accuracy": ((0, 0, 0, 0), (0, 0, 0, 0)),
+    }
+    assert set(table["measure"]) == set(expected)
+    for measure, (fraction, weighted) in expected.items():
+        np.testing.assert_allclose(curve(table, measure, "fraction_unseen"), fraction)
+        np.testing.assert_allclose(curve(table, measure, "weighted_unseen"), weighted)
+    # At epoch 2 c is below d, but does not stay there: it is below, and not memorised.
+    below = curve(table, "counterfactual", "below_unseen")
+    np.testing.assert_allclose(below, (0, 0.5, 0.5, 0.5))
+    np.testing.assert_allclose(curve(table, "bayes", "below_unseen"), (0, 0, 0, 0.5))
+
+
+def test_one_unseen_string_has_no_other_to_stand_in(tmp_path):
+    made = memorisation_tables(
+        [trace()], [dataset(strings=STRINGS[STRINGS["string_id"] != "d"])], *RULE
+    )
+    table = made["dataset"]
+    for measure in ("counterfactual", "contextual"):
+        assert np.isnan(curve(table, measure, "fraction_unseen")).all()
+        assert np.isnan(curve(table, measure, "weighted_unseen")).all()
+    np.testing.assert_array_equal(curve(table, "bayes", "fraction_unseen"), [0] * 4)
+    tables.write(tmp_path / "dataset.parquet", table, "dataset")
+    tables.write(tmp_path / "averages.parquet", made["averages"], "averages")
+
+
+def planted_run(trained_gain):
+    """A world whose strings differ by chance only, but for what training gains on a string."""
+    generator = np.random.default_rng(0)
+    n = 400
+    names = np.array([f"{i:03}" for i in range(n)], dtype=object)
+    in_train = np.arange(n) < n // 2
+    strings = pd.DataFrame(
+        {
+            "string_id": names,
+            "n_tokens": 10,
+            "split": np.where(in_train, "train", "test"),
+            "count": in_train.astype(int),
+            "test_count": (~in_train).astype(int),
+            "log_prob": -generator.integers(1, 40, n).astype(float),
+            "optimal_loss": 0.5,
+        }
+    )
+    level = 0.5 + 0.1 * generator.standard_normal(n) - trained_gain * in_train
+    curves = np.clip([level + 1.0, level + 0.2, level, level - 0.01], 0, None)
+    made = replace(
+        trace(loss={"a": LOSS["a"]}),
+        string_ids=names,
+        n_tokens=np.full(n, 10),
+        nll=10 * curves,
+        n_correct=np.zeros(curves.shape, int),
+        rank_sum=np.full(curves.shape, 10),
+    )
+    return memorisation_tables([made], [dataset(strings=strings)], *RULE)["dataset"]
+
+
+@pytest.mark.parametrize("measure", ["counterfactual", "contextual", "bayes", "recollection"])
+def test_without_memorisation_the_excess_over_the_false_alarms_is_about_zero(measure):
+    table = planted_run(trained_gain=0)
+    fraction, unseen = (
+        curve(table, measure, f"fraction_{of}")[-1] for of in ("distinct", "unseen")
+    )
+    assert fraction == pytest.approx(unseen, abs=0.1)
+    if measure != "recollection":
+        assert unseen > 0.3
+        # Where there is memorisation, it is seen above the false alarms.
+        gained = planted_run(trained_gain=0.3)
+        assert curve(gained, measure, "fraction_distinct")[-1] > 0.9
+        assert curve(gained, measure, "fraction_unseen")[-1] == unseen
+
+
+def test_false_alarms_are_averaged_and_studied(made):
+    averages = made["averages"]
+    chosen = averages[averages["quantity"].isin(["fraction_unseen", "weighted_unseen"])]
+    assert set(chosen["measure"]) == set(made["dataset"]["measure"])
+    assert set(chosen["n_seeds"]) == {2}
+    for study, needs in (
+        ("tradeoff", ("dataset", "learning")),
+        ("deduplication", ("starts", "dataset", "learning")),
+    ):
+        frame = STUDIES[study](**{kind: made[kind] for kind in needs})
+        np.testing.assert_array_equal(
+            curve(frame, "counterfactual", "fraction_unseen"),
+            curve(made["dataset"], "counterfactual", "fraction_unseen"),
+        )
 
 
 def test_learning_by_hand(made):

@@ -41,6 +41,7 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "lower": -0.5,
         "upper": 0.125,
         "verdict": verdict,
+        "by_construction": False,
     }
     return {**row, **columns}
 
@@ -51,6 +52,7 @@ CLAIMS = pd.DataFrame(
         claim(language="L2", verdict="disagrees"),
         claim("RQ3", claim="Another claim.", verdict="cannot tell", lower=np.nan, upper=np.nan),
         claim("bayes", claim="A third claim.", verdict="agrees"),
+        claim("RQ2", claim="A lemma.", verdict="agrees", by_construction=True),
         claim(
             "RQ9",
             claim="Not run.",
@@ -83,6 +85,30 @@ AGREEMENT = pd.DataFrame(
         for seed in (0, 1, 2)
         for role in ("s0", "s1")
         for measure in ("contextual", "bayes")
+    ]
+)
+
+
+# Two models and three seeds; the epoch of optimal learning is 4.
+TRADEOFF = pd.DataFrame(
+    [
+        {
+            "model": model,
+            "language": "L2",
+            "seed": seed,
+            "measure": measure,
+            "epoch": epoch,
+            "optimal_epoch": 4,
+            "fraction_unseen": np.nan
+            if measure == "contextual"
+            else 0.1 * (seed + i) * (epoch == 4),
+            "below_unseen": np.nan if measure == "contextual" else 0.5,
+            "fraction_distinct": 0.75,
+        }
+        for i, model in enumerate(("m", "n"))
+        for seed in (0, 1, 2)
+        for measure in ("contextual", "bayes")
+        for epoch in (2, 4)
     ]
 )
 
@@ -141,8 +167,8 @@ def entries(tmp_path_factory):
     return made
 
 
-def rendered(entries, path, claims=CLAIMS, agreement=AGREEMENT):
-    report.render(entries, claims, STUDY, agreement, path)
+def rendered(entries, path, claims=CLAIMS, agreement=AGREEMENT, tradeoff=TRADEOFF):
+    report.render(entries, claims, STUDY, agreement, path, tradeoff)
     return path.read_text(encoding="utf-8")
 
 
@@ -184,11 +210,13 @@ def test_every_claim_is_there(page):
     for row in CLAIMS.itertuples():
         assert row.claim in page.text
     assert page.text.count("A claim of strings < others.") == 1, "its languages share one cell"
-    assert page.text.count("≥ −0.1") == 4
+    assert page.text.count("≥ −0.1") == 5
     assert "−0.25 [−0.5, 0.125]" in page.text
     verdicts = [value for _, name, value in page.attributes if name == "class"]
     assert verdicts.count("verdict disagrees") == 1 + 1  # one in How to read it
     assert verdicts.count("verdict cannot-tell") == 2 + 1
+    assert verdicts.count("verdict agrees") == 2 + 1
+    assert verdicts.count("verdict by-construction") == 1 + 1
 
 
 def test_the_headline_counts_the_claims(page):
@@ -196,6 +224,15 @@ def test_the_headline_counts_the_claims(page):
         page.text
     )
     assert "in 1 of the 2" in page.text
+    assert "Not counted is 1 further row that the definitions alone decide" in page.text
+
+
+def test_what_the_definitions_decide_is_in_no_count():
+    made = {row["question"]: row for row in report.by_question(CLAIMS)}
+    assert made["RQ2"]["counts"] == dict.fromkeys(report.VERDICTS, 0)
+    assert made["RQ2"]["claims"][0]["tests"][0]["shown"] == "by construction"
+    assert made["RQ1"]["counts"] == {"agrees": 1, "disagrees": 1, "cannot tell": 0}
+    assert sum(report.headline(CLAIMS)["counts"].values()) == len(CLAIMS) - 1
 
 
 def test_one_seed_is_told_from_scatter(entries, tmp_path):
@@ -206,7 +243,7 @@ def test_one_seed_is_told_from_scatter(entries, tmp_path):
 
 
 def test_questions_that_were_not_tested_are_said_to_be(page):
-    assert page.text.count("not tested here") == len(report.QUESTIONS) - 4
+    assert page.text.count("not tested here") == len(report.QUESTIONS) - 5
 
 
 def test_agreement_is_averaged_by_seed(page):
@@ -214,6 +251,27 @@ def test_agreement_is_averaged_by_seed(page):
     assert page.text.count("−0.2 [−0.3, −0.1]") == 2
     assert page.text.count("0.2 [0.1, 0.3]") == 2
     assert page.text.count("(3 of 6 start)") == 2
+
+
+def test_false_alarms_stand_beside_the_training_strings(page):
+    """Over the two models the seeds have 0.05, 0.15 and 0.25; contextual has none to stand in."""
+    assert "L2 bayes 0.5 [0.5, 0.5] 0.15 [0.05, 0.25] 0.75 [0.75, 0.75]" in page.text
+    assert "L2 contextual – – 0.75 [0.75, 0.75]" in page.text
+
+
+def test_the_section_on_thresholds_shows_what_there_is(tmp_path):
+    heading = "Never trained on"
+    without = Page(rendered([], tmp_path / "a.html", tradeoff=None))
+    assert heading not in without.text
+    assert "agreement" in without.ids
+    alone = Page(rendered([], tmp_path / "b.html", agreement=None))
+    assert heading in alone.text
+    assert "agreement" in alone.ids
+    assert "Threshold error" not in alone.text
+    report.render([], CLAIMS, STUDY, AGREEMENT, tmp_path / "c.html")
+    assert (tmp_path / "c.html").read_text() == (tmp_path / "a.html").read_text()
+    empty = Page(rendered([], tmp_path / "d.html", agreement=None, tradeoff=TRADEOFF.head(0)))
+    assert "agreement" not in empty.ids
 
 
 def test_nothing_is_fetched_and_nothing_runs(text, page):
@@ -269,7 +327,7 @@ def test_equal_inputs_give_equal_reports(entries, text, tmp_path):
 
 
 def test_a_study_without_figures_claims_or_targets(tmp_path):
-    text = rendered([], tmp_path / "report.html", CLAIMS.head(0), None)
+    text = rendered([], tmp_path / "report.html", CLAIMS.head(0), None, None)
     page = Page(text)
     assert "No claim was tested by this study." in page.text
     assert "cheap thresholds are" not in page.text

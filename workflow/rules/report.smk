@@ -2,6 +2,7 @@ rule write_report:
     input:
         figures=all_figures(),
         claims="results/claims.parquet",
+        tradeoff=study_tables("tradeoff"),
         agreement=of_groups(EXACT, exact_groups(), table="agreement"),
         manifests=of_groups(MANIFEST, study.trained_groups),
     output:

@@ -13,5 +13,6 @@ if __name__ == "__main__":
             claims=tables.read(given.claims, "claims"),
             study=manifests.totals(given.manifests),
             agreement=tables.read_all(given.agreement, "agreement"),
+            tradeoff=tables.read_all(given.tradeoff, "tradeoff"),
             out_path=snakemake.output[0],
         )

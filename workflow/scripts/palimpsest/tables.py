@@ -96,6 +96,26 @@ FRACTION = Column("fraction", _float, "share of the training strings, copies cou
 WEIGHTED = Column("weighted", _float, "mean score of the training strings, copies counted")
 FRACTION_DISTINCT = Column("fraction_distinct", _float, "share of the distinct training strings")
 WEIGHTED_DISTINCT = Column("weighted_distinct", _float, "mean score of the distinct strings")
+FRACTION_UNSEEN = Column(
+    "fraction_unseen",
+    _float,
+    "share of the distinct test strings that were never trained on which the measure calls "
+    "memorised: its false alarms; NaN where no other such string can stand in",
+    True,
+)
+WEIGHTED_UNSEEN = Column(
+    "weighted_unseen",
+    _float,
+    "mean score of the distinct test strings that were never trained on; NaN likewise",
+    True,
+)
+BELOW_UNSEEN = Column(
+    "below_unseen",
+    _float,
+    "share of these strings whose loss is below the threshold at this epoch, whether or not it "
+    "stays there; NaN likewise",
+    True,
+)
 TRAIN_LOSS = Column("train_loss", _float, "loss on the training strings, nats per token")
 TEST_LOSS = Column("test_loss", _float, "loss on the test strings, nats per token")
 OPTIMAL_TEST = Column(
@@ -246,6 +266,9 @@ KINDS = {
                 WEIGHTED,
                 FRACTION_DISTINCT,
                 WEIGHTED_DISTINCT,
+                FRACTION_UNSEEN,
+                WEIGHTED_UNSEEN,
+                BELOW_UNSEEN,
                 Column("band_first", _float, "epoch at which the first string starts", True),
                 Column("band_last", _float, "epoch at which the last started string starts", True),
                 Column(
@@ -348,6 +371,11 @@ KINDS = {
                 EPOCH,
                 FRACTION,
                 WEIGHTED,
+                FRACTION_DISTINCT,
+                WEIGHTED_DISTINCT,
+                FRACTION_UNSEEN,
+                WEIGHTED_UNSEEN,
+                BELOW_UNSEEN,
                 TRAIN_LOSS,
                 TEST_LOSS,
                 OPTIMAL_TEST,
@@ -382,6 +410,7 @@ KINDS = {
                 EPOCH,
                 FRACTION_DISTINCT,
                 WEIGHTED_DISTINCT,
+                FRACTION_UNSEEN,
                 TRAIN_LOSS,
                 TEST_LOSS,
                 Column("test_spread", _float, "standard deviation of the loss over test strings"),
@@ -433,7 +462,7 @@ KINDS = {
             "One row per claim of the paper that this study can test.",
             "results/claims.parquet",
             (
-                Column("question", _text, "RQ1 ... RQ9"),
+                Column("question", _text, "RQ1 ... RQ9, approximation or bayes"),
                 Column("claim", _text, "the claim, in one sentence"),
                 Column("statistic", _text, "what is computed to test it"),
                 Column("agrees_if", _text, "the region of the statistic in which the claim holds"),
@@ -444,6 +473,11 @@ KINDS = {
                 Column("lower", _float, "lower end of the 95 % interval over the seeds", True),
                 Column("upper", _float, "upper end of the 95 % interval over the seeds", True),
                 Column("verdict", _text, "agrees, disagrees or cannot tell"),
+                Column(
+                    "by_construction",
+                    _flag,
+                    "true where the definitions alone decide it; not counted in the headline",
+                ),
             ),
         ),
     )

@@ -98,6 +98,30 @@ def stand_ins(log_prob_train: ArrayLike, log_prob_test: ArrayLike) -> StandIns:
     return StandIns(order, first, stop, gap)
 
 
+def median_of_others(log_prob: np.ndarray, loss: np.ndarray) -> np.ndarray:
+    """Median float[epochs, test] of the stand-ins' losses, for unseen test strings themselves.
+
+    Each is measured against the *other* unseen strings, as a training string is against them all.
+    A string that was never trained on cannot be memorised: whatever is found so is a false alarm.
+
+    Parameters
+    ----------
+    log_prob : float[test], nats
+        Of the candidates, at least two.
+    loss : float[epochs, test], nats per token
+
+    Raises
+    ------
+    UserError
+        If there is no other string.
+    """
+    medians = np.empty_like(loss, dtype=float)
+    for i in range(len(log_prob)):
+        others = stand_ins(log_prob[i : i + 1], np.delete(log_prob, i))
+        medians[:, i] = others.median(np.delete(loss, i, axis=1))[:, 0]
+    return medians
+
+
 def candidates(strings: pd.DataFrame) -> np.ndarray:
     """bool[strings] of a `strings` table: those that may stand in, test strings never trained on.
 

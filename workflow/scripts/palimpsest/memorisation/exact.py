@@ -12,7 +12,12 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
-from palimpsest.memorisation.measures import Memorisation, Start, every_measure
+from palimpsest.memorisation.measures import (
+    Memorisation,
+    Start,
+    every_measure,
+    lemma_assumption_broken,
+)
 from palimpsest.memorisation.runs import (
     NEEDS_LOSS_WITHOUT,
     check_same_run,
@@ -203,7 +208,7 @@ def exact_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) 
         broken = np.full(n_targets, np.nan)
         if measure in NEEDS_LOSS_WITHOUT:
             without = targets.losses_without[evidence]
-            broken = (targets.loss > without).mean(axis=0)
+            broken = lemma_assumption_broken(targets.loss, without)[0]
         parts.append(
             per_target.assign(
                 **targets.run,

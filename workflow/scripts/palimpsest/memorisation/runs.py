@@ -6,7 +6,12 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
-from palimpsest.memorisation.approximation import StandIns, candidates, stand_ins
+from palimpsest.memorisation.approximation import (
+    StandIns,
+    candidates,
+    median_of_others,
+    stand_ins,
+)
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
@@ -17,6 +22,7 @@ from palimpsest.traces import Trace
 
 DATASET_KEYS = ["language", "size", "seed", "variant"]
 NEEDS_LOSS_WITHOUT = ("counterfactual", "contextual")
+NO_OTHER_UNSEEN = dict.fromkeys(("fraction_unseen", "weighted_unseen", "below_unseen"), np.nan)
 
 
 def memorisation_tables(
@@ -84,18 +90,12 @@ def run_tables(
 ) -> dict[str, pd.DataFrame]:
     """The tables of `memorisation_tables` for one run."""
     check_same_run(trace, strings)
+    rule = (start, loss_threshold, accuracy_threshold)
     train = strings[strings["count"] > 0]
     trained = restrict(trace, train)
     proxies, proxy_loss = stand_in_losses(trace, strings, train)
-    measured = every_measure(
-        trained.loss,
-        1 - trained.accuracy,
-        train["optimal_loss"].to_numpy(),
-        {"same-frequency": proxy_loss},
-        start,
-        loss_threshold,
-        accuracy_threshold,
-    )
+    measured = measured_strings(trained, train, {"same-frequency": proxy_loss}, *rule)
+    unseen = false_alarms(trace, strings, *rule)
     learning = learning_table(trace, strings)
     optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
     broken = lemma_assumption_broken(trained.loss, proxy_loss)[1]
@@ -107,12 +107,66 @@ def run_tables(
         starts.append(start_rows(keys, train, trace.epochs, result, optimum, gap))
         scores.append(score_rows(keys, trained, result))
         share = broken if approximated else np.nan
-        dataset.append(dataset_rows(keys, train["count"], trace.epochs, result, share))
+        alarms = unseen.get((measure, evidence), NO_OTHER_UNSEEN)
+        dataset.append(
+            dataset_rows({**keys, **alarms}, train["count"], trace.epochs, result, share)
+        )
     return {
         "starts": pd.concat(starts, ignore_index=True),
         "scores": pd.concat(scores, ignore_index=True),
         "dataset": pd.concat(dataset, ignore_index=True),
         "learning": learning,
+    }
+
+
+def measured_strings(
+    trace: Trace,
+    strings: pd.DataFrame,
+    loss_without: dict[str, np.ndarray],
+    start: Start,
+    loss_threshold: float,
+    accuracy_threshold: float,
+) -> dict[tuple[str, str], Memorisation]:
+    """Every measure of the `strings`, the only ones of their trace and in its order."""
+    return every_measure(
+        trace.loss,
+        1 - trace.accuracy,
+        strings["optimal_loss"].to_numpy(),
+        loss_without,
+        start,
+        loss_threshold,
+        accuracy_threshold,
+    )
+
+
+def false_alarms(
+    trace: Trace,
+    strings: pd.DataFrame,
+    start: Start,
+    loss_threshold: float,
+    accuracy_threshold: float,
+) -> dict[tuple[str, str], dict[str, np.ndarray]]:
+    """Columns of `dataset` on the distinct test strings never trained on, by measure and evidence.
+
+    Each has the other ones as stand-ins; one alone has none, and no measure that needs them.
+    """
+    unseen = strings[candidates(strings)]
+    never_trained = restrict(trace, unseen)
+    without = {}
+    if len(unseen) > 1:
+        others = median_of_others(unseen["log_prob"].to_numpy(), never_trained.loss)
+        without["same-frequency"] = others
+    thresholds = (loss_threshold, accuracy_threshold)
+    measured = measured_strings(never_trained, unseen, without, start, *thresholds)
+    # By the first crossing a string is memorised at every epoch at which it is below.
+    below = measured_strings(never_trained, unseen, without, "first_crossing", *thresholds)
+    return {
+        key: {
+            "fraction_unseen": result.memorised.mean(axis=1),
+            "weighted_unseen": result.score.mean(axis=1),
+            "below_unseen": below[key].memorised.mean(axis=1),
+        }
+        for key, result in measured.items()
     }
 
 

@@ -13,6 +13,8 @@ from palimpsest.errors import UserError, nearest
 RUN = ["model", "language", "size", "seed", "variant"]
 EPOCH = [*RUN, "epoch"]
 CURVE = [*RUN, "measure", "epoch"]
+DISTINCT = ["fraction_distinct", "weighted_distinct"]
+UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen"]
 
 
 def disagreement(*, exact: pd.DataFrame) -> pd.DataFrame:
@@ -24,11 +26,13 @@ def disagreement(*, exact: pd.DataFrame) -> pd.DataFrame:
 
 
 def tradeoff(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
-    """Memorisation of the training set beside learning, epoch by epoch.
+    """Memorisation of the training set beside its false alarms and learning, epoch by epoch.
 
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
-    memorised = dataset[[*CURVE, "fraction", "weighted", "band_first", "band_last"]]
+    memorised = dataset[
+        [*CURVE, "fraction", "weighted", *DISTINCT, *UNSEEN, "band_first", "band_last"]
+    ]
     losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch"]
     return beside_learning(memorised, learning, losses)
 
@@ -97,7 +101,7 @@ def deduplication(
     """
     band = starts.groupby([*RUN, "measure"], sort=False)["start"].quantile([0.1, 0.9]).unstack()
     band = band.rename(columns={0.1: "start_p10", 0.9: "start_p90"}).reset_index()
-    memorised = dataset[[*CURVE, "fraction_distinct", "weighted_distinct"]]
+    memorised = dataset[[*CURVE, *DISTINCT, "fraction_unseen"]]
     losses = ["train_loss", "test_loss", "test_spread", "optimal_epoch"]
     return beside_learning(memorised, learning, losses).merge(band, on=[*RUN, "measure"])
 

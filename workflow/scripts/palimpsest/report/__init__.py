@@ -71,6 +71,7 @@ def render(
     study: dict,
     agreement: pd.DataFrame | None,
     out_path: str | Path,
+    tradeoff: pd.DataFrame | None = None,
 ) -> None:
     """Write the report.
 
@@ -82,6 +83,7 @@ def render(
         is text, a number, a list of them, or a dict of them.
     agreement : tables `agreement`, stacked; None if no target string was retrained
     out_path : the HTML file; links to the tables are relative to its folder
+    tradeoff : tables `tradeoff`, stacked, for the false alarms; None if they were not made
 
     Raises
     ------
@@ -103,6 +105,7 @@ def render(
             for key, words in STUDIES.items()
         ],
         agreement=agreement_rows(agreement),
+        false_alarms=false_alarm_rows(tradeoff),
         glossary=GLOSSARY,
         study=study_rows(study),
     )
@@ -188,8 +191,14 @@ def inlined(entry: FigureEntry) -> str:
 
 
 def headline(claims: pd.DataFrame) -> dict:
-    """How many tests there are, of how many claims, with which verdicts."""
+    """How many tests there are, of how many claims, with which verdicts.
+
+    What the definitions alone decide is no test, and is counted by itself.
+    """
+    n_by_construction = int(claims["by_construction"].sum())
+    claims = tested(claims)
     return {
+        "n_by_construction": n_by_construction,
         "n_tests": len(claims),
         "n_claims": claims["claim"].nunique(),
         "n_not_run": int((claims["n_seeds"] == 0).sum()),
@@ -198,9 +207,15 @@ def headline(claims: pd.DataFrame) -> dict:
     }
 
 
+def tested(claims: pd.DataFrame) -> pd.DataFrame:
+    """The rows that could have come out otherwise."""
+    return claims[~claims["by_construction"].astype(bool)]
+
+
 def counts(claims: pd.DataFrame) -> dict[str, int]:
     """The number of tests by verdict."""
-    return {verdict: int((claims["verdict"] == verdict).sum()) for verdict in VERDICTS}
+    verdicts = tested(claims)["verdict"]
+    return {verdict: int((verdicts == verdict).sum()) for verdict in VERDICTS}
 
 
 def by_question(claims: pd.DataFrame) -> list[dict]:
@@ -218,7 +233,12 @@ def by_question(claims: pd.DataFrame) -> list[dict]:
 
 
 def asked(rows: pd.DataFrame) -> dict:
-    """The tests of one question: how many came out how, and each claim with its languages."""
+    """The tests of one question: how many came out how, and each claim with its languages.
+
+    Shown for what the definitions decide is that they do, not a verdict.
+    """
+    shown = rows["verdict"].mask(rows["by_construction"].astype(bool), "by construction")
+    rows = rows.assign(shown=shown)
     claims = rows.groupby(["claim", "statistic", "agrees_if"], sort=False)
     return {
         "counts": counts(rows),
@@ -254,6 +274,24 @@ def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:
         row |= {column: mean_and_reach(seeds[column]) for column in columns}
         both_start = int(group["start_error"].notna().sum())
         rows.append({**row, "n": len(group), "n_seeds": len(seeds), "both_start": both_start})
+    return rows
+
+
+def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
+    """Per language and measure, the share called memorised of strings never trained on.
+
+    Beside it stands the share of the distinct training strings, both at optimal learning. Values
+    are averaged over models for every seed, and shown as the agreement is.
+    """
+    if tradeoff is None or tradeoff.empty:
+        return []
+    optimum = tradeoff[tradeoff["epoch"] == tradeoff["optimal_epoch"]]
+    columns = ["below_unseen", "fraction_unseen", "fraction_distinct"]
+    rows = []
+    for (language, measure), group in optimum.groupby(["language", "measure"], sort=False):
+        seeds = group.groupby("seed")[columns].mean()
+        row = {column: mean_and_reach(seeds[column]) for column in columns}
+        rows.append({"language": language, "measure": measure, **row, "n_seeds": len(seeds)})
     return rows
 
 

@@ -14,8 +14,10 @@ QUESTIONS = {
     "RQ7": "Are strings that are reported as memorised so under the stricter measures too?",
     "RQ8": "Does removing repetitions let all test strings be learned equally well?",
     "RQ9": "Does removing repetitions let all strings be memorised at once, or not at all?",
-    "approximation": "Can test strings of the same frequency stand in for a second training?",
-    "bayes": "Can the language's exact probabilities stand in for a second training?",
+    "approximation": "Can test strings of the same frequency stand in for a second training, "
+    "without false alarms?",
+    "bayes": "Can the language's exact probabilities stand in for a second training, and does a "
+    "loss below them betray memorisation?",
 }
 
 # Losses are those of one string. Threshold and score are HTML.
@@ -42,8 +44,9 @@ MEASURES = [
     {
         "name": "Contextual",
         "words": "The model predicts the string better than any amount of training without it "
-        "allows. Up to that point it may have learned the string from the others; beyond it, it "
-        "has learned the string by rote.",
+        "allows. Up to that point it may have learned the string from the others; beyond it, "
+        "the string itself must have helped. Where test strings stand in for the second "
+        "training, chance can carry single strings past that point.",
         "threshold": "loss(<i>e</i>) &lt; <i>c</i>, with <i>c</i> = "
         "min<sub><i>e′</i></sub> loss<sub>without</sub>(<i>e′</i>), the "
         "optimal contextual loss",
@@ -52,9 +55,11 @@ MEASURES = [
     },
     {
         "name": "Bayes",
-        "words": "The model predicts the string better than the language itself allows. No one "
-        "who knows the language, and only the language, predicts its strings better on average; "
-        "a lower loss is a sign of having seen the string.",
+        "words": "The model predicts the string better than somebody who knows the language "
+        "exactly. On average no model does so on strings that it has not seen, but on single "
+        "ones it can: by giving them more probability than they have, and others less. A lower "
+        "loss is strong evidence of memorisation where strings are long and of high entropy, "
+        "weaker elsewhere; the false alarms say how weak.",
         "threshold": "loss(<i>e</i>) &lt; <i>b</i>, with <i>b</i> = −log <i>P</i>(string) "
         "/ tokens, the Bayes-optimal loss",
         "score": "(<i>b</i> − loss(<i>e</i>)) / <i>b</i>",
@@ -123,6 +128,8 @@ GLOSSARY = {
     "Entropy": "The average of −log P over the strings of a language, in nats: how unpredictable "
     "they are.",
     "Epoch": "One pass over the training data; epoch 0 is before training.",
+    "False alarm": "A string that a measure calls memorised although the model was never trained "
+    "on it.",
     "Fraction memorised": "The share of the training strings whose score is above 0.",
     "Loss": "How surprised a model is by a string: the average of −log probability of its tokens, "
     "in nats per token. 0 is certain of every token.",
