@@ -70,7 +70,13 @@ def memorised(frame, ever):
     """A share that rises with the epochs, or stays at 0."""
     share = (frame["epoch"] / EPOCHS[-1]).clip(0, 1) * ever
     return frame.assign(
-        fraction=share, weighted=share**2, fraction_distinct=share, weighted_distinct=share**2
+        fraction=share,
+        weighted=share**2,
+        fraction_distinct=share,
+        weighted_distinct=share**2,
+        fraction_unseen=share / 10,
+        weighted_unseen=share**2 / 10,
+        below_unseen=share / 8,
     )
 
 

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from palimpsest.figures import curves, style
 
 UPPER_HEIGHT, LOWER_HEIGHT = 5.0, 2.7  # inches
+UNSEEN_LINE = {"linestyle": (0, (3, 1)), "linewidth": 0.7}
 BAND_OF = "contextual"  # the measure whose band of starts is shaded behind the curves
 
 
@@ -38,6 +39,7 @@ def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> Non
     """Fraction, weighted memorisation, losses and bands of starts, all over the epochs."""
     (fraction, weighted), (losses, bands) = figure.subplots(2, 2, sharex=True)
     draw_memorised(fraction, study, measures, "fraction", "fraction of strings\nmemorised (0 to 1)")
+    draw_false_alarms(fraction, study, measures)
     draw_memorised(weighted, study, measures, "weighted", "weighted memorisation\n(0 to 1)")
     draw_losses(losses, study)
     draw_bands(bands, study, measures)
@@ -48,6 +50,7 @@ def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> Non
         axes.set_xlabel("epoch")
     handles = [
         *curves.measure_handles(measures),
+        curves.line_handle("strings never trained on", **UNSEEN_LINE),
         curves.line_handle("training loss", linestyle=style.LINES["train"]),
         curves.line_handle("test loss", linestyle=style.LINES["test"]),
         curves.BAYES_HANDLE,
@@ -70,6 +73,13 @@ def draw_memorised(
         curves.draw_spread(axes, curve, style.MEASURES[measure].colour)
     curves.share_axis(axes)
     axes.set_ylabel(label)
+
+
+def draw_false_alarms(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
+    """What each measure says of strings that were never trained on: a thin line, without a band."""
+    for measure in measures:
+        curve = curves.spread(study[study["measure"] == measure], "epoch", "fraction_unseen")
+        axes.plot(curve.index, curve["mean"], color=style.MEASURES[measure].colour, **UNSEEN_LINE)
 
 
 def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
