@@ -116,6 +116,10 @@ BELOW_UNSEEN = Column(
     "stays there; NaN likewise",
     True,
 )
+BAND = (
+    Column("band_first", _float, "epoch at which the first string starts", True),
+    Column("band_last", _float, "epoch at which the last started string starts", True),
+)
 TRAIN_LOSS = Column("train_loss", _float, "loss on the training strings, nats per token")
 TEST_LOSS = Column("test_loss", _float, "loss on the test strings, nats per token")
 OPTIMAL_TEST = Column(
@@ -269,8 +273,7 @@ KINDS = {
                 FRACTION_UNSEEN,
                 WEIGHTED_UNSEEN,
                 BELOW_UNSEEN,
-                Column("band_first", _float, "epoch at which the first string starts", True),
-                Column("band_last", _float, "epoch at which the last started string starts", True),
+                *BAND,
                 Column(
                     "assumption_broken",
                     _float,
@@ -380,8 +383,7 @@ KINDS = {
                 TEST_LOSS,
                 OPTIMAL_TEST,
                 OPTIMAL_EPOCH,
-                Column("band_first", _float, "epoch at which the first string starts", True),
-                Column("band_last", _float, "epoch at which the last started string starts", True),
+                *BAND,
             ),
         ),
         Kind(
