@@ -89,8 +89,9 @@ FIGURES = {
             "The share of the training strings that is memorised, the losses and the bands of "
             "starts over the epochs, and below them the test loss and the memorisation of each "
             "model at its epoch of optimal learning. "
-            "See where the curves stand at the dotted lines: only a curve at zero there would mean "
-            "that the language was learned optimally without memorising."
+            "See how far each curve stands above its thin dashed one, the false alarms on strings "
+            "never trained on, at the dotted lines: only what goes beyond it is evidence that "
+            "optimal learning came with memorising."
         ),
         paper="3, 18 to 20 and 23 to 30",
         table="tradeoff",
