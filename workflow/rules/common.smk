@@ -62,7 +62,6 @@ wildcard_constraints:
     size=r"\d+",
     seed=r"\d+",
     variant=r"base|dedup|dedup-matched|with-s\d+|without-s\d+",
-    study="|".join(study.studies()) or "none",
     figure=r"[a-z_]+",
 
 

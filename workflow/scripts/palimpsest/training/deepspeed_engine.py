@@ -9,7 +9,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from pickle import PickleError
@@ -378,7 +378,7 @@ def deepspeed_settings(recipe: Recipe, dtype: torch.dtype) -> dict:
     }
 
 
-def show_progress(name: str) -> Iterator:
+def show_progress(name: str) -> Callable[[int, int, float], None]:
     """A progress reporter for one run: a bar on a terminal, a plain line now and then in a log."""
     last = time.monotonic()
 
