@@ -25,13 +25,13 @@ test: $(INSTALLED) ## Run all tests
 lint: $(INSTALLED) ## Check the style of the code and of the workflow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile workflow/rules
+	$(BIN)/snakefmt --check Snakefile workflow/rules/*.smk
 	$(BIN)/snakemake --lint
 
 format: $(INSTALLED) ## Mend the style of the code and of the workflow
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt Snakefile workflow/rules
+	$(BIN)/snakefmt Snakefile workflow/rules/*.smk
 
 bench: $(INSTALLED) ## Measure every speed that the README quotes, beside a peer
 	$(BIN)/python tests/benchmarks/run.py

@@ -24,6 +24,7 @@ localrules:
     figures,
     report,
     disagreement,
+    exact,
     tradeoff,
     frequency,
     deduplication,
@@ -45,7 +46,7 @@ rule languages:
 
 rule datasets:
     input:
-        of_groups(DATASET, study.trained_groups),
+        of_groups(DATASET, study.dataset_groups),
 
 
 rule finetune:
@@ -73,6 +74,12 @@ rule disagreement:
     input:
         study_tables("disagreement"),
         study_figures("disagreement"),
+
+
+rule exact:
+    input:
+        study_tables("exact"),
+        study_figures("exact"),
 
 
 rule tradeoff:

@@ -31,9 +31,10 @@ from palimpsest.launch import keep_freed_memory  # noqa: E402
 from palimpsest.models import read_models  # noqa: E402
 from palimpsest.models.build import build as build_model  # noqa: E402
 from palimpsest.training.batches import IGNORED  # noqa: E402
-from palimpsest.training.deepspeed_engine import DeepSpeedEngine, Run  # noqa: E402
+from palimpsest.training.deepspeed_engine import DeepSpeedEngine  # noqa: E402
 from palimpsest.training.evaluation import evaluate  # noqa: E402
 from palimpsest.training.recipe import Recipe, epoch_order  # noqa: E402
+from palimpsest.training.runs import Material, Run  # noqa: E402
 
 GRAMMAR = ROOT / "config/languages/L2.pcfg"
 CELLS = "ten-million Llama - main llama 10000000 5e-5 384 6 6 3e-4"
@@ -105,10 +106,9 @@ def engine_against_loop(folder: Path) -> Row:
     keep_freed_memory()
     run = run_in(folder)
     engine = DeepSpeedEngine(run.recipe, folder / "state")
-    strings = tables.read(run.dataset, "strings")
-    ours = engine._ready(run, strings, engine.state(run))
+    ours = engine._ready(run, Material(run), engine.state(run))
     assert ours.n_parameters > 10_000_000
-    peer = BareLoop(run, ours.encoded, ours.multiset)
+    peer = BareLoop(run, ours.material.encoded, ours.material.multiset)
     seconds = []
     for epoch in range(1, run.recipe.epochs + 1):
         turns = [(0, ours._train_epoch), (1, peer.train_epoch)]
@@ -121,7 +121,8 @@ def engine_against_loop(folder: Path) -> Row:
         if epoch == 1:
             assert_equal_training(ours, peer)
     engine.close()
-    tokens = int(ours.encoded.n_tokens[ours.multiset].sum())
+    material = ours.material
+    tokens = int(material.encoded.n_tokens[material.multiset].sum())
     rounds = np.array(seconds[1:])  # the first one warms up
     return at_least(
         f"train {ours.n_parameters / 1e6:.1f}M Llama, ZeRO 0, fp32; peer: PyTorch loop",

@@ -48,12 +48,12 @@ def trained(tmp_path_factory):
     strings = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 16, 8, False)
     tables.write(folder / "strings.parquet", strings, "strings")
 
-    def train(name, on_gpu=True, **recipe) -> tuple[pd.DataFrame, dict]:
+    def train(name, on_gpu=True, engine="deepspeed", **recipe) -> tuple[pd.DataFrame, dict]:
         words = [sys.executable, ROOT / "workflow/scripts/finetune.py"]
         words += ["--model", "llama-3.2-1b-twin", "--models", ROOT / "config/models.tsv"]
         words += ["--language", GRAMMAR, "--dataset", folder / "strings.parquet"]
         words += ["--trace", folder / f"{name}.parquet", "--manifest", folder / f"{name}.json"]
-        words += ["--state", folder / f"state-{name}"]
+        words += ["--engine", engine, "--state", folder / f"state-{name}"]
         for key, value in {**RECIPE, **recipe}.items():
             words += ["--" + key.replace("_", "-"), value]
         environment = {**os.environ, **({} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""})}
@@ -136,3 +136,17 @@ def test_the_same_command_gives_the_same_trace_on_a_gpu(trained):
     one, _ = trained("one", precision="fp32")
     other, _ = trained("other", precision="fp32")
     assert difference(one, other).max() < 1e-3
+
+
+def test_a_fleet_on_a_gpu_is_close_to_deepspeed_and_to_the_cpu(trained):
+    """The stacked operations in plain PyTorch against the whole model, and against the kernels."""
+    fleet, manifest = trained("fleet", engine="fleet", precision="fp32")
+    assert manifest["engine"] == "fleet"
+    assert manifest["hardware"]["gpus"]
+    assert manifest["peak_gpu_memory_bytes"] > 0
+    alone, _ = trained("fleet-alone", precision="fp32")
+    on_cpu, _ = trained("fleet-cpu", on_gpu=False, engine="fleet", precision="fp32")
+    for other in (alone, on_cpu):
+        between = difference(fleet, other)
+        assert between[0] < 1e-5
+        assert between.max() < 1e-2

@@ -298,6 +298,44 @@ def agreement(world):
     return stack(rows)
 
 
+def approximation(world):
+    """Every statistic of every training string's approximation, with an interval over them."""
+    value = {
+        "correlation": 0.95,
+        "mean_error": 0.01,
+        "mean_absolute_error": 0.01,
+        "mean_relative_error": 0.02,
+        "same_verdict": 0.95,
+    }
+    if world != "paper":
+        value = {**dict.fromkeys(value, 0.5), "correlation": 0.1, "same_verdict": 0.4}
+
+    def rows(seed):
+        for measure, evidence in (
+            ("counterfactual", "same-frequency"),
+            ("contextual", "same-frequency"),
+            ("bayes", "language"),
+        ):
+            for quantity in ("threshold", "start", "score_at_optimum", "score_at_end"):
+                for statistic, found in value.items():
+                    yield {
+                        **RUN,
+                        "language": "L",
+                        "seed": seed,
+                        "group": ["all", "single"],
+                        "measure": measure,
+                        "evidence": evidence,
+                        "quantity": quantity,
+                        "statistic": statistic,
+                        # The single strings are not what the claims are about.
+                        "value": [found + 0.001 * seed, 99.0],
+                        "lower": [found - 0.005, 99.0],
+                        "upper": [found + 0.005, 99.0],
+                    }
+
+    return stack(rows)
+
+
 STUDIES = {
     "disagreement": disagreement,
     "tradeoff": tradeoff,
@@ -310,7 +348,8 @@ STUDIES = {
 
 @cache
 def planted(world):
-    return {name: study(world) for name, study in STUDIES.items()}, agreement(world)
+    studies = {name: study(world) for name, study in STUDIES.items()}
+    return studies, agreement(world), approximation(world)
 
 
 @cache
@@ -346,9 +385,9 @@ def torn():
 
     made = []
     for world in WORLDS[1:]:
-        (studies, cheap), (other_studies, other_cheap) = planted("paper"), planted(world)
+        (studies, *cheap), (other_studies, *other_cheap) = planted("paper"), planted(world)
         mixed = {name: mix(studies[name], other_studies[name]) for name in studies}
-        made.append(claims(mixed, mix(cheap, other_cheap)))
+        made.append(claims(mixed, *map(mix, cheap, other_cheap)))
     return made
 
 
@@ -378,7 +417,7 @@ IN_EXCESS = [claim for claim in CLAIMS if "minus that of test strings" in claim.
 
 def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
     """The paper's world, but untrained strings are memorised as well: no excess, no agreement."""
-    studies, _ = planted("paper")
+    studies = planted("paper")[0]
     same = {
         name: studies[name].assign(fraction_unseen=studies[name]["fraction_distinct"])
         for name in ("tradeoff", "deduplication")
@@ -393,7 +432,7 @@ def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
 
 
 def test_without_strings_never_trained_on_the_excess_is_open():
-    studies, _ = planted("paper")
+    studies = planted("paper")[0]
     none = {name: studies[name].assign(fraction_unseen=np.nan) for name in studies}
     none["tradeoff"]["weighted_unseen"] = np.nan
     frame = claims(none)
@@ -441,13 +480,51 @@ def test_studies_that_were_not_run_leave_open_rows(tmp_path):
     assert not frame[["n_seeds", "n_models"]].any(axis=None)
 
 
-def test_one_seed_never_tells():
-    studies, cheap = planted("paper")
+OVER_STRINGS = [claim for claim in CLAIMS if claim.ends]
+
+
+def of_one_seed(world):
+    """All claims on the runs of seed 0, and whether each is on strings that were all retrained."""
+    studies, *cheap = planted(world)
     one = {name: frame[frame["seed"] == 0] for name, frame in studies.items()}
-    frame = claims(one, cheap[cheap["seed"] == 0])
-    assert set(frame["verdict"]) == {"cannot tell"}
+    frame = claims(one, *(table[table["seed"] == 0] for table in cheap))
+    return frame, frame["claim"].isin([claim.claim for claim in OVER_STRINGS])
+
+
+def test_one_seed_never_tells_unless_every_string_was_retrained():
+    frame, over_strings = of_one_seed("paper")
+    assert set(frame.loc[~over_strings, "verdict"]) == {"cannot tell"}
+    assert frame.loc[~over_strings, ["lower", "upper"]].isna().all(axis=None)
     assert (frame["n_seeds"] == 1).all()
     assert frame["estimate"].notna().all()
+
+
+def test_one_seed_with_every_string_retrained_is_judged_over_the_strings():
+    assert len(OVER_STRINGS) == 12
+    for world, verdict in (("paper", "agrees"), ("wrong", "disagrees")):
+        frame, over_strings = of_one_seed(world)
+        judged = frame[over_strings]
+        assert set(judged["verdict"]) == {verdict}
+        np.testing.assert_allclose(judged["upper"] - judged["lower"], 0.01)
+    # Of several seeds it is the spread of these that counts.
+    rows = verdicts("paper").set_index("claim").loc[[claim.claim for claim in OVER_STRINGS]]
+    expected = judge(pd.Series([0.01, 0.011, 0.012]), module.at_most(0.05))
+    name = (
+        "The same-frequency threshold is that of exact contextual memorisation, over a whole "
+        "training set."
+    )
+    assert rows.loc[name, "lower"] == pytest.approx(expected["lower"])
+
+
+def test_an_undefined_correlation_cannot_tell():
+    table = approximation("paper")
+    undefined = table["statistic"] == "correlation"
+    table.loc[undefined, ["value", "lower", "upper"]] = np.nan
+    frame = claims({}, None, table[table["seed"] == 0])
+    ranks = frame[frame["claim"].str.contains("ranks") & (frame["language"] == "L")]
+    assert len(ranks) == 6
+    assert set(ranks["verdict"]) == {"cannot tell"}
+    assert (ranks["n_seeds"] == 0).all()
 
 
 def test_one_language_has_no_higher_or_lower_entropy():

@@ -75,12 +75,19 @@ def test_the_default_study():
 
 
 def test_the_papers_study():
-    """18 pretrained models on eight languages, four sizes and three seeds."""
+    """18 pretrained models on eight languages, four sizes and three seeds, and one twin.
+
+    The twin is that of the exact study, as a full model for every training string is out of reach.
+    """
     paper = study(DEFAULT, "config/paper.yaml")
     assert len(paper.config["models"]) == 18
     assert paper.seeds == [0, 1, 2]
-    assert not any(group.model.endswith("-twin") for group in paper.trained_groups)
-    grid = [g for g in paper.measured_groups if g.variant == "base" and g.language != "L4-skewed"]
+    full = [group for group in paper.measured_groups if not group.model.endswith("-twin")]
+    twins = set(paper.trained_groups) - set(full)
+    assert {g for g in twins if g.model.endswith("-twin")} == {
+        *paper.study_groups("exact", "L2"), *paper.left_out_groups("L2")
+    }  # fmt: skip
+    grid = [g for g in full if g.variant == "base" and g.language != "L4-skewed"]
     assert len(grid) == 18 * 8 * 4
     assert {g.size for g in grid} == {16, 64, 256, 1024}
     assert {g.language for g in grid} == {f"L{i}" for i in range(1, 9)}
@@ -94,7 +101,7 @@ def test_every_study_reads_what_is_measured(files):
     assert len(set(whole.trained_groups)) == len(whole.trained_groups)
     assert set(whole.measured_groups) <= set(whole.trained_groups)
     for name in whole.studies():
-        if name == "disagreement":
+        if name == "disagreement":  # reads tables of targets, not of groups
             continue
         for language in whole.study_languages(name):
             groups = whole.study_groups(name, language)
@@ -106,13 +113,40 @@ def test_every_study_reads_what_is_measured(files):
 def test_exact_retraining_is_with_and_without_every_target():
     """Two variants per target, on the languages of the study alone."""
     default = study(DEFAULT)
-    exact = set(default.trained_groups) - set(default.measured_groups)
-    (group,) = default.exact_groups("L2")
-    assert {g.variant for g in exact} == {
+    retrained = set(default.trained_groups) - set(default.measured_groups)
+    targets = {group for group in retrained if group.variant != "leave-one-out"}
+    (group,) = default.target_groups("L2")
+    assert {g.variant for g in targets} == {
         f"{kind}-s{rank}" for kind in ("with", "without") for rank in range(3)
     }
-    assert {(g.model, g.language, g.size) for g in exact} == {(group.model, "L2", 64)}
-    assert default.exact_groups("L1") == []
+    assert {(g.model, g.language, g.size) for g in targets} == {(group.model, "L2", 64)}
+    assert default.target_groups("L1") == []
+
+
+def test_every_string_is_left_out_of_the_exact_study_alone(mine):
+    """One group of runs per model and language, of the study's seeds; its base is measured."""
+    changed = study(
+        DEFAULT,
+        mine(
+            "models: [opt-1.3b-twin]\nseeds: [4, 5, 6]\n"
+            "studies: {exact: {models: [opt-2.7b-twin], languages: [L1, L7], size: 32, seeds: [6]}}"
+        ),
+    )
+    left_out = [g for g in changed.trained_groups if g.variant == "leave-one-out"]
+    assert left_out == [
+        RunGroup("opt-2.7b-twin", language, 32, "leave-one-out") for language in ("L1", "L7")
+    ]
+    assert [changed.left_out_groups(language) for language in ("L1", "L2", "L7")] == [
+        left_out[:1], [], left_out[1:]
+    ]  # fmt: skip
+    assert changed.seeds_of("leave-one-out") == [6]
+    assert changed.seeds_of("base") == [4, 5, 6]
+    assert {RunGroup("opt-2.7b-twin", language, 32) for language in ("L1", "L7")} <= set(
+        changed.measured_groups
+    )
+    without = study(DEFAULT, mine("studies: {exact: null}"))
+    assert not [g for g in without.trained_groups if g.variant == "leave-one-out"]
+    assert without.study_languages("exact") == without.left_out_groups("L2") == []
 
 
 def test_deduplication_reads_the_counterpart_where_there_is_one(mine):
@@ -132,7 +166,8 @@ def test_a_study_that_is_left_out_is_not_run():
     config["studies"] = {"tradeoff": config["studies"]["tradeoff"]}
     narrow = study(DEFAULT, config=config)
     assert narrow.studies() == ["tradeoff"]
-    assert narrow.exact_groups("L2") == []
+    assert narrow.target_groups("L2") == []
+    assert narrow.left_out_groups("L2") == []
     assert narrow.study_languages("disagreement") == []
     assert {group.variant for group in narrow.trained_groups} == {"base"}
 
@@ -163,6 +198,7 @@ def test_a_new_language_and_a_new_model_need_no_code(mine, tmp_path):
     row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t5e-5\t16\t1\t2\t3e-3\n"
     (tmp_path / "models.tsv").write_text(table + row)
     studies = {name: {"models": "all", "languages": "all"} for name in STUDIES}
+    studies["exact"]["models"] = ["mine-twin"]
     over = {
         "models_table": str(tmp_path / "models.tsv"),
         "languages_folder": str(tmp_path),
@@ -175,6 +211,27 @@ def test_a_new_language_and_a_new_model_need_no_code(mine, tmp_path):
     own = study(DEFAULT, config=config)
     assert own.grammar_file("mini") == str(tmp_path / "mini.pcfg")
     assert {group.model for group in own.trained_groups} == {"mine", "mine-twin"}
+
+
+def test_engines(mine):
+    """The engine of a model's name wins over that of its scale."""
+    changed = study(DEFAULT, mine("engine: {opt-1.3b-twin: deepspeed}"))
+    assert changed.engine("opt-1.3b-twin") == "deepspeed"
+    assert changed.engine("opt-2.7b-twin") == "fleet"
+    assert changed.engine("opt-1.3b") == "deepspeed"
+
+
+def test_a_job_trains_all_variants_of_a_twin(mine):
+    """Every run of a twin is in one job, and in no other."""
+    default = study(DEFAULT)
+    of_jobs = [
+        RunGroup(group.model, group.language, group.size, variant)
+        for variants, groups in default.twin_jobs.items()
+        for group in groups
+        for variant in variants
+    ]
+    assert len(of_jobs) == len(set(of_jobs))
+    assert set(of_jobs) == set(default.trained_groups)
 
 
 # What is wrong
@@ -238,6 +295,23 @@ WRONG = {
     "negative epochs": (
         "training: {epochs: -3}",
         "training/epochs: -3 is not allowed; must be a whole number from 1 to 100000",
+    ),
+    "an engine that is none": (
+        "engine: {twin: fleets}",
+        "engine/twin: 'fleets' is not allowed; must be one of fleet, deepspeed "
+        "(did you mean 'fleet'?)",
+    ),
+    "a fleet of full models": (
+        "engine: {pythia-1b: fleet}",
+        "engine/pythia-1b: fleet trains twins only; set deepspeed, or name the twin pythia-1b-twin",
+    ),
+    "an engine for a model that is none": (
+        "engine: {pythia-1-twin: fleet}",
+        "engine/pythia-1-twin: unknown model 'pythia-1-twin'",
+    ),
+    "a full model without every string": (
+        "studies: {exact: {models: [pythia-1b]}}",
+        "studies/exact/models[0]: 'pythia-1b' would be trained once per training string",
     ),
     "huge epochs": (
         "training: {epochs: 1000000000}",
@@ -307,7 +381,7 @@ WRONG = {
     ),
     "misspelt study": (
         "studies: {trade_off: {models: all}}",
-        "studies: unknown key 'trade_off'; known: disagreement, tradeoff",
+        "studies: unknown key 'trade_off'; known: disagreement, exact, tradeoff",
         "(did you mean 'tradeoff'?)",
     ),
     "American spelling": (
@@ -404,6 +478,18 @@ WRONG = {
     "offload without ZeRO": (
         "training: {offload_optimizer: cpu}",
         "training/offload_optimizer: cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
+    ),
+    "a seed of the exact study that no run has": (
+        "studies: {exact: {seeds: [0, 7]}}",
+        "studies/exact/seeds[1]: 7 is not among the seeds: 0, 1, 2",
+    ),
+    "no seeds of the exact study": (
+        "studies: {exact: {seeds: []}}",
+        "studies/exact/seeds: [] is not allowed; must be a list of at least 1",
+    ),
+    "a seed of the exact study twice": (
+        "studies: {exact: {seeds: [1, 1]}}",
+        "studies/exact/seeds: [1, 1] lists something twice",
     ),
     "a value of great length": (
         f"training: {{epochs: {'x' * 500}}}",

@@ -110,6 +110,38 @@ def disagreement(models, seeds, ever):
     return frame
 
 
+def exact(models, seeds, ever):
+    """Twelve strings by every approximation; of the rarer half no approximation ever starts."""
+    cheap = [("counterfactual", "same-frequency"), ("contextual", "same-frequency")]
+    frame = pd.DataFrame(
+        itertools.product(
+            models,
+            seeds,
+            range(12),
+            [*cheap, ("bayes", "language")],
+            ["threshold", "start", "score_at_optimum", "score_at_end"],
+        ),
+        columns=["model", "seed", "string", "of", "quantity"],
+    )
+    frame["measure"], frame["evidence"] = zip(*frame.pop("of"), strict=True)
+    frame = frame.assign(
+        language="L2",
+        size=64,
+        string_id=frame["string"].map("{:012x}".format),
+        count=frame["string"].map(lambda string: max(1, 9 - string)),
+        log_prob=-4.0 - frame["string"],
+        exact=0.1 + 0.02 * frame["string"],
+        approximate=0.2 + 0.01 * frame["string"] + 0.01 * frame["seed"],
+        correlation=0.9 - 0.1 * frame["seed"],
+    )
+    is_start = frame["quantity"] == "start"
+    frame.loc[is_start, "exact"] = 2.0 * frame["string"] if ever else np.nan
+    frame.loc[is_start, "approximate"] = 3.0 if ever else np.nan
+    frame.loc[is_start & (frame["string"] > 5), "approximate"] = np.nan
+    undefined = is_start if not ever else frame["measure"] == "nothing"
+    return frame.assign(correlation=frame["correlation"].mask(undefined))
+
+
 def tradeoff(models, seeds, ever):
     frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
     bands = (4.0, 12.0) if ever else (np.nan, np.nan)
@@ -147,6 +179,7 @@ def model_size(models, seeds, ever):
 TABLES = {
     "language_sample": language_sample,
     "disagreement": disagreement,
+    "exact": exact,
     "tradeoff": tradeoff,
     "frequency": frequency,
     "deduplication": deduplication,
@@ -303,6 +336,51 @@ def test_every_panel_of_disagreement_has_the_bayes_optimal_loss_and_names_the_st
         assert [list(line.get_ydata()) for line in grey] == [[0.1, 0.1]]
         assert "starts at epoch 6" in [text.get_text() for text in axes.texts]
     assert figure.axes[0].get_title(loc="left") == "s0: 9 times in training\nprobability 1.8e-2"
+
+
+def titles(figure):
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def test_correlations_stand_above_their_panels():
+    one = titles(draw("exact", table("exact", "one model, one seed")))
+    assert one == 2 * [
+        "counterfactual\nrank correlation 0.90",
+        "contextual\nrank correlation 0.90",
+        "Bayes\nrank correlation 0.90",
+    ]
+    assert titles(draw("exact", table("exact", "three models, three seeds")))[0] == (
+        "counterfactual\nrank correlation 0.70 to 0.90"
+    )
+    never = titles(draw("exact", table("exact", "nothing is memorised")))
+    assert all(title.endswith("rank correlation undefined") for title in never[3:])
+    inverse = table("exact", "one model, one seed").assign(correlation=-0.5)
+    assert "rank correlation −0.50" in titles(draw("exact", inverse))[0]
+
+
+def test_every_string_has_its_marker_beside_the_diagonal():
+    figure = draw("exact", table("exact", "one model, one seed"))
+    thresholds, starts = figure.axes[0], figure.axes[3]
+    for axes in (thresholds, starts):
+        points = [line for line in axes.get_lines() if line.get_linestyle() == "None"]
+        assert sum(len(line.get_xdata()) for line in points) == 12
+        assert len(points) == 4, "one for every class of copies"
+    x = np.concatenate([line.get_xdata() for line in thresholds.get_lines()[1:]])
+    y = np.concatenate([line.get_ydata() for line in thresholds.get_lines()[1:]])
+    np.testing.assert_allclose(y, 0.15 + x / 2)
+    # Six strings start by the approximation, the others stand in the strip beyond the last epoch.
+    y = np.concatenate([line.get_ydata() for line in starts.get_lines()[1:]])
+    assert np.sum(np.abs(y - 3) <= 0.3) == 6
+    assert np.sum(y > 1.04 * 22) == 6
+    said = [entry.get_text() for entry in figure.legends[0].get_texts()]
+    assert said[:4] == [
+        "once in the training data", "2 to 3 times", "4 to 7 times", "8 times and more"
+    ]  # fmt: skip
+
+
+def test_an_approximation_may_be_missing():
+    frame = table("exact", "one model, one seed")
+    assert len(draw("exact", frame[frame["measure"] == "bayes"]).axes) == 2
 
 
 def test_never_is_said():

@@ -8,7 +8,7 @@ import pytest
 
 from palimpsest import tables
 from palimpsest.errors import UserError
-from palimpsest.memorisation import STUDIES, exact_tables, memorisation_tables
+from palimpsest.memorisation import STUDIES, memorisation_tables, target_tables
 from palimpsest.memorisation.studies import frequency_groups
 from palimpsest.traces import Trace
 
@@ -281,7 +281,7 @@ def exact():
         trace(seed, "without-s0", {**short, "b": loss}) for seed, loss in WITHOUT.items()
     ]
     datasets = [dataset(seed, "with-s0", strings) for seed in WITH]
-    return exact_tables(with_traces, datasets, without_traces[::-1], *RULE)
+    return target_tables(with_traces, datasets, without_traces[::-1], *RULE)
 
 
 def target(table, measure, evidence, column, seed=None):
@@ -291,19 +291,22 @@ def target(table, measure, evidence, column, seed=None):
 
 
 def test_exact_tables_are_of_their_kind(exact, tmp_path):
+    assert STUDIES["disagreement"](target_scores=exact["target_scores"]) is exact["target_scores"]
     for kind, frame in exact.items():
         tables.write(tmp_path / f"{kind}.parquet", frame, kind)
         assert len(tables.read(tmp_path / f"{kind}.parquet", kind)) == len(frame)
     # Three thresholds without retraining, two measures by two kinds of evidence; 2 seeds and mean.
-    assert len(exact["exact"]) == (3 + 2 * 2) * 3 * (2 + 1)
+    assert len(exact["target_scores"]) == (3 + 2 * 2) * 3 * (2 + 1)
     assert len(exact["agreement"]) == 3 * 2
 
 
 def test_the_mean_loss_is_taken_before_the_start(exact):
     """The seeds start at epochs 2 and 4; the mean curve starts at 4, not at their mean."""
-    starts = [target(exact["exact"], "contextual", "retraining", "start", s)[0] for s in (0, 1)]
+    starts = [
+        target(exact["target_scores"], "contextual", "retraining", "start", s)[0] for s in (0, 1)
+    ]
     assert starts == [2, 4]
-    mean = exact["exact"]
+    mean = exact["target_scores"]
     np.testing.assert_allclose(
         target(mean, "contextual", "retraining", "loss"), [2, 0.56, 0.25], rtol=1e-12
     )
@@ -317,7 +320,7 @@ def test_the_mean_loss_is_taken_before_the_start(exact):
 
 
 def test_exact_by_hand(exact):
-    table = exact["exact"]
+    table = exact["target_scores"]
     np.testing.assert_allclose(
         target(table, "counterfactual", "retraining", "score", 0), [0, 0.2, 1 / 3]
     )
@@ -352,9 +355,9 @@ def test_a_target_without_its_other_run_is_refused():
     strings = STRINGS.assign(role=[None, "s0", None, None, None])
     pair = ([trace(0, "with-s0")], [dataset(0, "with-s0", strings)])
     with pytest.raises(UserError, match="no trace of m/L/n4-seed0/without-s0"):
-        exact_tables(*pair, [trace(1, "without-s0")], *RULE)
+        target_tables(*pair, [trace(1, "without-s0")], *RULE)
     with pytest.raises(UserError, match="one training string of role s0; it has 0"):
-        exact_tables(
+        target_tables(
             [trace(0, "with-s0")],
             [dataset(0, "with-s0")],
             [trace(0, "without-s0")],
@@ -382,8 +385,8 @@ def test_studies_are_of_their_kind(made, tmp_path):
         "training_size": 2 * 5,
         "model_size": 2 * 5 * 4,
     }
-    # The study of disagreement is the tables of exact retraining, tested where those are.
-    assert set(STUDIES) == {*needs, "disagreement"}
+    # The studies of exact retraining are tested where its tables are.
+    assert set(STUDIES) == {*needs, "disagreement", "exact"}
     for name in needs:
         study = STUDIES[name]
         given = {kind: made[kind] for kind in needs[name]}

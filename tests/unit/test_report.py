@@ -113,6 +113,36 @@ TRADEOFF = pd.DataFrame(
 )
 
 
+# Two seeds: the values of the second are 0.1 higher. No string is single in the training data.
+APPROXIMATION = pd.DataFrame(
+    [
+        {
+            "model": "m",
+            "language": "L2",
+            "size": 64,
+            "seed": seed,
+            "group": group,
+            "measure": "contextual",
+            "evidence": "same-frequency",
+            "quantity": quantity,
+            "statistic": statistic,
+            "n_strings": 7 if statistic == "mean_error" else 12,
+            "value": np.nan if quantity == "start" and statistic == "correlation" else value,
+            "lower": value - 0.25,
+            "upper": value + 0.25,
+        }
+        for seed in (0, 1)
+        for group in ("all", "repeated")
+        for quantity in ("threshold", "start")
+        for statistic, value in (
+            ("correlation", 0.5 + 0.1 * seed),
+            ("mean_error", -2.0),
+            ("mean_absolute_error", 3.0),
+        )
+    ]
+)
+
+
 class Page(HTMLParser):
     """The page's tags, checked for balance while they are read."""
 
@@ -167,8 +197,15 @@ def entries(tmp_path_factory):
     return made
 
 
-def rendered(entries, path, claims=CLAIMS, agreement=AGREEMENT, tradeoff=TRADEOFF):
-    report.render(entries, claims, STUDY, agreement, path, tradeoff)
+def rendered(
+    entries,
+    path,
+    claims=CLAIMS,
+    agreement=AGREEMENT,
+    tradeoff=TRADEOFF,
+    approximation=APPROXIMATION,
+):
+    report.render(entries, claims, STUDY, agreement, path, tradeoff, approximation)
     return path.read_text(encoding="utf-8")
 
 
@@ -186,6 +223,7 @@ def page(text):
 def test_the_tables_tested_on_are_of_their_kinds(tmp_path):
     tables.write(tmp_path / "claims.parquet", CLAIMS, "claims")
     tables.write(tmp_path / "agreement.parquet", AGREEMENT, "agreement")
+    tables.write(tmp_path / "approximation.parquet", APPROXIMATION, "approximation")
 
 
 def test_every_figure_is_there_once_with_its_words(page, entries):
@@ -240,6 +278,9 @@ def test_one_seed_is_told_from_scatter(entries, tmp_path):
     alone = CLAIMS.assign(n_seeds=1, lower=np.nan, upper=np.nan, verdict="cannot tell")
     page = Page(rendered(entries[:1], tmp_path / "report.html", alone))
     assert "in 5 of the 5, that there is only one seed" in page.text
+    over_strings = alone.assign(lower=0.1, upper=0.2)
+    page = Page(rendered(entries[:1], tmp_path / "report.html", over_strings))
+    assert "that there is only one seed" not in page.text
 
 
 def test_questions_that_were_not_tested_are_said_to_be(page):
@@ -257,6 +298,27 @@ def test_false_alarms_stand_beside_the_training_strings(page):
     """Over the two models the seeds have 0.05, 0.15 and 0.25; contextual has none to stand in."""
     assert "L2 bayes 0.5 [0.5, 0.5] 0.15 [0.05, 0.25] 0.75 [0.75, 0.75]" in page.text
     assert "L2 contextual – – 0.75 [0.75, 0.75]" in page.text
+
+
+def test_the_quality_of_the_approximation_is_averaged_over_the_seeds(page):
+    """What is undefined, or of strings that there are none of, is a dash."""
+    row = "L2 contextual, same-frequency"
+    errors = "−2 [−2.25, −1.75] 3 [2.75, 3.25] –"
+    correlations = "0.55 [0.3, 0.8] 0.55 [0.3, 0.8] –"
+    assert f"{row} threshold (nats per token) 12 {correlations} {errors}" in page.text
+    assert f"{row} start (epochs) 12 (7 start in both) – – – {errors}" in page.text
+
+
+def test_no_training_set_was_retrained(entries, tmp_path):
+    for nothing in (None, APPROXIMATION.head(0)):
+        page = Page(rendered(entries, tmp_path / "report.html", approximation=nothing))
+        assert "by how often the strings are in the training data" not in page.text
+
+
+def test_a_figure_without_one_in_the_paper_names_none(text):
+    """The figure of exact retraining is Palimpsest's own."""
+    assert text.count("Corresponds to figure") == 2 * (len(FIGURES) - 1)
+    assert "Corresponds to figures  of" not in text
 
 
 def test_the_section_on_thresholds_shows_what_there_is(tmp_path):

@@ -76,6 +76,7 @@ class Run:
     models: Path = TABLE
     grammar: Path = GRAMMAR
     processes: int = 1
+    engine: str = "deepspeed"
 
     @property
     def state(self) -> Path:
@@ -94,7 +95,8 @@ class Run:
         words += ["--models", self.models, "--language", self.grammar]
         words += ["--dataset", *self.datasets, "--trace", *map(self.trace_file, places)]
         words += ["--manifest", *map(self.manifest_file, places), "--state", self.state]
-        return [str(word) for word in [*words, "--processes", self.processes, *flags]]
+        words += ["--engine", self.engine, "--processes", self.processes]
+        return [str(word) for word in [*words, *flags]]
 
     def start(self) -> subprocess.Popen:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -202,8 +204,10 @@ import sys
 from pathlib import Path
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models
-from palimpsest.training.deepspeed_engine import DeepSpeedEngine, Run
+from palimpsest.training.deepspeed_engine import DeepSpeedEngine
+from palimpsest.training.finetune import Job, deliver
 from palimpsest.training.recipe import Recipe
+from palimpsest.training.runs import Run
 
 folder, models, grammar, *families = sys.argv[1:]
 recipe = Recipe(3e-3, epochs=1, zero_stage=0, precision="fp32", checkpoint_every=0)
@@ -214,8 +218,9 @@ for name in families:
         row = read_models(models)[name]
         dataset = f"{folder}/{data}.parquet"
         run = Run(name + "-twin", row, "twin", Grammar.from_file(grammar), dataset, how)
-        state = engine.train(run, lambda *_: None)
-        state.deliver(f"{folder}/{name}/{data}.parquet", f"{folder}/{name}/{data}.json")
+        engine.train([run], lambda name: lambda *_: None)
+        job = Job(dataset, f"{folder}/{name}/{data}.parquet", f"{folder}/{name}/{data}.json")
+        deliver(job, [engine.state(run)])
 engine.close()
 """
 

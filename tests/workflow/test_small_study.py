@@ -1,11 +1,14 @@
 """The whole road on a small study: from grammars to the report."""
 
+import json
+import shutil
 import signal
 import subprocess
 import time
 
 import pandas as pd
 import pytest
+from safetensors.torch import load_file
 
 from palimpsest import tables, traces
 
@@ -30,6 +33,7 @@ def test_figures_and_report_are_there(finished):
         "deduplication",
         "disagreement",
         "disagreement_scores",
+        "exact",
         "frequency",
         "language",
         "model_size",
@@ -90,10 +94,47 @@ def test_the_bayes_column_is_the_threshold_of_bayes(finished):
 def test_traces_begin_untrained_and_learn(finished):
     """Epoch 0 is near a uniform guess over the vocabulary, and training lowers the loss."""
     for path in (finished.folder / "results/runs").rglob("trace.parquet"):
-        trace = traces.read(path)
-        assert trace.epochs.tolist() == [0, 1, 2, 3, 4]
-        assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
-        assert trace.loss[-1].mean() < trace.loss[0].mean()
+        for trace in traces.read_all(path):
+            assert trace.epochs.tolist() == [0, 1, 2, 3, 4]
+            assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
+            assert trace.loss[-1].mean() < trace.loss[0].mean()
+
+
+def test_both_engines_leave_the_same_files(finished):
+    """Nothing downstream can tell which engine trained a model."""
+    runs = finished.folder / "results/runs"
+    engines = {
+        path.relative_to(runs).parts[0]: json.loads(path.read_text())["engine"]
+        for path in runs.rglob("manifest.json")
+    }
+    assert engines == {
+        "opt-1.3b-twin": "fleet",
+        "opt-2.7b-twin": "fleet",
+        "pythia-1b-twin": "deepspeed",
+    }
+    for name in ("trace.parquet", "manifest.json"):
+        assert (runs / "pythia-1b-twin/L1/n16-seed0/base" / name).exists()
+        assert (runs / "opt-1.3b-twin/L1/n16-seed0/base" / name).exists()
+
+
+def test_weights_are_saved_on_demand(copy_of_finished):
+    """Asked for later, they are trained anew, because nothing else has kept them."""
+    target = "results/runs/opt-2.7b-twin/L2/n16-seed0/base/weights.safetensors"
+    weights = {}
+    for engine in ("fleet", "deepspeed"):
+        settings = ["save_weights=true", f"engine={{opt-2.7b-twin: {engine}}}"]
+        done = copy_of_finished.snakemake(target, "--config", *settings)
+        assert done.returncode == 0, done.stdout
+        weights[engine] = load_file(copy_of_finished.folder / target)
+    one, other = weights.values()
+    assert {name: t.shape for name, t in one.items()} == {n: t.shape for n, t in other.items()}
+    assert max((one[name] - other[name]).abs().max() for name in one) < 1e-2
+
+
+def test_a_twin_that_no_study_asks_for_is_a_target(project):
+    """Its jobs are those of one variant."""
+    jobs = project.jobs("results/runs/gemma-2-2b-twin/L3/n20-seed0/dedup/trace.parquet")
+    assert jobs["train_twins_of_one_variant"] == 1
 
 
 def test_a_second_run_has_nothing_to_do(finished):
@@ -106,7 +147,7 @@ def test_a_threshold_retrains_nothing(finished):
     """A changed threshold redoes the measures and what hangs on them, but no training."""
     jobs = finished.jobs("--config", "memorisation={loss_threshold: 0.3}")
     assert jobs["measure"] == 8
-    assert jobs["measure_exactly"] == 1
+    assert jobs["measure_targets"] == 1
     assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
 
 
@@ -137,9 +178,9 @@ def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
     after = copy_of_finished.contents()
     assert target in after
     assert before.items() <= after.items()
-    log = (copy_of_finished.folder / "logs/train/opt-1.3b-twin/L2/n16/base.log").read_text()
-    assert "seed7" in log
-    assert "seed0" not in log
+    log = (copy_of_finished.folder / "logs/train/opt-1.3b-twin/L2/n16.log").read_text()
+    # base, dedup, dedup-matched, and two targets with and without
+    assert "wave 1 of 1, 7 models" in log
 
 
 def test_the_same_study_again_gives_the_same_traces(finished, project):
@@ -151,12 +192,17 @@ def test_the_same_study_again_gives_the_same_traces(finished, project):
     assert again == (finished.folder / target).read_bytes()
 
 
-def test_a_killed_training_resumes_and_gives_the_same_traces(finished, project):
-    """kill -9 in the middle of training; the same command again completes with equal traces."""
+def test_a_killed_training_resumes_and_gives_the_same_traces(project):
+    """kill -9 in the middle of a wave; the same command again completes with equal traces."""
     target = "results/runs/opt-1.3b-twin/L2/n24-seed1/base/trace.parquet"
+    given = [target, "--config", "training={epochs: 300, checkpoint_every: 5}"]
+    done = project.snakemake(*given)
+    assert done.returncode == 0, done.stdout
+    whole = (project.folder / target).read_bytes()
+    shutil.rmtree(project.folder / "results/runs")
     state = project.folder / "results/.state"
     running = subprocess.Popen(
-        project.command(target),
+        project.command(*given),
         cwd=project.folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -172,9 +218,11 @@ def test_a_killed_training_resumes_and_gives_the_same_traces(finished, project):
         subprocess.run(["kill", f"-{signal.SIGKILL}", process], check=False)
     assert running.wait(60) != 0
     assert not (project.folder / target).exists()
-    done = project.snakemake(target, "--rerun-incomplete")
+    done = project.snakemake(*given, "--rerun-incomplete")
     assert done.returncode == 0, done.stdout
-    assert (project.folder / target).read_bytes() == (finished.folder / target).read_bytes()
+    assert (project.folder / target).read_bytes() == whole
+    manifest = (project.folder / target).with_name("manifest.json")
+    assert json.loads(manifest.read_text())["resumed_from_epoch"] > 0
     assert not list(state.iterdir())
 
 
@@ -189,6 +237,7 @@ def test_a_killed_training_resumes_and_gives_the_same_traces(finished, project):
         "figures",
         "report",
         "disagreement",
+        "exact",
         "tradeoff",
         "frequency",
         "deduplication",
@@ -210,7 +259,10 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfile):
     jobs = project.jobs(configfile=configfile)
     if configfile:
         assert jobs["train_full"] > 18 * 8 * 4 * 3
-        assert "train_twins" not in jobs
+        assert [rule for rule in jobs if "twins" in rule] == [
+            "train_twins_on_base_and_leave_one_out"
+        ]
     else:
-        assert jobs["train_twins"] == 18
+        assert jobs["train_twins_on_base"] == 15
+        assert jobs["train_twins_on_base_and_dedup_and_targets_and_leave_one_out"] == 1
         assert "train_full" not in jobs

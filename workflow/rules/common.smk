@@ -1,4 +1,5 @@
 import os
+import re
 import sys
 from glob import glob
 
@@ -20,9 +21,10 @@ LANGUAGE = "results/languages/{language}/{name}"
 DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parquet"
 TRACE = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/trace.parquet"
 MANIFEST = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/manifest.json"
+WEIGHTS = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/weights.safetensors"
 MEASURED = "results/memorisation/{model}/{language}/n{size}/{variant}/{table}.parquet"
 MEASURED_TABLES = ["starts", "scores", "dataset", "learning", "averages"]
-EXACT = "results/memorisation/{model}/{language}/n{size}/{table}.parquet"
+RETRAINED = "results/memorisation/{model}/{language}/n{size}/{table}.parquet"
 STUDY = "results/studies/{study}/{language}.parquet"
 FIGURE = "results/figures/{figure}-{language}.{format}"
 
@@ -54,6 +56,9 @@ FIGURES_OF = {"disagreement": ["disagreement", "disagreement_scores"]}
 
 # One process trains a twin, and its optimiser fits beside it.
 TWIN_RECIPE = {**config["training"], "processes": 1, "offload_optimizer": "none"}
+TRAINED = {"trace": TRACE, "manifest": MANIFEST}
+if config["save_weights"]:
+    TRAINED["weights"] = WEIGHTS
 
 
 wildcard_constraints:
@@ -61,7 +66,7 @@ wildcard_constraints:
     language=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     size=r"\d+",
     seed=r"\d+",
-    variant=r"base|dedup|dedup-matched|with-s\d+|without-s\d+",
+    variant=r"base|dedup|dedup-matched|with-s\d+|without-s\d+|leave-one-out",
     figure=r"[a-z_]+",
 
 
@@ -71,6 +76,12 @@ wildcard_constraints:
 def with_seeds(pattern):
     """The pattern once for every seed, its other wildcards left as they are."""
     return expand(pattern, seed=study.seeds, allow_missing=True)
+
+
+def with_exact_seeds(pattern, variant):
+    """The pattern of a variant once for every seed whose training strings are left out."""
+    seeds = study.seeds_of("leave-one-out")
+    return expand(pattern, variant=variant, seed=seeds, allow_missing=True)
 
 
 def with_variants(pattern, variants):
@@ -84,18 +95,74 @@ def with_targets(pattern, kinds=("with", "without")):
 
 
 def of_groups(pattern, groups, **more):
-    """The pattern for every group of runs and, where it names one, every seed."""
+    """The pattern for every group of runs and, where it names one, every seed of its variant."""
     paths = [
         path
         for group in groups
-        for path in expand(pattern, **vars(group), seed=study.seeds, **more)
+        for path in expand(pattern, **vars(group), seed=study.seeds_of(group.variant), **more)
     ]
     return list(dict.fromkeys(paths))
 
 
-def exact_groups():
-    """The models that are retrained with and without targets, on all languages."""
-    return [group for language in study.all_languages for group in study.exact_groups(language)]
+def on_all_languages(groups):
+    """Groups of runs on every language, `groups` giving those on one."""
+    return [group for language in study.all_languages for group in groups(language)]
+
+
+def with_targets_measured(table):
+    """Tables of retraining with and without targets, of all models and languages."""
+    return of_groups(RETRAINED, on_all_languages(study.target_groups), table=table)
+
+
+def with_strings_left_out(table):
+    """Tables of retraining without each training string, of all models and languages."""
+    return of_groups(RETRAINED, on_all_languages(study.left_out_groups), table=table)
+
+
+def one_run(pattern):
+    """The pattern itself: the only run of a job."""
+    return pattern
+
+
+def of_twins(variants):
+    """A function that expands a pattern to all runs of a job that trains some variants."""
+
+    def files(pattern, named={}):
+        return [
+            path
+            for variant in variants
+            for path in expand(
+                pattern,
+                variant=named.get(variant, variant),
+                seed=study.seeds_of(variant),
+                allow_missing=True,
+            )
+        ]
+
+    return files
+
+
+def trained(files):
+    """What training leaves; `files` expands a pattern to the runs of a job."""
+    return {name: update(files(pattern)) for name, pattern in TRAINED.items()}
+
+
+def trained_on(variants):
+    """The datasets of a job's runs; the job itself leaves one string of base after another out."""
+    return of_twins(variants)(DATASET, {"leave-one-out": "base"})
+
+
+def any_of(groups):
+    """The model in the paths of some groups, as a regular expression."""
+    places = [rf"{re.escape(g.model)}(?=/{re.escape(g.language)}/n{g.size}\b)" for g in groups]
+    return "|".join(places)
+
+
+def kinds_of(variants):
+    """The kinds of some variants, for the name of the rule that trains them."""
+    kinds = [re.sub(r"(with|without)-s\d+", "targets", variant) for variant in variants]
+    kinds = [kind.replace("dedup-matched", "dedup").replace("-", "_") for kind in kinds]
+    return "_and_".join(dict.fromkeys(kinds))
 
 
 # What the named targets make
@@ -105,7 +172,8 @@ def memorisation_tables():
     """Every table of memorisation, of the measured groups and of exact retraining."""
     return [
         *of_groups(MEASURED, study.measured_groups, table=MEASURED_TABLES),
-        *of_groups(EXACT, exact_groups(), table=["exact", "agreement"]),
+        *with_targets_measured(["exact", "agreement"]),
+        *with_strings_left_out(["leave_one_out", "approximation"]),
     ]
 
 
@@ -152,6 +220,11 @@ def learning_rate(wildcards):
     return table_learning_rate(wildcards.model, study.models)
 
 
+def engine(wildcards):
+    """The engine that trains a model."""
+    return study.engine(wildcards.model)
+
+
 def model_row(wildcards):
     """The model's row of the table: another row's change concerns other models only."""
     return str(study.row(wildcards.model))
@@ -176,9 +249,18 @@ def measured(name, table):
     return read_by(name, MEASURED, table=table)
 
 
-def exact_tables(wildcards):
-    """The tables of exact retraining on a language, of all models of the disagreement study."""
-    return of_groups(EXACT, study.exact_groups(wildcards.language), table="exact")
+def target_tables(wildcards):
+    """The tables of the targets on a language, of all models of the disagreement study."""
+    return of_groups(RETRAINED, study.target_groups(wildcards.language), table="exact")
+
+
+def left_out(table):
+    """An input function: a table of retraining without each string, of the exact study's models."""
+
+    def paths(wildcards):
+        return of_groups(RETRAINED, study.left_out_groups(wildcards.language), table=table)
+
+    return paths
 
 
 def drawn_from(wildcards):

@@ -3,20 +3,20 @@ rule dataset:
         grammar=grammar,
     output:
         with_variants(DATASET, ["base", "dedup"]),
-    params:
-        test_size=lookup("datasets/test_size", within=config),
-        predict_end=lookup("datasets/predict_end", within=config),
-        code=of_code("languages", "datasets"),
     log:
         "logs/dataset/{language}/n{size}-seed{seed}.log",
     benchmark:
         "benchmarks/dataset/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/languages.yaml"
     threads: 1
     resources:
         mem_mb=2000,
         runtime=30,
-    conda:
-        "../../envs/languages.yaml"
+    params:
+        test_size=lookup("datasets/test_size", within=config),
+        predict_end=lookup("datasets/predict_end", within=config),
+        code=of_code("languages", "datasets"),
     script:
         "../scripts/dataset.py"
 

@@ -4,19 +4,19 @@ rule figure:
     output:
         svg="results/figures/{figure}-{language}.svg",
         png="results/figures/{figure}-{language}.png",
-    params:
-        figure="{figure}",
-        code=of_code("figures"),
     log:
         "logs/figure/{figure}-{language}.log",
     benchmark:
         "benchmarks/figure/{figure}-{language}.tsv"
+    conda:
+        "../../envs/figures.yaml"
     threads: 1
     resources:
         mem_mb=4000,
         runtime=30,
-    conda:
-        "../../envs/figures.yaml"
+    params:
+        figure="{figure}",
+        code=of_code("figures"),
     script:
         "../scripts/figure.py"
 
@@ -28,10 +28,10 @@ use rule figure as figure_language with:
     output:
         svg="results/figures/language-{language}.svg",
         png="results/figures/language-{language}.png",
-    params:
-        figure="language",
-        code=of_code("figures"),
     log:
         "logs/figure/language-{language}.log",
     benchmark:
         "benchmarks/figure/language-{language}.tsv"
+    params:
+        figure="language",
+        code=of_code("figures"),

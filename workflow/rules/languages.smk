@@ -5,19 +5,19 @@ rule language:
         sample="results/languages/{language}/sample.parquet",
         targets="results/languages/{language}/targets.parquet",
         summary="results/languages/{language}/summary.json",
-    params:
-        sample=lookup("datasets/language_sample", within=config),
-        targets=len(study.roles),
-        code=of_code("languages", "datasets"),
     log:
         "logs/language/{language}.log",
     benchmark:
         "benchmarks/language/{language}.tsv"
+    conda:
+        "../../envs/languages.yaml"
     threads: 1
     resources:
         mem_mb=2000,
         runtime=30,
-    conda:
-        "../../envs/languages.yaml"
+    params:
+        sample=lookup("datasets/language_sample", within=config),
+        targets=len(study.roles),
+        code=of_code("languages", "datasets"),
     script:
         "../scripts/language.py"

@@ -3,21 +3,22 @@ rule write_report:
         figures=all_figures(),
         claims="results/claims.parquet",
         tradeoff=study_tables("tradeoff"),
-        agreement=of_groups(EXACT, exact_groups(), table="agreement"),
+        agreement=with_targets_measured("agreement"),
+        approximation=with_strings_left_out("approximation"),
         manifests=of_groups(MANIFEST, study.trained_groups),
     output:
         "results/report.html",
-    params:
-        code=of_code("figures", "report"),
     log:
         "logs/report.log",
     benchmark:
         "benchmarks/report.tsv"
+    conda:
+        "../../envs/figures.yaml"
     threads: 1
     resources:
         mem_mb=4000,
         runtime=30,
-    conda:
-        "../../envs/figures.yaml"
+    params:
+        code=of_code("figures", "report"),
     script:
         "../scripts/report.py"

@@ -18,5 +18,6 @@ if __name__ == "__main__":
         judged = claims(
             {study: pd.concat(found, ignore_index=True) for study, found in studies.items()},
             tables.read_all(snakemake.input.agreement, "agreement"),
+            tables.read_all(snakemake.input.approximation, "approximation"),
         )
         tables.write(snakemake.output.table, judged, "claims")

@@ -14,5 +14,6 @@ if __name__ == "__main__":
             study=manifests.totals(given.manifests),
             agreement=tables.read_all(given.agreement, "agreement"),
             tradeoff=tables.read_all(given.tradeoff, "tradeoff"),
+            approximation=tables.read_all(given.approximation, "approximation"),
             out_path=snakemake.output[0],
         )

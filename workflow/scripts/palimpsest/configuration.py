@@ -20,8 +20,11 @@ from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.table import NAME
 from palimpsest.models.tokens import check_local
 
+LEAVE_ONE_OUT = "leave-one-out"  # the variant of which every training string has its own run
+
 STUDIES = (
     "disagreement",
+    "exact",
     "tradeoff",
     "frequency",
     "deduplication",
@@ -80,8 +83,11 @@ class Study:
             self._check_language(key, language)
             self._check_language(key, counterpart)
         self._check_sizes()
+        self._check_seeds()
+        self._check_left_out()
         self._check_terminals()
         self._check_training()
+        self._check_engine()
 
     # What there is to do
 
@@ -89,6 +95,12 @@ class Study:
     def seeds(self) -> list[int]:
         """The seeds of every run."""
         return self.config["seeds"]
+
+    def seeds_of(self, variant: str) -> list[int]:
+        """The seeds of the runs of a variant: all, or those of which strings are left out."""
+        if variant != LEAVE_ONE_OUT:
+            return self.seeds
+        return self.config["studies"].get("exact", {"seeds": self.seeds})["seeds"]
 
     def studies(self) -> list[str]:
         """The studies to run, in the report's order."""
@@ -110,12 +122,19 @@ class Study:
             for variant in variants
         ]
 
-    def exact_groups(self, language: str) -> list[RunGroup]:
+    def target_groups(self, language: str) -> list[RunGroup]:
         """The models that are retrained with and without each target of a language."""
         if language not in self.study_languages("disagreement"):
             return []
         size = self.config["studies"]["disagreement"]["size"]
         return [RunGroup(m, language, size) for m in self._choice("disagreement", "models")]
+
+    def left_out_groups(self, language: str) -> list[RunGroup]:
+        """The models that are retrained without each training string of a language."""
+        if language not in self.study_languages("exact"):
+            return []
+        size = self.config["studies"]["exact"]["size"]
+        return [RunGroup(m, language, size, LEAVE_ONE_OUT) for m in self._choice("exact", "models")]
 
     @cached_property
     def roles(self) -> list[str]:
@@ -143,15 +162,45 @@ class Study:
 
     @cached_property
     def trained_groups(self) -> list[RunGroup]:
-        """Every group that is trained: the measured ones, and those with and without targets."""
+        """Every group that is trained: the measured ones, and those that are retrained."""
         retrained = [
             RunGroup(group.model, group.language, group.size, f"{kind}-{role}")
             for language in self.all_languages
-            for group in self.exact_groups(language)
+            for group in self.target_groups(language)
             for role in self.roles
             for kind in ("with", "without")
         ]
-        return [*self.measured_groups, *retrained]
+        left_out = [
+            group for language in self.all_languages for group in self.left_out_groups(language)
+        ]
+        return [*self.measured_groups, *retrained, *left_out]
+
+    @cached_property
+    def dataset_groups(self) -> list[RunGroup]:
+        """Every group with datasets of its own: strings are left out of those that are there."""
+        return [group for group in self.trained_groups if group.variant != LEAVE_ONE_OUT]
+
+    @cached_property
+    def twin_jobs(self) -> dict[tuple[str, ...], list[RunGroup]]:
+        """The jobs that train twins, by their variants.
+
+        A job trains all seeds and variants of one model, language and size; it is named by the
+        group of its base dataset.
+        """
+        variants: dict[RunGroup, list[str]] = {}
+        for group in self.trained_groups:
+            if resolve(group.model, self.models)[1] == "twin":
+                whole = RunGroup(group.model, group.language, group.size)
+                variants.setdefault(whole, []).append(group.variant)
+        jobs: dict[tuple[str, ...], list[RunGroup]] = {}
+        for whole, names in variants.items():
+            jobs.setdefault(tuple(dict.fromkeys(names)), []).append(whole)
+        return jobs
+
+    @cached_property
+    def twins(self) -> list[RunGroup]:
+        """The base groups of all jobs that train twins."""
+        return [group for groups in self.twin_jobs.values() for group in groups]
 
     @cached_property
     def all_languages(self) -> list[str]:
@@ -162,6 +211,11 @@ class Study:
     def row(self, model: str) -> Model:
         """The row of the table of models that a name stands for."""
         return resolve(model, self.models)[0]
+
+    def engine(self, model: str) -> str:
+        """The engine that trains a model: that of its name or else of its scale."""
+        engines = self.config["engine"]
+        return engines.get(model, engines[resolve(model, self.models)[1]])
 
     def grammar_file(self, language: str) -> str:
         """The grammar file of a language."""
@@ -253,6 +307,27 @@ class Study:
     def _grammars(self) -> dict[str, Grammar]:
         return {language: self._grammar(language) for language in self.all_languages}
 
+    def _check_left_out(self) -> None:
+        """Nobody retrains a full model without every single string."""
+        if "exact" not in self.config["studies"]:
+            return
+        for place, model in enumerate(self._choice("exact", "models")):
+            if resolve(model, self.models)[1] == "full":
+                raise self._error(
+                    f"studies/exact/models[{place}]",
+                    f"{model!r} would be trained once per training string, which is out of reach "
+                    f"for a full model; name its twin: {model}-twin",
+                )
+
+    def _check_seeds(self) -> None:
+        """A study of its own seeds compares with the runs of these seeds, so there must be some."""
+        for place, seed in enumerate(self.seeds_of(LEAVE_ONE_OUT)):
+            if seed not in self.seeds:
+                known = ", ".join(map(str, self.seeds))
+                raise self._error(
+                    f"studies/exact/seeds[{place}]", f"{seed} is not among the seeds: {known}"
+                )
+
     def _check_terminals(self) -> None:
         """Terminals that a model in a local folder cannot take as one token each."""
         for model in dict.fromkeys(group.model for group in self.trained_groups):
@@ -283,6 +358,15 @@ class Study:
                 "training/offload_optimizer",
                 "cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
             )
+
+    def _check_engine(self) -> None:
+        for model in self.config["engine"].keys() - {"twin", "full"}:
+            key = f"engine/{model}"
+            self._check_model(key, model)
+            if self.engine(model) == "fleet" and resolve(model, self.models)[1] == "full":
+                raise self._error(
+                    key, f"fleet trains twins only; set deepspeed, or name the twin {model}-twin"
+                )
 
     def _named(self, what: str) -> Iterator[tuple[str, list[str]]]:
         """The lists of models or of languages in the configuration, each with its key."""

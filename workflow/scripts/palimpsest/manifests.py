@@ -9,7 +9,7 @@ from palimpsest.errors import UserError
 
 
 def read(path: str | Path) -> dict:
-    """Read the manifest of one run."""
+    """Read a manifest: of one run or, with `n_runs`, of as many together."""
     try:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
@@ -37,7 +37,7 @@ def totals(paths: list[str]) -> dict:
     runs = [read(path) for path in paths]
     revisions = sorted({run["revision"] or "unknown" for run in runs})
     return {
-        "n_runs": len(runs),
+        "n_runs": sum(run.get("n_runs", 1) for run in runs),
         "models": list(dict.fromkeys(run["model"] for run in runs)),
         "languages": list(dict.fromkeys(run["language"] for run in runs)),
         "sizes": sorted({run["size"] for run in runs}),

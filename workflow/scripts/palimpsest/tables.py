@@ -53,7 +53,12 @@ LANGUAGE = Column(
 )
 SIZE = Column("size", _int, "training strings asked for, copies counted")
 SEED = Column("seed", _int, "seed of the sample, the initialisation and the order of the data")
-VARIANT = Column("variant", _text, "base, dedup, dedup-matched, with-s0, without-s0, ...")
+VARIANT = Column(
+    "variant",
+    _text,
+    "base, dedup, dedup-matched, with-s0, without-s0, ...; in the folder leave-one-out "
+    "without-{string_id}, the run without that training string",
+)
 STRING_ID = Column("string_id", _text, "name of the string: 12 hexadecimal digits of its SHA-256")
 EPOCH = Column(
     "epoch", _int, "passes over the training data before the measurement; 0 is untrained"
@@ -129,7 +134,19 @@ OPTIMAL_EPOCH = Column(
     "optimal_epoch", _int, "epoch of optimal learning: lowest test loss of this run"
 )
 
-EXACT_COLUMNS = (
+COUNT = Column("count", _int, "how often in the training multiset")
+SCORE_AT_OPTIMUM = Column("score_at_optimum", _float, "score at the epoch of optimal learning")
+SCORE_AT_END = Column("score_at_end", _float, "score at the last epoch")
+CHEAP_EVIDENCE = Column("evidence", _text, "same-frequency, or language for bayes")
+QUANTITY = Column("quantity", _text, "threshold, start, score_at_optimum or score_at_end")
+BROKEN_OF_STRING = Column(
+    "assumption_broken",
+    _float,
+    "share of the string's epochs whose loss is above the loss without it",
+    True,
+)
+
+TARGET_COLUMNS = (
     MODEL,
     LANGUAGE,
     SIZE,
@@ -153,12 +170,7 @@ EXACT_COLUMNS = (
     SCORE,
     START,
     TEST_LOSS,
-    Column(
-        "assumption_broken",
-        _float,
-        "share of the string's epochs whose loss is above the loss without it",
-        True,
-    ),
+    BROKEN_OF_STRING,
 )
 
 KINDS = {
@@ -198,7 +210,7 @@ KINDS = {
                 TEXT,
                 Column("n_tokens", _int, "predicted tokens"),
                 Column("split", _text, "train (count > 0), test, or held_out (only measured)"),
-                Column("count", _int, "how often in the training multiset"),
+                COUNT,
                 Column(
                     "test_count",
                     _int,
@@ -217,7 +229,8 @@ KINDS = {
         ),
         Kind(
             "trace",
-            "One row per epoch and string: how well the model predicts it.",
+            "One row per epoch and string: how well the model predicts it. In the folder "
+            "leave-one-out one run per training string stands after another.",
             "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/trace.parquet",
             (
                 *GROUP_SEED,
@@ -236,13 +249,13 @@ KINDS = {
             (
                 *GROUP_SEED,
                 STRING_ID,
-                Column("count", _int, "how often in the training multiset"),
+                COUNT,
                 LOG_PROB,
                 MEASURE,
                 EVIDENCE,
                 START,
-                Column("score_at_optimum", _float, "score at the epoch of optimal learning"),
-                Column("score_at_end", _float, "score at the last epoch"),
+                SCORE_AT_OPTIMUM,
+                SCORE_AT_END,
                 Column(
                     "stand_in_gap",
                     _float,
@@ -327,11 +340,11 @@ KINDS = {
             ),
         ),
         Kind(
-            "exact",
+            "target_scores",
             "One row per seed, target string, measure, evidence and epoch: memorisation by "
             "retraining without the string, beside the same-frequency approximation.",
             "results/memorisation/{model}/{language}/n{size}/exact.parquet",
-            EXACT_COLUMNS,
+            TARGET_COLUMNS,
         ),
         Kind(
             "agreement",
@@ -346,7 +359,7 @@ KINDS = {
                 Column("role", _text, "s0, s1, ..."),
                 STRING_ID,
                 MEASURE,
-                Column("evidence", _text, "same-frequency, or language for bayes"),
+                CHEAP_EVIDENCE,
                 Column("threshold_error", _float, "threshold minus the exact one, nats per token"),
                 Column("start_error", _float, "start minus the exact start, epochs", True),
                 Column("score_error", _float, "mean absolute difference of the score"),
@@ -358,11 +371,125 @@ KINDS = {
             ),
         ),
         Kind(
+            "leave_one_out",
+            "One row per seed, training string, measure and evidence: memorisation by retraining "
+            "without the string, beside the approximations.",
+            "results/memorisation/{model}/{language}/n{size}/leave_one_out.parquet",
+            (
+                MODEL,
+                LANGUAGE,
+                SIZE,
+                SEED,
+                STRING_ID,
+                COUNT,
+                LOG_PROB,
+                MEASURE,
+                EVIDENCE,
+                Column(
+                    "threshold",
+                    _float,
+                    "the loss below which the string counts as memorised, nats per token; for "
+                    "counterfactual, whose threshold changes, its mean over the epochs",
+                ),
+                Column(
+                    "threshold_distance",
+                    _float,
+                    "distance of the threshold from that by retraining, mean over the epochs, "
+                    "nats per token",
+                ),
+                Column(
+                    "threshold_ratio",
+                    _float,
+                    "the same relative to the threshold by retraining; NaN if that is ever 0",
+                    True,
+                ),
+                START,
+                SCORE_AT_OPTIMUM,
+                SCORE_AT_END,
+                Column(
+                    "self_influence",
+                    _float,
+                    "loss without the string minus the loss with it, mean over the epochs, nats "
+                    "per token; NaN for bayes",
+                    True,
+                ),
+                BROKEN_OF_STRING,
+            ),
+        ),
+        Kind(
+            "approximation",
+            "One row per seed, group of training strings, measure, evidence, quantity and "
+            "statistic: how good an approximation of exact retraining is.",
+            "results/memorisation/{model}/{language}/n{size}/approximation.parquet",
+            (
+                MODEL,
+                LANGUAGE,
+                SIZE,
+                SEED,
+                Column(
+                    "group",
+                    _text,
+                    "all, or the strings that are repeated in the training data or single in it",
+                ),
+                MEASURE,
+                CHEAP_EVIDENCE,
+                QUANTITY,
+                Column(
+                    "statistic",
+                    _text,
+                    "correlation (Spearman, of ranks; strings that never start rank last), "
+                    "mean_error (approximation minus exact), mean_absolute_error and, of "
+                    "thresholds, mean_relative_error, both over strings and epochs; same_verdict "
+                    "(share of strings that both or neither call memorised)",
+                ),
+                Column(
+                    "n_strings",
+                    _int,
+                    "strings behind it; errors of a start are over those that start in both",
+                ),
+                Column(
+                    "value",
+                    _float,
+                    "in nats per token, epochs, or without a unit; NaN if undefined, as the "
+                    "correlation of equal values is",
+                    True,
+                ),
+                Column("lower", _float, "lower end of its 95 % bootstrap interval", True),
+                Column("upper", _float, "upper end; the strings are what is resampled", True),
+            ),
+        ),
+        Kind(
             "disagreement",
-            "One row per model, seed, target string, measure, evidence and epoch: the tables of "
-            "exact retraining, stacked.",
+            "One row per model, seed, target string, measure, evidence and epoch: the tables "
+            "`target_scores`, stacked.",
             "results/studies/disagreement/{language}.parquet",
-            EXACT_COLUMNS,
+            TARGET_COLUMNS,
+        ),
+        Kind(
+            "exact",
+            "One row per model, seed, training string, measure, evidence and quantity: the "
+            "approximation beside exact retraining.",
+            "results/studies/exact/{language}.parquet",
+            (
+                MODEL,
+                LANGUAGE,
+                SIZE,
+                SEED,
+                STRING_ID,
+                COUNT,
+                LOG_PROB,
+                MEASURE,
+                CHEAP_EVIDENCE,
+                QUANTITY,
+                Column("exact", _float, "by retraining without the string; NaN: no start", True),
+                Column("approximate", _float, "by the cheaper threshold; NaN: no start", True),
+                Column(
+                    "correlation",
+                    _float,
+                    "Spearman rank correlation of the two over the run's strings; NaN if undefined",
+                    True,
+                ),
+            ),
         ),
         Kind(
             "tradeoff",
@@ -470,10 +597,14 @@ KINDS = {
                 Column("agrees_if", _text, "the region of the statistic in which the claim holds"),
                 Column("language", _text, "language on which it was tested"),
                 Column("n_models", _int, "models averaged over"),
-                Column("n_seeds", _int, "seeds behind the interval"),
+                Column(
+                    "n_seeds",
+                    _int,
+                    "seeds behind the interval; where it is of one seed, it is over the strings",
+                ),
                 Column("estimate", _float, "mean over the seeds", True),
-                Column("lower", _float, "lower end of the 95 % interval over the seeds", True),
-                Column("upper", _float, "upper end of the 95 % interval over the seeds", True),
+                Column("lower", _float, "lower end of the 95 % interval", True),
+                Column("upper", _float, "upper end of the 95 % interval", True),
                 Column("verdict", _text, "agrees, disagrees or cannot tell"),
                 Column(
                     "by_construction",

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.errors import UserError
 
 RUN_KEYS = ["model", "language", "size", "seed", "variant"]
 
@@ -63,13 +64,32 @@ def to_frame(trace: Trace) -> pd.DataFrame:
 
 
 def read(path: str | Path) -> Trace:
-    """Read the trace of one run."""
+    """Read the trace of one run; UserError if the file holds those of several."""
+    runs = read_all(path)
+    if len(runs) != 1:
+        raise UserError(
+            f"{path}: holds the traces of {len(runs)} runs and not of one; "
+            f"delete it and rerun: snakemake --cores 1 {path}"
+        )
+    return runs[0]
+
+
+def read_all(path: str | Path) -> list[Trace]:
+    """Read the traces of the runs that stand one after another in a file, in their order."""
     frame = tables.read(path, "trace")
+    keys = frame[RUN_KEYS]
+    first = np.flatnonzero((keys != keys.shift()).any(axis=1))
+    ends = np.append(first, len(frame))[1:]
+    return [_of_run(frame.iloc[begin:end]) for begin, end in zip(first, ends, strict=True)]
+
+
+def _of_run(frame: pd.DataFrame) -> Trace:
+    """The trace of one run from its rows."""
     epochs = np.unique(frame["epoch"].to_numpy())
     shape = (len(epochs), -1)
     first = frame.iloc[: len(frame) // len(epochs)]
     return Trace(
-        run=frame.loc[0, RUN_KEYS].to_dict(),
+        run=frame[RUN_KEYS].iloc[0].to_dict(),
         epochs=epochs,
         string_ids=first["string_id"].to_numpy(dtype=object),
         n_tokens=first["n_tokens"].to_numpy(),

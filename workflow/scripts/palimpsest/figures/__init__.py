@@ -14,6 +14,7 @@ from palimpsest import tables
 from palimpsest.errors import UserError, nearest
 from palimpsest.figures.deduplication import deduplication
 from palimpsest.figures.disagreement import disagreement, disagreement_scores
+from palimpsest.figures.exact import exact
 from palimpsest.figures.frequency import frequency
 from palimpsest.figures.language import language
 from palimpsest.figures.sizes import model_size, training_size
@@ -29,7 +30,7 @@ class FigureKind:
 
     `draw` takes the table of kind `table` (and, for a language, its summary). The caption is two
     sentences: what the figure shows, and what to see; `paper` lists the figures of the paper that
-    it corresponds to.
+    it corresponds to, if any.
     """
 
     study: str
@@ -81,6 +82,20 @@ FIGURES = {
         paper="14 and 16",
         table="disagreement",
         draw=disagreement_scores,
+    ),
+    "exact": FigureKind(
+        study="exact",
+        title="Approximations beside exact retraining",
+        caption=(
+            "For every training string, the threshold and the start of memorisation by retraining "
+            "the model without that string (across) and by the approximation that avoids it (up). "
+            "See how near the markers keep to the diagonal, where the approximation would be "
+            "exact: above it a string counts as memorised too easily (thresholds) or too late "
+            "(starts)."
+        ),
+        paper="",
+        table="exact",
+        draw=exact,
     ),
     "tradeoff": FigureKind(
         study="tradeoff",

@@ -1,7 +1,7 @@
 """Memorisation: measures on losses, their approximation, the tables, studies and claims."""
 
 from palimpsest.memorisation.approximation import StandIns, stand_ins
-from palimpsest.memorisation.exact import exact_tables
+from palimpsest.memorisation.leave_one_out import leave_one_out_tables
 from palimpsest.memorisation.measures import (
     Memorisation,
     bayes,
@@ -12,6 +12,7 @@ from palimpsest.memorisation.measures import (
 )
 from palimpsest.memorisation.runs import memorisation_tables
 from palimpsest.memorisation.studies import STUDIES
+from palimpsest.memorisation.targets import target_tables
 
 __all__ = [
     "STUDIES",
@@ -20,9 +21,10 @@ __all__ = [
     "bayes",
     "contextual",
     "counterfactual",
-    "exact_tables",
+    "leave_one_out_tables",
     "lemma_assumption_broken",
     "memorisation_tables",
     "recollection",
     "stand_ins",
+    "target_tables",
 ]

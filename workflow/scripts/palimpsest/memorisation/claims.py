@@ -3,14 +3,15 @@
 One rule judges all: the statistic is computed for every seed (averaged over the models), its mean
 has a 95 % interval over the seeds (Student t), and the study agrees if the whole interval lies in
 the region in which the claim holds, disagrees if the whole interval lies outside, and else cannot
-tell. That strings are memorised is a claim about training: where a measure can be applied to
-strings that were never trained on, only what it finds beyond that counts. A claim is added by
-adding one `Claim` to `CLAIMS`.
+tell. Where every training string was retrained without and there is only one seed, the interval is
+over the strings (bootstrap), and then says nothing of other seeds. That strings are memorised is a
+claim about training: where a measure can be applied to strings that were never trained on, only
+what it finds beyond that counts. A claim is added by adding one `Claim` to `CLAIMS`.
 
 Source: Learning Without Memorizing Considered Infeasible; the claims stand in the order in which
-the paper makes them, question by question; those on false alarms and on the Bayes threshold are
-Palimpsest's own. Where the paper gives a word ("strongly", "almost all"), the number for it is
-the choice of the margins below.
+the paper makes them, question by question; those on false alarms, on ranks and on the Bayes
+threshold are Palimpsest's own. Where the paper gives a word ("strongly", "almost all"), the number
+for it is the choice of the margins below.
 """
 
 from collections.abc import Callable
@@ -33,6 +34,7 @@ NEXT_TO_NONE = 0.1  # share of strings called none, or too few to be sizable
 NEARLY_EQUAL = 0.1  # difference of shares or scores, or relative difference of losses
 USUALLY = 0.5  # share of cases called usual, typical or often
 RARE = 0.05  # share of cases called rare
+SAME_ORDER = 0.9  # rank correlation at which two orders are called the same
 
 
 class Region(NamedTuple):
@@ -76,6 +78,8 @@ class Claim:
     index has a level `seed` beside others (model, family, size). `language` says on which it is
     tested: on each, on that of the highest or lowest entropy, or as the difference of the two.
     `by_construction` says that the definitions alone put the statistic where the claim holds.
+    `ends` gives, as `value` does, the ends of an interval over the strings of a seed; it judges
+    where there is one seed only.
     """
 
     question: str
@@ -86,9 +90,20 @@ class Claim:
     value: Callable[[pd.DataFrame], pd.Series] = field(repr=False)
     language: Literal["each", "high", "low", "low - high"] = "each"
     by_construction: bool = False
+    ends: tuple[Callable, Callable] | None = field(default=None, repr=False)
+
+    def interval(self, table: pd.DataFrame) -> tuple[float, float]:
+        """The interval over the strings, its ends averaged over models; NaN if there is none."""
+        if self.ends is None:
+            return np.nan, np.nan
+        return tuple(by_seed(end(table)).mean() for end in self.ends)
 
 
-def claims(studies: dict[str, pd.DataFrame], agreement: pd.DataFrame | None = None) -> pd.DataFrame:
+def claims(
+    studies: dict[str, pd.DataFrame],
+    agreement: pd.DataFrame | None = None,
+    approximation: pd.DataFrame | None = None,
+) -> pd.DataFrame:
     """The table `claims`: a row for every claim and language on which it was tested.
 
     Parameters
@@ -97,8 +112,9 @@ def claims(studies: dict[str, pd.DataFrame], agreement: pd.DataFrame | None = No
         Keys among tradeoff, frequency, deduplication, training_size, model_size and disagreement.
         A claim whose study is absent has one row, without a language: cannot tell.
     agreement : `agreement` tables, stacked over models and languages
+    approximation : `approximation` tables, likewise
     """
-    given = studies if agreement is None else {**studies, "agreement": agreement}
+    given = {**studies, "agreement": agreement, "approximation": approximation}
     rows = [
         {
             "question": claim.question,
@@ -107,36 +123,50 @@ def claims(studies: dict[str, pd.DataFrame], agreement: pd.DataFrame | None = No
             "agrees_if": claim.region.text,
             "language": language,
             "n_models": n_models,
-            **judge(values, claim.region),
+            **judge(values, claim.region, over_strings),
             # A start at the first crossing leaves more open: a value outside was not decided.
             "by_construction": claim.by_construction
             and bool(values.between(claim.region.low, claim.region.high).all()),
         }
         for claim in CLAIMS
-        for language, n_models, values in tested(claim, given.get(claim.study))
+        for language, n_models, values, over_strings in tested(claim, given.get(claim.study))
     ]
     return pd.DataFrame(rows, columns=tables.KINDS["claims"].schema.names)
 
 
-def tested(claim: Claim, table: pd.DataFrame | None) -> list[tuple[str, int, pd.Series]]:
-    """Language, number of models and the statistic by seed, wherever the claim can be tested."""
+NO_INTERVAL = (np.nan, np.nan)
+
+
+def tested(
+    claim: Claim, table: pd.DataFrame | None
+) -> list[tuple[str, int, pd.Series, tuple[float, float]]]:
+    """Language, number of models, the statistic by seed and its interval over the strings.
+
+    One for every language, or pair of them, on which the claim can be tested.
+    """
     # A null seed is the mean over the seeds, which has no spread of its own.
     rows = pd.DataFrame() if table is None else table[table["seed"].notna()]
     frames = {} if rows.empty else dict(list(rows.groupby("language")))
     if claim.language == "each" and frames:
         return [
-            (language, frame["model"].nunique(), by_seed(claim.value(frame)))
+            (
+                language,
+                frame["model"].nunique(),
+                by_seed(claim.value(frame)),
+                claim.interval(frame),
+            )
             for language, frame in frames.items()
         ]
     if claim.language == "each" or len(frames) < 2:
-        return [("", 0, pd.Series(dtype=float))]
+        return [("", 0, pd.Series(dtype=float), NO_INTERVAL)]
     low, high = extremes_of_entropy(rows)
     if claim.language == "low - high":
         difference = claim.value(frames[low]) - claim.value(frames[high])
         models = set(frames[low]["model"]) & set(frames[high]["model"])
-        return [(f"{low} - {high}", len(models), by_seed(difference))]
-    chosen = {"low": low, "high": high}[claim.language]
-    return [(chosen, frames[chosen]["model"].nunique(), by_seed(claim.value(frames[chosen])))]
+        return [(f"{low} - {high}", len(models), by_seed(difference), NO_INTERVAL)]
+    chosen = frames[{"low": low, "high": high}[claim.language]]
+    values = by_seed(claim.value(chosen))
+    return [(chosen["language"].iloc[0], chosen["model"].nunique(), values, NO_INTERVAL)]
 
 
 def extremes_of_entropy(table: pd.DataFrame) -> tuple[str, str]:
@@ -152,10 +182,12 @@ def by_seed(values: pd.Series) -> pd.Series:
     return finite.groupby(level="seed").mean()
 
 
-def judge(values: pd.Series, region: Region) -> dict:
-    """Estimate, interval and verdict of a statistic by seed."""
+def judge(
+    values: pd.Series, region: Region, over_strings: tuple[float, float] = NO_INTERVAL
+) -> dict:
+    """Estimate, interval and verdict of a statistic by seed; of one seed, over its strings."""
     estimate = round(values.mean(), 12) if len(values) else np.nan
-    lower = upper = np.nan
+    lower, upper = np.round(over_strings, 12) if len(values) == 1 else NO_INTERVAL
     if len(values) > 1:
         reach = stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2) * values.sem()
         # Rounded: seeds that all give 0.1 must not be told from 0.1 by their last digit.
@@ -525,6 +557,25 @@ def agreement_mean(
     """Mean over the targets of a column of `agreement`, or of its absolute value."""
     rows = agreement[agreement["measure"] == measure].set_index(UNIT)[column]
     return (rows.abs() if absolute else rows).groupby(UNIT).mean()
+
+
+def quality(
+    approximation: pd.DataFrame,
+    measure: str,
+    quantity: str,
+    statistic: str,
+    column: str,
+) -> pd.Series:
+    """A statistic of a measure's approximation, or an end of its interval, over all strings."""
+    wanted = {"group": "all", "measure": measure, "quantity": quantity, "statistic": statistic}
+    chosen = (approximation[list(wanted)] == pd.Series(wanted)).all(axis=1)
+    return approximation[chosen].set_index(UNIT)[column]
+
+
+def of_every_string(question: str, claim: str, words: str, region: Region, **of: str) -> Claim:
+    """A claim on one statistic of the approximation, as `quality` takes it, over all strings."""
+    value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
+    return Claim(question, claim, "approximation", words, region, value, ends=tuple(ends))
 
 
 CLAIMS = [
@@ -1077,6 +1128,66 @@ CLAIMS = [
         at_most(RARE),
         partial(agreement_mean, column="threshold_error", measure="contextual", absolute=True),
     ),
+    of_every_string(
+        "approximation",
+        "Strings of similar frequency yield similar losses, over a whole training set.",
+        "mean relative distance of the stand-ins' loss from the loss without the string, all "
+        "training strings and epochs",
+        at_most(NEARLY_EQUAL),
+        measure="counterfactual",
+        quantity="threshold",
+        statistic="mean_relative_error",
+    ),
+    of_every_string(
+        "approximation",
+        "The same-frequency approximation ranks the training strings by optimal contextual loss "
+        "as retraining does.",
+        "rank correlation (Spearman) of the optimal contextual loss, all training strings",
+        at_least(SAME_ORDER),
+        measure="contextual",
+        quantity="threshold",
+        statistic="correlation",
+    ),
+    *[
+        of_every_string(
+            "approximation",
+            f"The same-frequency approximation ranks the training strings by {ranked} of "
+            f"{measure} memorisation as retraining does.",
+            f"rank correlation (Spearman) of the {text}, {measure}, all training strings",
+            at_least(SAME_ORDER),
+            measure=measure,
+            quantity=quantity,
+            statistic="correlation",
+        )
+        for quantity, ranked, text in (
+            ("start", "the start", "start; never is last"),
+            ("score_at_optimum", "the score", "score at optimal learning"),
+        )
+        for measure in ("counterfactual", "contextual")
+    ],
+    *[
+        of_every_string(
+            "approximation",
+            f"The same-frequency approximation gives the verdicts of exact {measure} memorisation "
+            "over a whole training set.",
+            "share of the training strings with the same verdict at optimal learning",
+            at_least(ALMOST_ALL),
+            measure=measure,
+            quantity="score_at_optimum",
+            statistic="same_verdict",
+        )
+        for measure in ("counterfactual", "contextual")
+    ],
+    of_every_string(
+        "approximation",
+        "The same-frequency threshold is that of exact contextual memorisation, over a whole "
+        "training set.",
+        "mean distance of the threshold from the exact one, all training strings, nats per token",
+        at_most(RARE),
+        measure="contextual",
+        quantity="threshold",
+        statistic="mean_absolute_error",
+    ),
     Claim(
         "approximation",
         "Contextual memorisation by the same-frequency approximation is no false alarm: strings "
@@ -1121,5 +1232,34 @@ CLAIMS = [
         "mean distance of the threshold from the exact one, nats per token",
         at_most(RARE),
         partial(agreement_mean, column="threshold_error", measure="bayes", absolute=True),
+    ),
+    of_every_string(
+        "bayes",
+        "The Bayes-optimal loss ranks the training strings as the optimal contextual loss does.",
+        "rank correlation (Spearman) of the two, all training strings",
+        at_least(SAME_ORDER),
+        measure="bayes",
+        quantity="threshold",
+        statistic="correlation",
+    ),
+    of_every_string(
+        "bayes",
+        "The language's exact probabilities give the verdicts of exact contextual memorisation "
+        "over a whole training set.",
+        "share of the training strings with the same verdict at optimal learning",
+        at_least(ALMOST_ALL),
+        measure="bayes",
+        quantity="score_at_optimum",
+        statistic="same_verdict",
+    ),
+    of_every_string(
+        "bayes",
+        "The Bayes-optimal loss is the threshold of exact contextual memorisation, over a whole "
+        "training set.",
+        "mean distance of the threshold from the exact one, all training strings, nats per token",
+        at_most(RARE),
+        measure="bayes",
+        quantity="threshold",
+        statistic="mean_absolute_error",
     ),
 ]

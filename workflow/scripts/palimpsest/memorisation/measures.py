@@ -213,10 +213,21 @@ def every_measure(
     loss_threshold : float, nats per token
     accuracy_threshold : float, share of right tokens above which a string is recollected
     """
-    measured = {
+    return {
         ("recollection", "constant"): recollection(loss, loss_threshold, start),
         ("recollection_accuracy", "constant"): recollection(wrong, 1 - accuracy_threshold, start),
+        **measures_by_string(loss, optimal_loss, loss_without, start),
     }
+
+
+def measures_by_string(
+    loss: np.ndarray,
+    optimal_loss: np.ndarray,
+    loss_without: dict[str, np.ndarray],
+    start: Start,
+) -> dict[tuple[str, str], Memorisation]:
+    """The measures that have a threshold for every string, as `every_measure` gives them."""
+    measured = {}
     for evidence, without in loss_without.items():
         measured["counterfactual", evidence] = counterfactual(loss, without, start)
         measured["contextual", evidence] = contextual(loss, without, start)

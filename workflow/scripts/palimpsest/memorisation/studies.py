@@ -1,7 +1,7 @@
 """The studies of the paper: memorisation tables of many runs, laid side by side for one question.
 
 A study takes tables that are stacked over models, seeds, sizes and variants, and returns its own.
-The sixth study, disagreement, is the `exact` tables of its models, stacked as they are.
+One of them, disagreement, is the `target_scores` tables of its models, stacked as they are.
 
 Source: Learning Without Memorizing Considered Infeasible, section 4 and appendices F and G.
 """
@@ -9,6 +9,7 @@ Source: Learning Without Memorizing Considered Infeasible, section 4 and appendi
 import pandas as pd
 
 from palimpsest.errors import UserError, nearest
+from palimpsest.memorisation.leave_one_out import side_by_side
 
 RUN = ["model", "language", "size", "seed", "variant"]
 EPOCH = [*RUN, "epoch"]
@@ -17,12 +18,32 @@ DISTINCT = ["fraction_distinct", "weighted_distinct"]
 UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen"]
 
 
-def disagreement(*, exact: pd.DataFrame) -> pd.DataFrame:
+def disagreement(*, target_scores: pd.DataFrame) -> pd.DataFrame:
     """Exact retraining with and without the target strings, as it is.
 
     Source: section 3.2, RQ1 and RQ2, figures 1, 2 and 13 to 17.
     """
-    return exact
+    return target_scores
+
+
+def exact(*, leave_one_out: pd.DataFrame, approximation: pd.DataFrame) -> pd.DataFrame:
+    """Approximations of memorisation beside exact retraining, for every training string.
+
+    Source: section 3.3, whose hypothesis it tests.
+    """
+    keys = ["model", "language", "size", "seed", "measure", "evidence", "quantity"]
+    whole = approximation[approximation["group"] == "all"]
+    correlation = whole[whole["statistic"] == "correlation"].rename(
+        columns={"value": "correlation"}
+    )
+    pairs = side_by_side(leave_one_out).drop(columns=["distance", "ratio"])
+    joined = pairs.merge(correlation[[*keys, "correlation"]], on=keys)
+    if len(joined) != len(pairs):
+        raise UserError(
+            f"{len(pairs)} rows of memorisation, {len(joined)} with their correlation: the tables "
+            "are not of the same runs; make both anew"
+        )
+    return joined
 
 
 def tradeoff(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
@@ -163,6 +184,7 @@ def beside_learning(
 
 STUDIES = {
     "disagreement": disagreement,
+    "exact": exact,
     "tradeoff": tradeoff,
     "frequency": frequency,
     "deduplication": deduplication,

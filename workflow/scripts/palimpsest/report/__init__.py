@@ -27,6 +27,14 @@ from palimpsest.report.words import GLOSSARY, MEASURES, QUESTIONS, STUDIES
 VERDICTS = ("agrees", "disagrees", "cannot tell")
 RESEARCH = [question for question in QUESTIONS if question.startswith("RQ")]
 AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
+GROUPS = ("all", "repeated", "single")
+ERRORS = ("mean_error", "mean_absolute_error", "same_verdict")
+QUANTITIES = {
+    "threshold": "threshold\n(nats per token)",
+    "start": "start\n(epochs)",
+    "score_at_optimum": "score at optimal\nlearning (0 to 1)",
+    "score_at_end": "score at the end\n(0 to 1)",
+}
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,7 @@ def render(
     agreement: pd.DataFrame | None,
     out_path: str | Path,
     tradeoff: pd.DataFrame | None = None,
+    approximation: pd.DataFrame | None = None,
 ) -> None:
     """Write the report.
 
@@ -84,6 +93,7 @@ def render(
     agreement : tables `agreement`, stacked; None if no target string was retrained
     out_path : the HTML file; links to the tables are relative to its folder
     tradeoff : tables `tradeoff`, stacked, for the false alarms; None if they were not made
+    approximation : tables `approximation`, stacked; None if no training set was retrained
 
     Raises
     ------
@@ -106,6 +116,7 @@ def render(
         ],
         agreement=agreement_rows(agreement),
         false_alarms=false_alarm_rows(tradeoff),
+        approximation=approximation_rows(approximation),
         glossary=GLOSSARY,
         study=study_rows(study),
     )
@@ -202,7 +213,7 @@ def headline(claims: pd.DataFrame) -> dict:
         "n_tests": len(claims),
         "n_claims": claims["claim"].nunique(),
         "n_not_run": int((claims["n_seeds"] == 0).sum()),
-        "n_one_seed": int((claims["n_seeds"] == 1).sum()),
+        "n_one_seed": int(((claims["n_seeds"] == 1) & claims["lower"].isna()).sum()),
         "counts": counts(claims),
     }
 
@@ -293,6 +304,45 @@ def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
         row = {column: mean_and_reach(seeds[column]) for column in columns}
         rows.append({"language": language, "measure": measure, **row, "n_seeds": len(seeds)})
     return rows
+
+
+def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:
+    """Per language, measure and quantity, how near the approximation is to retraining every string.
+
+    Values and the ends of their intervals are averaged over models and seeds.
+    """
+    if approximation is None or approximation.empty:
+        return []
+    keys = ["language", "measure", "evidence", "quantity"]
+    rows = []
+    for key, found in approximation.groupby(keys, sort=False):
+        cells = found.groupby(["group", "statistic"])[["n_strings", "value", "lower", "upper"]]
+        cells = cells.mean().to_dict("index")
+        language, measure, evidence, quantity = key
+        rows.append(
+            {
+                "language": language,
+                "measure": measure,
+                "evidence": evidence,
+                "quantity": QUANTITIES[quantity],
+                "n_strings": number(cells["all", "correlation"]["n_strings"]),
+                "both_start": number(cells["all", "mean_error"]["n_strings"])
+                if quantity == "start"
+                else None,
+                **{name: with_interval(cells.get((name, "correlation"))) for name in GROUPS},
+                **{name: with_interval(cells.get(("all", name))) for name in ERRORS},
+            }
+        )
+    return rows
+
+
+def with_interval(cell: dict | None) -> str:
+    """Value, and below it [lower, upper], for a reader; the value alone where there is none."""
+    if cell is None or pd.isna(cell["value"]):
+        return "–"
+    if pd.isna(cell["lower"]):
+        return number(cell["value"])
+    return f"{number(cell['value'])}\n[{number(cell['lower'])}, {number(cell['upper'])}]"
 
 
 def mean_and_reach(values: pd.Series) -> str:

@@ -82,6 +82,14 @@ STUDIES = {
         "trainings. Where they name different epochs for the start of memorisation, the "
         "difference is in the definition and not in the model.",
     },
+    "exact": {
+        "title": "Every string left out once",
+        "words": "To know what a training string adds to what a model learns from all the others, "
+        "the model has to be trained again without it; here that was done for every training "
+        "string, one after another. The paper avoids it by looking at test strings of the same "
+        "frequency instead, so the question is how near that shortcut, and the Bayes-optimal loss "
+        "as another, come to the truth.",
+    },
     "tradeoff": {
         "title": "Learning and memorising",
         "words": "Learning is how well a model predicts strings that it was not trained on: the "
@@ -131,12 +139,16 @@ GLOSSARY = {
     "False alarm": "A string that a measure calls memorised although the model was never trained "
     "on it.",
     "Fraction memorised": "The share of the training strings whose score is above 0.",
+    "Leave-one-out": "Training again for every training string, each time on the data without that "
+    "string.",
     "Loss": "How surprised a model is by a string: the average of −log probability of its tokens, "
     "in nats per token. 0 is certain of every token.",
     "Nat": "The unit of information for natural logarithms; 1 nat is about 1.44 bits.",
     "Optimal contextual loss": "The lowest loss of a string over all epochs of training "
     "without it.",
     "Optimal learning": "The epoch at which a run's test loss is lowest.",
+    "Rank correlation": "How alike two rankings of the same strings are: 1 if equal, 0 if they "
+    "have nothing to do with each other, −1 if reversed; undefined if all strings rank alike.",
     "Seed": "Decides the sample of strings, the model's initial weights and the order of the data; "
     "runs of different seeds are independent repetitions.",
     "Start of memorisation": "The first epoch after the last one at which the string is not "

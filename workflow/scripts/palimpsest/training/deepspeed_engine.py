@@ -9,24 +9,20 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from pickle import PickleError
 
 import numpy as np
-import pandas as pd
 import torch
 
-from palimpsest import tables, traces
+from palimpsest import traces
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
-from palimpsest.models import Model
-from palimpsest.models.build import Tokens, build, tokens
-from palimpsest.training.batches import IGNORED, Batch, TokenisedStrings, encode, micro_batches
-from palimpsest.training.evaluation import evaluate, predict, summarise
-from palimpsest.training.manifest import provenance
-from palimpsest.training.recipe import Recipe, epoch_order
+from palimpsest.models.build import build
+from palimpsest.training.batches import IGNORED, Batch, micro_batches
+from palimpsest.training.evaluation import evaluate, predict
+from palimpsest.training.manifest import manifest
+from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe, epoch_order
+from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key
 
 log = logging.getLogger("palimpsest")
@@ -35,41 +31,16 @@ log = logging.getLogger("palimpsest")
 LOADING_ERRORS = (OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, PickleError)
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run: a model (by its name, its row of the table and its scale) on one dataset."""
-
-    model: str
-    row: Model
-    scale: str
-    grammar: Grammar
-    dataset: str
-    recipe: Recipe
-
-    def configuration(self) -> dict:
-        """Everything but the dataset and the engine that decides the trace.
-
-        How often a run is saved does not, so that a killed run can be taken up with another
-        interval.
-        """
-        recipe = asdict(self.recipe)
-        del recipe["checkpoint_every"]
-        return {
-            "model": self.model,
-            "row": asdict(self.row),
-            "scale": self.scale,
-            "terminals": list(self.grammar.terminals),
-            "recipe": recipe,
-        }
-
-
 class DeepSpeedEngine:
     """Trains runs one after another in this process (and its peers, under a launcher)."""
 
-    def __init__(self, recipe: Recipe, state_folder: str | Path):
+    name = "deepspeed"
+
+    def __init__(self, recipe: Recipe, state_folder: str | Path, save_weights: bool = False):
         _stand_alone_unless_launched()
         self.recipe = recipe
         self.state_folder = Path(state_folder)
+        self.save_weights = save_weights
         self.accelerator, self.dtype = _accelerator(recipe)
         self.rank = self.accelerator.process_index
         self.processes = self.accelerator.num_processes
@@ -83,56 +54,57 @@ class DeepSpeedEngine:
     def configuration(self, run: Run) -> dict:
         """Everything but the dataset that decides the trace."""
         precision = str(self.dtype).removeprefix("torch.")
-        return {**run.configuration(), "processes": self.processes, "precision": precision}
+        work = {"engine": self.name, "processes": self.processes, "precision": precision}
+        return {**run.configuration(), **work}
 
     def state(self, run: Run) -> State:
         """Where the run's state is kept, by all that decides its trace."""
         return State(self.state_folder, key(self.configuration(run), run.dataset))
 
-    def train(self, run: Run, progress) -> State:
-        """Train a run to its end, or take up a killed one, and return its finished state.
+    def train(self, runs: list[Run], progress) -> None:
+        """Train runs to their ends, or take up killed ones; their states are finished.
 
-        `progress(epoch, epochs, train_loss)` is called after every epoch by the first process.
+        `progress(name)` gives a reporter of one run, called by the first process after every epoch.
         """
+        for run in runs:
+            self._train(run, progress)
+
+    def _train(self, run: Run, progress) -> None:
         state = self.state(run)
-        if state.finished:
-            return state
+        if state.is_finished(self.save_weights):
+            return
         started = time.perf_counter()
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
-        strings = tables.read(run.dataset, "strings")
-        training = self._ready(run, strings, state)
-        trace = training.to_the_end(progress)
+        training = self._ready(run, Material(run), state)
+        trace = training.to_the_end(progress(f"{run.model} on {run.dataset}"))
+        weights = training.weights() if self.save_weights else None
         if self.rank == 0:
-            seconds = time.perf_counter() - started
-            configuration = self.configuration(run)
-            manifest = {
-                **trace.run,
-                "key": state.key,
-                "engine": "deepspeed",
-                "configuration": configuration,
-                "precision": configuration["precision"],
-                "parameters": training.n_parameters,
-                "resolved_revision": training.resolved_revision,
-                "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
-                "resumed_from_epoch": training.resumed_from,
-                "wall_time_seconds": round(seconds, 3),
-                "training_seconds": round(training.seconds, 3),
-                "training_tokens_per_second": round(training.tokens / training.seconds, 1),
-                **provenance(),
-            }
-            state.finish(traces.to_frame(trace), manifest)
+            content = manifest(
+                trace.run,
+                key=state.key,
+                engine=self.name,
+                configuration=self.configuration(run),
+                parameters=training.n_parameters,
+                resolved_revision=training.resolved_revision,
+                resumed_from_epoch=training.resumed_from,
+                trained_together=1,
+                wall_time_seconds=time.perf_counter() - started,
+                training_seconds=training.seconds,
+                training_tokens=training.tokens,
+            )
+            state.finish(traces.to_frame(trace), content, weights)
+        self.accelerator.free_memory(training.model, training.optimizer)
         self.accelerator.wait_for_everyone()
-        return state
 
-    def _ready(self, run: Run, strings: pd.DataFrame, state: State) -> "_Training":
+    def _ready(self, run: Run, material: Material, state: State) -> "_Training":
         """A run at its newest checkpoint that is whole or, without one, at its beginning.
 
         A checkpoint that breaks while it is loaded may have changed some weights already, so the
         model is then made anew.
         """
         while True:
-            training = _Training(self, run, strings, state)
+            training = _Training(self, run, material, state)
             checkpoint = state.newest()
             if checkpoint is None or self._all(training.resume(checkpoint)):
                 return training
@@ -149,26 +121,18 @@ class DeepSpeedEngine:
 class _Training:
     """One run under way: the model, its optimiser and the trace so far."""
 
-    def __init__(self, engine: DeepSpeedEngine, run: Run, strings: pd.DataFrame, state: State):
+    def __init__(self, engine: DeepSpeedEngine, run: Run, material: Material, state: State):
         self.engine, self.recipe, self.state = engine, run.recipe, state
-        keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
-        self.run = {"model": run.model, **keys}
-        self.seed = int(keys["seed"])
-        token_ids = tokens(run.row, run.scale, run.grammar.terminals)
-        self.encoded = encode(
-            strings["text"], run.grammar.terminals, token_ids, self.recipe.predict_end
-        )
-        self.string_ids = strings["string_id"].to_numpy(dtype=object)
-        self.counts = strings["count"].to_numpy()
-        self.multiset = np.repeat(np.arange(len(strings)), self.counts)
-        _check_tokens(strings, self.encoded, run)
-        model = build(run.row, run.scale, _vocabulary(token_ids), self.seed, engine.dtype)
+        self.material = material
+        model = build(run.row, run.scale, material.vocabulary, material.seed, engine.dtype)
         # ZeRO 3 leaves each process a part of every weight, and notes the whole's size on it.
         self.n_parameters = sum(getattr(p, "ds_numel", p.numel()) for p in model.parameters())
         self.resolved_revision = getattr(model.config, "_commit_hash", None)
         optimizer = torch.optim.AdamW(
             model.parameters(),
             lr=self.recipe.learning_rate,
+            betas=ADAM_BETAS,
+            eps=ADAM_EPS,
             weight_decay=self.recipe.weight_decay,
             fused=True,
         )
@@ -192,17 +156,26 @@ class _Training:
             if self._is_checkpoint(epoch):
                 self._save(epoch)
             if self.engine.rank == 0:
-                progress(epoch, self.recipe.epochs, self._train_loss())
-        self.engine.accelerator.free_memory(self.model, self.optimizer)
-        return self._trace()
+                progress(epoch, self.recipe.epochs, self.material.train_loss(self.measured))
+        return self.material.trace(self.measured)
+
+    def weights(self) -> dict[str, torch.Tensor]:
+        """The final weights, gathered from all processes; called by each, for the first.
+
+        A weight that two layers share is saved under its first name.
+        """
+        accelerator = self.engine.accelerator
+        state = accelerator.get_state_dict(self.model) or {}
+        names = [name for name, _ in accelerator.unwrap_model(self.model).named_parameters()]
+        return {name: state[name].cpu() for name in names if name in state}
 
     def _train_epoch(self, epoch: int) -> None:
         """One pass over the training multiset in the epoch's order."""
-        engine, recipe = self.engine, self.recipe
+        engine, recipe, material = self.engine, self.recipe, self.material
         # Dropout, where a model has any, then depends on the epoch alone and resuming repeats it.
-        state = np.random.SeedSequence([self.seed, epoch, engine.rank]).generate_state(1)
+        state = np.random.SeedSequence([material.seed, epoch, engine.rank]).generate_state(1)
         torch.manual_seed(int(state[0]))
-        order = self.multiset[epoch_order(len(self.multiset), self.seed, epoch)]
+        order = material.multiset[epoch_order(len(material.multiset), material.seed, epoch)]
         steps = recipe.steps_per_epoch(len(order))
         passes = recipe.accumulation_steps(engine.processes)
         slices = micro_batches(
@@ -212,11 +185,11 @@ class _Training:
             self._set_learning_rate((epoch - 1) * steps + step, recipe.epochs * steps)
             first = step * recipe.batch_size
             in_step = order[first : first + recipe.batch_size]
-            n_tokens = int(self.encoded.n_tokens[in_step].sum())
+            n_tokens = int(material.encoded.n_tokens[in_step].sum())
             self.tokens += n_tokens
             for rows in rows_of_passes:
                 with engine.accelerator.accumulate(self.model):
-                    nll = self._nll(self.encoded.batch(rows, engine.device))
+                    nll = self._nll(material.encoded.batch(rows, engine.device))
                     # DeepSpeed averages over processes and passes; the loss is the mean over the
                     # tokens of the whole step, however it is cut into passes.
                     engine.accelerator.backward(nll * (engine.processes * passes / n_tokens))
@@ -242,33 +215,12 @@ class _Training:
         engine = self.engine
         measured = evaluate(
             self.model,
-            self.encoded,
+            self.material.encoded,
             self.recipe.evaluation_batch_size,
             engine.device,
             (engine.rank, engine.processes),
         )
-        if not np.isfinite(measured).all():
-            raise UserError(
-                f"{self.run['model']}, seed {self.seed}: the loss is no longer finite; lower "
-                "its learning rate in the table of models, or training/gradient_clipping"
-            )
-        return measured
-
-    def _train_loss(self) -> float:
-        last = self.measured[max(self.measured)]
-        return summarise(last, self.counts, self.encoded.n_tokens)
-
-    def _trace(self) -> traces.Trace:
-        nll, n_correct, rank_sum = np.stack([self.measured[e] for e in sorted(self.measured)], 1)
-        return traces.Trace(
-            run=self.run,
-            epochs=np.array(sorted(self.measured)),
-            string_ids=self.string_ids,
-            n_tokens=self.encoded.n_tokens,
-            nll=nll,
-            n_correct=n_correct.astype(np.int64),
-            rank_sum=rank_sum.astype(np.int64),
-        )
+        return self.material.check(measured)
 
     def _is_checkpoint(self, epoch: int) -> bool:
         every = self.recipe.checkpoint_every
@@ -297,20 +249,6 @@ class _Training:
             log.warning("%s: %s: %s", checkpoint, type(error).__name__, error)
             return False
         return True
-
-
-def _vocabulary(token_ids: Tokens) -> int:
-    """Size of the vocabulary that holds all the tokens (of a twin)."""
-    return max(*token_ids.terminals, token_ids.start, token_ids.end) + 1
-
-
-def _check_tokens(strings: pd.DataFrame, encoded: TokenisedStrings, run: Run) -> None:
-    """The dataset's Bayes-optimal loss holds only for the tokens that it was computed for."""
-    if (strings["n_tokens"].to_numpy() != encoded.n_tokens).any():
-        raise UserError(
-            f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "
-            f"it and rerun: snakemake --cores 1 {run.dataset}"
-        )
 
 
 def _stand_alone_unless_launched() -> None:
@@ -376,22 +314,3 @@ def deepspeed_settings(recipe: Recipe, dtype: torch.dtype) -> dict:
         "bf16": {"enabled": dtype == torch.bfloat16},
         "steps_per_print": sys.maxsize,
     }
-
-
-def show_progress(name: str) -> Callable[[int, int, float], None]:
-    """A progress reporter for one run: a bar on a terminal, a plain line now and then in a log."""
-    last = time.monotonic()
-
-    def report(epoch: int, epochs: int, loss: float) -> None:
-        nonlocal last
-        line = f"{name}: epoch {epoch}/{epochs}, train loss {loss:.4f} nats per token"
-        if sys.stderr.isatty():
-            filled = "#" * (20 * epoch // epochs)
-            print(f"\r[{filled:<20}] {line}", end="", file=sys.stderr, flush=True)
-            if epoch == epochs:
-                print(file=sys.stderr)
-        elif epoch in (1, epochs) or time.monotonic() - last > 30:
-            print(line, file=sys.stderr, flush=True)
-            last = time.monotonic()
-
-    return report

@@ -1,11 +1,40 @@
-"""Fine-tuning: train a model on datasets, one after another, and deliver traces and manifests."""
+"""Fine-tuning: train a model on datasets with one of the engines, and deliver what it leaves."""
 
+import hashlib
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
 import torch
+from safetensors.torch import load_file, save_file
 
+from palimpsest import manifests, tables
+from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
-from palimpsest.training.deepspeed_engine import DeepSpeedEngine, Run, show_progress
+from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
+from palimpsest.training.runs import Run
+from palimpsest.training.state import State
+
+LEAVE_ONE_OUT = "leave-one-out"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A dataset to train on and the files to write; `weights` is None unless they are wanted.
+
+    With `leave_one_out`, one run per distinct training string is trained, on the dataset without
+    it, and the files hold all these runs one after another.
+    """
+
+    dataset: str
+    trace: str
+    manifest: str
+    weights: str | None = None
+    leave_one_out: bool = False
 
 
 def finetune(
@@ -13,29 +42,116 @@ def finetune(
     models: str,
     language: str,
     recipe: Recipe,
-    jobs: list[tuple[str, str, str]],
+    jobs: list[Job],
+    engine: str,
     state: str,
     threads: int = 1,
+    memory: int = 2**33,
 ) -> None:
-    """Train `model` on each dataset of `jobs` (dataset, trace, manifest).
+    """Train `model` on the dataset of each job and write its trace, its manifest and its weights.
 
     Nothing is delivered before every run is done, because Snakemake deletes what a failed job has
     delivered; a finished run waits in the state folder, and an unfinished one resumes from there.
     A trace that is already there, of this very configuration and data, is left as it is.
+    `memory` are the bytes that a fleet may use.
     """
     torch.set_num_threads(threads)
     row, scale = resolve(model, read_models(models))
     grammar = Grammar.from_file(language)
-    engine = DeepSpeedEngine(recipe, state)
-    trained = []
-    for dataset, trace, manifest in jobs:
-        run = Run(model, row, scale, grammar, dataset, recipe)
-        if engine.state(run).delivered(trace, manifest):
-            continue
-        trained.append((engine.train(run, show_progress(trace)), trace, manifest))
-    engine.close()
-    if engine.rank == 0:
-        for run_state, trace, manifest in trained:
-            run_state.deliver(trace, manifest)
-        for run_state, *_ in trained:
-            run_state.clear()
+    save_weights = any(job.weights for job in jobs)
+    trainer = ENGINES[engine](recipe, state, threads, memory, save_weights)
+    waiting: list[tuple[Job, list[State]]] = []
+    runs: list[Run] = []
+    for job in jobs:
+        of_job = [
+            Run(model, row, scale, grammar, job.dataset, recipe, left_out)
+            for left_out in (strings_to_leave_out(job) if job.leave_one_out else [None])
+        ]
+        states = [trainer.state(run) for run in of_job]
+        if not is_delivered(job, states):
+            waiting.append((job, states))
+            runs += of_job
+    trainer.train(runs, show_progress)
+    trainer.close()
+    if trainer.rank == 0:
+        for job, states in waiting:
+            deliver(job, states)
+        for _, states in waiting:
+            for run_state in states:
+                run_state.clear()
+
+
+def strings_to_leave_out(job: Job) -> list[str]:
+    """The names of the distinct training strings of a job's dataset, in its order."""
+    strings = tables.read(job.dataset, "strings")
+    return strings.loc[strings["count"] > 0, "string_id"].tolist()
+
+
+def key_of(states: list[State]) -> str:
+    """What stands for all that decides a job's trace: the key of its run, or a hash of several."""
+    if len(states) == 1:
+        return states[0].key
+    joined = " ".join(state.key for state in states)
+    return hashlib.sha256(joined.encode()).hexdigest()[:20]
+
+
+def is_delivered(job: Job, states: list[State]) -> bool:
+    """Whether the files of a job are already those of these very runs, and whole."""
+    try:
+        if manifests.read(job.manifest)["key"] != key_of(states):
+            return False
+        tables.read(job.trace, "trace")
+    except UserError:
+        return False
+    return job.weights is None or Path(job.weights).exists()
+
+
+def deliver(job: Job, states: list[State]) -> None:
+    """Write the files of a job whose runs are finished; the manifest comes last and vouches."""
+    if job.leave_one_out:
+        _deliver_together(job, states)
+        return
+    (state,) = states
+    pairs = [(state.trace, job.trace), (state.manifest, job.manifest)]
+    if job.weights:
+        pairs.insert(0, (state.weights, job.weights))
+    for source, target in pairs:
+        with tables.replacing(target) as temporary:
+            shutil.copyfile(source, temporary)
+
+
+def _deliver_together(job: Job, states: list[State]) -> None:
+    """Write several runs into one trace and one manifest; weights are named `variant/name`."""
+    contents = [manifests.read(state.manifest) for state in states]
+    if job.weights:
+        weights = {
+            f"{content['variant']}/{name}": tensor
+            for state, content in zip(states, contents, strict=True)
+            for name, tensor in load_file(state.weights).items()
+        }
+        with tables.replacing(job.weights) as temporary:
+            save_file(weights, temporary)
+    frames = [tables.read(state.trace, "trace") for state in states]
+    tables.write(job.trace, pd.concat(frames, ignore_index=True), "trace")
+    seconds = {
+        name: round(sum(content[name] for content in contents), 3)
+        for name in ("wall_time_seconds", "training_seconds")
+    }
+    together = {"variant": LEAVE_ONE_OUT, "key": key_of(states), "n_runs": len(states), **seconds}
+    tables.write_json(job.manifest, {**contents[0], **together})
+
+
+def _deepspeed(recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool):
+    from palimpsest.training.deepspeed_engine import DeepSpeedEngine
+
+    return DeepSpeedEngine(recipe, state, save_weights)
+
+
+def _fleet(recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool):
+    from palimpsest.training.fleet import FleetEngine
+
+    return FleetEngine(state, threads, memory, save_weights)
+
+
+# Imported when they are asked for: DeepSpeed alone takes seconds.
+ENGINES: dict[str, Callable] = {"deepspeed": _deepspeed, "fleet": _fleet}

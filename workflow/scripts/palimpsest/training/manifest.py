@@ -3,12 +3,46 @@
 import importlib.metadata
 import os
 import platform
+import resource
 import subprocess
 from pathlib import Path
 
 import torch
 
+# What a manifest counts in seconds or tokens per second is rounded to this many digits.
+DIGITS = 3
 PACKAGES = ("torch", "transformers", "accelerate", "deepspeed", "numpy", "pandas", "pyarrow")
+
+
+def manifest(
+    keys: dict,
+    key: str,
+    engine: str,
+    configuration: dict,
+    training_seconds: float,
+    training_tokens: int,
+    wall_time_seconds: float,
+    **more,
+) -> dict:
+    """What a run was made with: `keys` name it, `key` stands for all that decides its trace.
+
+    Seconds and tokens of training count neither evaluation nor what an earlier process did before
+    it was killed.
+    """
+    return {
+        **keys,
+        "key": key,
+        "engine": engine,
+        "configuration": configuration,
+        "precision": configuration["precision"],
+        **more,
+        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
+        "wall_time_seconds": round(wall_time_seconds, DIGITS),
+        "training_seconds": round(training_seconds, DIGITS),
+        "training_tokens_per_second": round(training_tokens / training_seconds, DIGITS),
+        **provenance(),
+    }
 
 
 def provenance() -> dict:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
+
 
 @dataclass(frozen=True)
 class Recipe:

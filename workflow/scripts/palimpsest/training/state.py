@@ -12,7 +12,9 @@ import os
 import shutil
 from pathlib import Path
 
-from palimpsest import manifests, tables
+from safetensors.torch import save_file
+
+from palimpsest import tables
 from palimpsest.errors import UserError
 
 SIZES = "sizes.json"  # of a checkpoint's files, written last
@@ -40,11 +42,11 @@ class State:
         self.folder = Path(folder) / run_key
         self.trace = self.folder / "trace.parquet"
         self.manifest = self.folder / "manifest.json"
+        self.weights = self.folder / "weights.safetensors"
 
-    @property
-    def finished(self) -> bool:
+    def is_finished(self, with_weights: bool = False) -> bool:
         """Whether the run was trained to its end; the manifest is written last."""
-        return self.manifest.exists()
+        return self.manifest.exists() and (self.weights.exists() or not with_weights)
 
     def checkpoints(self) -> list[Path]:
         """Complete checkpoints, the newest first."""
@@ -78,28 +80,14 @@ class State:
         for folder in older:
             shutil.rmtree(folder)
 
-    def finish(self, trace, manifest: dict) -> None:
+    def finish(self, trace, manifest: dict, weights: dict | None = None) -> None:
         """Keep the result until every run of the job is done; checkpoints are no longer needed."""
         tables.write(self.trace, trace, "trace")
+        if weights is not None:
+            save_file({name: tensor.contiguous() for name, tensor in weights.items()}, self.weights)
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
         tables.write_json(self.manifest, manifest)
-
-    def deliver(self, trace: str | Path, manifest: str | Path) -> None:
-        """Copy the finished result to its declared outputs."""
-        for source, target in ((self.trace, trace), (self.manifest, manifest)):
-            with tables.replacing(target) as temporary:
-                shutil.copyfile(source, temporary)
-
-    def delivered(self, trace: str | Path, manifest: str | Path) -> bool:
-        """Whether the declared outputs are already those of this very run, and whole."""
-        try:
-            if manifests.read(manifest)["key"] != self.key:
-                return False
-            tables.read(trace, "trace")
-        except UserError:
-            return False
-        return True
 
     def clear(self) -> None:
         """Forget the run."""

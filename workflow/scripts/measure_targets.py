@@ -2,11 +2,11 @@
 
 from palimpsest import tables, traces
 from palimpsest.door import door
-from palimpsest.memorisation.exact import exact_tables
+from palimpsest.memorisation.targets import target_tables
 
 if __name__ == "__main__":
     with door(snakemake):
-        measured = exact_tables(
+        measured = target_tables(
             [traces.read(path) for path in snakemake.input.with_traces],
             [tables.read(path, "strings") for path in snakemake.input.with_datasets],
             [traces.read(path) for path in snakemake.input.without_traces],

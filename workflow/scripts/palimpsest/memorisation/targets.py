@@ -1,4 +1,4 @@
-"""Memorisation of target strings by retraining without them: the tables exact and agreement.
+"""Memorisation of target strings by retraining without them: `target_scores` and `agreement`.
 
 Each target string is measured in two runs of the same seed: `with-s0`, where the string stands in
 the training data at its frequency, and `without-s0`, where it does not.
@@ -107,7 +107,7 @@ class Targets:
         return {"retraining": self.without, "same-frequency": self.stand_in}
 
 
-def exact_tables(
+def target_tables(
     with_traces: list[Trace],
     with_datasets: list[pd.DataFrame],
     without_traces: list[Trace],
@@ -129,7 +129,7 @@ def exact_tables(
 
     Returns
     -------
-    dict with the tables `exact` and `agreement`.
+    dict with the tables `target_scores` and `agreement`.
 
     Raises
     ------
@@ -151,8 +151,8 @@ def exact_tables(
     measured = targets.measured(*rule)
     mean = targets.mean_over_seeds()
     return {
-        "exact": pd.concat(
-            [exact_rows(targets, measured), exact_rows(mean, mean.measured(*rule))],
+        "target_scores": pd.concat(
+            [score_rows(targets, measured), score_rows(mean, mean.measured(*rule))],
             ignore_index=True,
         ),
         "agreement": agreement_rows(targets, measured),
@@ -198,8 +198,8 @@ def role_of(trace: Trace) -> str:
     return trace.run["variant"].removeprefix("with-").removeprefix("without-")
 
 
-def exact_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
-    """The table `exact`, curve by curve."""
+def score_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
+    """The table `target_scores`, curve by curve."""
     n_epochs, n_targets = targets.loss.shape
     per_target = targets.keys.loc[targets.keys.index.repeat(n_epochs)].reset_index(drop=True)
     parts = []

@@ -1,0 +1,293 @@
+"""Training a fleet: waves of models that take their steps together, each on data of its own.
+
+A member has its own data, order of the data, seed, initial weights, learning-rate schedule and
+number of steps, and leaves the trace that it would leave if it were trained alone.
+"""
+
+import logging
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from palimpsest import traces
+from palimpsest.models.build import build
+from palimpsest.training.batches import IGNORED, by_length
+from palimpsest.training.evaluation import measure_batch
+from palimpsest.training.fleet.members import Member
+from palimpsest.training.fleet.memory import most_members
+from palimpsest.training.fleet.stack import Stack
+from palimpsest.training.manifest import manifest
+from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
+from palimpsest.training.runs import Material, Run
+from palimpsest.training.state import State, key
+
+log = logging.getLogger("palimpsest")
+
+# What decides how the other engine cuts its work up, and no trace of this one.
+OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
+# Strings of a member per forward pass when measuring: few keep the activations in the cache.
+EVALUATED_TOGETHER = 8
+
+
+class FleetEngine:
+    """Trains the twins of one model, in waves of as many as memory holds, in float32.
+
+    `memory` are the bytes that the process may use; on a GPU, its free memory counts instead.
+    """
+
+    name = "fleet"
+    rank = 0
+
+    def __init__(
+        self, state_folder: str | Path, threads: int, memory: int, save_weights: bool = False
+    ):
+        self.state_folder = Path(state_folder)
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.memory = memory
+        self.threads = threads
+        self.save_weights = save_weights
+        if self.device.type == "cpu":
+            import numba
+
+            torch.set_num_threads(threads)
+            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def configuration(self, run: Run) -> dict:
+        """Everything but the dataset that decides the trace."""
+        configuration = run.configuration()
+        for name in OF_THE_OTHER_ENGINE:
+            del configuration["recipe"][name]
+        return {**configuration, "engine": self.name, "precision": "float32"}
+
+    def state(self, run: Run) -> State:
+        """Where the run's state is kept, by all that decides its trace."""
+        return State(self.state_folder, key(self.configuration(run), run.dataset))
+
+    def train(self, runs: list[Run], progress) -> None:
+        """Train runs of one model to their ends, or take up killed ones; their states are finished.
+
+        `progress(name)` gives a reporter of one wave, called after every epoch.
+        """
+        members = [Member(run, Material(run), self.state(run)) for run in runs]
+        unfinished = [m for m in members if not m.state.is_finished(self.save_weights)]
+        if not unfinished:
+            return
+        size = most_members(self, unfinished)
+        waves = [unfinished[i : i + size] for i in range(0, len(unfinished), size)]
+        for number, wave in enumerate(waves, start=1):
+            name = f"{wave[0].run.model}, wave {number} of {len(waves)}, {len(wave)} models"
+            Wave(self, wave).to_the_end(progress(name))
+
+
+class Wave:
+    """Members that are trained together.
+
+    Those with the most steps in an epoch come first, so that the ones that still have a step to
+    take are always the first so many.
+    """
+
+    def __init__(self, engine: FleetEngine, members: list[Member]):
+        self.engine, self.device = engine, engine.device
+        self.members = sorted(members, key=lambda member: -member.steps_per_epoch)
+        self.started = time.perf_counter()
+        # Of training, evaluation apart, in this process's life.
+        self.training_seconds = 0.0
+        models = self._initial_models()
+        self.stack = Stack(self._build(self.members[0]), len(members), self.device)
+        self.first = torch.zeros_like(self.stack.theta)
+        self.second = torch.zeros_like(self.stack.theta)
+        for place, member in enumerate(self.members):
+            self.stack.load(place, models[member.material.seed].parameters())
+        self._tabulate_strings()
+        for place, member in enumerate(self.members):
+            self._take_up(place, member)
+        if not any(member.epoch for member in self.members):
+            self._check_stack(models)
+
+    def _initial_models(self) -> dict[int, torch.nn.Module]:
+        """The untrained model of every seed."""
+        by_seed = {member.material.seed: member for member in self.members}
+        return {seed: self._build(member) for seed, member in by_seed.items()}
+
+    def _build(self, member: Member):
+        run, material = member.run, member.material
+        model = build(run.row, run.scale, material.vocabulary, material.seed, torch.float32)
+        return model.eval()
+
+    def _check_stack(self, models: dict[int, torch.nn.Module]) -> None:
+        for place in {0, len(self.members) - 1}:
+            rows = np.zeros((len(self.members), 1), dtype=int)
+            ids_MBT, _ = self._batch(rows)
+            seed = self.members[place].material.seed
+            self.stack.check_against(models[seed], place, ids_MBT)
+
+    def _take_up(self, place: int, member: Member) -> None:
+        """Set a member to its newest checkpoint that is whole, if there is one."""
+        saved = member.resume(self.stack.theta.shape[1])
+        if saved is not None:
+            self.stack.theta[place] = saved["theta"]
+            self.first[place], self.second[place] = saved["first"], saved["second"]
+
+    def _tabulate_strings(self) -> None:
+        """All members' strings as `ids` and `targets` int64[M, S + 1, L]; the last row is empty.
+
+        Strings are padded behind, where causal attention keeps the padding from what is predicted.
+        """
+        encoded = [member.material.encoded for member in self.members]
+        shape = (len(encoded), max(len(e.lengths) for e in encoded) + 1)
+        longest = max(e.ids.shape[1] for e in encoded)
+        ids = np.full((*shape, longest), self.members[0].material.token_ids.end)
+        self.lengths = np.ones(shape, dtype=int)
+        for place, e in enumerate(encoded):
+            ids[place, : e.ids.shape[0], : e.ids.shape[1]] = e.ids
+            self.lengths[place, : len(e.lengths)] = e.lengths
+        within = np.arange(longest) < self.lengths[:, :, None]
+        self.ids = torch.from_numpy(ids).to(self.device)
+        self.targets = torch.from_numpy(np.where(within, ids, IGNORED)).to(self.device)
+
+    def _batch(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets [M, B, T] of the given rows of the first so many members."""
+        first_so_many = np.arange(len(rows_MB))[:, None]
+        longest = int(self.lengths[first_so_many, rows_MB].max())
+        places = torch.from_numpy(first_so_many), torch.from_numpy(rows_MB)
+        ids_MBL = self.ids[places][..., :longest]
+        targets_MBL = self.targets[places][..., :longest]
+        return ids_MBL[..., :-1], targets_MBL[..., 1:].contiguous()
+
+    def to_the_end(self, progress) -> None:
+        """Train the epochs that are left, measuring and saving on the way."""
+        if any(not member.measured for member in self.members):
+            self._measure([member for member in self.members if not member.measured])
+        while self.members:
+            started = time.perf_counter()
+            self._train_epoch()
+            self.training_seconds += (time.perf_counter() - started) / len(self.members)
+            self._measure([member for member in self.members if member.is_measured])
+            for place, member in enumerate(self.members):
+                if member.is_saved:
+                    self._save(place, member)
+            slowest = min(self.members, key=lambda member: member.epoch - member.recipe.epochs)
+            losses = [member.material.train_loss(member.measured) for member in self.members]
+            progress(slowest.epoch, slowest.recipe.epochs, float(np.mean(losses)))
+            self._let_go()
+
+    def _train_epoch(self) -> None:
+        """One more pass of every member over its training multiset."""
+        plans = [member.next_epoch() for member in self.members]
+        for step in range(len(plans[0])):
+            taking_part = [plan[step] for plan in plans if step < len(plan)]
+            self._step(np.stack(taking_part), step)
+        for member in self.members:
+            member.epoch += 1
+
+    def _step(self, rows_MB: np.ndarray, step: int) -> None:
+        """One optimiser step of the first so many members; a row of -1 is an empty filler."""
+        count = len(rows_MB)
+        members, stack = self.members[:count], self.stack
+        rows_MB = rows_MB[:, (rows_MB >= 0).any(axis=0)]
+        stack.use(count)
+        ids_MBT, targets_MBT = self._batch(rows_MB)
+        n_tokens = [
+            member.count_tokens(rows) for member, rows in zip(members, rows_MB, strict=True)
+        ]
+        logits_NV = stack(ids_MBT).flatten(0, 2)
+        nll_N = stack.operations.token_nll(logits_NV, targets_MBT.flatten(), IGNORED)
+        per_token_M = torch.tensor(n_tokens, device=self.device).reciprocal()
+        loss = (nll_N.view(count, -1).sum(1) * per_token_M).sum()
+        grads = torch.autograd.grad(loss, stack.parameters)
+        recipe = members[0].recipe
+        stack.operations.adamw_(
+            stack.theta[:count],
+            torch.cat([grad.flatten(1) for grad in grads], dim=1),
+            self.first[:count],
+            self.second[:count],
+            self._per_member([member.learning_rate(step) for member in members]),
+            self._per_member([member.steps_taken + step + 1 for member in members]),
+            *ADAM_BETAS,
+            ADAM_EPS,
+            recipe.weight_decay,
+            recipe.gradient_clipping,
+        )
+
+    def _per_member(self, values: list[float]) -> torch.Tensor:
+        return torch.tensor(values, dtype=torch.float64, device=self.device)
+
+    def _measure(self, members: list[Member]) -> None:
+        """Note how well the given members predict each of their strings now."""
+        if not members:
+            return
+        for member, measured in zip(self.members, self._evaluate(), strict=True):
+            if member in members:
+                member.measured[member.epoch] = member.material.check(measured)
+
+    @torch.no_grad()
+    def _evaluate(self) -> list[np.ndarray]:
+        """float64[3, strings] of every member: nll, right tokens and rank sum of every string."""
+        self.stack.use(len(self.members))
+        together = min(EVALUATED_TOGETHER, self.members[0].recipe.evaluation_batch_size)
+        results = [np.zeros((3, len(m.material.string_ids))) for m in self.members]
+        plans = [by_length(m.material.encoded.lengths, together, 1) for m in self.members]
+        for place in range(max(map(len, plans))):
+            rows_MB = np.full((len(plans), together), -1)
+            for plan, rows in zip(plans, rows_MB, strict=True):
+                if place < len(plan):
+                    rows[: len(plan[place])] = plan[place]
+            ids_MBT, targets_MBT = self._batch(rows_MB)
+            logits = self.stack(ids_MBT).flatten(0, 1)
+            measured = measure_batch(logits, targets_MBT.flatten(0, 1)).cpu().numpy()
+            measured = measured.reshape(3, *rows_MB.shape)
+            for member, rows in enumerate(rows_MB):
+                real = rows >= 0
+                results[member][:, rows[real]] = measured[:, member, real]
+        return results
+
+    def _save(self, place: int, member: Member) -> None:
+        tensors = {"theta": self.stack.theta, "first": self.first, "second": self.second}
+        member.save({name: tensor[place].cpu() for name, tensor in tensors.items()})
+
+    def _let_go(self) -> None:
+        """Finish the members that have taken their last step, and go on without them."""
+        staying = [place for place, member in enumerate(self.members) if not member.is_done]
+        if len(staying) == len(self.members):
+            return
+        for place, member in enumerate(self.members):
+            if member.is_done:
+                self._finish(place, member)
+        self.members = [self.members[place] for place in staying]
+        if self.members:
+            self.stack.keep(staying)
+            self.first, self.second = self.first[staying], self.second[staying]
+            self.ids, self.targets = self.ids[staying], self.targets[staying]
+            self.lengths = self.lengths[staying]
+
+    def _finish(self, place: int, member: Member) -> None:
+        """Leave a member's trace, manifest and, if they are wanted, weights."""
+        engine, count = self.engine, len(self.members)
+        trace = member.material.trace(member.measured)
+        weights = None
+        if engine.save_weights:
+            views = self.stack.views(self.stack.theta[place].cpu())
+            weights = dict(zip(self.stack.shapes, views, strict=True))
+        member.state.finish(
+            traces.to_frame(trace),
+            manifest(
+                trace.run,
+                key=member.state.key,
+                engine=engine.name,
+                configuration=engine.configuration(member.run),
+                parameters=self.stack.theta.shape[1],
+                resolved_revision=None,
+                resumed_from_epoch=member.resumed_from,
+                trained_together=count,
+                # A member's share of what the wave took.
+                wall_time_seconds=(time.perf_counter() - self.started) / count,
+                training_seconds=self.training_seconds,
+                training_tokens=member.tokens,
+            ),
+            weights,
+        )

@@ -1,0 +1,104 @@
+"""Members of a fleet: one run each, at a place of its own in its training."""
+
+import logging
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from palimpsest.training.recipe import Recipe, epoch_order
+from palimpsest.training.runs import Material, Run
+from palimpsest.training.state import State
+
+log = logging.getLogger("palimpsest")
+
+CHECKPOINT = "member.safetensors"
+
+
+class Member:
+    """A run under way: how far it is, and what was measured so far.
+
+    `measured` holds float64[3, strings] by epoch, `tokens` counts what it was trained on in this
+    process's life.
+    """
+
+    def __init__(self, run: Run, material: Material, state: State):
+        self.run, self.material, self.state = run, material, state
+        self.recipe: Recipe = run.recipe
+        self.measured: dict[int, np.ndarray] = {}
+        self.epoch, self.resumed_from, self.tokens = 0, 0, 0
+        self._evaluation_epochs = set(self.recipe.evaluation_epochs())
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Optimiser steps in one pass over the training multiset."""
+        return self.recipe.steps_per_epoch(len(self.material.multiset))
+
+    @property
+    def steps_taken(self) -> int:
+        """Optimiser steps in the epochs that are over."""
+        return self.epoch * self.steps_per_epoch
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the trace holds the epoch that is just over."""
+        return self.epoch in self._evaluation_epochs
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether a checkpoint is due at the epoch that is just over."""
+        every = self.recipe.checkpoint_every
+        return every > 0 and self.epoch % every == 0 and not self.is_done
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the last epoch is over."""
+        return self.epoch >= self.recipe.epochs
+
+    def learning_rate(self, step: int) -> float:
+        """Of a step of the epoch that comes next, counted from 0."""
+        total = self.recipe.epochs * self.steps_per_epoch
+        return self.recipe.learning_rate_at(self.steps_taken + step, total)
+
+    def next_epoch(self) -> np.ndarray:
+        """Rows int[steps, batch size] of the epoch that comes next; -1 fills the last step up."""
+        multiset, size = self.material.multiset, self.recipe.batch_size
+        rows = np.full(self.steps_per_epoch * size, -1)
+        order = epoch_order(len(multiset), self.material.seed, self.epoch + 1)
+        rows[: len(multiset)] = multiset[order]
+        return rows.reshape(-1, size)
+
+    def count_tokens(self, rows: np.ndarray) -> float:
+        """Predicted tokens of a step, which are noted as trained on."""
+        n_tokens = int(self.material.encoded.n_tokens[rows[rows >= 0]].sum())
+        self.tokens += n_tokens
+        return float(n_tokens)
+
+    def save(self, tensors: dict[str, torch.Tensor]) -> None:
+        """Save a checkpoint; a kill in the middle leaves the older one."""
+        epochs = sorted(self.measured)
+        partial = self.state.begin(self.epoch)
+        measured = torch.from_numpy(np.stack([self.measured[epoch] for epoch in epochs]))
+        content = {**tensors, "measured": measured, "epochs": torch.tensor(epochs)}
+        content["epoch"] = torch.tensor(self.epoch)
+        save_file(
+            {name: tensor.contiguous() for name, tensor in content.items()}, partial / CHECKPOINT
+        )
+        self.state.commit(partial)
+
+    def resume(self, n_parameters: int) -> dict[str, torch.Tensor] | None:
+        """Go back to the newest whole checkpoint and return its tensors; None without one."""
+        while (checkpoint := self.state.newest()) is not None:
+            try:
+                saved = load_file(checkpoint / CHECKPOINT)
+                if saved["theta"].shape != (n_parameters,):
+                    raise ValueError("it is of another model")
+            except (OSError, ValueError, KeyError, SafetensorError) as error:
+                self.state.discard(checkpoint, error)
+                continue
+            epochs = saved["epochs"].tolist()
+            self.measured = dict(zip(epochs, saved["measured"].numpy(), strict=True))
+            self.epoch = self.resumed_from = int(saved["epoch"])
+            return saved
+        return None

@@ -1,0 +1,103 @@
+"""The operations of stacked models in plain PyTorch: for GPUs, and to check the CPU kernels by.
+
+Every tensor of parameters has the members first (M); activations are [M, N, D], where N counts the
+tokens of all strings of a member's batch.
+"""
+
+import torch
+from torch.nn import functional
+
+ACTIVATIONS = {
+    "relu": functional.relu,
+    "gelu": functional.gelu,
+    "silu": functional.silu,
+    "gelu_pytorch_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+}
+
+
+def linear(x_MNI, weight_MOI, bias_MO=None) -> torch.Tensor:
+    """[M, N, O]: each member's rows through its own weights."""
+    weight_MIO = weight_MOI.transpose(1, 2)
+    if bias_MO is None:
+        return torch.bmm(x_MNI, weight_MIO)
+    return torch.baddbmm(bias_MO.unsqueeze(1), x_MNI, weight_MIO)
+
+
+def rms_norm(x_MND, weight_MD, eps: float) -> torch.Tensor:
+    """Rows divided by their root mean square, times each member's own weights."""
+    return functional.rms_norm(x_MND, x_MND.shape[-1:], eps=eps) * weight_MD.unsqueeze(1)
+
+
+def layer_norm(x_MND, weight_MD, bias_MD, eps: float) -> torch.Tensor:
+    """Rows of mean 0 and variance 1, times each member's own weights, plus its own bias."""
+    normal_MND = functional.layer_norm(x_MND, x_MND.shape[-1:], eps=eps)
+    return torch.addcmul(bias_MD.unsqueeze(1), normal_MND, weight_MD.unsqueeze(1))
+
+
+def gated(gate, up, activation: str) -> torch.Tensor:
+    """The activation of one half of a gated feed-forward layer times the other half."""
+    return ACTIVATIONS[activation](gate) * up
+
+
+def activate(x, activation: str) -> torch.Tensor:
+    """The activation of every number."""
+    return ACTIVATIONS[activation](x)
+
+
+def attention(query_SHTd, key_SHTd, value_SHTd, scaling: float, softcap: float | None = None):
+    """Causal self-attention [S, T, H, d] of S strings; the scores are capped where a model does."""
+    if softcap is None:
+        out = functional.scaled_dot_product_attention(
+            query_SHTd, key_SHTd, value_SHTd, is_causal=True, scale=scaling
+        )
+        return out.transpose(1, 2).contiguous()
+    scores_SHTT = torch.matmul(query_SHTd, key_SHTd.transpose(2, 3)) * scaling
+    scores_SHTT = softcap * torch.tanh(scores_SHTT / softcap)
+    length = scores_SHTT.shape[-1]
+    later_TT = torch.ones(length, length, dtype=torch.bool, device=scores_SHTT.device).triu(1)
+    weights_SHTT = scores_SHTT.masked_fill(later_TT, float("-inf")).softmax(-1)
+    return torch.matmul(weights_SHTT, value_SHTd).transpose(1, 2).contiguous()
+
+
+def apply_rotary(x_SHTd, cos_Td, sin_Td) -> torch.Tensor:
+    """Queries or keys with as many of their features rotated as `cos_Td` has."""
+    turned, kept = x_SHTd.tensor_split([cos_Td.shape[-1]], dim=-1)
+    first, second = turned.chunk(2, dim=-1)
+    half = torch.cat([-second, first], dim=-1)
+    return torch.cat([turned * cos_Td + half * sin_Td, kept], dim=-1)
+
+
+def token_nll(logits_NV, targets_N, ignored: int) -> torch.Tensor:
+    """float[N]: nats of each target; 0 where it is ignored."""
+    return functional.cross_entropy(logits_NV, targets_N, ignore_index=ignored, reduction="none")
+
+
+@torch.no_grad()
+def adamw_(
+    theta_MP,
+    grad_MP,
+    first_MP,
+    second_MP,
+    rate_M,
+    step_M,
+    beta1: float,
+    beta2: float,
+    eps: float,
+    weight_decay: float,
+    clipping: float,
+) -> None:
+    """One step of AdamW of every member, in place, its gradient clipped to a norm of its own.
+
+    `rate_M` are the members' learning rates, `step_M` counts their steps from 1. The arithmetic is
+    that of torch.optim.AdamW after torch.nn.utils.clip_grad_norm_.
+    """
+    norm_M = torch.linalg.vector_norm(grad_MP, dim=1)
+    grad_MP = grad_MP * (clipping / (norm_M + 1e-6)).clamp(max=1.0).unsqueeze(1)
+    rate_M, step_M = rate_M.double(), step_M.double()
+    theta_MP.mul_((1 - rate_M * weight_decay).float().unsqueeze(1))
+    first_MP.lerp_(grad_MP, 1 - beta1)
+    second_MP.mul_(beta2).addcmul_(grad_MP, grad_MP, value=1 - beta2)
+    scale_M = (1 - beta2**step_M).sqrt().float()
+    length_M = (rate_M / (1 - beta1**step_M)).float()
+    denominator_MP = (second_MP.sqrt() / scale_M.unsqueeze(1)).add_(eps)
+    theta_MP.sub_(length_M.unsqueeze(1) * first_MP / denominator_MP)

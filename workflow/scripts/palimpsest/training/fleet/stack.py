@@ -1,0 +1,323 @@
+"""Many models of one architecture as one: parameters stacked, the Hugging Face code unchanged.
+
+What differs between the members of a fleet is their parameters, and only the leaves of the tree of
+modules touch those: linear layers, embeddings and norms. Each leaf is replaced by one that holds
+the parameters of all members, and all other code of the model runs as it is, on the strings of all
+members as one batch of M * B strings.
+"""
+
+import contextlib
+import math
+import sys
+from collections.abc import Iterable, Iterator
+
+import torch
+from torch import nn
+from torch.func import functional_call, vmap
+from transformers import AttentionInterface, PreTrainedModel
+
+from palimpsest.errors import UserError
+from palimpsest.training.fleet import operations
+
+ATTENTION = "palimpsest_fleet"
+ROTARY = "apply_rotary_pos_emb"
+ACTIVATIONS = {
+    "SiLUActivation": "silu",
+    "SiLU": "silu",
+    "GELUTanh": "gelu_pytorch_tanh",
+    "GELUActivation": "gelu",
+    "ReLU": "relu",
+}
+GATED_ACTIVATION = "act_fn"
+GATED = {"gate_proj", "up_proj", "down_proj"}
+
+
+class Stack:
+    """M models of one architecture, made of one of them.
+
+    `theta` float32[M, P] holds the parameters of all members, in the order of `shapes`, from which
+    `parameters` are views. Padding needs no mask: attention is causal and padding stands behind.
+    """
+
+    def __init__(self, model: PreTrainedModel, members: int, device: torch.device):
+        _check_no_dropout(model)
+        self.members = members
+        self.operations = operations_for(device)
+        self.shapes = {name: p.shape for name, p in model.named_parameters()}
+        self.theta = torch.empty(members, sum(s.numel() for s in self.shapes.values()))
+        self.theta = self.theta.to(device)
+        # A tied parameter has several names and one place.
+        places = [(n, id(p)) for n, p in model.named_parameters(remove_duplicate=False)]
+        first = {id(p): name for name, p in model.named_parameters()}
+        self._tied = {name: first[same] for name, same in places}
+        homes = {sys.modules[type(module).__module__] for module in model.modules()}
+        self._rotating = [home for home in homes if hasattr(home, ROTARY)]
+        self.model = _with_stacked_leaves(model, self).to(device)
+        self.parameters: list[torch.Tensor] = []
+        self.use(members)
+
+    def use(self, members: int) -> None:
+        """Work with the first so many members only."""
+        if self.parameters and len(self.parameters[0]) == members:
+            return
+        self.members = members
+        views = dict(zip(self.shapes, self.views(self.theta[:members]), strict=True))
+        views = {name: view.requires_grad_() for name, view in views.items()}
+        self.parameters = list(views.values())
+        for name, same in self._tied.items():
+            place, _, attribute = name.rpartition(".")
+            setattr(self.model.get_submodule(place), attribute, views[same])
+
+    def keep(self, members: list[int]) -> None:
+        """Go on with the given members only."""
+        self.theta = self.theta[members]
+        self.parameters = []
+        self.use(len(members))
+
+    def views(self, flat_MP: torch.Tensor) -> list[torch.Tensor]:
+        """The parts of float[M, P] (or float[P]) that belong to each parameter, in its shape."""
+        sizes = [shape.numel() for shape in self.shapes.values()]
+        parts = flat_MP.detach().split(sizes, dim=-1)
+        return [
+            part.view(*flat_MP.shape[:-1], *shape)
+            for part, shape in zip(parts, self.shapes.values(), strict=True)
+        ]
+
+    def load(self, member: int, parameters: Iterable[torch.Tensor]) -> None:
+        """Set the parameters of one member, in the order of `shapes`."""
+        self.theta[member] = torch.cat([p.detach().flatten() for p in parameters])
+
+    def __call__(self, ids_MBT: torch.Tensor) -> torch.Tensor:
+        """Logits [M, B, T, V] of the next token at every position of every member's strings."""
+        members, self.rows, length = ids_MBT.shape
+        with self._rotation():
+            logits = self.model(
+                input_ids=ids_MBT.flatten(0, 1),
+                # Given outright, so that no model works them out from a mask.
+                position_ids=torch.arange(length, device=ids_MBT.device).unsqueeze(0),
+                use_cache=False,
+            ).logits
+        return logits.view(members, self.rows, length, -1)
+
+    @contextlib.contextmanager
+    def _rotation(self) -> Iterator[None]:
+        """Let the model's code rotate queries and keys by the operation of this device.
+
+        Classes with rotary positions call a function of their own Python module.
+        """
+        plain = {module: getattr(module, ROTARY) for module in self._rotating}
+        try:
+            for module in plain:
+                setattr(module, ROTARY, self._rotate)
+            yield
+        finally:
+            for module, function in plain.items():
+                setattr(module, ROTARY, function)
+
+    def _rotate(self, query, key, cos_1Td, sin_1Td, unsqueeze_dim: int = 1):
+        """Queries and keys [S, H, T, d], rotated by their positions."""
+        cos_Td, sin_Td = cos_1Td[0], sin_1Td[0]
+        rotate = self.operations.apply_rotary
+        return rotate(query, cos_Td, sin_Td), rotate(key, cos_Td, sin_Td)
+
+    def check_against(self, model: PreTrainedModel, member: int, ids_MBT: torch.Tensor) -> None:
+        """Raise `UserError` unless a member predicts the same as the model that it was loaded from.
+
+        The leaves that Hugging Face's classes are made of are known here, but a class is free to
+        use its parameters in other ways.
+        """
+        with torch.no_grad():
+            ours = self(ids_MBT)[member]
+            theirs = model.to(ids_MBT.device)(input_ids=ids_MBT[member], use_cache=False).logits
+        if not torch.allclose(ours, theirs, rtol=1e-3, atol=1e-4):
+            apart = (ours - theirs).abs().max().item()
+            raise UserError(
+                f"models of type {model.config.model_type!r} cannot be stacked: the logits of a "
+                f"stacked model differ by {apart:.2g}; train them with the engine deepspeed"
+            )
+
+
+def operations_for(device: torch.device):
+    """The module with the operations of stacked leaves: compiled kernels on the CPU."""
+    if device.type != "cpu":
+        return operations
+    from palimpsest.training.fleet import kernels
+
+    return kernels
+
+
+def _check_no_dropout(model: PreTrainedModel) -> None:
+    """A member's dropout would depend on its neighbours; the twins have none."""
+    active = [name for name, m in model.named_modules() if isinstance(m, nn.Dropout) and m.p > 0]
+    if active:
+        raise UserError(
+            f"models of type {model.config.model_type!r} have dropout ({active[0]}), which the "
+            "engine fleet cannot draw for each member alone; train them with the engine deepspeed"
+        )
+
+
+# Leaves
+
+
+def _with_stacked_leaves(model: PreTrainedModel, stack: Stack) -> PreTrainedModel:
+    """The model with each module that has parameters of its own replaced by a stacked one."""
+    AttentionInterface.register(ATTENTION, _attention)
+    model.config._attn_implementation = ATTENTION
+    for name, module in list(model.named_modules()):
+        module._fleet = stack if hasattr(module, "config") else None
+        if dict(module.named_parameters(recurse=False)):
+            _replace(model, name, _stacked_leaf(module, stack))
+    for name, module in list(model.named_modules()):
+        if dict(module.named_children()).keys() >= GATED and _activation(module.act_fn):
+            _replace(model, name, _GatedFeedForward(module, stack))
+        elif _activation(module) and not name.endswith(GATED_ACTIVATION):
+            _replace(model, name, _Activation(module, stack))
+    return model
+
+
+def _replace(model: nn.Module, name: str, module: nn.Module) -> None:
+    parent, _, attribute = name.rpartition(".")
+    setattr(model.get_submodule(parent), attribute, module)
+
+
+def _stacked_leaf(module: nn.Module, stack: Stack) -> nn.Module:
+    if type(module) is nn.Linear:
+        return _Linear(module, stack)
+    if isinstance(module, nn.Embedding):
+        # The class's own code runs (of positions, for one) and calls our lookup as its parent's.
+        own_code = () if type(module) is nn.Embedding else (type(module),)
+        kind = type(f"Stacked{type(module).__name__}", (*own_code, _Embedding), {})
+        stacked = kind.__new__(kind)
+        nn.Module.__init__(stacked)
+        vars(stacked).update({k: v for k, v in vars(module).items() if k != "_parameters"})
+        vars(stacked)["stack"] = stack
+        return stacked
+    if type(module) is nn.LayerNorm and module.bias is not None:
+        return _LayerNorm(module, stack)
+    if type(module).__name__.endswith("RMSNorm"):
+        return _RMSNorm(module, stack)
+    return _Any(module, stack)
+
+
+class _Leaf(nn.Module):
+    """A leaf whose parameters are plain attributes, set by `Stack.use`."""
+
+    def __init__(self, module: nn.Module, stack: Stack):
+        super().__init__()
+        vars(self)["stack"] = stack
+        for name, _ in module.named_parameters(recurse=False):
+            setattr(self, name, None)
+
+    def per_member(self, x: torch.Tensor) -> torch.Tensor:
+        """[M, N, D] of activations [M * B, T, D] or [M * B * T, D]."""
+        return x.reshape(self.stack.members, -1, x.shape[-1])
+
+
+class _Linear(_Leaf):
+    def __init__(self, module: nn.Linear, stack: Stack):
+        super().__init__(module, stack)
+        if module.bias is None:
+            self.bias = None
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y_MNO = self.stack.operations.linear(self.per_member(x), self.weight, self.bias)
+        return y_MNO.view(*x.shape[:-1], -1)
+
+
+class _LayerNorm(_Leaf):
+    def __init__(self, module: nn.LayerNorm, stack: Stack):
+        super().__init__(module, stack)
+        self.eps = module.eps
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        norm = self.stack.operations.layer_norm
+        return norm(self.per_member(x), self.weight, self.bias, self.eps).view(x.shape)
+
+
+class _RMSNorm(_Leaf):
+    """Some families multiply by the weight, some by one more than it: the module itself tells."""
+
+    def __init__(self, module: nn.Module, stack: Stack):
+        super().__init__(module, stack)
+        self.eps = module.eps if hasattr(module, "eps") else module.variance_epsilon
+        zero = {"weight": torch.zeros_like(module.weight)}
+        ones = torch.ones(1, len(module.weight), device=module.weight.device)
+        self.above_one = bool(functional_call(module, zero, (ones,)).any())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        weight = 1 + self.weight if self.above_one else self.weight
+        return self.stack.operations.rms_norm(self.per_member(x), weight, self.eps).view(x.shape)
+
+
+class _Any(_Leaf):
+    """Any other leaf: its own code, mapped over the members."""
+
+    def __init__(self, module: nn.Module, stack: Stack):
+        super().__init__(module, stack)
+        vars(self)["module"] = module
+        self.names = [name for name, _ in module.named_parameters(recurse=False)]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        members = self.stack.members
+        parameters = {name: getattr(self, name) for name in self.names}
+        out = vmap(lambda p, rows: functional_call(self.module, p, (rows,)))(
+            parameters, x.view(members, -1, *x.shape[1:])
+        )
+        return out.flatten(0, 1)
+
+
+class _Embedding(nn.Embedding):
+    """Looks ids up in every member's own table."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        """[M * B, T, D] of ids [M * B, T], or of ids [1, T] that all strings share."""
+        weight_MVD = self.weight
+        members, vocabulary, width = weight_MVD.shape
+        first_M1 = torch.arange(0, members * vocabulary, vocabulary, device=ids.device)[:, None]
+        shared = len(ids) == 1
+        flat = (ids if shared else ids.reshape(members, -1)) + first_M1
+        rows = nn.functional.embedding(flat, weight_MVD.reshape(-1, width))
+        if shared:
+            each = (members, self.stack.rows, *rows.shape[1:])
+            return rows.unsqueeze(1).expand(each).flatten(0, 1)
+        return rows.view(*ids.shape, width)
+
+
+class _GatedFeedForward(nn.Module):
+    """A gated feed-forward layer, its activation and product in one."""
+
+    def __init__(self, module: nn.Module, stack: Stack):
+        super().__init__()
+        vars(self)["stack"] = stack
+        self.gate_proj, self.up_proj = module.gate_proj, module.up_proj
+        self.down_proj = module.down_proj
+        self.activation = _activation(module.act_fn)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = self.gate_proj(x), self.up_proj(x)
+        return self.down_proj(self.stack.operations.gated(gate, up, self.activation))
+
+
+class _Activation(nn.Module):
+    def __init__(self, module: nn.Module, stack: Stack):
+        super().__init__()
+        vars(self)["stack"] = stack
+        self.activation = _activation(module)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.stack.operations.activate(x, self.activation)
+
+
+def _activation(module: nn.Module) -> str | None:
+    """The name of an activation that there is an operation for."""
+    return ACTIVATIONS.get(type(module).__name__)
+
+
+def _attention(module, query, key, value, attention_mask, scaling=None, softcap=None, **_):
+    """Causal attention, called by transformers for every layer."""
+    groups = query.shape[1] // key.shape[1]
+    if groups > 1:
+        key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))
+    scaling = 1 / math.sqrt(query.shape[-1]) if scaling is None else scaling
+    attend = module._fleet.operations.attention
+    return attend(query, key, value, scaling, softcap), None

@@ -1,0 +1,127 @@
+"""Runs: what is trained on what, and the strings of a run as an engine needs them."""
+
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+
+from palimpsest import tables, traces
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+from palimpsest.models import Model
+from palimpsest.models.build import Tokens, tokens
+from palimpsest.training.batches import TokenisedStrings, encode
+from palimpsest.training.evaluation import summarise
+from palimpsest.training.recipe import Recipe
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: a model (by its name, its row of the table and its scale) on one dataset.
+
+    With `left_out`, the name of a training string, it is trained on the dataset without any copy
+    of that string, and is measured on it all the same.
+    """
+
+    model: str
+    row: Model
+    scale: str
+    grammar: Grammar
+    dataset: str
+    recipe: Recipe
+    left_out: str | None = None
+
+    def configuration(self) -> dict:
+        """Everything but the dataset and the engine that decides the trace.
+
+        How often a run is saved does not, so that a killed run can be taken up with another
+        interval.
+        """
+        recipe = asdict(self.recipe)
+        del recipe["checkpoint_every"]
+        return {
+            "model": self.model,
+            "row": asdict(self.row),
+            "scale": self.scale,
+            "terminals": list(self.grammar.terminals),
+            "recipe": recipe,
+            "left_out": self.left_out,
+        }
+
+
+class Material:
+    """The strings of a run, ready to train on and to measure.
+
+    `multiset` int[training strings] lists rows of the dataset, copies repeated; `counts`
+    int[strings] says how often each row is in it. `keys` are the columns that identify the run.
+    """
+
+    def __init__(self, run: Run):
+        strings = tables.read(run.dataset, "strings")
+        self.recipe = run.recipe
+        self.string_ids = strings["string_id"].to_numpy(dtype=object)
+        self.counts = strings["count"].to_numpy()
+        keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
+        if run.left_out is not None:
+            self.counts = _without(run, self.string_ids, self.counts)
+            keys["variant"] = f"without-{run.left_out}"
+        self.keys = {"model": run.model, **keys}
+        self.seed = int(keys["seed"])
+        self.token_ids: Tokens = tokens(run.row, run.scale, run.grammar.terminals)
+        self.encoded: TokenisedStrings = encode(
+            strings["text"], run.grammar.terminals, self.token_ids, run.recipe.predict_end
+        )
+        self.multiset = np.repeat(np.arange(len(strings)), self.counts)
+        _check_tokens(strings, self.encoded, run)
+
+    @cached_property
+    def vocabulary(self) -> int:
+        """Size of the vocabulary that holds all the tokens (of a twin)."""
+        return max(*self.token_ids.terminals, self.token_ids.start, self.token_ids.end) + 1
+
+    def train_loss(self, measured: dict[int, np.ndarray]) -> float:
+        """Nats per token over the training multiset, as last measured."""
+        return summarise(measured[max(measured)], self.counts, self.encoded.n_tokens)
+
+    def check(self, measured: np.ndarray) -> np.ndarray:
+        """The float[3, strings] just measured; refuses to go on once a loss is not a number."""
+        if not np.isfinite(measured).all():
+            raise UserError(
+                f"{self.keys['model']}, seed {self.seed}: the loss is no longer finite; lower "
+                "its learning rate in the table of models, or training/gradient_clipping"
+            )
+        return measured
+
+    def trace(self, measured: dict[int, np.ndarray]) -> traces.Trace:
+        """The trace of a run from the float[3, strings] measured at each epoch."""
+        epochs = sorted(measured)
+        nll, n_correct, rank_sum = np.stack([measured[epoch] for epoch in epochs], 1)
+        return traces.Trace(
+            run=self.keys,
+            epochs=np.array(epochs),
+            string_ids=self.string_ids,
+            n_tokens=self.encoded.n_tokens,
+            nll=nll,
+            n_correct=n_correct.astype(np.int64),
+            rank_sum=rank_sum.astype(np.int64),
+        )
+
+
+def _without(run: Run, string_ids: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """The counts with one training string taken out."""
+    here = (string_ids == run.left_out) & (counts > 0)
+    if not here.any():
+        raise UserError(f"{run.dataset}: has no training string {run.left_out!r} to leave out")
+    if (counts > 0).sum() == 1:
+        raise UserError(f"{run.dataset}: nothing is left to train on without its only string")
+    return np.where(here, 0, counts)
+
+
+def _check_tokens(strings: pd.DataFrame, encoded: TokenisedStrings, run: Run) -> None:
+    """The dataset's Bayes-optimal loss holds only for the tokens that it was computed for."""
+    if (strings["n_tokens"].to_numpy() != encoded.n_tokens).any():
+        raise UserError(
+            f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "
+            f"it and rerun: snakemake --cores 1 {run.dataset}"
+        )
