@@ -7,6 +7,7 @@ rule dataset:
         "logs/dataset/{language}/n{size}-seed{seed}.log",
     benchmark:
         "benchmarks/dataset/{language}/n{size}-seed{seed}.tsv"
+    priority: 1000
     conda:
         "../../envs/languages.yaml"
     threads: 1

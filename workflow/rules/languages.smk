@@ -9,6 +9,8 @@ rule language:
         "logs/language/{language}.log",
     benchmark:
         "benchmarks/language/{language}.tsv"
+    # The longest trainings of a small study wait for the last of the datasets.
+    priority: 1000
     conda:
         "../../envs/languages.yaml"
     threads: 1

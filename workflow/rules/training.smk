@@ -62,7 +62,7 @@ for variants, groups in study.twin_jobs.items():
         wildcard_constraints:
             model=any_of(groups),
         # The longest job of a small study starts first.
-        priority: len(variants)
+        priority: len(trained_on(variants))
         conda:
             "../../envs/training.yaml"
         threads: 1

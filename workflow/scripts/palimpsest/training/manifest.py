@@ -5,6 +5,7 @@ import os
 import platform
 import resource
 import subprocess
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -45,6 +46,7 @@ def manifest(
     }
 
 
+@cache
 def provenance() -> dict:
     """Package versions, the code's git revision and the hardware."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}

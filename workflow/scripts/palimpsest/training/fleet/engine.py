@@ -27,8 +27,9 @@ log = logging.getLogger("palimpsest")
 
 # What decides how the other engine cuts its work up, and no trace of this one.
 OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
-# Strings of a member per forward pass when measuring: few keep the activations in the cache.
-EVALUATED_TOGETHER = 8
+# Strings of all members per forward pass when measuring on a CPU, as in a step of a wave of eight:
+# few keep the activations in its caches.
+EVALUATED_ON_CPU = 64
 
 
 class FleetEngine:
@@ -229,7 +230,9 @@ class Wave:
     def _evaluate(self) -> list[np.ndarray]:
         """float64[3, strings] of every member: nll, right tokens and rank sum of every string."""
         self.stack.use(len(self.members))
-        together = min(EVALUATED_TOGETHER, self.members[0].recipe.evaluation_batch_size)
+        together = self.members[0].recipe.evaluation_batch_size
+        if self.device.type == "cpu":
+            together = min(together, -(-EVALUATED_ON_CPU // len(self.members)))
         results = [np.zeros((3, len(m.material.string_ids))) for m in self.members]
         plans = [by_length(m.material.encoded.lengths, together, 1) for m in self.members]
         for place in range(max(map(len, plans))):
