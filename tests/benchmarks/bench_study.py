@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests/benchmarks"))
 from rows import Row, at_least, at_most, report  # noqa: E402
 
 PARTS = ("Snakefile", "workflow", "config", "envs")
-LIMIT_SECONDS = 480
+LIMIT_SECONDS = 240
 
 
 def study_from_nothing(folder: Path) -> float:
