@@ -51,7 +51,7 @@ rule datasets:
 
 rule finetune:
     input:
-        of_groups(TRACE, study.trained_groups),
+        trained_files(),
 
 
 rule memorisation:

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -26,8 +27,12 @@ from palimpsest.models.build import build as build_model
 from palimpsest.training.evaluation import evaluate
 from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet import engine as fleet_engine
+from palimpsest.training.fleet import stack as fleet_stack
+from palimpsest.training.fleet.members import Member
+from palimpsest.training.fleet.probe import probe
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
+from palimpsest.training.state import State
 
 # The tests share their runs, so they share a worker.
 pytestmark = pytest.mark.xdist_group("fleet")
@@ -57,6 +62,14 @@ RECIPE = Recipe(
     evaluation_batch_size=5,
     checkpoint_every=2,
 )
+DATASETS = [
+    ("L2", 64, 0),
+    ("L2", 16, 0),
+    ("L2", 16, 1),
+    ("L4", 20, 0),
+    ("L4", 20, 1),
+    ("L4", 20, 2),
+]
 TOLERANCE = 1e-4  # nats per token
 STEPS = 100
 
@@ -65,7 +78,7 @@ STEPS = 100
 def folder(tmp_path_factory) -> Path:
     """A folder with a dataset of 64 strings and smaller ones, of L2 and L4."""
     folder = tmp_path_factory.mktemp("fleet")
-    for language, size, seed in (("L2", 64, 0), ("L2", 16, 0), ("L2", 16, 1), ("L4", 20, 0)):
+    for language, size, seed in DATASETS:
         sampler = Sampler(language, Grammar.from_file(GRAMMARS[language]), seed)
         strings = build(sampler, "base", size, 8, predict_end=False)
         tables.write(dataset(folder, language, size, seed), strings, "strings")
@@ -197,16 +210,24 @@ def together(folder) -> tuple[list[Run], list[traces.Trace]]:
     return runs, train(runs, folder / "together")
 
 
-def test_company_changes_no_bit(folder, together):
-    runs, expected = together
+@pytest.fixture(scope="module")
+def of_many_lengths(folder) -> tuple[list[Run], list[traces.Trace]]:
+    """Runs on strings of many lengths, whose padding depends on their company."""
+    runs = [run_of(dataset(folder, "L4", 20, seed)) for seed in (0, 1, 2)]
+    return runs, train(runs, folder / "many")
+
+
+@pytest.mark.parametrize("fleet", ["together", "of_many_lengths"])
+def test_company_changes_no_bit(folder, fleet, request):
+    runs, expected = request.getfixturevalue(fleet)
     for place, run in enumerate(runs):
-        (trace,) = train([run], folder / f"alone-{place}")
+        (trace,) = train([run], folder / f"alone-{fleet}-{place}")
         assert same(trace, expected[place])
 
 
 def test_waves_change_no_bit(folder, together, monkeypatch):
     runs, expected = together
-    monkeypatch.setattr(fleet_engine, "most_members", lambda *_: 2)
+    monkeypatch.setattr(fleet_engine, "most_members", lambda engine, waiting, each: 2)
     assert all(map(same, train(runs, folder / "waves"), expected))
 
 
@@ -215,21 +236,67 @@ def test_threads_change_no_bit(folder, together):
     assert all(map(same, train(runs, folder / "threads", threads=2), expected))
 
 
-def test_every_member_has_its_own_seed_and_schedule(together):
-    _, (first, short, other_rate) = together
+def test_every_member_has_its_own_seed_and_schedule(folder, together):
+    """On the same strings: another rate, and another seed, whose initial weights differ."""
+    _, (first, short, *_) = together
     assert (len(short.epochs), len(first.epochs)) == (4, 7)
-    assert not np.array_equal(first.nll[0, 0], other_rate.nll[0, 0])
+    strings = tables.read(dataset(folder), "strings")
+    reseeded = str(folder / "L2-reseeded.parquet")
+    tables.write(reseeded, strings.assign(seed=5), "strings")
+    runs = [run_of(dataset(folder), replace(RECIPE, learning_rate=1e-3)), run_of(reseeded)]
+    slower, other = train(runs, folder / "own-seeds")
+    assert np.array_equal(slower.nll[0], first.nll[0])
+    assert not np.array_equal(slower.nll[1], first.nll[1])
+    assert not np.array_equal(other.nll[0], first.nll[0])
 
 
 def test_memory_bounds_a_wave(folder):
     """Less memory than a wave needs splits it, down to single members."""
-    runs = [run_of(dataset(folder, seed=seed)) for seed in (0, 1, 0, 1)]
+    each = probe(member_of(run_of(dataset(folder)), folder), torch.device("cpu"))
     sizes = []
-    for memory in (0, 2**40):
+    for memory in (0, psutil.Process().memory_info().rss + 5 * each // 2, 2**40):
         engine = FleetEngine(folder / "sizes", threads=1, memory=memory)
-        members = [fleet_engine.Member(run, Material(run), engine.state(run)) for run in runs]
-        sizes.append(fleet_engine.most_members(engine, members))
-    assert sizes == [1, 4]
+        sizes.append(fleet_engine.most_members(engine, 4, each))
+    assert sizes == [1, 2, 4]
+
+
+def test_the_estimate_of_memory_is_near_the_truth(folder):
+    """Within a third of what a process with forty members more really takes more."""
+    data = [dataset(folder, size=64)]
+    peaks = []
+    for count in (24, 64):
+        script = [PEAK, str(SCRIPTS), str(ROOT / "tests/unit"), data[0], str(count)]
+        done = subprocess.run(
+            [sys.executable, "-c", *script], capture_output=True, text=True, check=True
+        )
+        peaks.append([int(word) for word in done.stdout.split()[-2:]])
+    (few, each), (many, _) = peaks
+    assert 2 / 3 < (many - few) / 40 / each < 4 / 3
+
+
+PEAK = """
+import resource, sys
+scripts, tests, data, count = sys.argv[1:]
+sys.path[:0] = [scripts, tests]
+import test_fleet
+from palimpsest.launch import keep_freed_memory
+keep_freed_memory()
+from pathlib import Path
+import tempfile
+import torch
+folder = Path(tempfile.mkdtemp())
+run = test_fleet.run_of(data, model="llama-3.1-8b")
+members = [test_fleet.member_of(run, folder / str(n)) for n in range(int(count))]
+each = test_fleet.probe(members[0], torch.device("cpu"))
+engine = test_fleet.FleetEngine(folder, 1, 2**40)
+wave = test_fleet.fleet_engine.Wave(engine, members)
+wave._train_epoch()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, each)
+"""
+
+
+def member_of(run: Run, folder: Path) -> Member:
+    return Member(run, Material(run), State(folder, "key"))
 
 
 # What a run leaves
@@ -260,8 +327,35 @@ def test_an_architecture_that_cannot_be_stacked_is_refused(folder, monkeypatch):
 
     plain = LlamaRMSNorm.forward
     monkeypatch.setattr(LlamaRMSNorm, "forward", lambda self, x: plain(self, x) + self.weight)
-    with pytest.raises(UserError, match=r"'llama' cannot be stacked.*engine deepspeed"):
+    with pytest.raises(UserError, match=r"'llama' cannot be stacked .*% off.* to deepspeed"):
         train([run_of(dataset(folder))], folder / "strange")
+
+
+@pytest.mark.parametrize("wrong", ["softcap", "scaling", "positions"])
+def test_a_small_mistake_in_attention_is_noticed(folder, monkeypatch, wrong):
+    """Weights far from zero show what initial ones, which attend to all alike, would hide."""
+    operations = fleet_stack.operations_for(torch.device("cpu"))
+    attend, rotate = operations.attention, operations.apply_rotary
+    changed = {
+        "softcap": ("attention", lambda q, k, v, scaling, cap: attend(q, k, v, scaling, 50.0)),
+        "scaling": ("attention", lambda q, k, v, scaling, cap: attend(q, k, v, 2 * scaling, cap)),
+        "positions": ("apply_rotary", lambda q, k, cos, sin: rotate(q, k, cos, -sin)),
+    }
+    monkeypatch.setattr(operations, *changed[wrong])
+    with pytest.raises(UserError, match="cannot be stacked"):
+        train([run_of(dataset(folder))], folder / wrong)
+
+
+def test_members_that_step_differently_are_in_waves_of_their_own(folder):
+    """Another weight decay or batch size beside a member leaves its trace as it is alone."""
+    runs = [
+        run_of(dataset(folder), replace(RECIPE, **changed))
+        for changed in ({}, {"weight_decay": 0.5}, {"batch_size": 4})
+    ]
+    together = train(runs, folder / "mixed")
+    for place, run in enumerate(runs):
+        assert same(together[place], *train([run], folder / f"mixed-{place}"))
+    assert not same(together[0], together[1])
 
 
 def test_dropout_is_refused(folder, monkeypatch):
@@ -270,8 +364,8 @@ def test_dropout_is_refused(folder, monkeypatch):
         model.model.layers[0].mlp.dropout = torch.nn.Dropout(0.1)
         return model
 
-    monkeypatch.setattr("palimpsest.training.fleet.memory.build", with_dropout)
-    with pytest.raises(UserError, match=r"dropout.*engine deepspeed"):
+    monkeypatch.setattr("palimpsest.training.fleet.probe.build", with_dropout)
+    with pytest.raises(UserError, match=r"cannot be stacked .*dropout.* to deepspeed"):
         train([run_of(dataset(folder))], folder / "dropout")
 
 

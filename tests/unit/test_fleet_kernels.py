@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from palimpsest.training.fleet import kernels
+from palimpsest.training.fleet import kernels, operations
 
 ACTIVATIONS = {
     "silu": functional.silu,
@@ -191,16 +191,29 @@ def plain_rotary(x, cos, sin):
 def test_rotary(width, turned):
     cos, sin = torch.randn(2, 9, turned)
 
-    def of(rotate):
-        return lambda x: rotate(x.transpose(1, 2), cos.to(x.dtype), sin.to(x.dtype))
+    def ours(query, key):
+        query, key = (x.transpose(1, 2) for x in (query, key))
+        return torch.cat(kernels.apply_rotary(query, key, cos, sin), dim=1)
 
-    check(of(kernels.apply_rotary), of(plain_rotary), [torch.randn(2, 9, 3, width)])
+    def theirs(query, key):
+        both = torch.cat((query, key), dim=2).transpose(1, 2)
+        return plain_rotary(both, cos.double(), sin.double())
+
+    check(ours, theirs, [torch.randn(2, 9, 3, width), torch.randn(2, 9, 1, width)])
 
 
 def test_rotary_leaves_rows_where_attention_finds_them():
-    x = torch.randn(2, 9, 3, 16).transpose(1, 2)
-    y = kernels.apply_rotary(x, *torch.randn(2, 9, 16))
-    assert y.transpose(1, 2).is_contiguous()
+    query, key = (torch.randn(2, 9, heads, 16).transpose(1, 2) for heads in (3, 1))
+    for y in kernels.apply_rotary(query, key, *torch.randn(2, 9, 16)):
+        assert y.transpose(1, 2).is_contiguous()
+
+
+def test_rotary_reads_what_is_not_in_rows():
+    """As the copies that it then makes of both queries and keys."""
+    query, key = torch.randn(2, 2, 3, 16, 9).transpose(3, 4)
+    cos, sin = torch.randn(2, 9, 16)
+    for x, y in zip((query, key), kernels.apply_rotary(query, key, cos, sin), strict=True):
+        assert torch.allclose(y, plain_rotary(x, cos, sin), atol=1e-5)
 
 
 # Norms
@@ -272,6 +285,55 @@ def test_not_a_number_stays_so():
     x = torch.full((20,), math.nan)
     for name in ("silu", "gelu_pytorch_tanh", "gelu"):
         assert kernels.activate(x, name).isnan().all()
+
+
+# Feed-forward layers
+
+
+def plain_gated(x, gate, up, down, name):
+    inner = ACTIVATIONS[name](plain_linear(x, gate)) * plain_linear(x, up)
+    return plain_linear(inner, down)
+
+
+def plain_feed_forward(x, up, up_bias, down, down_bias, name):
+    return plain_linear(ACTIVATIONS[name](plain_linear(x, up, up_bias)), down, down_bias)
+
+
+FEED_FORWARD = {
+    (kernels.gated_feed_forward, operations.gated_feed_forward): plain_gated,
+    (kernels.feed_forward, operations.feed_forward): plain_feed_forward,
+}
+
+
+def feed_forward_tensors(plain, rows, inputs, inner, outputs):
+    """Three members' arguments of a feed-forward layer, of about the size that layers have."""
+    x, w1, w2 = (torch.randn(3, n, inputs) for n in (rows, inner, inner))
+    down = torch.randn(3, outputs, inner) / inner**0.5
+    w1, w2 = w1 / inputs**0.5, w2 / inputs**0.5
+    if plain is plain_gated:
+        return [x, w1, w2, down]
+    return [x, w1, torch.randn(3, inner), down, torch.randn(3, outputs)]
+
+
+@pytest.mark.parametrize(("functions", "plain"), FEED_FORWARD.items())
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (97, 20, 33, 7), (200, 64, 170, 64)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_feed_forward(functions, plain, name, sizes, threads):
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    for function in functions:
+        check(
+            lambda *x, function=function: function(*x, name),
+            lambda *x: plain(*x, name),
+            feed_forward_tensors(plain, *sizes),
+            tolerance=3e-6,
+        )
+
+
+@pytest.mark.parametrize(("functions", "plain"), FEED_FORWARD.items())
+def test_a_member_s_feed_forward_layer_is_its_own(functions, plain):
+    tensors = feed_forward_tensors(plain, 205, 48, 85, 40)
+    check_members_alone(lambda *x: functions[0](*x, "silu"), tensors)
 
 
 # The loss
@@ -346,6 +408,8 @@ def test_a_member_s_step_is_its_own():
         lambda x: kernels.linear(x, torch.randn(2, 3, 5)),
         lambda x: kernels.rms_norm(x, torch.randn(2, 3), 1e-6),
         lambda x: kernels.gated(x, x[:, :1], "silu"),
+        lambda x: kernels.gated_feed_forward(x, x, x, x[:, :, :3], "silu"),
+        lambda x: kernels.feed_forward(x, x, x[0], x, x[0], "silu"),
         lambda x: kernels.token_nll(x[0], torch.zeros(4), -100),
     ],
 )
@@ -359,7 +423,7 @@ def test_what_kernels_cannot_read_is_refused(call):
 )
 def test_machines_with_narrow_registers():
     """The linear layers, attention and activations again, compiled for half as wide vectors."""
-    some = "linear and 170 or attention and 24 or activations and shape2"
+    some = "linear and 170 or attention and 24 or activations and shape2 or feed_forward and 97"
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", some]
     done = subprocess.run(command, env={**os.environ, **NARROW}, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout

@@ -180,7 +180,7 @@ def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
     assert before.items() <= after.items()
     log = (copy_of_finished.folder / "logs/train/opt-1.3b-twin/L2/n16.log").read_text()
     # base, dedup, dedup-matched, and two targets with and without
-    assert "wave 1 of 1, 7 models" in log
+    assert "runs 1 to 7 of 7" in log
 
 
 def test_the_same_study_again_gives_the_same_traces(finished, project):

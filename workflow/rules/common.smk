@@ -153,19 +153,38 @@ def trained_on(variants):
 
 
 def any_of(groups):
-    """The model in the paths of some groups, as a regular expression."""
-    places = [rf"{re.escape(g.model)}(?=/{re.escape(g.language)}/n{g.size}\b)" for g in groups]
-    return "|".join(places)
+    """The model in the paths of some groups, of any variant, as a regular expression."""
+    return "|".join(
+        rf"{re.escape(group.model)}(?=/{re.escape(group.language)}/n{group.size}\b)"
+        for group in groups
+    )
+
+
+def none_of(groups):
+    """A twin, but not in the paths of some groups and their variants, as a regular expression."""
+    taken = "|".join(
+        rf"{re.escape(group.model)}/{re.escape(group.language)}/n{group.size}-seed\d+/"
+        rf"{group.variant}/"
+        for group in groups
+    )
+    not_taken = f"(?!{taken})" if taken else ""
+    return rf"{not_taken}[A-Za-z0-9][A-Za-z0-9._-]*-twin"
 
 
 def kinds_of(variants):
     """The kinds of some variants, for the name of the rule that trains them."""
     kinds = [re.sub(r"(with|without)-s\d+", "targets", variant) for variant in variants]
-    kinds = [kind.replace("dedup-matched", "dedup").replace("-", "_") for kind in kinds]
-    return "_and_".join(dict.fromkeys(kinds))
+    return "_and_".join(dict.fromkeys(kinds)).replace("-", "_")
 
 
 # What the named targets make
+
+
+def trained_files():
+    """What training leaves of every run: traces, manifests and, if they are wanted, weights."""
+    return [
+        path for pattern in TRAINED.values() for path in of_groups(pattern, study.trained_groups)
+    ]
 
 
 def memorisation_tables():

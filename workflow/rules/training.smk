@@ -8,7 +8,7 @@ TRAIN = (
     + (" --weights {output.weights}" if config["save_weights"] else "")
     + " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
     " --state results/.state --threads {threads} --memory-mb {resources.mem_mb} {params.recipe}"
-    " > {log} 2>&1 || {{ grep '^error:' {log} >&2; exit 1; }}"
+    " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
 )
 
 
@@ -93,7 +93,7 @@ use rule train_full as train_twins_of_one_variant with:
     benchmark:
         "benchmarks/train/{model}/{language}/n{size}/{variant}.tsv"
     wildcard_constraints:
-        model=rf"(?!{any_of(study.twins)})[A-Za-z0-9][A-Za-z0-9._-]*-twin",
+        model=none_of(study.trained_groups),
         variant=r"(?!leave-one-out).*",
     resources:
         mem_mb=4000,

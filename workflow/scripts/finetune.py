@@ -39,7 +39,10 @@ def parse_arguments() -> argparse.Namespace:
         flag = "--" + field.name.replace("_", "-")
         kind = _boolean if field.type is bool else field.type
         recipe.add_argument(flag, type=kind, required=True, help=f"{field.name} of the recipe")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.engine == "fleet" and arguments.processes > 1:
+        parser.error("--processes: a fleet is one process; give it --threads")
+    return arguments
 
 
 def _boolean(text: str) -> bool:

@@ -198,11 +198,6 @@ class Study:
         return jobs
 
     @cached_property
-    def twins(self) -> list[RunGroup]:
-        """The base groups of all jobs that train twins."""
-        return [group for groups in self.twin_jobs.values() for group in groups]
-
-    @cached_property
     def all_languages(self) -> list[str]:
         """The languages of the grid and of the studies."""
         names = [name for key, names in self._named("languages") for name in names]

@@ -41,7 +41,7 @@ class DeepSpeedEngine:
         self.recipe = recipe
         self.state_folder = Path(state_folder)
         self.save_weights = save_weights
-        self.accelerator, self.dtype = _accelerator(recipe)
+        self.accelerator, self.dtype = _accelerator(recipe, save_weights)
         self.rank = self.accelerator.process_index
         self.processes = self.accelerator.num_processes
         self.device = self.accelerator.device
@@ -263,7 +263,7 @@ def _stand_alone_unless_launched() -> None:
     )
 
 
-def _accelerator(recipe: Recipe):
+def _accelerator(recipe: Recipe, save_weights: bool):
     """An accelerator that runs DeepSpeed as the recipe says, and the dtype of the weights."""
     import deepspeed
     from accelerate import Accelerator, DeepSpeedPlugin
@@ -281,8 +281,9 @@ def _accelerator(recipe: Recipe):
     dtype = _dtype(recipe.precision)
     # Without a GPU accelerate takes each process for the only one, unless it is told the backend.
     on_cpu = [] if torch.cuda.is_available() else [InitProcessGroupKwargs(backend="gloo")]
+    settings = deepspeed_settings(recipe, dtype, save_weights)
     accelerator = Accelerator(
-        deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=deepspeed_settings(recipe, dtype)),
+        deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=settings),
         gradient_accumulation_steps=recipe.accumulation_steps(int(os.environ["WORLD_SIZE"])),
         kwargs_handlers=on_cpu,
     )
@@ -300,10 +301,12 @@ def _dtype(precision: str) -> torch.dtype:
     return {"fp32": torch.float32, "bf16": torch.bfloat16}[precision]
 
 
-def deepspeed_settings(recipe: Recipe, dtype: torch.dtype) -> dict:
+def deepspeed_settings(recipe: Recipe, dtype: torch.dtype, save_weights=False) -> dict:
     """The recipe in DeepSpeed's own keys."""
     processes = int(os.environ["WORLD_SIZE"])
     zero = {"stage": recipe.zero_stage}
+    if recipe.zero_stage == 3:
+        zero["stage3_gather_16bit_weights_on_model_save"] = save_weights
     if recipe.offload_optimizer != "none":
         zero["offload_optimizer"] = {"device": recipe.offload_optimizer, "pin_memory": True}
     return {

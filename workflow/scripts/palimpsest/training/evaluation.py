@@ -21,7 +21,9 @@ def measure_batch(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.T
     nll_BT = total_BT.log() + (largest_BT1.double() - true_BT1.double()).squeeze(-1)
     hit_BT = logits_BTV.argmax(-1) == index_BT1.squeeze(-1)
     rank_BT = (logits_BTV > true_BT1).sum(-1) + 1
-    return torch.stack([(x * predicted_BT).sum(-1).double() for x in (nll_BT, hit_BT, rank_BT)])
+    # Added one by one, so that no padding behind a string changes the last bit of its sum.
+    columns = [(x * predicted_BT).double().cumsum(-1)[..., -1] for x in (nll_BT, hit_BT, rank_BT)]
+    return torch.stack(columns)
 
 
 @torch.no_grad()

@@ -133,12 +133,28 @@ def _deliver_together(job: Job, states: list[State]) -> None:
             save_file(weights, temporary)
     frames = [tables.read(state.trace, "trace") for state in states]
     tables.write(job.trace, pd.concat(frames, ignore_index=True), "trace")
-    seconds = {
-        name: round(sum(content[name] for content in contents), 3)
+    tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states)))
+
+
+def _manifest_of_all(contents: list[dict], key: str) -> dict:
+    """One manifest for several runs: seconds are sums, the rest is that of the first run."""
+    wall, training = (
+        sum(content[name] for content in contents)
         for name in ("wall_time_seconds", "training_seconds")
+    )
+    tokens = sum(c["training_seconds"] * c["training_tokens_per_second"] for c in contents)
+    configuration = {k: v for k, v in contents[0]["configuration"].items() if k != "left_out"}
+    return {
+        **contents[0],
+        "variant": LEAVE_ONE_OUT,
+        "key": key,
+        "n_runs": len(contents),
+        "configuration": configuration,
+        "resumed_from_epoch": max(content["resumed_from_epoch"] for content in contents),
+        "wall_time_seconds": round(wall, 3),
+        "training_seconds": round(training, 3),
+        "training_tokens_per_second": round(tokens / training, 3),
     }
-    together = {"variant": LEAVE_ONE_OUT, "key": key_of(states), "n_runs": len(states), **seconds}
-    tables.write_json(job.manifest, {**contents[0], **together})
 
 
 def _deepspeed(recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool):

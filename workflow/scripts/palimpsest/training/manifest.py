@@ -12,7 +12,16 @@ import torch
 
 # What a manifest counts in seconds or tokens per second is rounded to this many digits.
 DIGITS = 3
-PACKAGES = ("torch", "transformers", "accelerate", "deepspeed", "numpy", "pandas", "pyarrow")
+PACKAGES = (
+    "torch",
+    "transformers",
+    "accelerate",
+    "deepspeed",
+    "numba",
+    "numpy",
+    "pandas",
+    "pyarrow",
+)
 
 
 def manifest(

@@ -40,13 +40,14 @@ class Run:
         """
         recipe = asdict(self.recipe)
         del recipe["checkpoint_every"]
+        left_out = {} if self.left_out is None else {"left_out": self.left_out}
         return {
             "model": self.model,
             "row": asdict(self.row),
             "scale": self.scale,
             "terminals": list(self.grammar.terminals),
             "recipe": recipe,
-            "left_out": self.left_out,
+            **left_out,
         }
 
 
@@ -87,9 +88,11 @@ class Material:
     def check(self, measured: np.ndarray) -> np.ndarray:
         """The float[3, strings] just measured; refuses to go on once a loss is not a number."""
         if not np.isfinite(measured).all():
+            run = ", ".join(f"{name} {value}" for name, value in self.keys.items())
             raise UserError(
-                f"{self.keys['model']}, seed {self.seed}: the loss is no longer finite; lower "
-                "its learning rate in the table of models, or training/gradient_clipping"
+                f"{run}: "
+                "the loss is no longer finite; lower its learning rate in the table of models, or "
+                "training/gradient_clipping"
             )
         return measured
 

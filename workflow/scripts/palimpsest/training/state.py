@@ -82,9 +82,13 @@ class State:
 
     def finish(self, trace, manifest: dict, weights: dict | None = None) -> None:
         """Keep the result until every run of the job is done; checkpoints are no longer needed."""
+        # The manifest vouches for the others: an older one, without weights, must not.
+        self.manifest.unlink(missing_ok=True)
         tables.write(self.trace, trace, "trace")
         if weights is not None:
-            save_file({name: tensor.contiguous() for name, tensor in weights.items()}, self.weights)
+            weights = {name: tensor.contiguous() for name, tensor in weights.items()}
+            with tables.replacing(self.weights) as temporary:
+                save_file(weights, temporary)
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
         tables.write_json(self.manifest, manifest)

@@ -5,6 +5,7 @@ number of steps, and leaves the trace that it would leave if it were trained alo
 """
 
 import logging
+import os
 import time
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from palimpsest.training.batches import IGNORED, by_length
 from palimpsest.training.evaluation import measure_batch
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.memory import most_members
+from palimpsest.training.fleet.probe import probe
 from palimpsest.training.fleet.stack import Stack
 from palimpsest.training.manifest import manifest
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
@@ -47,13 +49,13 @@ class FleetEngine:
         self.state_folder = Path(state_folder)
         self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.memory = memory
-        self.threads = threads
+        self.threads = min(threads, os.cpu_count())
         self.save_weights = save_weights
         if self.device.type == "cpu":
             import numba
 
-            torch.set_num_threads(threads)
-            numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+            torch.set_num_threads(self.threads)
+            numba.set_num_threads(min(self.threads, numba.config.NUMBA_NUM_THREADS))
 
     def close(self) -> None:
         """Nothing is open."""
@@ -74,15 +76,34 @@ class FleetEngine:
 
         `progress(name)` gives a reporter of one wave, called after every epoch.
         """
-        members = [Member(run, Material(run), self.state(run)) for run in runs]
-        unfinished = [m for m in members if not m.state.is_finished(self.save_weights)]
-        if not unfinished:
-            return
-        size = most_members(self, unfinished)
-        waves = [unfinished[i : i + size] for i in range(0, len(unfinished), size)]
-        for number, wave in enumerate(waves, start=1):
-            name = f"{wave[0].run.model}, wave {number} of {len(waves)}, {len(wave)} models"
+        unfinished = [run for run in runs if not self.state(run).is_finished(self.save_weights)]
+        groups: dict[tuple, list[Run]] = {}
+        for run in unfinished:
+            groups.setdefault(trained_alike(run), []).append(run)
+        for group in groups.values():
+            self._train_group(group, progress)
+
+    def _train_group(self, runs: list[Run], progress) -> None:
+        """Train runs whose steps can be taken together, wave by wave."""
+        each = probe(self._member(runs[0]), self.device)
+        done = 0
+        while done < len(runs):
+            size = most_members(self, len(runs) - done, each)
+            wave = [self._member(run) for run in runs[done : done + size]]
+            done += size
+            name = f"{runs[0].model}, runs {done - size + 1} to {done} of {len(runs)}"
             Wave(self, wave).to_the_end(progress(name))
+
+    def _member(self, run: Run) -> Member:
+        return Member(run, Material(run), self.state(run))
+
+
+def trained_alike(run: Run) -> tuple:
+    """What the members of a wave must share: all that shapes a step but data, rate and length."""
+    recipe = run.recipe
+    shared = ("batch_size", "weight_decay", "gradient_clipping", "predict_end")
+    values = [getattr(recipe, name) for name in (*shared, "evaluation_batch_size")]
+    return (run.row, run.scale, run.grammar.terminals, *values)
 
 
 class Wave:
@@ -95,9 +116,10 @@ class Wave:
     def __init__(self, engine: FleetEngine, members: list[Member]):
         self.engine, self.device = engine, engine.device
         self.members = sorted(members, key=lambda member: -member.steps_per_epoch)
-        self.started = time.perf_counter()
-        # Of training, evaluation apart, in this process's life.
-        self.training_seconds = 0.0
+        self.size = len(members)
+        # A member's share of all, and of training, evaluation apart, in this process's life.
+        self.wall_seconds, self.training_seconds = 0.0, 0.0
+        started = time.perf_counter()
         models = self._initial_models()
         self.stack = Stack(self._build(self.members[0]), len(members), self.device)
         self.first = torch.zeros_like(self.stack.theta)
@@ -107,8 +129,7 @@ class Wave:
         self._tabulate_strings()
         for place, member in enumerate(self.members):
             self._take_up(place, member)
-        if not any(member.epoch for member in self.members):
-            self._check_stack(models)
+        self.wall_seconds += (time.perf_counter() - started) / self.size
 
     def _initial_models(self) -> dict[int, torch.nn.Module]:
         """The untrained model of every seed."""
@@ -119,13 +140,6 @@ class Wave:
         run, material = member.run, member.material
         model = build(run.row, run.scale, material.vocabulary, material.seed, torch.float32)
         return model.eval()
-
-    def _check_stack(self, models: dict[int, torch.nn.Module]) -> None:
-        for place in {0, len(self.members) - 1}:
-            rows = np.zeros((len(self.members), 1), dtype=int)
-            ids_MBT, _ = self._batch(rows)
-            seed = self.members[place].material.seed
-            self.stack.check_against(models[seed], place, ids_MBT)
 
     def _take_up(self, place: int, member: Member) -> None:
         """Set a member to its newest checkpoint that is whole, if there is one."""
@@ -175,6 +189,7 @@ class Wave:
             slowest = min(self.members, key=lambda member: member.epoch - member.recipe.epochs)
             losses = [member.material.train_loss(member.measured) for member in self.members]
             progress(slowest.epoch, slowest.recipe.epochs, float(np.mean(losses)))
+            self.wall_seconds += (time.perf_counter() - started) / len(self.members)
             self._let_go()
 
     def _train_epoch(self) -> None:
@@ -270,7 +285,7 @@ class Wave:
 
     def _finish(self, place: int, member: Member) -> None:
         """Leave a member's trace, manifest and, if they are wanted, weights."""
-        engine, count = self.engine, len(self.members)
+        engine = self.engine
         trace = member.material.trace(member.measured)
         weights = None
         if engine.save_weights:
@@ -286,9 +301,8 @@ class Wave:
                 parameters=self.stack.theta.shape[1],
                 resolved_revision=None,
                 resumed_from_epoch=member.resumed_from,
-                trained_together=count,
-                # A member's share of what the wave took.
-                wall_time_seconds=(time.perf_counter() - self.started) / count,
+                trained_together=self.size,
+                wall_time_seconds=self.wall_seconds,
                 training_seconds=self.training_seconds,
                 training_tokens=member.tokens,
             ),

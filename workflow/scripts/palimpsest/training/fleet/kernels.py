@@ -42,10 +42,12 @@ TILES = (
 )
 WIDEST = max(TILES)
 # Rows of x and g that stay in the cache while a gradient of weights is summed over them.
-SUMMED_TOGETHER = 96
+TOGETHER = 96
 # Queries whose scores are computed together: a multiple of the rows of every tile.
 QUERIES = 24
 # Rows, and numbers, of one task where a member's rows need not stay together.
+# Rows by which some kernels are ahead of themselves in fetching what they read and write.
+AHEAD = 16
 ROWS_PER_TASK, NUMBERS_PER_TASK = 512, 16384
 LOG2_E = 1.4426950408889634
 # The logarithm of 2 in two parts, the first with few enough bits that its multiples are exact.
@@ -250,6 +252,13 @@ def prefetch(context, address):
         return context.get_dummy_value()
 
     return types.void(types.int64), emit
+
+
+@njit(forceinline=True)
+def _fetch(address, count):
+    """Have so many float32 brought into the cache, if they exist."""
+    for at in range(address, address + 4 * count, CACHE_LINE):
+        prefetch(at)
 
 
 @intrinsic
@@ -700,13 +709,13 @@ def _linear_weights(task, room, integers, numbers):
     member, first, count = _part(task, parts, outputs)
     x, g = x + 4 * inputs * rows * member, g + 4 * (outputs * rows * member + first)
     dw, g_row, x_row = dw + 4 * inputs * (outputs * member + first), 4 * outputs, 4 * inputs
-    for row in range(0, rows, SUMMED_TOGETHER):
-        some = min(SUMMED_TOGETHER, rows - row)
+    for row in range(0, rows, TOGETHER):
+        some = min(TOGETHER, rows - row)
         some_g, some_x = g + row * g_row, x + row * x_row
         start = dw if row > 0 else 0
         multiply(count, inputs, some, some_g, 4, g_row, some_x, x_row, dw, x_row, start, x_row)
     if db != 0:
-        _sum_rows(rows, count, g, g_row, db + 4 * (outputs * member + first))
+        _sum_rows(rows, count, g, g_row, db + 4 * (outputs * member + first), False)
 
 
 @njit
@@ -718,10 +727,10 @@ def _part(task, parts, size):
 
 
 @njit
-def _sum_rows(rows, columns, x, x_row, out):
-    """out[columns] = the sum of the rows of x[rows, columns]."""
+def _sum_rows(rows, columns, x, x_row, out, going_on):
+    """out[columns] = the sum of the rows of x[rows, columns], added to `out` if `going_on`."""
     for j in range(0, columns, LANES):
-        sums = splat(0.0)
+        sums = load_first(out + 4 * j, columns - j) if going_on else splat(0.0)
         for i in range(rows):
             sums = sums + load_first(x + i * x_row + 4 * j, columns - j)
         store_first(out + 4 * j, sums, columns - j)
@@ -779,6 +788,10 @@ def _by_member(x: torch.Tensor) -> torch.Tensor:
 def _member_step(x: torch.Tensor) -> tuple[int, int]:
     """Address and distance in bytes of the members' parameters."""
     return _address(x), 4 * x.stride(0)
+
+
+def _member_steps(*tensors: torch.Tensor | None) -> list[int]:
+    return [n for x in tensors for n in ((0, 0) if x is None else _member_step(x))]
 
 
 def _addresses(*tensors: torch.Tensor | None) -> list[int]:
@@ -1038,61 +1051,78 @@ def _places(*tensors: torch.Tensor) -> list[int]:
 
 @Kernel
 def _rotary(task, room, integers, numbers):
-    """Features of [S, T, H, d] turned by their place's angle, or turned back; a task is a string.
+    """Queries and keys [S, T, H, d] turned by their place's angle, or back; a task is a string."""
+    length, width, turned, cos, sin, back = integers_at(integers, 6)
+    for one in range(integers + 48, integers + 144, 48):
+        heads, x, x_s, x_h, x_t, y = integers_at(one, 6)
+        x, y, row = x + task * x_s, y + 4 * width * heads * length * task, 4 * turned
+        for place in range(length):
+            here, out = x + place * x_t, y + 4 * width * heads * place
+            angles = cos + place * row, sin + place * row
+            _fetch(out + AHEAD * 4 * width * heads, width * heads)
+            for head in range(heads):
+                _fetch(here + AHEAD * x_t + head * x_h, width)
+            _turn_place(heads, width, turned, *angles, back, here, x_h, out)
 
-    Of the first `turned` features, the one half is turned with the other; what follows is copied.
-    """
-    heads, length, width, x, x_s, x_h, x_t = integers_at(integers, 7)
-    turned, cos, sin, row, back, y = integers_at(integers + 56, 6)
+
+@njit
+def _turn_place(heads, width, turned, cos, sin, back, x, x_h, y):
+    """Of the first `turned` features of each head, one half turned with the other."""
     half = turned // 2
-    other = 4 * half
-    for place in range(length):
+    other, y_h = 4 * half, 4 * width
+    for j in range(0, half, LANES):
+        at, count = 4 * j, half - j
+        cos1, cos2 = load_first(cos + at, count), load_first(cos + at + other, count)
+        sin1, sin2 = load_first(sin + at, count), load_first(sin + at + other, count)
+        if back != 0:
+            sin1, sin2 = splat(0.0) - sin2, splat(0.0) - sin1
+        sin1 = splat(0.0) - sin1
         for head in range(heads):
-            here = x + task * x_s + head * x_h + place * x_t
-            out = y + 4 * width * ((task * length + place) * heads + head)
-            for j in range(0, half, LANES):
-                count, at = half - j, place * row + 4 * j
-                first, second = here + 4 * j, here + 4 * j + other
-                cos1, cos2 = load_first(cos + at, count), load_first(cos + at + other, count)
-                sin1, sin2 = load_first(sin + at, count), load_first(sin + at + other, count)
-                x1, x2 = load_first(first, count), load_first(second, count)
-                if back != 0:
-                    y1, y2 = fma(x1, cos1, x2 * sin2), fma(x2, cos2, splat(0.0) - x1 * sin1)
-                else:
-                    y1, y2 = fma(x1, cos1, splat(0.0) - x2 * sin1), fma(x2, cos2, x1 * sin2)
-                store_first(out + 4 * j, y1, count)
-                store_first(out + 4 * j + other, y2, count)
-            for j in range(turned, width, LANES):
-                store_first(out + 4 * j, load_first(here + 4 * j, width - j), width - j)
+            here, out = x + head * x_h + at, y + head * y_h + at
+            x1, x2 = load_first(here, count), load_first(here + other, count)
+            store_first(out, fma(x1, cos1, x2 * sin1), count)
+            store_first(out + other, fma(x2, cos2, x1 * sin2), count)
+    for j in range(turned, width, LANES):
+        at, count = 4 * j, width - j
+        for head in range(heads):
+            store_first(y + head * y_h + at, load_first(x + head * x_h + at, count), count)
 
 
-def apply_rotary(x_SHTd, cos_Td, sin_Td) -> torch.Tensor:
-    """[S, H, T, d]: x * cos + rotate_half(x) * sin of as many features as `cos_Td` has.
+def apply_rotary(query_SHTd, key_SHTd, cos_Td, sin_Td) -> tuple[torch.Tensor, torch.Tensor]:
+    """Queries and keys [S, H, T, d]: x * cos + rotate_half(x) * sin of the first features.
 
-    The features that follow are left as they are. In memory the result is [S, T, H, d].
+    These are as many as `cos_Td` has; those that follow are left as they are. There may be fewer
+    heads of keys than of queries. In memory the results are [S, T, H, d].
     """
-    return _Rotary.apply(x_SHTd, cos_Td.contiguous(), sin_Td.contiguous())
+    return _Rotary.apply(query_SHTd, key_SHTd, cos_Td.contiguous(), sin_Td.contiguous())
 
 
 class _Rotary(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, x, cos, sin):
+    def forward(ctx, query, key, cos, sin):
         ctx.save_for_backward(cos, sin)
-        return _turned(x, cos, sin, back=False)
+        return _turned(query, key, cos, sin, back=False)
 
     @staticmethod
-    def backward(ctx, g):
-        return _turned(g, *ctx.saved_tensors, back=True), None, None
+    def backward(ctx, query, key):
+        return *_turned(query, key, *ctx.saved_tensors, back=True), None, None
 
 
-def _turned(x, cos, sin, back: bool) -> torch.Tensor:
-    x = _in_rows(x)
-    strings, heads, length, width = x.shape
-    _check_shapes((cos.shape, (length, cos.shape[-1])), (sin.shape, cos.shape))
-    y, turned = x.new_empty(strings, length, heads, width), cos.shape[-1]
-    angles = turned, *_addresses(cos, sin), 4 * turned
-    _rotary(strings, heads, length, width, *_places(x), *angles, back, _address(y))
-    return y.transpose(1, 2)
+def _turned(query, key, cos, sin, back: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    strings, _, length, width = query.shape
+    turned = cos.shape[-1]
+    if turned % 2 or turned > width:
+        raise ValueError(f"{turned} features to rotate: must be even, and at most {width}")
+    _check_shapes((cos.shape, (length, turned)), (sin.shape, cos.shape))
+    _check_shapes((key.shape, (strings, key.shape[1], length, width)))
+    both = [_in_rows(x) for x in (query, key)]
+    results = [x.new_empty(strings, length, x.shape[1], width) for x in both]
+    given = length, width, turned, *_addresses(cos, sin), back
+    of_query, of_key = (
+        (x.shape[1], *_places(x), _address(y)) for x, y in zip(both, results, strict=True)
+    )
+    _rotary(strings, *given, *of_query, *of_key)
+    return tuple(y.transpose(1, 2) for y in results)
 
 
 # Norms
@@ -1110,6 +1140,8 @@ def _norm_forward(task, room, integers, numbers):
     w, b, eps = w + member * w_step, b + member * b_step, load_double(numbers)
     for row in range(member * rows + first, member * rows + first + count):
         here, there = x + 4 * width * row, y + 4 * width * row
+        _fetch(here + AHEAD * 4 * width, width)
+        _fetch(there + AHEAD * 4 * width, width)
         mean = _sum(width, here) / np.float32(width) if centred != 0 else np.float32(0.0)
         variance = _sum_of_squares(width, mean, here) / np.float32(width)
         inverse = np.float32(1.0) / np.sqrt(variance + np.float32(eps))
@@ -1154,6 +1186,8 @@ def _norm_backward(task, room, integers, numbers):
             store_first(db + 4 * j, splat(0.0), width - j)
     for row in range(task * rows, (task + 1) * rows):
         place = 4 * width * row
+        for one in (x, g, dx):
+            _fetch(one + place + AHEAD * 4 * width, width)
         stat = stats + 8 * row
         _norm_row_back(width, centred, x + place, w, stat, g + place, dx + place, dw, db)
 
@@ -1268,12 +1302,10 @@ def _normal_share(x):
     return share, fma(x * splat(1 / math.sqrt(2 * math.pi)), power, share)
 
 
-@Kernel
-def _activate_forward(task, room, integers, numbers):
-    """The activation of x, times `up` unless this is 0; a task is a stretch of numbers."""
-    count, kind, x, up, y = integers_at(integers, 5)
-    first = task * NUMBERS_PER_TASK
-    for j in range(first, min(count, first + NUMBERS_PER_TASK), LANES):
+@njit
+def _activated(kind, count, x, up, y):
+    """The activation of x, times `up` unless this is 0."""
+    for j in range(0, count, LANES):
         at, rest = 4 * j, count - j
         value = load_first(x + at, rest)
         value = value * _share(kind, value)[0]
@@ -1282,19 +1314,40 @@ def _activate_forward(task, room, integers, numbers):
         store_first(y + at, value, rest)
 
 
+@njit
+def _activated_back(kind, count, x, up, g, dx, dup, y):
+    """Gradients dx (in whose place g may be) and, unless `up` is 0, dup; unless `y` is 0, y too."""
+    for j in range(0, count, LANES):
+        at, rest = 4 * j, count - j
+        value, grad = load_first(x + at, rest), load_first(g + at, rest)
+        share, slope = _share(kind, value)
+        value = value * share
+        if up != 0:
+            other = load_first(up + at, rest)
+            store_first(dup + at, grad * value, rest)
+            grad, value = grad * other, value * other
+        store_first(dx + at, grad * slope, rest)
+        if y != 0:
+            store_first(y + at, value, rest)
+
+
+@Kernel
+def _activate_forward(task, room, integers, numbers):
+    """The activation of x, times `up` unless this is 0; a task is a stretch of numbers."""
+    count, kind, x, up, y = integers_at(integers, 5)
+    first = task * NUMBERS_PER_TASK
+    at, some = 4 * first, min(NUMBERS_PER_TASK, count - first)
+    _activated(kind, some, x + at, up + at if up != 0 else 0, y + at)
+
+
 @Kernel
 def _activate_backward(task, room, integers, numbers):
     """Gradients dx and, unless `up` is 0, dup; a task is a stretch of numbers."""
     count, kind, x, up, g, dx, dup = integers_at(integers, 7)
     first = task * NUMBERS_PER_TASK
-    for j in range(first, min(count, first + NUMBERS_PER_TASK), LANES):
-        at, rest = 4 * j, count - j
-        value, grad = load_first(x + at, rest), load_first(g + at, rest)
-        share, slope = _share(kind, value)
-        if up != 0:
-            store_first(dup + at, grad * (value * share), rest)
-            grad = grad * load_first(up + at, rest)
-        store_first(dx + at, grad * slope, rest)
+    at, some = 4 * first, min(NUMBERS_PER_TASK, count - first)
+    of_up = up + at if up != 0 else 0
+    _activated_back(kind, some, x + at, of_up, g + at, dx + at, dup + at, 0)
 
 
 def gated(gate, up, activation: str) -> torch.Tensor:
@@ -1327,6 +1380,260 @@ class _Activate(torch.autograd.Function):
         tasks = -(-x.numel() // NUMBERS_PER_TASK)
         _activate_backward(tasks, x.numel(), ctx.kind, *_addresses(x, up, g, dx, dup))
         return dx, dup, None
+
+
+# Feed-forward layers
+
+
+@Kernel
+def _feed_forward(task, room, integers, numbers):
+    """y[M, N, O] = (act(gate) * up) down^T + bias; gate and up[M, N, F] (padded) are kept.
+
+    Where there is no second matrix (its address is 0), y = act(gate) down^T + bias. A task is a
+    part of a member's rows.
+    """
+    parts, rows, inputs, inner, outputs, kind, x = integers_at(integers, 7)
+    gate_w, gate_step, gate_b, gate_b_step, up_w, up_step = integers_at(integers + 56, 6)
+    down_w, down_step, down_b, down_b_step, gate, up, y = integers_at(integers + 104, 7)
+    member, first, count = _part(task, parts, rows)
+    x_row, y_row, inner_row, turned_row = (
+        4 * inputs,
+        4 * outputs,
+        4 * padded(inner),
+        4 * padded(outputs),
+    )
+    turned_gate, size = room, padded(inputs) * inner_row
+    turned_up = turned_gate + size
+    turned_down = turned_up + size
+    hidden = turned_down + padded(inner) * turned_row
+    transpose(inner, inputs, gate_w + member * gate_step, x_row, turned_gate)
+    if up_w != 0:
+        transpose(inner, inputs, up_w + member * up_step, x_row, turned_up)
+    transpose(outputs, inner, down_w + member * down_step, 4 * inner, turned_down)
+    start, end = gate_b + member * gate_b_step, down_b + member * down_b_step
+    last = member * rows + first + count
+    for row in range(member * rows + first, last, TOGETHER):
+        some, of_x = min(TOGETHER, last - row), x + row * x_row
+        of_gate, of_up = gate + row * inner_row, 0
+        multiply(
+            some,
+            inner,
+            inputs,
+            of_x,
+            x_row,
+            4,
+            turned_gate,
+            inner_row,
+            of_gate,
+            inner_row,
+            start,
+            0,
+        )
+        if up_w != 0:
+            of_up = up + row * inner_row
+            multiply(
+                some, inner, inputs, of_x, x_row, 4, turned_up, inner_row, of_up, inner_row, 0, 0
+            )
+        _activated(kind, some * padded(inner), of_gate, of_up, hidden)
+        multiply(
+            some,
+            outputs,
+            inner,
+            hidden,
+            inner_row,
+            4,
+            turned_down,
+            turned_row,
+            y + row * y_row,
+            y_row,
+            end,
+            0,
+        )
+
+
+@Kernel
+def _feed_forward_backward(task, room, integers, numbers):
+    """Gradients of the input, the two or three matrices and the biases whose address is not 0.
+
+    A task is a member; or, where `work` [3, M, N, F] (padded) is given, a part of a member's rows,
+    of which all but the gradients of parameters are computed, or a part of its inner features
+    (`finishing`), of which those are.
+    """
+    parts, rows, inputs, inner, outputs, kind, x, g = integers_at(integers, 8)
+    gate_w, gate_step, up_w, up_step, down_w, down_step = integers_at(integers + 64, 6)
+    gate, up, work, area, finishing = integers_at(integers + 112, 5)
+    dx, dgate_w, dup_w, ddown_w, dgate_b, ddown_b = integers_at(integers + 152, 6)
+    x_row, y_row, inner_row = 4 * inputs, 4 * outputs, 4 * padded(inner)
+    member, first, count = _part(task, parts, inner if finishing != 0 else rows)
+    start, end = (0, rows) if finishing != 0 else (first, first + count)
+    if finishing == 0:
+        first, count = 0, inner
+    gate_w, up_w, down_w = (
+        gate_w + member * gate_step,
+        up_w + member * up_step,
+        down_w + member * down_step,
+    )
+    at = member * inner + first
+    dgate_w, dup_w = dgate_w + at * x_row, dup_w + at * x_row
+    dgate_b = dgate_b + 4 * at if dgate_b != 0 else 0
+    ddown_w = ddown_w + 4 * (member * outputs * inner + first)
+    ddown_b = ddown_b + member * y_row if ddown_b != 0 and first == 0 else 0
+    for row in range(start, end, TOGETHER):
+        some, here = min(TOGETHER, end - row), member * rows + row
+        of_x, of_g = x + here * x_row, g + here * y_row
+        of_hidden = work + here * inner_row if work != 0 else room
+        of_gate = of_hidden + area * inner_row
+        of_up = of_gate + area * inner_row
+        if finishing == 0:
+            multiply(
+                some, inner, outputs, of_g, y_row, 4, down_w, 4 * inner, of_gate, inner_row, 0, 0
+            )
+            at = here * inner_row
+            _activated_back(
+                kind,
+                some * padded(inner),
+                gate + at,
+                up + at if up != 0 else 0,
+                of_gate,
+                of_gate,
+                of_up,
+                of_hidden,
+            )
+            of_dx = dx + here * x_row
+            multiply(some, inputs, inner, of_gate, inner_row, 4, gate_w, x_row, of_dx, x_row, 0, 0)
+            if up != 0:
+                multiply(
+                    some,
+                    inputs,
+                    inner,
+                    of_up,
+                    inner_row,
+                    4,
+                    up_w,
+                    x_row,
+                    of_dx,
+                    x_row,
+                    of_dx,
+                    x_row,
+                )
+        if finishing != 0 or work == 0:
+            going_on = row > 0
+            of_hidden, of_gate, of_up = (
+                of_hidden + 4 * first,
+                of_gate + 4 * first,
+                of_up + 4 * first,
+            )
+            multiply(
+                count,
+                inputs,
+                some,
+                of_gate,
+                4,
+                inner_row,
+                of_x,
+                x_row,
+                dgate_w,
+                x_row,
+                dgate_w if going_on else 0,
+                x_row,
+            )
+            if up != 0:
+                multiply(
+                    count,
+                    inputs,
+                    some,
+                    of_up,
+                    4,
+                    inner_row,
+                    of_x,
+                    x_row,
+                    dup_w,
+                    x_row,
+                    dup_w if going_on else 0,
+                    x_row,
+                )
+            multiply(
+                outputs,
+                count,
+                some,
+                of_g,
+                4,
+                y_row,
+                of_hidden,
+                inner_row,
+                ddown_w,
+                4 * inner,
+                ddown_w if going_on else 0,
+                4 * inner,
+            )
+            if dgate_b != 0:
+                _sum_rows(some, count, of_gate, inner_row, dgate_b, going_on)
+            if ddown_b != 0:
+                _sum_rows(some, outputs, of_g, y_row, ddown_b, going_on)
+
+
+def gated_feed_forward(x_MNI, gate_MFI, up_MFI, down_MOF, activation: str) -> torch.Tensor:
+    """[M, N, O]: the activation of one linear layer, times a second, through a third."""
+    kind = ACTIVATIONS[activation]
+    return _FeedForward.apply(x_MNI, gate_MFI, up_MFI, down_MOF, None, None, kind)
+
+
+def feed_forward(x_MNI, up_MFI, up_MF, down_MOF, down_MO, activation: str) -> torch.Tensor:
+    """[M, N, O]: the activation of one linear layer through a second, both with biases."""
+    return _FeedForward.apply(
+        x_MNI, up_MFI, None, down_MOF, up_MF, down_MO, ACTIVATIONS[activation]
+    )
+
+
+class _FeedForward(torch.autograd.Function):
+    """Gated if there is a second matrix."""
+
+    @staticmethod
+    def forward(ctx, x, gate, up, down, gate_bias, down_bias, kind):
+        (members, rows, inputs), (_, inner, _), outputs = x.shape, gate.shape, down.shape[1]
+        wanted = (inner, inputs), (inner, inputs), (outputs, inner), (inner,), (outputs,)
+        x, given = x.contiguous(), [gate, up, down, gate_bias, down_bias]
+        for i, (parameter, shape) in enumerate(zip(given, wanted, strict=True)):
+            if parameter is not None:
+                _check_shapes((parameter.shape, (members, *shape)))
+                given[i] = _by_member(parameter)
+        gate, up, down, gate_bias, down_bias = given
+        ctx.sizes = rows, inputs, inner, outputs, kind
+        ctx.has_biases = gate_bias is not None, down_bias is not None
+        width = _padded(inner)
+        of_gate = x.new_empty(members, rows, width)
+        of_up = None if up is None else torch.empty_like(of_gate)
+        y = x.new_empty(members, rows, outputs)
+        ctx.save_for_backward(x, gate, up, down, of_gate, of_up)
+        parts = _parts(members)
+        weights = _member_steps(gate, gate_bias, up, down, down_bias)
+        _feed_forward(
+            members * parts,
+            *(parts, *ctx.sizes, _address(x), *weights, *_addresses(of_gate, of_up, y)),
+            room=width * (2 * _padded(inputs) + _padded(outputs) + TOGETHER),
+        )
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        x, gate, up, down, of_gate, of_up = ctx.saved_tensors
+        g, dx = g.contiguous(), torch.empty_like(x)
+        weights = [None if w is None else w.new_empty(w.shape) for w in (gate, up, down)]
+        members, rows, _, inner, outputs = len(x), *ctx.sizes[:4]
+        biases = [
+            x.new_empty(members, size) if biased else None
+            for size, biased in zip((inner, outputs), ctx.has_biases, strict=True)
+        ]
+        parts, width = _parts(members), of_gate.shape[2]
+        sizes = parts, *ctx.sizes, *_addresses(x, g), *_member_steps(gate, up, down)
+        work = x.new_empty(3, members, rows, width) if parts > 1 else None
+        area = TOGETHER if work is None else members * rows
+        kept, grads = _addresses(of_gate, of_up, work), _addresses(dx, *weights, *biases)
+        room = 3 * TOGETHER * width
+        for finishing in range(1 if work is None else 2):
+            tasks = members * parts
+            _feed_forward_backward(tasks, *sizes, *kept, area, finishing, *grads, room=room)
+        return dx, *weights, *biases, None
 
 
 # The loss

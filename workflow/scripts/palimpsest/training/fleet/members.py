@@ -94,11 +94,12 @@ class Member:
                 saved = load_file(checkpoint / CHECKPOINT)
                 if saved["theta"].shape != (n_parameters,):
                     raise ValueError("it is of another model")
+                epochs = saved["epochs"].tolist()
+                measured = dict(zip(epochs, saved["measured"].numpy(), strict=True))
+                epoch = int(saved["epoch"])
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 self.state.discard(checkpoint, error)
                 continue
-            epochs = saved["epochs"].tolist()
-            self.measured = dict(zip(epochs, saved["measured"].numpy(), strict=True))
-            self.epoch = self.resumed_from = int(saved["epoch"])
+            self.measured, self.epoch, self.resumed_from = measured, epoch, epoch
             return saved
         return None

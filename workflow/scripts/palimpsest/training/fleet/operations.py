@@ -44,6 +44,17 @@ def activate(x, activation: str) -> torch.Tensor:
     return ACTIVATIONS[activation](x)
 
 
+def gated_feed_forward(x_MNI, gate_MFI, up_MFI, down_MOF, activation: str) -> torch.Tensor:
+    """[M, N, O]: the activation of one linear layer, times a second, through a third."""
+    inner_MNF = gated(linear(x_MNI, gate_MFI), linear(x_MNI, up_MFI), activation)
+    return linear(inner_MNF, down_MOF)
+
+
+def feed_forward(x_MNI, up_MFI, up_MF, down_MOF, down_MO, activation: str) -> torch.Tensor:
+    """[M, N, O]: the activation of one linear layer through a second, both with biases."""
+    return linear(activate(linear(x_MNI, up_MFI, up_MF), activation), down_MOF, down_MO)
+
+
 def attention(query_SHTd, key_SHTd, value_SHTd, scaling: float, softcap: float | None = None):
     """Causal self-attention [S, T, H, d] of S strings; the scores are capped where a model does."""
     if softcap is None:
@@ -59,8 +70,12 @@ def attention(query_SHTd, key_SHTd, value_SHTd, scaling: float, softcap: float |
     return torch.matmul(weights_SHTT, value_SHTd).transpose(1, 2).contiguous()
 
 
-def apply_rotary(x_SHTd, cos_Td, sin_Td) -> torch.Tensor:
-    """Queries or keys with as many of their features rotated as `cos_Td` has."""
+def apply_rotary(query_SHTd, key_SHTd, cos_Td, sin_Td) -> tuple[torch.Tensor, torch.Tensor]:
+    """Queries and keys with as many of their features rotated as `cos_Td` has."""
+    return _rotated(query_SHTd, cos_Td, sin_Td), _rotated(key_SHTd, cos_Td, sin_Td)
+
+
+def _rotated(x_SHTd, cos_Td, sin_Td) -> torch.Tensor:
     turned, kept = x_SHTd.tensor_split([cos_Td.shape[-1]], dim=-1)
     first, second = turned.chunk(2, dim=-1)
     half = torch.cat([-second, first], dim=-1)

@@ -116,25 +116,7 @@ class Stack:
 
     def _rotate(self, query, key, cos_1Td, sin_1Td, unsqueeze_dim: int = 1):
         """Queries and keys [S, H, T, d], rotated by their positions."""
-        cos_Td, sin_Td = cos_1Td[0], sin_1Td[0]
-        rotate = self.operations.apply_rotary
-        return rotate(query, cos_Td, sin_Td), rotate(key, cos_Td, sin_Td)
-
-    def check_against(self, model: PreTrainedModel, member: int, ids_MBT: torch.Tensor) -> None:
-        """Raise `UserError` unless a member predicts the same as the model that it was loaded from.
-
-        The leaves that Hugging Face's classes are made of are known here, but a class is free to
-        use its parameters in other ways.
-        """
-        with torch.no_grad():
-            ours = self(ids_MBT)[member]
-            theirs = model.to(ids_MBT.device)(input_ids=ids_MBT[member], use_cache=False).logits
-        if not torch.allclose(ours, theirs, rtol=1e-3, atol=1e-4):
-            apart = (ours - theirs).abs().max().item()
-            raise UserError(
-                f"models of type {model.config.model_type!r} cannot be stacked: the logits of a "
-                f"stacked model differ by {apart:.2g}; train them with the engine deepspeed"
-            )
+        return self.operations.apply_rotary(query, key, cos_1Td[0], sin_1Td[0])
 
 
 def operations_for(device: torch.device):
@@ -150,10 +132,7 @@ def _check_no_dropout(model: PreTrainedModel) -> None:
     """A member's dropout would depend on its neighbours; the twins have none."""
     active = [name for name, m in model.named_modules() if isinstance(m, nn.Dropout) and m.p > 0]
     if active:
-        raise UserError(
-            f"models of type {model.config.model_type!r} have dropout ({active[0]}), which the "
-            "engine fleet cannot draw for each member alone; train them with the engine deepspeed"
-        )
+        raise UserError(f"they have dropout, {active[0]}, which no member could draw alone")
 
 
 # Leaves
@@ -170,6 +149,8 @@ def _with_stacked_leaves(model: PreTrainedModel, stack: Stack) -> PreTrainedMode
     for name, module in list(model.named_modules()):
         if dict(module.named_children()).keys() >= GATED and _activation(module.act_fn):
             _replace(model, name, _GatedFeedForward(module, stack))
+        elif type(module).__name__ == "GPTNeoXMLP" and _activation(module.act):
+            _replace(model, name, _FeedForward(module, stack))
         elif _activation(module) and not name.endswith(GATED_ACTIVATION):
             _replace(model, name, _Activation(module, stack))
     return model
@@ -284,7 +265,7 @@ class _Embedding(nn.Embedding):
 
 
 class _GatedFeedForward(nn.Module):
-    """A gated feed-forward layer, its activation and product in one."""
+    """A gated feed-forward layer in one; or, with biases, its activation and product in one."""
 
     def __init__(self, module: nn.Module, stack: Stack):
         super().__init__()
@@ -294,8 +275,30 @@ class _GatedFeedForward(nn.Module):
         self.activation = _activation(module.act_fn)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
+        layers = self.gate_proj, self.up_proj, self.down_proj
+        if all(isinstance(layer, _Linear) and layer.bias is None for layer in layers):
+            weights = [layer.weight for layer in layers]
+            whole = self.stack.operations.gated_feed_forward
+            y_MNO = whole(self.gate_proj.per_member(x), *weights, self.activation)
+            return y_MNO.view(*x.shape[:-1], -1)
         gate, up = self.gate_proj(x), self.up_proj(x)
         return self.down_proj(self.stack.operations.gated(gate, up, self.activation))
+
+
+class _FeedForward(nn.Module):
+    """The feed-forward layer of GPT-NeoX in one."""
+
+    def __init__(self, module: nn.Module, stack: Stack):
+        super().__init__()
+        vars(self)["stack"] = stack
+        self.dense_h_to_4h, self.dense_4h_to_h = module.dense_h_to_4h, module.dense_4h_to_h
+        self.activation = _activation(module.act)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        up, down = self.dense_h_to_4h, self.dense_4h_to_h
+        parameters = up.weight, up.bias, down.weight, down.bias
+        whole = self.stack.operations.feed_forward
+        return whole(up.per_member(x), *parameters, self.activation).view(x.shape)
 
 
 class _Activation(nn.Module):
@@ -313,8 +316,10 @@ def _activation(module: nn.Module) -> str | None:
     return ACTIVATIONS.get(type(module).__name__)
 
 
-def _attention(module, query, key, value, attention_mask, scaling=None, softcap=None, **_):
+def _attention(module, query, key, value, attention_mask, scaling=None, softcap=None, **more):
     """Causal attention, called by transformers for every layer."""
+    if (more.get("sliding_window") or math.inf) < query.shape[2]:
+        raise UserError("its attention looks back no further than a window; strings are longer")
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))

@@ -1,0 +1,92 @@
+"""A first step of a stacked model: whether it does what the model does, in how much memory."""
+
+import numpy as np
+import torch
+
+from palimpsest.errors import UserError
+from palimpsest.models.build import build
+from palimpsest.training.batches import IGNORED
+from palimpsest.training.fleet.members import Member
+from palimpsest.training.fleet.memory import BACKWARD, COPIES
+from palimpsest.training.fleet.stack import Stack
+
+# Initial weights are so small that attention is all but uniform, whatever is wrong with it.
+SPREAD = 0.3
+TOLERANCE = 1e-3  # of the largest number compared
+
+
+def probe(member: Member, device: torch.device) -> int:
+    """The bytes that one more member of a wave takes; `UserError` if its model cannot be stacked.
+
+    The leaves that Hugging Face's classes are made of are known here, but a class is free to use
+    its parameters in other ways. So the logits and the gradients of a stack of one are compared
+    with those of the model itself, at weights far from zero. Activations are counted on the way,
+    for as many strings as a step has, so the estimate holds for every architecture.
+    """
+    try:
+        return _compare(member, device)
+    except Exception as error:
+        # A class may do anything with what it is given, and fail in any way.
+        kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
+        raise _refusal(member, f"{kind}{error}".splitlines()[0]) from error
+
+
+def _compare(member: Member, device: torch.device) -> int:
+    batch = _longest_strings(member).to(device)
+    ids_BT, targets_N = batch[:, :-1], batch[:, 1:].flatten()
+    model, stack = _built(member).to(device), Stack(_built(member), 1, device)
+    stack.load(0, model.parameters())
+    saved: dict[int, int] = {}
+
+    def note(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        ours = stack(ids_BT.unsqueeze(0)).flatten(0, 2)
+        nll = stack.operations.token_nll(ours, targets_N, IGNORED).sum()
+    grads = torch.autograd.grad(nll, stack.parameters)
+    theirs = model(input_ids=ids_BT, use_cache=False).logits.flatten(0, 1)
+    nll = torch.nn.functional.cross_entropy(theirs, targets_N, reduction="sum")
+    expected = torch.autograd.grad(nll, list(model.parameters()))
+    _check_close("logits", ours, theirs)
+    _check_close("gradients", _flat(grads), _flat(expected))
+    strings = member.material.encoded.ids.nbytes * 2
+    return int(sum(saved.values()) * (1 + BACKWARD)) + stack.theta.nbytes * COPIES + strings
+
+
+def _built(member: Member):
+    """The member's model with weights far from zero, the same each time."""
+    run, material = member.run, member.material
+    model = build(run.row, run.scale, material.vocabulary, material.seed, torch.float32).eval()
+    draw = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += SPREAD * torch.randn(parameter.shape, generator=draw)
+    return model
+
+
+def _longest_strings(member: Member) -> torch.Tensor:
+    """Ids int64[B, T] of as many strings as a step has, the longest, cut to one length."""
+    encoded, count = member.material.encoded, member.recipe.batch_size
+    rows = np.resize(np.argsort(-encoded.lengths, kind="stable"), count)
+    return torch.from_numpy(encoded.ids[rows][:, : encoded.lengths[rows].min()])
+
+
+def _flat(tensors) -> torch.Tensor:
+    return torch.cat([tensor.flatten() for tensor in tensors])
+
+
+def _check_close(what: str, ours: torch.Tensor, theirs: torch.Tensor) -> None:
+    apart = (ours - theirs).abs().max() / theirs.abs().max()
+    if not apart < TOLERANCE:
+        raise UserError(f"the {what} of a stacked model are {apart:.1%} off")
+
+
+def _refusal(member: Member, reason: str) -> UserError:
+    name = member.run.model
+    return UserError(
+        f"{name}: models of type {member.run.row.model_type!r} cannot be stacked ({reason}); train "
+        f"it with the other engine: set engine/{name} to deepspeed"
+    )
