@@ -191,12 +191,12 @@ def test_a_failed_write_leaves_the_old_file_whole(trace, monkeypatch, failure):
     """Whatever breaks a write, readers see the old table and no temporary file stays behind."""
     before = trace.read_bytes()
 
-    def half_written(table, path, **_):
-        with open(path, "wb") as file:
+    def half_written(writer, table):
+        with open(writer.where, "wb") as file:
             file.write(b"PAR1 half")
         raise failure
 
-    monkeypatch.setattr(pq, "write_table", half_written)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", half_written)
     expected = UserError if isinstance(failure, OSError) else RuntimeError
     with pytest.raises(expected) as error:
         tables.write(trace, generated("trace", seed=1), "trace")

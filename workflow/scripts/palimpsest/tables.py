@@ -8,7 +8,7 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -623,14 +623,25 @@ def write(path: str | Path, frame: pd.DataFrame, kind: str) -> None:
     Raises `UserError` naming the column if the frame does not have exactly the kind's columns, or
     has a null where none is allowed, or if the disk or folder refuses the file.
     """
+    write_parts(path, [frame], kind)
+
+
+def write_parts(path: str | Path, frames: Iterable[pd.DataFrame], kind: str) -> None:
+    """Write a table as `write` does, from parts that need not be in memory together."""
     schema = KINDS[kind].schema
-    check_columns(path, list(frame.columns), kind)
-    for field in schema:
-        if not field.nullable and frame[field.name].isna().any():
-            raise UserError(f"{path}: column {field.name!r} of a {kind} table must not be null")
-    table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
-    with replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="zstd")
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+    ):
+        for frame in frames:
+            check_columns(path, list(frame.columns), kind)
+            for field in schema:
+                if not field.nullable and frame[field.name].isna().any():
+                    raise UserError(
+                        f"{path}: column {field.name!r} of a {kind} table must not be null"
+                    )
+            table = pa.Table.from_pandas(frame[schema.names], schema=schema, preserve_index=False)
+            writer.write_table(table)
 
 
 def read(path: str | Path, kind: str) -> pd.DataFrame:

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd
 import torch
 from safetensors.torch import load_file, save_file
 
@@ -131,8 +130,8 @@ def _deliver_together(job: Job, states: list[State]) -> None:
         }
         with tables.replacing(job.weights) as temporary:
             save_file(weights, temporary)
-    frames = [tables.read(state.trace, "trace") for state in states]
-    tables.write(job.trace, pd.concat(frames, ignore_index=True), "trace")
+    frames = (tables.read(state.trace, "trace") for state in states)
+    tables.write_parts(job.trace, frames, "trace")
     tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states)))
 
 
