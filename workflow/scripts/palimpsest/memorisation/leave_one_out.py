@@ -13,7 +13,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
 
 from palimpsest.errors import UserError
 from palimpsest.memorisation.measures import (
@@ -248,6 +247,9 @@ def rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
     Values that agree to nine decimals are ties, and share their mean rank.
     """
+    # Imported here: every job that measures reads this room, and scipy takes longer than the rest.
+    from scipy.stats import rankdata
+
     x, y = (rankdata(np.round(values, TIE), axis=-1) for values in (x, y))
     x, y = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (x, y))
     spread = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
