@@ -368,23 +368,18 @@ def draw(found: list[dict], path: Path) -> None:
     import matplotlib.pyplot as plt
 
     members = [line["members"] for line in found]
+    # What the first few take was already there: it was left free by the probe.
+    several = [line for line in found if line["members"] >= 8]
     figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.2), layout="constrained")
     left.plot(members, [line["steps_per_second"] for line in found], "o-", color="#0072b2")
     left.set(ylabel="model-steps per second", ylim=(0, None))
-    right.plot(
-        members,
-        [line["megabytes_per_member"] for line in found],
-        "o-",
-        color="#d55e00",
-        label="measured",
-    )
-    right.plot(
-        members,
-        [line["estimated_megabytes"] for line in found],
-        "--",
-        color="#555555",
-        label="estimated",
-    )
+    for name, style, colour in (
+        ("megabytes_per_member", "o-", "#d55e00"),
+        ("estimated_megabytes", "--", "#555555"),
+    ):
+        label = "measured" if style == "o-" else "estimated"
+        values = [line[name] for line in several]
+        right.plot([line["members"] for line in several], values, style, color=colour, label=label)
     right.set(ylabel="memory per model (MiB)", ylim=(0, None))
     right.legend(frameon=False)
     for axis in (left, right):
