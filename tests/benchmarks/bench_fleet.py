@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,8 +173,6 @@ def fleet_whole(folder: Path, model: str) -> Iterator[float]:
 
 def _without_measuring(run: Run) -> Run:
     """The peer does not measure its models, so the fleet does only at the ends."""
-    from dataclasses import replace
-
     return replace(run, recipe=replace(run.recipe, evaluate_every=run.recipe.epochs))
 
 
@@ -277,11 +276,6 @@ def steps_of(folder: Path, model: str) -> tuple[float, float, float]:
     return float(fleet), float(plain), float(np.median(pairs[:, 0] / pairs[:, 1]))
 
 
-def plain_of(measured: tuple[float, float, float]) -> float:
-    """The peer's model-steps per second."""
-    return measured[1]
-
-
 def rows() -> Iterator[Row]:
     """All rows of this benchmark."""
     unit = "steps/s"
@@ -314,8 +308,9 @@ def rows() -> Iterator[Row]:
             target_ratio=WHOLE_TARGET,
         )
         # One process per core, which starts once and goes on: start-up and one run less the run.
-        run = MEMBERS / plain_of(measured[model]) * STEPS_OF_A_RUN
-        start = max(0.0, each * CORES - STEPS_OF_A_RUN * CORES / plain_of(measured[model]))
+        plain_steps_per_second = measured[model][1]
+        run = MEMBERS * STEPS_OF_A_RUN / plain_steps_per_second
+        start = max(0.0, each * CORES - STEPS_OF_A_RUN * CORES / plain_steps_per_second)
         yield at_least(
             f"{title}a process per core",
             MEMBERS / seconds,

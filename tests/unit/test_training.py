@@ -465,7 +465,9 @@ def test_a_loss_that_is_no_number_is_one_line(house):
     run = house["absurd"]
     errors = [line for line in run.log().splitlines() if line.startswith("error:")]
     assert len(errors) == 1
-    assert "variant base: the loss is no longer finite; lower its learning rate" in errors[0]
+    assert (
+        "seed 0, variant base: the loss is no longer finite; lower its learning rate" in errors[0]
+    )
     assert not run.trace_file().exists()
     assert not run.manifest_file().exists()
 

@@ -60,7 +60,6 @@ class Material:
 
     def __init__(self, run: Run):
         strings = tables.read(run.dataset, "strings")
-        self.recipe = run.recipe
         self.string_ids = strings["string_id"].to_numpy(dtype=object)
         self.counts = strings["count"].to_numpy()
         keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
@@ -90,9 +89,8 @@ class Material:
         if not np.isfinite(measured).all():
             run = ", ".join(f"{name} {value}" for name, value in self.keys.items())
             raise UserError(
-                f"{run}: "
-                "the loss is no longer finite; lower its learning rate in the table of models, or "
-                "training/gradient_clipping"
+                f"{run}: the loss is no longer finite; lower its learning rate in the table of "
+                "models, or training/gradient_clipping"
             )
         return measured
 

@@ -4,7 +4,6 @@ A member has its own data, order of the data, seed, initial weights, learning-ra
 number of steps, and leaves the trace that it would leave if it were trained alone.
 """
 
-import logging
 import os
 import time
 from pathlib import Path
@@ -24,8 +23,6 @@ from palimpsest.training.manifest import manifest
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key
-
-log = logging.getLogger("palimpsest")
 
 # What decides how the other engine cuts its work up, and no trace of this one.
 OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
@@ -76,26 +73,25 @@ class FleetEngine:
 
         `progress(name)` gives a reporter of one wave, called after every epoch.
         """
-        unfinished = [run for run in runs if not self.state(run).is_finished(self.save_weights)]
-        groups: dict[tuple, list[Run]] = {}
-        for run in unfinished:
-            groups.setdefault(trained_alike(run), []).append(run)
+        groups: dict[tuple, list[tuple[Run, State]]] = {}
+        for run in runs:
+            state = self.state(run)
+            if not state.is_finished(self.save_weights):
+                groups.setdefault(trained_alike(run), []).append((run, state))
         for group in groups.values():
             self._train_group(group, progress)
 
-    def _train_group(self, runs: list[Run], progress) -> None:
+    def _train_group(self, runs: list[tuple[Run, State]], progress) -> None:
         """Train runs whose steps can be taken together, wave by wave."""
-        each = probe(self._member(runs[0]), self.device)
+        first, state = runs[0]
+        each = probe(Member(first, Material(first), state), self.device)
         done = 0
         while done < len(runs):
             size = most_members(self, len(runs) - done, each)
-            wave = [self._member(run) for run in runs[done : done + size]]
+            wave = [Member(run, Material(run), state) for run, state in runs[done : done + size]]
             done += size
-            name = f"{runs[0].model}, runs {done - size + 1} to {done} of {len(runs)}"
+            name = f"{first.model}, runs {done - size + 1} to {done} of {len(runs)}"
             Wave(self, wave).to_the_end(progress(name))
-
-    def _member(self, run: Run) -> Member:
-        return Member(run, Material(run), self.state(run))
 
 
 def trained_alike(run: Run) -> tuple:

@@ -1,7 +1,5 @@
 """Members of a fleet: one run each, at a place of its own in its training."""
 
-import logging
-
 import numpy as np
 import torch
 from safetensors import SafetensorError
@@ -10,8 +8,6 @@ from safetensors.torch import load_file, save_file
 from palimpsest.training.recipe import Recipe, epoch_order
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State
-
-log = logging.getLogger("palimpsest")
 
 CHECKPOINT = "member.safetensors"
 
