@@ -261,16 +261,19 @@ def test_memory_bounds_a_wave(folder):
 
 
 def test_the_estimate_of_memory_is_near_the_truth(folder):
-    """Within a third of what a process with forty members more really takes more."""
+    """Within a third of what a process with forty members more really takes more.
+
+    The first process compiles the kernels where no run has before, which takes memory of its own.
+    """
     data = [dataset(folder, size=64)]
     peaks = []
-    for count in (24, 64):
+    for count in (1, 24, 64):
         script = [PEAK, str(SCRIPTS), str(ROOT / "tests/unit"), data[0], str(count)]
         done = subprocess.run(
             [sys.executable, "-c", *script], capture_output=True, text=True, check=True
         )
         peaks.append([int(word) for word in done.stdout.split()[-2:]])
-    (few, each), (many, _) = peaks
+    _, (few, each), (many, _) = peaks
     assert 2 / 3 < (many - few) / 40 / each < 4 / 3
 
 
