@@ -32,6 +32,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--engine", required=True, choices=["deepspeed", "fleet"], help="trainer")
     parser.add_argument("--memory-mb", type=int, default=8000, help="memory that a fleet may use")
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs that the job may use")
     parser.add_argument("--processes", type=int, default=1, help="processes that share one run")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of each process")
     recipe = parser.add_argument_group("recipe", "the keys of training: in the configuration")
