@@ -32,6 +32,10 @@ localrules:
     model_size,
 
 
+onstart:
+    hold_folder()
+
+
 rule all:
     default_target: True
     input:

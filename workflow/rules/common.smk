@@ -8,9 +8,11 @@ from snakemake.utils import update_config
 # The library is beside the scripts, where they find it in any environment.
 sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
 
+from palimpsest import devices
 from palimpsest.configuration import Study, as_yaml
 from palimpsest.errors import UserError
 from palimpsest.fingerprint import of_code
+from palimpsest.folder import WorkingFolder, put_damaged_aside
 from palimpsest.launch import prefer_this_python
 from palimpsest.models.table import learning_rate as table_learning_rate
 
@@ -47,9 +49,28 @@ try:
         schema=os.path.join(workflow.basedir, "config/schemas/config.schema.yaml"),
         command_line=command_line,
     )
-    study.check_whole(glob("results/**/*.parquet", recursive=True))
+    working_folder = WorkingFolder()
+    # Jobs read this file too, and a dry run changes nothing.
+    if workflow.is_main_process and not workflow.output_settings.dryrun:
+        working_folder.take()
+        put_damaged_aside(glob("results/**/*.parquet", recursive=True))
 except UserError as error:
     sys.exit(f"error: {error}")
+
+
+def hold_folder():
+    """Keep other Snakemakes out of this folder until this one ends."""
+    try:
+        working_folder.hold()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+# On one machine no more jobs start than its GPUs can take; without any, none asks for one. A
+# cluster counts its own.
+if workflow.is_main_process and workflow.resource_settings.nodes is None:
+    if "gpu" not in workflow.global_resources:
+        workflow.register_resource("gpu", len(devices.visible()))
 
 # A study has the figure of its name; this one has two.
 FIGURES_OF = {"disagreement": ["disagreement", "disagreement_scores"]}

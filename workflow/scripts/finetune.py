@@ -3,18 +3,35 @@
 One process trains on all the given datasets, so that small models share one start-up: all at once
 with the engine fleet, one after another with the engine deepspeed. A trace in a folder
 leave-one-out is of many runs, each trained without one of the dataset's strings. A killed run
-resumes from its last checkpoint when the same command is given again.
+resumes from its last checkpoint when the same command is given again. A job waits for GPUs of its
+own, and for another job on the same runs to end. One that runs out of memory tries again with fewer
+strings per forward pass.
 """
 
 import argparse
+import contextlib
 import logging
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from palimpsest.errors import UserError
-from palimpsest.launch import keep_freed_memory, relaunch_with
+from palimpsest import devices, launch
+from palimpsest.errors import OutOfMemory, UserError
+from palimpsest.locks import wait_for
+from palimpsest.training.attempts import Attempts
 from palimpsest.training.recipe import Recipe
+
+# The settings on which the memory that a device needs depends.
+OF_MEMORY = (
+    "micro_batch_size",
+    "evaluation_batch_size",
+    "processes",
+    "gpus",
+    "zero_stage",
+    "offload_optimizer",
+    "precision",
+)
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -32,7 +49,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--engine", required=True, choices=["deepspeed", "fleet"], help="trainer")
     parser.add_argument("--memory-mb", type=int, default=8000, help="memory that a fleet may use")
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
-    parser.add_argument("--gpus", type=int, default=0, help="GPUs that the job may use")
+    parser.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
     parser.add_argument("--processes", type=int, default=1, help="processes that share one run")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of each process")
     recipe = parser.add_argument_group("recipe", "the keys of training: in the configuration")
@@ -43,6 +60,11 @@ def parse_arguments() -> argparse.Namespace:
     arguments = parser.parse_args()
     if arguments.engine == "fleet" and arguments.processes > 1:
         parser.error("--processes: a fleet is one process; give it --threads")
+    if 0 < arguments.gpus < arguments.processes:
+        parser.error(
+            f"--processes: {arguments.processes} processes cannot share {arguments.gpus} GPUs; "
+            "set training/processes to at most as many as there are"
+        )
     return arguments
 
 
@@ -51,10 +73,51 @@ def _boolean(text: str) -> bool:
 
 
 def main() -> None:
-    """Train every dataset, then deliver all results at once."""
+    """Train in a child process, again with less at once when memory runs out."""
     arguments = parse_arguments()
-    relaunch_with(arguments.processes, arguments.threads)
-    keep_freed_memory()
+    names = ["-".join([*Path(trace).parts[-5:-1], Path(trace).stem]) for trace in arguments.trace]
+    state = Path(arguments.state)
+    asked = {name: getattr(arguments, name) for name in OF_MEMORY}
+    attempts = Attempts(state / "attempts" / f"{names[0]}.json", asked)
+    if launch.is_launched():
+        train(arguments, attempts)
+        return
+    with alone([state / "locks" / f"{name}.lock" for name in sorted(names)]):
+        leases = devices.lease(arguments.gpus)
+        try:
+            sys.exit(supervise(arguments, attempts))
+        finally:
+            for lease in leases:
+                lease.release()
+
+
+@contextlib.contextmanager
+def alone(paths: list[Path]) -> Iterator[None]:
+    """Hold locks on the runs of this job, which a job of a killed workflow may still be at."""
+    locks = []
+    for path in paths:
+        text = f"waiting for another job on the same run to end ({path})"
+        locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
+    try:
+        yield
+    finally:
+        for lock in locks:
+            lock.release()
+
+
+def supervise(arguments: argparse.Namespace, attempts: Attempts) -> int:
+    """Train in a child until it succeeds, or fails for another reason than memory; its status."""
+    while True:
+        tried = attempts.passes()
+        status = launch.in_child(lambda: train(arguments, attempts))
+        if status == 0 or attempts.passes() == tried:
+            return status if status >= 0 else 128 - status
+
+
+def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
+    """Train every dataset, then deliver all results at once."""
+    launch.relaunch_with(arguments.processes, arguments.threads)
+    launch.keep_freed_memory()
     # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
     from palimpsest.training.finetune import LEAVE_ONE_OUT, Job, finetune
 
@@ -75,11 +138,14 @@ def main() -> None:
         state=arguments.state,
         threads=arguments.threads,
         memory=arguments.memory_mb * 2**20,
+        attempts=attempts,
     )
 
 
 if __name__ == "__main__":
     try:
         main()
+    except OutOfMemory as error:
+        sys.exit(f"warning: {error}")
     except UserError as error:
         sys.exit(f"error: {error}")

@@ -4,7 +4,6 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 """
 
 import math
-import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -231,15 +230,6 @@ class Study:
 
     # Checks
 
-    def check_whole(self, paths: list[str]) -> None:
-        """Raise `UserError` for a table that is there but truncated, before a job reads it."""
-        for path in paths:
-            if os.path.exists(path) and not ends_as_parquet(path):
-                raise UserError(
-                    f"{path}: not a complete Parquet file ({os.path.getsize(path):,} bytes); "
-                    f"delete it and rerun: snakemake --cores 1 {path}"
-                )
-
     def _check_schema(self, schema: str | Path) -> None:
         rules = yaml.safe_load(Path(schema).read_text())
         for key, value in _leaves(self.config):
@@ -385,14 +375,6 @@ class Study:
                 if _has(settings, steps[:depth]):
                     return name
         return self.files[-1] if self.files else "--config"
-
-
-def ends_as_parquet(path: str) -> bool:
-    """Whether a file ends with the mark that Parquet files are closed with."""
-    with open(path, "rb") as file:
-        file.seek(0, os.SEEK_END)
-        file.seek(max(0, file.tell() - 4))
-        return file.read() == b"PAR1"
 
 
 def as_yaml(tree):

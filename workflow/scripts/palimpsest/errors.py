@@ -14,6 +14,10 @@ class UserError(Exception):
         super().__init__(" ".join(message.split()))
 
 
+class OutOfMemory(UserError):
+    """A device ran out of memory, and the next attempt will take less at once."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint `` (did you mean 'L8'?)`` naming the known word closest to `word`, or nothing."""
     close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)

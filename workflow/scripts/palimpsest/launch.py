@@ -1,10 +1,13 @@
-"""Starting commands: which Python, how many processes, how memory is kept."""
+"""Starting commands: which Python, in how many processes, watched by whom, how memory is kept."""
 
 import ctypes
 import os
+import signal
 import sys
+from collections.abc import Callable
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
+PR_SET_PDEATHSIG = 1  # from sys/prctl.h
 
 
 def prefer_this_python() -> None:
@@ -17,14 +20,50 @@ def prefer_this_python() -> None:
     os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])
 
 
+def is_launched() -> bool:
+    """Whether this process is one of several that a launcher has started."""
+    return "WORLD_SIZE" in os.environ
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Do some work in a child that dies with this process; its exit status.
+
+    The child inherits open files, and with them every lock that this process holds.
+    """
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        die_with(parent)
+        work()
+        sys.exit()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def die_with(parent: int) -> None:
+    """Have the system end this process when the one that started it dies, however it dies.
+
+    Does nothing where the system cannot (it is Linux's).
+    """
+    prctl = getattr(ctypes.CDLL(None), "prctl", None)
+    if prctl is not None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
 def relaunch_with(processes: int, threads: int) -> None:
     """Replace this process by a launcher of `processes` copies of its command, if more than one.
 
     The launcher chooses a free port for each job. Under it, or with one process, nothing happens
-    but the number of threads being fixed, which must precede the import of torch.
+    but the number of threads being fixed, which must precede the import of torch, and the launched
+    process being bound to its launcher.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)
-    if processes == 1 or "WORLD_SIZE" in os.environ:
+    if is_launched():
+        die_with(os.getppid())
+        return
+    if processes == 1:
         return
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     os.execv(sys.executable, [sys.executable, *launcher, *sys.argv])

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 
 from palimpsest.errors import UserError
 
+WRITE_REMEDY = "make room or allow writing there, and give the same command again"
+
 
 @dataclass(frozen=True)
 class Column:
@@ -708,12 +710,20 @@ def replacing(path: str | Path) -> Iterator[str]:
         os.close(handle)
         yield temporary
         os.chmod(temporary, 0o666 & ~_umask())
+        _flush(temporary)
         os.replace(temporary, path)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+        reason = error.strerror or str(error).splitlines()[0]
+        raise UserError(f"{path}: cannot be written: {reason}; {WRITE_REMEDY}") from None
     finally:
         if temporary is not None and os.path.exists(temporary):
             os.unlink(temporary)
+
+
+def _flush(path: str) -> None:
+    """Have the disk hold a file's content before its name: a power cut must not leave it empty."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
 
 
 def _umask() -> int:

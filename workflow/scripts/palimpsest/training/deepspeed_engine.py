@@ -9,6 +9,7 @@ import shutil
 import socket
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from pickle import PickleError
 
@@ -18,12 +19,13 @@ import torch
 from palimpsest import traces
 from palimpsest.errors import UserError
 from palimpsest.models.build import build
+from palimpsest.training.attempts import Passes
 from palimpsest.training.batches import IGNORED, Batch, micro_batches
 from palimpsest.training.evaluation import evaluate, predict
 from palimpsest.training.manifest import manifest
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe, epoch_order
 from palimpsest.training.runs import Material, Run
-from palimpsest.training.state import State, key
+from palimpsest.training.state import State, key, writing
 
 log = logging.getLogger("palimpsest")
 
@@ -36,12 +38,23 @@ class DeepSpeedEngine:
 
     name = "deepspeed"
 
-    def __init__(self, recipe: Recipe, state_folder: str | Path, save_weights: bool = False):
+    def __init__(
+        self,
+        recipe: Recipe,
+        state_folder: str | Path,
+        save_weights: bool = False,
+        passes: Passes | None = None,
+    ):
         _stand_alone_unless_launched()
         self.recipe = recipe
         self.state_folder = Path(state_folder)
         self.save_weights = save_weights
-        self.accelerator, self.dtype = _accelerator(recipe, save_weights)
+        self.passes = passes or Passes.of(recipe)
+        # Whether a string is being measured now, and not trained on.
+        self.is_measuring = False
+        cut = replace(recipe, micro_batch_size=self.passes.micro_batch_size)
+        self.accumulation_steps = cut.accumulation_steps(int(os.environ["WORLD_SIZE"]))
+        self.accelerator, self.dtype = _accelerator(cut, save_weights)
         self.rank = self.accelerator.process_index
         self.processes = self.accelerator.num_processes
         self.device = self.accelerator.device
@@ -59,7 +72,7 @@ class DeepSpeedEngine:
 
     def state(self, run: Run) -> State:
         """Where the run's state is kept, by all that decides its trace."""
-        return State(self.state_folder, key(self.configuration(run), run.dataset))
+        return State(self.state_folder, key(self.configuration(run), run.dataset), run.about())
 
     def train(self, runs: list[Run], progress) -> None:
         """Train runs to their ends, or take up killed ones; their states are finished.
@@ -89,6 +102,10 @@ class DeepSpeedEngine:
                 resolved_revision=training.resolved_revision,
                 resumed_from_epoch=training.resumed_from,
                 trained_together=1,
+                micro_batch_size=self.passes.micro_batch_size,
+                accumulation_steps=self.accumulation_steps,
+                evaluation_batch_size=self.passes.evaluation_batch_size,
+                out_of_memory=self.passes.tries,
                 wall_time_seconds=time.perf_counter() - started,
                 training_seconds=training.seconds,
                 training_tokens=training.tokens,
@@ -177,9 +194,10 @@ class _Training:
         torch.manual_seed(int(state[0]))
         order = material.multiset[epoch_order(len(material.multiset), material.seed, epoch)]
         steps = recipe.steps_per_epoch(len(order))
-        passes = recipe.accumulation_steps(engine.processes)
+        passes = engine.accumulation_steps
+        micro_batch_size = engine.passes.micro_batch_size
         slices = micro_batches(
-            order, recipe.batch_size, recipe.micro_batch_size, engine.rank, engine.processes
+            order, recipe.batch_size, micro_batch_size, engine.rank, engine.processes
         )
         for step, rows_of_passes in enumerate(slices):
             self._set_learning_rate((epoch - 1) * steps + step, recipe.epochs * steps)
@@ -213,13 +231,15 @@ class _Training:
     def _evaluate(self) -> np.ndarray:
         """float64[3, strings]; refuses to go on once the loss is not a number."""
         engine = self.engine
+        engine.is_measuring = True
         measured = evaluate(
             self.model,
             self.material.encoded,
-            self.recipe.evaluation_batch_size,
+            engine.passes.evaluation_batch_size,
             engine.device,
             (engine.rank, engine.processes),
         )
+        engine.is_measuring = False
         return self.material.check(measured)
 
     def _is_checkpoint(self, epoch: int) -> bool:
@@ -233,9 +253,10 @@ class _Training:
             self.state.begin(epoch)
         engine.accelerator.wait_for_everyone()
         partial = self.state.folder / f"partial-{epoch:06d}"
-        self.model.save_checkpoint(
-            str(partial), tag="model", client_state={"epoch": epoch, "measured": self.measured}
-        )
+        with writing(partial):
+            self.model.save_checkpoint(
+                str(partial), tag="model", client_state={"epoch": epoch, "measured": self.measured}
+            )
         engine.accelerator.wait_for_everyone()
         if engine.rank == 0:
             self.state.commit(partial)

@@ -10,13 +10,14 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from palimpsest import manifests, tables
-from palimpsest.errors import UserError
+from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
+from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run
-from palimpsest.training.state import State
+from palimpsest.training.state import State, writing
 
 LEAVE_ONE_OUT = "leave-one-out"
 
@@ -46,19 +47,22 @@ def finetune(
     state: str,
     threads: int = 1,
     memory: int = 2**33,
+    attempts: Attempts | None = None,
 ) -> None:
     """Train `model` on the dataset of each job and write its trace, its manifest and its weights.
 
     Nothing is delivered before every run is done, because Snakemake deletes what a failed job has
     delivered; a finished run waits in the state folder, and an unfinished one resumes from there.
     A trace that is already there, of this very configuration and data, is left as it is.
-    `memory` are the bytes that a fleet may use.
+    `memory` are the bytes that a fleet may use, `attempts` what earlier attempts at this job
+    learned about a device's. Raises `OutOfMemory` if the next one should be made.
     """
     torch.set_num_threads(threads)
     row, scale = resolve(model, read_models(models))
     grammar = Grammar.from_file(language)
     save_weights = any(job.weights for job in jobs)
-    trainer = ENGINES[engine](recipe, state, threads, memory, save_weights)
+    passes = attempts.passes() if attempts else Passes.of(recipe)
+    trainer = ENGINES[engine](recipe, state, threads, memory, save_weights, passes)
     waiting: list[tuple[Job, list[State]]] = []
     runs: list[Run] = []
     for job in jobs:
@@ -70,7 +74,12 @@ def finetune(
         if not is_delivered(job, states):
             waiting.append((job, states))
             runs += of_job
-    trainer.train(runs, show_progress)
+    try:
+        trainer.train(runs, show_progress)
+    except RuntimeError as error:
+        if not is_out_of_memory(error) or attempts is None:
+            raise
+        _take_less_next_time(attempts, passes, trainer.is_measuring)
     trainer.close()
     if trainer.rank == 0:
         for job, states in waiting:
@@ -78,6 +87,32 @@ def finetune(
         for _, states in waiting:
             for run_state in states:
                 run_state.clear()
+        if attempts:
+            attempts.forget()
+
+
+def is_out_of_memory(error: RuntimeError) -> bool:
+    """Whether a device, or the machine, had no memory left to give."""
+    return isinstance(error, torch.OutOfMemoryError) or any(
+        words in str(error) for words in ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
+    )
+
+
+def _take_less_next_time(attempts: Attempts, passes: Passes, measuring: bool) -> None:
+    """Leave word for the next attempt, and end this one."""
+    doing = "measuring" if measuring else "training"
+    less = passes.halved(measuring)
+    if less is None:
+        raise UserError(
+            f"out of memory while {doing} with one string per forward pass; raise "
+            "training/processes or training/zero_stage, or set training/offload_optimizer to cpu"
+        ) from None
+    attempts.note(less)
+    name = "evaluation_batch_size" if measuring else "micro_batch_size"
+    raise OutOfMemory(
+        f"out of memory while {doing} with {getattr(passes, name)} strings per forward pass; the "
+        f"next attempt takes {getattr(less, name)}, to the same effect"
+    ) from None
 
 
 def strings_to_leave_out(job: Job) -> list[str]:
@@ -128,7 +163,7 @@ def _deliver_together(job: Job, states: list[State]) -> None:
             for state, content in zip(states, contents, strict=True)
             for name, tensor in load_file(state.weights).items()
         }
-        with tables.replacing(job.weights) as temporary:
+        with tables.replacing(job.weights) as temporary, writing(Path(job.weights)):
             save_file(weights, temporary)
     frames = (tables.read(state.trace, "trace") for state in states)
     tables.write_parts(job.trace, frames, "trace")
@@ -156,13 +191,17 @@ def _manifest_of_all(contents: list[dict], key: str) -> dict:
     }
 
 
-def _deepspeed(recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool):
+def _deepspeed(
+    recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool, passes: Passes
+):
     from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 
-    return DeepSpeedEngine(recipe, state, save_weights)
+    return DeepSpeedEngine(recipe, state, save_weights, passes)
 
 
-def _fleet(recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool):
+def _fleet(
+    recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool, passes: Passes
+):
     from palimpsest.training.fleet import FleetEngine
 
     return FleetEngine(state, threads, memory, save_weights)

@@ -32,6 +32,11 @@ class Run:
     recipe: Recipe
     left_out: str | None = None
 
+    def about(self) -> dict:
+        """What run it is, in a few words."""
+        left_out = {} if self.left_out is None else {"left_out": self.left_out}
+        return {"model": self.model, "dataset": self.dataset, **left_out}
+
     def configuration(self) -> dict:
         """Everything but the dataset and the engine that decides the trace.
 

@@ -5,19 +5,28 @@ named by a hash of everything that decides the trace, so that another configurat
 never resume from it.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
 import os
 import shutil
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from palimpsest import tables
 from palimpsest.errors import UserError
+from palimpsest.folder import ends_as_parquet
 
-SIZES = "sizes.json"  # of a checkpoint's files, written last
+CONTENTS = "contents.json"  # sizes and checksums of a checkpoint's files, written last
+ABOUT = "about.json"  # what run a state is of, for people
+BLOCK = 1 << 24
 
 log = logging.getLogger("palimpsest")
 
@@ -35,10 +44,13 @@ def key(configuration: dict, dataset: str | Path) -> str:
 
 
 class State:
-    """The folder of one run's state: its checkpoints and, once finished, its trace and manifest."""
+    """The folder of one run's state: its checkpoints and, once finished, its trace and manifest.
 
-    def __init__(self, folder: str | Path, run_key: str):
-        self.key = run_key
+    `about` says in a few words what run it is of.
+    """
+
+    def __init__(self, folder: str | Path, run_key: str, about: dict | None = None):
+        self.key, self.about = run_key, about or {}
         self.folder = Path(folder) / run_key
         self.trace = self.folder / "trace.parquet"
         self.manifest = self.folder / "manifest.json"
@@ -46,7 +58,12 @@ class State:
 
     def is_finished(self, with_weights: bool = False) -> bool:
         """Whether the run was trained to its end; the manifest is written last."""
-        return self.manifest.exists() and (self.weights.exists() or not with_weights)
+        return (
+            self.manifest.exists()
+            and self.trace.exists()
+            and ends_as_parquet(self.trace)
+            and (self.weights.exists() or not with_weights)
+        )
 
     def checkpoints(self) -> list[Path]:
         """Complete checkpoints, the newest first."""
@@ -54,10 +71,12 @@ class State:
 
     def newest(self) -> Path | None:
         """The newest checkpoint whose files are all there in full; torn ones are discarded."""
+        for partial in self.folder.glob("partial-[0-9]*"):
+            shutil.rmtree(partial, ignore_errors=True)
         for checkpoint in self.checkpoints():
             if _is_whole(checkpoint):
                 return checkpoint
-            self.discard(checkpoint, "a file of it is missing or torn")
+            self.discard(checkpoint, "a file of it is missing, torn or changed")
         return None
 
     def discard(self, checkpoint: Path, reason: object) -> None:
@@ -69,13 +88,17 @@ class State:
         """A new folder to save a checkpoint into; it counts only after `commit`."""
         partial = self.folder / f"partial-{epoch:06d}"
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        with writing(partial):
+            partial.mkdir(parents=True)
+        tables.write_json(self.folder / ABOUT, self.about)
         return partial
 
     def commit(self, partial: Path) -> None:
         """Make a saved checkpoint count, and drop the older ones."""
         older = self.checkpoints()
-        tables.write_json(partial / SIZES, _sizes(partial))
+        with writing(partial):
+            contents = _contents(partial, flush=True)
+        tables.write_json(partial / CONTENTS, contents)
         os.replace(partial, self.folder / partial.name.replace("partial", "epoch"))
         for folder in older:
             shutil.rmtree(folder)
@@ -87,10 +110,11 @@ class State:
         tables.write(self.trace, trace, "trace")
         if weights is not None:
             weights = {name: tensor.contiguous() for name, tensor in weights.items()}
-            with tables.replacing(self.weights) as temporary:
+            with tables.replacing(self.weights) as temporary, writing(self.weights):
                 save_file(weights, temporary)
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
+        tables.write_json(self.folder / ABOUT, self.about)
         tables.write_json(self.manifest, manifest)
 
     def clear(self) -> None:
@@ -98,18 +122,52 @@ class State:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def _sizes(checkpoint: Path) -> dict[str, int]:
-    """Bytes of each file of a checkpoint."""
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the ways in which libraries fail to write into one line with the remedy.
+
+    A folder that was being filled is taken away: its disk may be full.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError:
+        raise
+    except (OSError, RuntimeError, SafetensorError) as error:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        reason = str(error).strip().splitlines()[0]
+        raise UserError(f"{path}: cannot be written: {reason}; {tables.WRITE_REMEDY}") from None
+
+
+def _contents(checkpoint: Path, flush: bool = False) -> dict[str, list[int]]:
+    """Bytes and checksum of each file of a checkpoint; `flush` makes sure that the disk has them.
+
+    A file each in a few threads: the files of a large model take minutes one after another.
+    """
     files = [path for path in sorted(checkpoint.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(checkpoint)): path.stat().st_size for path in files}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = pool.map(lambda path: _content(path, flush), files)
+        names = [str(path.relative_to(checkpoint)) for path in files]
+        return dict(zip(names, found, strict=True))
+
+
+def _content(path: Path, flush: bool) -> list[int]:
+    size = checksum = 0
+    with open(path, "rb") as file:
+        while block := file.read(BLOCK):
+            size += len(block)
+            checksum = zlib.crc32(block, checksum)
+        if flush:
+            os.fsync(file.fileno())
+    return [size, checksum]
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Whether a checkpoint's files are those that were saved, in full."""
+    """Whether a checkpoint's files are those that were saved, to the last byte."""
     try:
-        saved = json.loads((checkpoint / SIZES).read_text())
-        found = _sizes(checkpoint)
+        saved = json.loads((checkpoint / CONTENTS).read_text())
+        found = _contents(checkpoint)
     except (OSError, ValueError):
         return False
-    found.pop(SIZES)
+    found.pop(CONTENTS)
     return found == saved

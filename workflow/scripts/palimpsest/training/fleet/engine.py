@@ -4,6 +4,7 @@ A member has its own data, order of the data, seed, initial weights, learning-ra
 number of steps, and leaves the trace that it would leave if it were trained alone.
 """
 
+import logging
 import os
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 from palimpsest import traces
+from palimpsest.errors import UserError
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED, by_length
 from palimpsest.training.evaluation import measure_batch
@@ -23,6 +25,8 @@ from palimpsest.training.manifest import manifest
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key
+
+log = logging.getLogger("palimpsest")
 
 # What decides how the other engine cuts its work up, and no trace of this one.
 OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
@@ -39,6 +43,7 @@ class FleetEngine:
 
     name = "fleet"
     rank = 0
+    is_measuring = False
 
     def __init__(
         self, state_folder: str | Path, threads: int, memory: int, save_weights: bool = False
@@ -66,7 +71,7 @@ class FleetEngine:
 
     def state(self, run: Run) -> State:
         """Where the run's state is kept, by all that decides its trace."""
-        return State(self.state_folder, key(self.configuration(run), run.dataset))
+        return State(self.state_folder, key(self.configuration(run), run.dataset), run.about())
 
     def train(self, runs: list[Run], progress) -> None:
         """Train runs of one model to their ends, or take up killed ones; their states are finished.
@@ -85,13 +90,30 @@ class FleetEngine:
         """Train runs whose steps can be taken together, wave by wave."""
         first, state = runs[0]
         each = probe(Member(first, Material(first), state), self.device)
-        done = 0
+        done, most = 0, len(runs)
         while done < len(runs):
-            size = most_members(self, len(runs) - done, each)
-            wave = [Member(run, Material(run), state) for run, state in runs[done : done + size]]
-            done += size
-            name = f"{first.model}, runs {done - size + 1} to {done} of {len(runs)}"
-            Wave(self, wave).to_the_end(progress(name))
+            size = min(most, most_members(self, len(runs) - done, each))
+            wave = [
+                Member(run, Material(run), state)
+                for run, state in runs[done : done + size]
+                if not state.is_finished(self.save_weights)
+            ]
+            name = f"{first.model}, runs {done + 1} to {done + size} of {len(runs)}"
+            try:
+                if wave:
+                    Wave(self, wave).to_the_end(progress(name))
+            except torch.OutOfMemoryError:
+                if size == 1:
+                    raise UserError(
+                        f"{first.model}: the GPU has no memory for one model alone; wait until "
+                        "other programs leave it, or hide it: CUDA_VISIBLE_DEVICES= snakemake ..."
+                    ) from None
+                # The estimate was too low, or another program took memory meanwhile. A trace is
+                # the same whatever its wave, so the wave is taken up again in halves.
+                log.warning("out of memory with %d models at once; going on with fewer", size)
+                most = size // 2
+            else:
+                done += size
 
 
 def trained_alike(run: Run) -> tuple:

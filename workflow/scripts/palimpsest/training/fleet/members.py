@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 
 from palimpsest.training.recipe import Recipe, epoch_order
 from palimpsest.training.runs import Material, Run
-from palimpsest.training.state import State
+from palimpsest.training.state import State, writing
 
 CHECKPOINT = "member.safetensors"
 
@@ -78,9 +78,9 @@ class Member:
         measured = torch.from_numpy(np.stack([self.measured[epoch] for epoch in epochs]))
         content = {**tensors, "measured": measured, "epochs": torch.tensor(epochs)}
         content["epoch"] = torch.tensor(self.epoch)
-        save_file(
-            {name: tensor.contiguous() for name, tensor in content.items()}, partial / CHECKPOINT
-        )
+        content = {name: tensor.contiguous() for name, tensor in content.items()}
+        with writing(partial):
+            save_file(content, partial / CHECKPOINT)
         self.state.commit(partial)
 
     def resume(self, n_parameters: int) -> dict[str, torch.Tensor] | None:

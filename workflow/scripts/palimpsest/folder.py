@@ -1,0 +1,109 @@
+"""The working folder of a study: one Snakemake works in it at a time, and takes up what was left.
+
+Snakemake's own lock outlives a Snakemake that is killed outright, and so do its marks of unfinished
+files; both then ask the user for a flag. Here the system tells whether the last one is still alive,
+and every result is written whole or not at all, so its leftovers can be put away without asking.
+"""
+
+import atexit
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from palimpsest import locks
+from palimpsest.errors import UserError
+
+BOOKS = Path(".snakemake")  # where Snakemake keeps its books
+HOLDER = BOOKS / "palimpsest.json"
+LOCK = BOOKS / "palimpsest.lock"
+DAMAGED = ".damaged"
+RANDOM_NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class WorkingFolder:
+    """The current folder; `take` it before anything is read, `hold` it before anything is run."""
+
+    def __init__(self):
+        self._lock: locks.Lock | None = None
+
+    def take(self) -> None:
+        """Put away what a killed Snakemake left; does nothing while another one is at work."""
+        self._lock = locks.try_to_lock(LOCK)
+        if self._lock is None:
+            return
+        if HOLDER.exists():
+            _warn("the last Snakemake in this folder was killed; taking up what it left")
+            _cancel_submitted()
+            shutil.rmtree(BOOKS / "locks", ignore_errors=True)
+            for mark in (BOOKS / "incomplete").rglob("*"):
+                if mark.is_file():
+                    mark.unlink()
+            HOLDER.unlink()
+
+    def hold(self) -> None:
+        """Note that this process is at work here; raises `UserError` if another one is."""
+        self._lock = self._lock or locks.try_to_lock(LOCK)
+        if self._lock is None:
+            raise UserError(
+                f"another Snakemake works in {Path.cwd()} ({_holder()}); wait for its end, stop "
+                "it, or start this one in a folder of its own"
+            )
+        HOLDER.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
+        atexit.register(HOLDER.unlink, missing_ok=True)
+
+
+def put_damaged_aside(paths: Iterable[str]) -> None:
+    """Move tables that are there but not whole out of the way, so that they are made anew."""
+    for path in paths:
+        if not ends_as_parquet(path):
+            size = os.path.getsize(path)
+            os.replace(path, path + DAMAGED)
+            _warn(
+                f"{path}: not a complete Parquet file ({size:,} bytes); moved to "
+                f"{path}{DAMAGED}, and made anew where it is needed"
+            )
+
+
+def ends_as_parquet(path: str) -> bool:
+    """Whether a file ends with the mark that Parquet files are closed with."""
+    with open(path, "rb") as file:
+        file.seek(0, os.SEEK_END)
+        file.seek(max(0, file.tell() - 4))
+        return file.read() == b"PAR1"
+
+
+def _cancel_submitted() -> None:
+    """Cancel what a killed Snakemake has in SLURM's queue from this folder, if there is one.
+
+    Nobody waits for these jobs any more, and their like will be submitted again: trainings resume
+    from their checkpoints. The executor names a job by a random identifier.
+    """
+    queue = ["squeue", "--me", "--noheader", "--format=%i|%j|%Z"]
+    try:
+        done = subprocess.run(queue, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return
+    jobs = [line.split("|", 2) for line in done.stdout.splitlines()]
+    here = str(Path.cwd())
+    left = [job for job, name, folder in jobs if folder == here and RANDOM_NAME.search(name)]
+    if left:
+        _warn(f"cancelling the jobs that it had submitted: {', '.join(left)}")
+        subprocess.run(["scancel", *left], capture_output=True, timeout=60)
+
+
+def _holder() -> str:
+    try:
+        holder = json.loads(HOLDER.read_text())
+        return f"process {holder['process']} on {holder['host']}"
+    except (OSError, ValueError, LookupError):
+        return "it has just begun"
+
+
+def _warn(line: str) -> None:
+    print(f"warning: {line}", file=sys.stderr)
