@@ -1,10 +1,6 @@
 """The whole road on a small study: from grammars to the report."""
 
 import json
-import shutil
-import signal
-import subprocess
-import time
 
 import pandas as pd
 import pytest
@@ -202,40 +198,6 @@ def test_the_same_study_again_gives_the_same_traces(finished, project):
     assert done.returncode == 0, done.stdout
     again = (project.folder / target).read_bytes()
     assert again == (finished.folder / target).read_bytes()
-
-
-def test_a_killed_training_resumes_and_gives_the_same_traces(project):
-    """kill -9 in the middle of a wave; the same command again completes with equal traces."""
-    target = "results/runs/opt-1.3b-twin/L2/n24-seed1/base/trace.parquet"
-    given = [target, "--config", "training={epochs: 300, checkpoint_every: 5}"]
-    done = project.snakemake(*given)
-    assert done.returncode == 0, done.stdout
-    whole = (project.folder / target).read_bytes()
-    shutil.rmtree(project.folder / "results/runs")
-    state = project.folder / "results/.state"
-    running = subprocess.Popen(
-        project.command(*given),
-        cwd=project.folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    deadline = time.monotonic() + 120
-    while not list(state.glob("*/epoch-*")) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    trainer = subprocess.run(
-        ["pgrep", "-s", str(running.pid), "-f", "finetune.py"], capture_output=True, text=True
-    )
-    for process in trainer.stdout.split():
-        subprocess.run(["kill", f"-{signal.SIGKILL}", process], check=False)
-    assert running.wait(60) != 0
-    assert not (project.folder / target).exists()
-    done = project.snakemake(*given, "--rerun-incomplete")
-    assert done.returncode == 0, done.stdout
-    assert (project.folder / target).read_bytes() == whole
-    manifest = (project.folder / target).with_name("manifest.json")
-    assert json.loads(manifest.read_text())["resumed_from_epoch"] > 0
-    assert not list(state.iterdir())
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ def hardware() -> dict:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpus": gpus,
+        "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
 
 

@@ -1,0 +1,294 @@
+"""Faults, injected for real: afterwards the same command completes, with the same traces.
+
+Every fault hits the training of two seeds of a twin, whose traces are compared, bit for bit, with
+those of an undisturbed training.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from workflow.conftest import Project
+
+FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
+TRACE = f"{FOLDER}/trace.parquet"
+EVERY, EPOCHS = 5, 250
+
+
+def command(*more: str, every: int = EVERY) -> list[str]:
+    """What is asked of Snakemake, before a fault and after it."""
+    return [TRACE, *more, "--config", f"training={{epochs: {EPOCHS}, checkpoint_every: {every}}}"]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory) -> Project:
+    """The training without a fault."""
+    project = Project.fresh(tmp_path_factory.mktemp("undisturbed"))
+    done = project.snakemake(*command())
+    assert done.returncode == 0, done.stdout
+    return project
+
+
+@pytest.fixture
+def untrained(undisturbed, tmp_path) -> Project:
+    """The same, with its datasets only."""
+    folder = tmp_path / "untrained"
+    shutil.copytree(undisturbed.folder, folder, ignore=shutil.ignore_patterns("runs"))
+    return Project(folder)
+
+
+@contextlib.contextmanager
+def running(project: Project, *arguments: str):
+    """A Snakemake at work in the background; nothing of it is left afterwards."""
+    with open(project.folder / "running.log", "w") as log:
+        process = subprocess.Popen(
+            project.command(*arguments),
+            cwd=project.folder,
+            env={**os.environ, "PYTHONPATH": ""},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+
+
+def wait_until(condition, seconds: float = 180):
+    """The first true value of a condition."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.05)
+    return value
+
+
+def saved_epochs(project: Project) -> list[int]:
+    """The epochs of the checkpoints that are there."""
+    found = (project.folder / "results/.state").glob("*/epoch-*")
+    return [int(path.name.removeprefix("epoch-")) for path in found]
+
+
+def trainers(process: subprocess.Popen) -> list[psutil.Process]:
+    """The training processes under a Snakemake."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any(word.endswith("finetune.py") for word in child.cmdline()):
+                found.append(child)
+    return found
+
+
+def kill_training(project: Project) -> int:
+    """Kill the training with signal 9 after its second checkpoint; the epoch then saved last."""
+    with running(project, *command()) as process:
+        wait_until(lambda: max(saved_epochs(project), default=0) > EVERY)
+        for trainer in trainers(process):
+            trainer.kill()
+        assert process.wait(60) != 0
+    assert not (project.folder / TRACE).exists()
+    return min(saved_epochs(project))
+
+
+def complete(project: Project, undisturbed: Project, *more: str, every: int = EVERY) -> str:
+    """Give the same command again: it completes, all traces are right, no state is left."""
+    done = project.snakemake(*command(*more, every=every))
+    assert done.returncode == 0, done.stdout
+    for seed in (0, 1):
+        trace = TRACE.replace("seed1", f"seed{seed}")
+        assert (project.folder / trace).read_bytes() == (undisturbed.folder / trace).read_bytes()
+    left = (project.folder / "results/.state").rglob("*")
+    assert [path for path in left if path.is_file()] == []
+    return done.stdout
+
+
+def manifest(project: Project) -> dict:
+    return json.loads((project.folder / FOLDER / "manifest.json").read_text())
+
+
+def errors(printed: str) -> set[str]:
+    """The lines that tell what went wrong."""
+    return {line for line in printed.splitlines() if line.startswith("error: ")}
+
+
+def test_a_killed_training_resumes(untrained, undisturbed):
+    """What it repeats is at most what it had done since its last checkpoint."""
+    saved = kill_training(untrained)
+    complete(untrained, undisturbed)
+    assert saved <= manifest(untrained)["resumed_from_epoch"] < saved + EVERY
+
+
+def test_a_killed_snakemake(untrained, undisturbed):
+    """Its training lives on, and the next Snakemake waits for it instead of training beside it."""
+    with running(untrained, *command()) as process:
+        wait_until(lambda: saved_epochs(untrained))
+        (orphan, *_) = trainers(process)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait(60)
+        assert orphan.is_running()
+        printed = complete(untrained, undisturbed)
+        assert "the last Snakemake in this folder was killed" in printed
+    log = (untrained.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+    assert "waiting for another job on the same run to end" in log
+
+
+def test_a_snakemake_killed_while_it_writes_tables(finished, tmp_path):
+    """Tables that a killed job had begun with are made again, without being asked to."""
+    folder = tmp_path / "copy"
+    shutil.copytree(finished.folder, folder)
+    project = Project(folder)
+    before = project.contents()
+    shutil.rmtree(folder / "results/memorisation")
+    with running(project, "memorisation") as process:
+        wait_until(lambda: list(folder.glob("results/memorisation/*/*/*/*/starts.parquet")))
+        os.killpg(process.pid, signal.SIGKILL)
+    done = project.snakemake("memorisation")
+    assert done.returncode == 0, done.stdout
+    after = project.contents()
+    tables = [name for name in before if name.startswith("results/memorisation/")]
+    assert tables
+    assert all(after[name] == before[name] for name in tables)
+
+
+@pytest.mark.parametrize("damage", ["truncated", "changed", "emptied"])
+def test_a_damaged_checkpoint(untrained, undisturbed, damage):
+    """It is noticed, also if its size is right; the run begins again rather than go on from it."""
+    kill_training(untrained)
+    for path in (untrained.folder / "results/.state").glob("*/epoch-*/*.safetensors"):
+        content = path.read_bytes()
+        middle = len(content) // 2
+        path.write_bytes(
+            {
+                "truncated": content[:middle],
+                "changed": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+                "emptied": b"",
+            }[damage]
+        )
+    complete(untrained, undisturbed)
+    assert manifest(untrained)["resumed_from_epoch"] == 0
+    log = (untrained.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+    assert "damaged checkpoint, discarded (a file of it is missing, torn or changed)" in log
+
+
+def test_a_truncated_trace(undisturbed, tmp_path):
+    """It is put aside, not overwritten, and made anew; the other seed's stays as it is."""
+    folder = tmp_path / "copy"
+    shutil.copytree(undisturbed.folder, folder)
+    project = Project(folder)
+    content = (folder / TRACE).read_bytes()
+    (folder / TRACE).write_bytes(content[:1000])
+    other = folder / TRACE.replace("seed1", "seed0")
+    written = other.stat().st_mtime_ns
+    dry = project.snakemake("--dry-run", *command())
+    assert dry.returncode == 0, dry.stdout
+    assert (folder / TRACE).read_bytes() == content[:1000]
+    printed = complete(project, undisturbed)
+    assert f"warning: {TRACE}: not a complete Parquet file (1,000 bytes); moved to" in printed
+    assert (folder / f"{TRACE}.damaged").read_bytes() == content[:1000]
+    assert other.stat().st_mtime_ns == written
+
+
+@pytest.fixture
+def small_disk(untrained):
+    """Results on a disk of their own; a function gives it so many bytes, and a mode."""
+    results = untrained.folder / "results"
+    disk = results.with_name("disk")
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(disk)])
+    if mounted.returncode:
+        pytest.skip("a small disk takes the right to mount one (root)")
+    shutil.copytree(results, disk / "results")
+    shutil.rmtree(results)
+    results.symlink_to(disk / "results")
+
+    def resize(size: int, mode: str = "rw") -> None:
+        options = f"remount,{mode},size={size}"
+        subprocess.run(["mount", "-o", options, str(disk)], check=True)
+
+    yield resize
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
+def used(folder: Path) -> int:
+    """Bytes that a disk holds."""
+    usage = shutil.disk_usage(folder)
+    return usage.total - usage.free
+
+
+@pytest.mark.parametrize(("every", "full_at"), [(EVERY, "partial-"), (0, "trace.parquet")])
+def test_a_full_disk(untrained, undisturbed, small_disk, every, full_at):
+    """One line when a checkpoint or a trace finds no room; with more room the command completes."""
+    small_disk(used(untrained.folder / "results") + 24 * 1024)
+    before = untrained.contents()
+    done = untrained.snakemake(*command(every=every))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout
+    (line,) = errors(done.stdout)
+    assert full_at in line
+    assert "No space left on device" in line
+    assert "make room" in line
+    assert before.items() <= untrained.contents().items()
+    small_disk(1 << 26)
+    complete(untrained, undisturbed, every=every)
+
+
+def test_a_read_only_folder(untrained, undisturbed, small_disk):
+    """Refused without a traceback; what is there stays."""
+    before = untrained.contents()
+    small_disk(1 << 26, "ro")
+    done = untrained.snakemake(*command())
+    assert done.returncode == 1
+    assert "Traceback" not in done.stdout
+    assert "Read-only file system" in done.stdout
+    small_disk(1 << 26, "rw")
+    assert untrained.contents() == before
+    complete(untrained, undisturbed)
+
+
+def test_two_snakemakes_in_one_folder(untrained, undisturbed):
+    """The second is refused, also if it wants other files; the first is not disturbed."""
+    with running(untrained, *command()) as process:
+        wait_until(lambda: saved_epochs(untrained))
+        same = untrained.snakemake(*command())
+        assert same.returncode == 1
+        assert "Directory cannot be locked" in same.stdout
+        other = untrained.snakemake("results/languages/L1/summary.json")
+        assert other.returncode == 1
+        (line,) = errors(other.stdout)
+        assert f"another Snakemake works in {untrained.folder} (process {process.pid} on" in line
+        dry = untrained.snakemake("--dry-run", "results/languages/L1/summary.json")
+        assert dry.returncode == 0, dry.stdout
+        assert process.wait(180) == 0
+    complete(untrained, undisturbed)
+
+
+def test_jobs_share_out_the_gpus(untrained, undisturbed, monkeypatch):
+    """Each training sees one GPU of its own; GPUs that PyTorch cannot use change nothing else."""
+    bin_folder = untrained.folder / "bin"
+    bin_folder.mkdir()
+    (bin_folder / "nvidia-smi").write_text("#!/bin/sh\necho GPU-one\necho GPU-two\n")
+    (bin_folder / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
+    monkeypatch.setenv("PALIMPSEST_LOCKS", str(untrained.folder / "locks"))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    other = TRACE.replace("n24", "n16")
+    printed = complete(untrained, undisturbed, other)
+    assert "gpu=" in printed
+    seen = {
+        json.loads((untrained.folder / path).with_name("manifest.json").read_text())["hardware"][
+            "visible_devices"
+        ]
+        for path in (TRACE, other)
+    }
+    assert seen == {"GPU-one", "GPU-two"}
