@@ -19,6 +19,7 @@ from palimpsest.models.table import learning_rate as table_learning_rate
 prefer_this_python()
 
 FINETUNE = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/finetune.py"))
+STATE = "results/.state"
 LANGUAGE = "results/languages/{language}/{name}"
 DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parquet"
 TRACE = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}/trace.parquet"
@@ -273,6 +274,28 @@ def model_row(wildcards):
 def flags(section):
     """A section of the configuration as command-line flags."""
     return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in sorted(section.items()))
+
+
+def wanted_runs(wildcards):
+    """Every run that is asked for, with all that names its state."""
+    return [
+        {
+            "model": group.model,
+            "dataset": dataset,
+            "language": study.grammar_file(group.language),
+            "learning_rate": table_learning_rate(group.model, study.models),
+            "engine": study.engine(group.model),
+            "training": study.training(group.model),
+            "predict_end": config["datasets"]["predict_end"],
+            "leave_one_out": group.variant == "leave-one-out",
+        }
+        for group in study.trained_groups
+        for dataset in expand(
+            DATASET,
+            **{**vars(group), "variant": group.variant.replace("leave-one-out", "base")},
+            seed=study.seeds_of(group.variant),
+        )
+    ]
 
 
 def read_by(name, pattern, **more):

@@ -7,7 +7,7 @@ TRAIN = (
     " --trace {output.trace} --manifest {output.manifest}"
     + (" --weights {output.weights}" if config["save_weights"] else "")
     + " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
-    " --state results/.state --threads {threads} --memory-mb {resources.mem_mb} {params.recipe}"
+    " --state {STATE} --threads {threads} --memory-mb {resources.mem_mb} {params.recipe}"
     " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
 )
 

@@ -66,9 +66,7 @@ class DeepSpeedEngine:
 
     def configuration(self, run: Run) -> dict:
         """Everything but the dataset that decides the trace."""
-        precision = str(self.dtype).removeprefix("torch.")
-        work = {"engine": self.name, "processes": self.processes, "precision": precision}
-        return {**run.configuration(), **work}
+        return configuration(run, self.processes, str(self.dtype).removeprefix("torch."))
 
     def state(self, run: Run) -> State:
         """Where the run's state is kept, by all that decides its trace."""
@@ -133,6 +131,12 @@ class DeepSpeedEngine:
         least = torch.tensor(int(done), device=self.device)
         torch.distributed.all_reduce(least, op=torch.distributed.ReduceOp.MIN)
         return bool(least)
+
+
+def configuration(run: Run, processes: int, precision: str) -> dict:
+    """Everything but the dataset that decides the trace of a run under this engine."""
+    work = {"engine": DeepSpeedEngine.name, "processes": processes, "precision": precision}
+    return {**run.configuration(), **work}
 
 
 class _Training:

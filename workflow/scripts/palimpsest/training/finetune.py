@@ -16,7 +16,7 @@ from palimpsest.models import read_models, resolve
 from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
-from palimpsest.training.runs import Run
+from palimpsest.training.runs import Run, strings_to_leave_out
 from palimpsest.training.state import State, writing
 
 LEAVE_ONE_OUT = "leave-one-out"
@@ -68,7 +68,7 @@ def finetune(
     for job in jobs:
         of_job = [
             Run(model, row, scale, grammar, job.dataset, recipe, left_out)
-            for left_out in (strings_to_leave_out(job) if job.leave_one_out else [None])
+            for left_out in (strings_to_leave_out(job.dataset) if job.leave_one_out else [None])
         ]
         states = [trainer.state(run) for run in of_job]
         if not is_delivered(job, states):
@@ -113,12 +113,6 @@ def _take_less_next_time(attempts: Attempts, passes: Passes, measuring: bool) ->
         f"out of memory while {doing} with {getattr(passes, name)} strings per forward pass; the "
         f"next attempt takes {getattr(less, name)}, to the same effect"
     ) from None
-
-
-def strings_to_leave_out(job: Job) -> list[str]:
-    """The names of the distinct training strings of a job's dataset, in its order."""
-    strings = tables.read(job.dataset, "strings")
-    return strings.loc[strings["count"] > 0, "string_id"].tolist()
 
 
 def key_of(states: list[State]) -> str:

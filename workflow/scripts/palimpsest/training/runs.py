@@ -56,6 +56,12 @@ class Run:
         }
 
 
+def strings_to_leave_out(dataset: str) -> list[str]:
+    """The names of the distinct training strings of a dataset, in its order."""
+    strings = tables.read(dataset, "strings")
+    return strings.loc[strings["count"] > 0, "string_id"].tolist()
+
+
 class Material:
     """The strings of a run, ready to train on and to measure.
 

@@ -64,10 +64,7 @@ class FleetEngine:
 
     def configuration(self, run: Run) -> dict:
         """Everything but the dataset that decides the trace."""
-        configuration = run.configuration()
-        for name in OF_THE_OTHER_ENGINE:
-            del configuration["recipe"][name]
-        return {**configuration, "engine": self.name, "precision": "float32"}
+        return configuration(run)
 
     def state(self, run: Run) -> State:
         """Where the run's state is kept, by all that decides its trace."""
@@ -114,6 +111,14 @@ class FleetEngine:
                 most = size // 2
             else:
                 done += size
+
+
+def configuration(run: Run) -> dict:
+    """Everything but the dataset that decides the trace of a run under this engine."""
+    whole = run.configuration()
+    for name in OF_THE_OTHER_ENGINE:
+        del whole["recipe"][name]
+    return {**whole, "engine": FleetEngine.name, "precision": "float32"}
 
 
 def trained_alike(run: Run) -> tuple:

@@ -1,0 +1,31 @@
+# Neither has an output: each runs whenever it is asked for.
+rule stale_state:
+    log:
+        "logs/stale_state.log",
+    benchmark:
+        "benchmarks/stale_state.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        state=STATE,
+        models=lookup("models_table", within=config),
+        wanted=wanted_runs,
+        delete=False,
+    script:
+        "../scripts/state.py"
+
+
+use rule stale_state as remove_stale_state with:
+    log:
+        "logs/remove_stale_state.log",
+    benchmark:
+        "benchmarks/remove_stale_state.tsv"
+    params:
+        state=STATE,
+        models=lookup("models_table", within=config),
+        wanted=wanted_runs,
+        delete=True,
