@@ -10,6 +10,7 @@ include: "workflow/rules/common.smk"
 include: "workflow/rules/languages.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/training.smk"
+include: "workflow/rules/state.smk"
 include: "workflow/rules/memorisation.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
@@ -20,6 +21,8 @@ localrules:
     languages,
     datasets,
     finetune,
+    stale_state,
+    remove_stale_state,
     memorisation,
     figures,
     report,
