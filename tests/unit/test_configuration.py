@@ -195,7 +195,7 @@ def test_a_new_language_and_a_new_model_need_no_code(mine, tmp_path):
     """A grammar file and a row of the table are all it takes."""
     (tmp_path / "mini.pcfg").write_text("S -> 'a' S [0.5] | 'b' [0.5]\n")
     table = Path("config/models.tsv").read_text()
-    row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t5e-5\t16\t1\t2\t3e-3\n"
+    row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t1\t16\t11\t5e-5\t16\t1\t2\t3e-3\n"
     (tmp_path / "models.tsv").write_text(table + row)
     studies = {name: {"models": "all", "languages": "all"} for name in STUDIES}
     studies["exact"]["models"] = ["mine-twin"]

@@ -1,11 +1,12 @@
 """The plan in words: totals by model, and what they rest on, aligned for a terminal."""
 
+import math
 from collections.abc import Iterable
 
 from palimpsest.planning.shapes import Hardware
 
 HEADER = (
-    "model", "runs", "left", "GPUs", "GB/GPU", "RAM GB", "hours", "GPU hours", "disk GB", "basis"
+    "model", "runs", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
 )  # fmt: skip
 
 
@@ -28,17 +29,27 @@ def _line(name: str, rows: list[dict]) -> tuple[str, ...]:
         f"{_sum(rows, 'trainings'):,}",
         f"{_sum(left, 'trainings'):,}",
         f"{max(row['gpus'] for row in rows)}",
-        f"{max(needs):.1f}" if needs else "-",
-        f"{max(row['main_memory_gb'] for row in rows):,.0f}",
-        f"{_sum(left, 'hours'):,.1f}",
-        f"{_sum(left, 'gpu_hours'):,.1f}",
-        f"{_sum(left, 'disk_gb') + max((row['state_gb'] for row in left), default=0):,.1f}",
+        _size(max(needs)) if needs else "-",
+        _size(max(row["main_memory_gb"] for row in rows)),
+        _time(_sum(left, "hours")),
+        _time(_sum(left, "gpu_hours")),
+        _size(_sum(left, "disk_gb") + max((row["state_gb"] for row in left), default=0)),
         " and ".join(bases) or "done",
     )
 
 
 def _sum(rows: Iterable[dict], column: str) -> float:
     return sum(row[column] for row in rows)
+
+
+def _time(hours: float) -> str:
+    """Hours or, where that is less than two, minutes."""
+    return f"{hours:,.0f} h" if hours >= 2 else f"{math.ceil(60 * hours)} min"
+
+
+def _size(gigabytes: float) -> str:
+    """Gigabytes or, where that is less than one, megabytes."""
+    return f"{gigabytes:,.0f} GB" if gigabytes >= 1 else f"{math.ceil(1000 * gigabytes)} MB"
 
 
 def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
@@ -59,11 +70,13 @@ def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
 def _notes(rows: list[dict], hardware: Hardware) -> list[str]:
     measured = list(dict.fromkeys(row["model"] for row in rows if row["basis"] == "measured"))
     notes = [
-        "Hours, GPU hours and disk are of the runs that are left: hours of one job after another, "
-        "disk with the",
-        "checkpoints of one run under way. GB are 10^9 bytes, of the run that needs most.",
-        f"Assumed: GPUs of {hardware.gpu_memory_gb:g} GB with {hardware.gpu_teraflops:g} teraflops "
-        f"at a utilisation of {hardware.utilisation:g}; twins on one thread of a CPU.",
+        "Time and disk are of the runs that are left: time as if one job ran after another, disk",
+        "with the checkpoints of one run under way. Memory is that of the run that needs most, per",
+        "GPU and of its job in main memory. 1 GB is 10^9 bytes.",
+        "",
+        f"Assumed: GPUs of {hardware.gpu_memory_gb:g} GB and {hardware.gpu_teraflops:g} teraflops, "
+        f"of which {hardware.utilisation:.0%} are reached; twins on one",
+        "thread of a CPU, in whose time a GPU would be held by them (hardware/twin_gpus).",
     ]
     if measured:
         return [*notes, f"Measured by finished runs: {', '.join(measured)}."]
