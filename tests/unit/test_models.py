@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import huggingface_hub
@@ -196,6 +196,20 @@ def test_a_name_stands_for_a_row_and_a_scale(tmp_path):
     assert resolve("tiny-twin", models) == (models["tiny"], "twin")
     assert learning_rate("tiny", models) == 5e-5
     assert learning_rate("tiny-twin", models) == 3e-3
+
+
+def test_only_what_decides_a_trace_is_in_a_runs_key():
+    """What is corrected of the full model's shape, or of a twin's full model, retrains nothing."""
+    row = read_models(TABLE)["opt-1.3b"]
+    described = {"family": "O", "parameters": 1, "layers": 1, "hidden": 1, "vocabulary": 1}
+    other = replace(row, **described, learning_rate=1.0, twin_learning_rate=1.0)
+    assert all(other.decisive(scale) == row.decisive(scale) for scale in ("twin", "full"))
+    elsewhere = replace(row, id="a/folder", revision="abc")
+    assert elsewhere.decisive("twin") == row.decisive("twin")
+    assert elsewhere.decisive("full") != row.decisive("full")
+    deeper = replace(row, twin_layers=3)
+    assert deeper.decisive("twin") != row.decisive("twin")
+    assert deeper.decisive("full") == row.decisive("full")
 
 
 @pytest.mark.parametrize(

@@ -410,12 +410,16 @@ class Study:
         changes = changes_that_fit(*asked, has)
         where = f"training_by_model/{model}"
         remedy = " or ".join(f"{where}: {_braces(change)}" for change in changes)
-        first = next(iter(changes[0]), "processes") if changes else "processes"
-        own = first in self.config["training_by_model"].get(model, {})
+        own = self.config["training_by_model"].get(model)
+        key = "hardware/gpu_memory_gb"
+        if changes:
+            first = next(iter(changes[0]))
+            set_here = own is not None and first in own
+            key = f"{where}/{first}" if set_here else f"training/{first}" if own is None else where
         gpus = f"{settings.processes} GPU{'s' if settings.processes > 1 else ''}"
         offloaded = ", the optimiser offloaded," if settings.offloaded else ""
         raise self._error(
-            f"{where if own else 'training'}/{first}",
+            key,
             f"{model} needs {needs / GB:,.0f} GB on each GPU with ZeRO {settings.zero_stage}"
             f"{offloaded} on {gpus}, and hardware/gpu_memory_gb is {has:g}; "
             + (f"it fits with {remedy}" if changes else "no settings fit; leave the model out"),
