@@ -7,6 +7,7 @@ configfile: "config/config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/plan.smk"
 include: "workflow/rules/languages.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/training.smk"
@@ -18,6 +19,7 @@ include: "workflow/rules/report.smk"
 
 localrules:
     all,
+    plan,
     languages,
     datasets,
     finetune,

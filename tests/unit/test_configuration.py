@@ -1,6 +1,7 @@
 """The configuration: what a study asks for, and one line for whatever is wrong with it."""
 
 import copy
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ import yaml
 
 from palimpsest.configuration import STUDIES, RunGroup, Study
 from palimpsest.errors import UserError
+from palimpsest.planning.assumptions import TWIN_START_SECONDS
+from palimpsest.planning.plan import Planner
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = "config/config.yaml"
@@ -195,7 +198,7 @@ def test_a_new_language_and_a_new_model_need_no_code(mine, tmp_path):
     """A grammar file and a row of the table are all it takes."""
     (tmp_path / "mini.pcfg").write_text("S -> 'a' S [0.5] | 'b' [0.5]\n")
     table = Path("config/models.tsv").read_text()
-    row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t5e-5\t16\t1\t2\t3e-3\n"
+    row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t1\t16\t11\t5e-5\t16\t1\t2\t3e-3\n"
     (tmp_path / "models.tsv").write_text(table + row)
     studies = {name: {"models": "all", "languages": "all"} for name in STUDIES}
     studies["exact"]["models"] = ["mine-twin"]
@@ -219,6 +222,96 @@ def test_engines(mine):
     assert changed.engine("opt-1.3b-twin") == "deepspeed"
     assert changed.engine("opt-2.7b-twin") == "fleet"
     assert changed.engine("opt-1.3b") == "deepspeed"
+
+
+def test_a_model_may_be_trained_otherwise(mine):
+    """Its own keys win over those of `training`, which hold for all other models."""
+    text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
+    changed = study(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
+    plain = changed.config["training"]
+    assert changed.training("opt-1.3b") == plain
+    assert changed.training("opt-2.7b") == {**plain, "processes": 4}
+    assert changed.planner.gpus("opt-2.7b") == 4
+
+
+def test_a_twin_is_trained_by_one_process(mine):
+    """Whatever full models take."""
+    text = "training: {zero_stage: 2, processes: 4, offload_optimizer: cpu}"
+    training = study(DEFAULT, mine(text)).training("opt-1.3b-twin")
+    assert (training["processes"], training["offload_optimizer"]) == (1, "none")
+    assert training["zero_stage"] == 2
+
+
+def test_the_papers_models_fit_because_some_are_offloaded():
+    """Those of 7B parameters and more, each of which is refused without."""
+    paper = study(DEFAULT, "config/paper.yaml")
+    offloaded = {m for m in paper.models if paper.training(m)["offload_optimizer"] == "cpu"}
+    assert offloaded == {name for name, row in paper.models.items() if row.parameters > 6e9}
+    for model in offloaded:
+        without = {"training_by_model": {model: {"offload_optimizer": "none"}}}
+        said = message(lambda over=without: study(DEFAULT, "config/paper.yaml", command_line=over))
+        assert said.startswith(f"--config: training_by_model/{model}")
+        assert f"training_by_model/{model}: {{offload_optimizer: cpu}}" in said
+
+
+# The plan
+
+
+def test_every_run_has_a_row_of_the_plan():
+    """Trainings of leave-one-out count one per string at most; parts of the hours add up."""
+    default = study(DEFAULT)
+    rows = default.planner.rows
+    assert len(rows) == sum(len(default.seeds_of(g.variant)) for g in default.trained_groups)
+    (left_out,) = (row for row in rows if row["variant"] == "leave-one-out")
+    assert left_out["trainings"] == 64
+    for row in rows:
+        parts = row["training_hours"] + row["measuring_hours"] + row["checkpoint_hours"]
+        assert row["hours"] == pytest.approx(parts)
+        assert row["gpu_memory_gb"] is None
+        assert not row["done"]
+
+
+def test_a_finished_run_makes_its_model_measured(tmp_path):
+    """The speed of the manifests counts, of runs of the same engine and settings alone."""
+    default = study(DEFAULT)
+    folder = tmp_path / "opt-6.7b-twin/L1/n64-seed0/base"
+    folder.mkdir(parents=True)
+    (folder / "trace.parquet").touch()
+    manifest = {
+        "model": "opt-6.7b-twin",
+        "language": "L1",
+        "size": 64,
+        "engine": "fleet",
+        "resumed_from_epoch": 0,
+        "hardware": {"gpus": []},
+        "configuration": {"recipe": {**default.config["training"], "epochs": 10}},
+        "training_seconds": 10.0,
+        "training_tokens_per_second": 4672.0,
+        "wall_time_seconds": 30.0,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    planner = Planner(default, tmp_path)
+    rows = [row for row in planner.rows if row["model"] == "opt-6.7b-twin"]
+    assert {row["basis"] for row in rows} == {"measured"}
+    assert [row["done"] for row in rows].count(True) == 1
+    # 50 epochs of 64 strings of 73 tokens; measured 51 times where the manifest's run was 11 times.
+    for row in rows:
+        assert row["training_hours"] == pytest.approx(50 * 64 * 73 / 4672 / 3600)
+        assert row["measuring_hours"] == pytest.approx(20 * 51 / 11 / 3600)
+    assert {r["basis"] for r in planner.rows if r["model"] != "opt-6.7b-twin"} == {"assumed"}
+    for change in ({"engine": "deepspeed"}, {"resumed_from_epoch": 3}):
+        (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
+        assert Planner(default, tmp_path).speed("opt-6.7b-twin") is None
+    (folder / "manifest.json").write_text("{")
+    assert Planner(default, tmp_path).speed("opt-6.7b-twin") is None
+
+
+def test_a_job_of_twins_takes_as_long_as_all_its_runs():
+    """Three seeds of base, and one of leave-one-out with 64 trainings, and a start."""
+    planner = study(DEFAULT).planner
+    one = planner.duration("pythia-1b-twin", "L2", 64).seconds
+    job = planner.job_seconds("pythia-1b-twin", "L2", 64, ["base", "leave-one-out"])
+    assert job - TWIN_START_SECONDS == pytest.approx(67 * one)
 
 
 def test_a_job_trains_all_variants_of_a_twin(mine):
@@ -478,6 +571,57 @@ WRONG = {
     "offload without ZeRO": (
         "training: {offload_optimizer: cpu}",
         "training/offload_optimizer: cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
+    ),
+    "own settings of an unknown model": (
+        "training_by_model: {llama-2-13: {zero_stage: 3}}",
+        "training_by_model/llama-2-13: unknown model 'llama-2-13'; known: ",
+        "(did you mean 'llama-2-13b'?)",
+    ),
+    "own settings of a twin": (
+        "training_by_model: {opt-1.3b-twin: {zero_stage: 3}}",
+        "training_by_model/opt-1.3b-twin: twins are trained by one process",
+    ),
+    "an own setting that decides more than memory": (
+        "training_by_model: {opt-1.3b: {epochs: 3}}",
+        "training_by_model/opt-1.3b: unknown key 'epochs'; known: processes, micro_batch_size",
+    ),
+    "an own ZeRO stage that is none": (
+        "training_by_model: {opt-1.3b: {zero_stage: 5}}",
+        "training_by_model/opt-1.3b/zero_stage: 5 is not allowed; must be a whole number from 0",
+    ),
+    "own offload without ZeRO": (
+        "training_by_model: {opt-1.3b: {offload_optimizer: cpu}}",
+        "training_by_model/opt-1.3b/offload_optimizer: cpu needs "
+        "training_by_model/opt-1.3b/zero_stage to be 1, 2 or 3; it is 0",
+    ),
+    "utilisation in percent": (
+        "hardware: {utilisation: 30}",
+        "hardware/utilisation: 30 is not allowed; must be a number above 0 to 1",
+    ),
+    "two GPUs for twins": (
+        "hardware: {twin_gpus: 2}",
+        "hardware/twin_gpus: 2 is not allowed; must be a whole number from 0 to 1",
+    ),
+    "a model that fits nowhere": (
+        "models: [llama-2-13b]\nhardware: {gpu_memory_gb: 2}",
+        "hardware/gpu_memory_gb: llama-2-13b needs 279 GB on each GPU with ZeRO 0 on 1 GPU, and "
+        "hardware/gpu_memory_gb is 2; no settings fit; leave the model out",
+    ),
+    "a model that is too large": (
+        "models: [opt-1.3b-twin, llama-2-13b]\ntraining: {zero_stage: 0}",
+        "training/zero_stage: llama-2-13b needs 279 GB on each GPU with ZeRO 0 on 1 GPU, and "
+        "hardware/gpu_memory_gb is 80; it fits with training_by_model/llama-2-13b: {zero_stage: ",
+        "} or training_by_model/llama-2-13b: {zero_stage: 3, processes: 4}",
+    ),
+    "a model whose own settings are too few": (
+        "models: [llama-2-13b]\ntraining_by_model: {llama-2-13b: {zero_stage: 2, processes: 2}}",
+        "training_by_model/llama-2-13b: llama-2-13b needs ",
+        " with ZeRO 2 on 2 GPUs, and hardware/gpu_memory_gb is 80",
+    ),
+    "measuring too many strings at once": (
+        "models: [opt-1.3b]\ntraining: {evaluation_batch_size: 4096}",
+        "training/evaluation_batch_size: opt-1.3b needs ",
+        "it fits with training_by_model/opt-1.3b: {evaluation_batch_size: 512}",
     ),
     "a seed of the exact study that no run has": (
         "studies: {exact: {seeds: [0, 7]}}",

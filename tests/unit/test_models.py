@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 
 import huggingface_hub
@@ -28,7 +28,8 @@ from palimpsest.models.table import learning_rate
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "config/models.tsv"
 COLUMNS = [field.name for field in fields(Model)]
-CELLS = ["tiny", "Llama", "hub/tiny", "main", "llama", "1000", "5e-5", "16", "2", "4", "3e-3"]
+CELLS = ["tiny", "Llama", "hub/tiny", "main", "llama", "1000", "2", "16", "11", "5e-5"]
+CELLS += ["16", "2", "4", "3e-3"]
 ROW = dict(zip(COLUMNS, CELLS, strict=True))
 HEADER = "\t".join(COLUMNS)
 # The paper's learning rates, by family.
@@ -105,6 +106,9 @@ def test_twins_grow_with_their_models():
         ({"parameters": "many"}, "2: parameters: 'many' must be a whole number above 0"),
         ({"parameters": "1e9"}, "2: parameters: '1e9' must be a whole number above 0"),
         ({"parameters": "0"}, "2: parameters: '0' must be a whole number above 0"),
+        ({"layers": "0"}, "2: layers: '0' must be a whole number above 0"),
+        ({"hidden": "wide"}, "2: hidden: 'wide' must be a whole number above 0"),
+        ({"vocabulary": "3e4"}, "2: vocabulary: '3e4' must be a whole number above 0"),
         ({"learning_rate": "fast"}, "2: learning_rate: 'fast' must be a number above 0"),
         ({"learning_rate": "nan"}, "2: learning_rate: 'nan' must be a number above 0"),
         ({"learning_rate": "inf"}, "2: learning_rate: 'inf' must be a number above 0"),
@@ -143,7 +147,7 @@ def test_the_line_of_the_file_is_counted(tmp_path):
 def test_a_row_has_as_many_cells_as_columns(tmp_path, row):
     """A cell too many or too few is counted for the user."""
     path = written(tmp_path / "models.tsv", row)
-    assert refused(path).startswith("2: a row has 11 cells separated by tabs")
+    assert refused(path).startswith("2: a row has 14 cells separated by tabs")
 
 
 @pytest.mark.parametrize(
@@ -192,6 +196,20 @@ def test_a_name_stands_for_a_row_and_a_scale(tmp_path):
     assert resolve("tiny-twin", models) == (models["tiny"], "twin")
     assert learning_rate("tiny", models) == 5e-5
     assert learning_rate("tiny-twin", models) == 3e-3
+
+
+def test_only_what_decides_a_trace_is_in_a_runs_key():
+    """What is corrected of the full model's shape, or of a twin's full model, retrains nothing."""
+    row = read_models(TABLE)["opt-1.3b"]
+    described = {"family": "O", "parameters": 1, "layers": 1, "hidden": 1, "vocabulary": 1}
+    other = replace(row, **described, learning_rate=1.0, twin_learning_rate=1.0)
+    assert all(other.decisive(scale) == row.decisive(scale) for scale in ("twin", "full"))
+    elsewhere = replace(row, id="a/folder", revision="abc")
+    assert elsewhere.decisive("twin") == row.decisive("twin")
+    assert elsewhere.decisive("full") != row.decisive("full")
+    deeper = replace(row, twin_layers=3)
+    assert deeper.decisive("twin") != row.decisive("twin")
+    assert deeper.decisive("full") == row.decisive("full")
 
 
 @pytest.mark.parametrize(

@@ -489,7 +489,13 @@ def test_a_manifest_says_what_a_run_was_made_with(house):
     decisive = {key: value for key, value in RECIPE.items() if key != "checkpoint_every"}
     assert configuration["recipe"] == decisive
     assert configuration["scale"] == "twin"
-    assert configuration["row"]["id"] == "meta-llama/Llama-3.2-1B"
+    assert configuration["row"] == {
+        "model": "llama-3.2-1b",
+        "model_type": "llama",
+        "twin_hidden": 32,
+        "twin_layers": 2,
+        "twin_heads": 4,
+    }
     assert configuration["processes"] == 1
     assert [manifest[key] for key in ("model", "language", "size", "seed", "variant")] == [
         TWIN,

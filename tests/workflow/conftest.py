@@ -80,8 +80,9 @@ def project(tmp_path) -> Project:
 def finished(tmp_path_factory) -> Project:
     """The small study, run to its report; tests must leave its files as they are."""
     project = Project.fresh(tmp_path_factory.mktemp("finished"))
-    done = project.snakemake()
-    assert done.returncode == 0, done.stdout
+    for target in ("all", "plan"):
+        done = project.snakemake(target)
+        assert done.returncode == 0, done.stdout
     return project
 
 

@@ -100,7 +100,7 @@ def test_truncated_table(copy_of_finished):
 def test_tokenizer_that_splits_a_terminal(project, checkpoint):
     """A model whose tokenizer splits a terminal is refused by name, before any job starts."""
     checkpoint(project.folder / "local", terminals="12345678")
-    row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t0.001\t32\t1\t2\t0.003\n"
+    row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t1\t32\t300\t0.001\t32\t1\t2\t0.003\n"
     table = project.folder / "config/models.tsv"
     table.write_text(table.read_text() + row)
     line = refused(project.snakemake("--config", "models=[tiny]"))
@@ -111,7 +111,7 @@ def test_tokenizer_that_splits_a_terminal(project, checkpoint):
 def test_full_model_from_a_local_folder(project, checkpoint):
     """A checkpoint on disk is trained as it is, by two processes, and the manifest says so."""
     checkpoint(project.folder / "local", terminals="123456789")
-    row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t0.001\t32\t1\t2\t0.003\n"
+    row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t1\t32\t300\t0.001\t32\t1\t2\t0.003\n"
     table = project.folder / "config/models.tsv"
     table.write_text(table.read_text() + row)
     folder = project.folder / "results/runs/tiny/L1/n16-seed0/base"

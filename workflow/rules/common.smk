@@ -1,6 +1,7 @@
 import os
 import re
 import sys
+import time
 from glob import glob
 
 from snakemake.utils import update_config
@@ -15,6 +16,9 @@ from palimpsest.fingerprint import of_code
 from palimpsest.folder import WorkingFolder, put_damaged_aside
 from palimpsest.launch import prefer_this_python
 from palimpsest.models.table import learning_rate as table_learning_rate
+from palimpsest.models.table import resolve
+from palimpsest.planning import duration, memory
+from palimpsest.planning.summary import summary
 
 prefer_this_python()
 
@@ -76,8 +80,6 @@ if workflow.is_main_process and workflow.resource_settings.nodes is None:
 # A study has the figure of its name; this one has two.
 FIGURES_OF = {"disagreement": ["disagreement", "disagreement_scores"]}
 
-# One process trains a twin, and its optimiser fits beside it.
-TWIN_RECIPE = {**config["training"], "processes": 1, "offload_optimizer": "none"}
 TRAINED = {"trace": TRACE, "manifest": MANIFEST}
 if config["save_weights"]:
     TRAINED["weights"] = WEIGHTS
@@ -267,13 +269,74 @@ def engine(wildcards):
 
 
 def model_row(wildcards):
-    """The model's row of the table: another row's change concerns other models only."""
-    return str(study.row(wildcards.model))
+    """What the table of models says that decides a trace, of the model in question alone."""
+    row, scale = resolve(wildcards.model, study.models)
+    return str(row.decisive(scale))
 
 
-def flags(section):
-    """A section of the configuration as command-line flags."""
-    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in sorted(section.items()))
+def families(wildcards):
+    """The family of every model that the study of model sizes reads."""
+    groups = study.study_groups("model_size", wildcards.language)
+    return {group.model: study.row(group.model).family for group in groups}
+
+
+def recipe(wildcards):
+    """The configuration's section `training`, as it holds for a model, as command-line flags."""
+    section = sorted(study.training(wildcards.model).items())
+    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in section)
+
+
+# What training asks for
+
+
+def training_gpus(wildcards):
+    """GPUs of a job that trains a model."""
+    return study.planner.gpus(wildcards.model)
+
+
+def training_memory(wildcards, attempt):
+    """Main memory of a job that trains a model, in megabytes, more at every attempt."""
+    expected = study.planner.main_memory(wildcards.model, wildcards.language)
+    return memory.asked_for(expected, attempt)
+
+
+def training_minutes(wildcards, attempt):
+    """Minutes of a job that trains one run, more at every attempt."""
+    key = wildcards.model, wildcards.language, int(wildcards.size)
+    return duration.asked_for(study.planner.duration(*key).seconds, attempt)
+
+
+def twin_minutes(variants):
+    """A resource function: minutes of a job that trains all runs of some variants."""
+
+    def minutes(wildcards, attempt):
+        key = wildcards.model, wildcards.language, int(wildcards.size)
+        return duration.asked_for(study.planner.job_seconds(*key, variants), attempt)
+
+    return minutes
+
+
+def one_variant_minutes(wildcards, attempt):
+    """Minutes of a job that trains all runs of the variant in its paths."""
+    return twin_minutes([wildcards.variant])(wildcards, attempt)
+
+
+# The plan
+
+
+def plan_rows(wildcards):
+    """What every run needs."""
+    return study.planner.rows
+
+
+def plan_summary(wildcards):
+    """What all runs need together, in words."""
+    return summary(study.planner.rows, study.planner.hardware)
+
+
+def moment(wildcards):
+    """When the plan is asked for, which makes it another one each time."""
+    return time.time()
 
 
 def wanted_runs(wildcards):

@@ -193,6 +193,7 @@ use rule study_disagreement as study_model_size with:
         "benchmarks/study_model_size/{language}.tsv"
     params:
         study="model_size",
+        families=families,
         code=of_code("memorisation"),
 
 

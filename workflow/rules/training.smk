@@ -7,8 +7,19 @@ TRAIN = (
     " --trace {output.trace} --manifest {output.manifest}"
     + (" --weights {output.weights}" if config["save_weights"] else "")
     + " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
-    " --state {STATE} --threads {threads} --memory-mb {resources.mem_mb} {params.recipe}"
+    " --state {STATE} --threads {threads} --memory-mb {resources.mem_mb}"
+    " --gpus {resources.gpu} {params.recipe}"
     " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
+)
+
+# All that decides a trace beside its data, value by value: a key that is not here reruns nothing.
+RECIPE = dict(
+    recipe=recipe,
+    predict_end=lookup("datasets/predict_end", within=config),
+    models=lookup("models_table", within=config),
+    row=model_row,
+    engine=engine,
+    learning_rate=learning_rate,
 )
 
 
@@ -28,16 +39,11 @@ rule train_full:
         "../../envs/training.yaml"
     threads: 1
     resources:
-        mem_mb=16000,
-        runtime=720,
-        gpu=config["training"]["processes"],
+        mem_mb=training_memory,
+        runtime=training_minutes,
+        gpu=training_gpus,
     params:
-        recipe=flags(config["training"]),
-        predict_end=lookup("datasets/predict_end", within=config),
-        models=lookup("models_table", within=config),
-        row=model_row,
-        engine=engine,
-        learning_rate=learning_rate,
+        **RECIPE,
         script=FINETUNE,
     shell:
         TRAIN
@@ -67,15 +73,11 @@ for variants, groups in study.twin_jobs.items():
             "../../envs/training.yaml"
         threads: 1
         resources:
-            mem_mb=4000,
-            runtime=60,
+            mem_mb=training_memory,
+            runtime=twin_minutes(variants),
+            gpu=training_gpus,
         params:
-            recipe=flags(TWIN_RECIPE),
-            predict_end=lookup("datasets/predict_end", within=config),
-            models=lookup("models_table", within=config),
-            row=model_row,
-            engine=engine,
-            learning_rate=learning_rate,
+            **RECIPE,
             script=FINETUNE,
         shell:
             TRAIN
@@ -96,13 +98,6 @@ use rule train_full as train_twins_of_one_variant with:
         model=none_of(study.trained_groups),
         variant=r"(?!leave-one-out).*",
     resources:
-        mem_mb=4000,
-        runtime=60,
-    params:
-        recipe=flags(TWIN_RECIPE),
-        predict_end=lookup("datasets/predict_end", within=config),
-        models=lookup("models_table", within=config),
-        row=model_row,
-        engine=engine,
-        learning_rate=learning_rate,
-        script=FINETUNE,
+        mem_mb=training_memory,
+        runtime=one_variant_minutes,
+        gpu=training_gpus,

@@ -7,9 +7,8 @@ from palimpsest.memorisation.studies import STUDIES
 if __name__ == "__main__":
     with door(snakemake):
         given = dict(snakemake.input.items())
-        models = (
-            {"models": manifests.models(given.pop("manifests"))} if "manifests" in given else {}
-        )
+        families = snakemake.params.get("families")
+        models = {"models": manifests.models(given.pop("manifests"), families)} if families else {}
         read = {kind: tables.read_all(paths, kind) for kind, paths in given.items()}
         name, share = snakemake.params.study, snakemake.params.get("share")
         parameters = {} if share is None else {"share": share}

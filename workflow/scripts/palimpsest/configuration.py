@@ -18,6 +18,9 @@ from palimpsest.languages import Grammar, GrammarWarning
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.table import NAME
 from palimpsest.models.tokens import check_local
+from palimpsest.planning.fit import changes_that_fit
+from palimpsest.planning.memory import GB
+from palimpsest.planning.plan import Planner
 
 LEAVE_ONE_OUT = "leave-one-out"  # the variant of which every training string has its own run
 
@@ -87,6 +90,7 @@ class Study:
         self._check_terminals()
         self._check_training()
         self._check_engine()
+        self._check_memory()
 
     # What there is to do
 
@@ -210,6 +214,27 @@ class Study:
         """The engine that trains a model: that of its name or else of its scale."""
         engines = self.config["engine"]
         return engines.get(model, engines[resolve(model, self.models)[1]])
+
+    def training(self, model: str) -> dict:
+        """The section `training` as it holds for a model.
+
+        What `training_by_model` says of it wins. A twin is trained by one process, and its
+        optimiser fits beside it.
+        """
+        if resolve(model, self.models)[1] == "twin":
+            return {**self.config["training"], "processes": 1, "offload_optimizer": "none"}
+        return {**self.config["training"], **self.config["training_by_model"].get(model, {})}
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What the study's runs need."""
+        return Planner(self)
+
+    def grammar(self, language: str) -> Grammar:
+        """The grammar of a language, whether the configuration names the language or not."""
+        if language not in self._grammars:
+            self._grammars[language] = self._grammar(language)
+        return self._grammars[language]
 
     def grammar_file(self, language: str) -> str:
         """The grammar file of a language."""
@@ -337,12 +362,58 @@ class Study:
         return grammar
 
     def _check_training(self) -> None:
-        training = self.config["training"]
+        for model in self.config["training_by_model"]:
+            key = f"training_by_model/{model}"
+            self._check_model(key, model)
+            if resolve(model, self.models)[1] == "twin":
+                raise self._error(
+                    key, "twins are trained by one process, which any machine holds; leave it out"
+                )
+        self._check_offload("training", self.config["training"])
+        for model in self.config["training_by_model"]:
+            self._check_offload(f"training_by_model/{model}", self.training(model))
+
+    def _check_offload(self, section: str, training: dict) -> None:
         if training["offload_optimizer"] == "cpu" and training["zero_stage"] == 0:
             raise self._error(
-                "training/offload_optimizer",
-                "cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
+                f"{section}/offload_optimizer",
+                f"cpu needs {section}/zero_stage to be 1, 2 or 3; it is 0",
             )
+
+    def _check_memory(self) -> None:
+        """Full models that no GPU of this study holds."""
+        longest: dict[str, str] = {}
+        for group in self.trained_groups:
+            if resolve(group.model, self.models)[1] == "full":
+                languages = group.language, longest.get(group.model, group.language)
+                longest[group.model] = max(languages, key=lambda name: self.planner.tokens(name)[1])
+        for model, language in longest.items():
+            self._check_fit(model, language)
+
+    def _check_fit(self, model: str, language: str) -> None:
+        has = self.config["hardware"]["gpu_memory_gb"]
+        needs = self.planner.gpu_peak(model, language)
+        if needs <= has * GB:
+            return
+        settings = self.planner.settings(model)
+        asked = self.planner.shape(model, language), settings, self.planner.tokens(language)[1]
+        changes = changes_that_fit(*asked, has)
+        where = f"training_by_model/{model}"
+        remedy = " or ".join(f"{where}: {_braces(change)}" for change in changes)
+        own = self.config["training_by_model"].get(model)
+        key = "hardware/gpu_memory_gb"
+        if changes:
+            first = next(iter(changes[0]))
+            set_here = own is not None and first in own
+            key = f"{where}/{first}" if set_here else f"training/{first}" if own is None else where
+        gpus = f"{settings.processes} GPU{'s' if settings.processes > 1 else ''}"
+        offloaded = ", the optimiser offloaded," if settings.offloaded else ""
+        raise self._error(
+            key,
+            f"{model} needs {needs / GB:,.0f} GB on each GPU with ZeRO {settings.zero_stage}"
+            f"{offloaded} on {gpus}, and hardware/gpu_memory_gb is {has:g}; "
+            + (f"it fits with {remedy}" if changes else "no settings fit; leave the model out"),
+        )
 
     def _check_engine(self) -> None:
         for model in self.config["engine"].keys() - {"twin", "full"}:
@@ -389,6 +460,11 @@ def as_yaml(tree):
         return yaml.safe_load(tree)
     except yaml.YAMLError:
         return tree
+
+
+def _braces(block: dict) -> str:
+    """A block of keys in one line, as YAML has it."""
+    return "{" + ", ".join(f"{key}: {value}" for key, value in block.items()) + "}"
 
 
 def _load(file: str) -> dict:

@@ -19,14 +19,18 @@ def read(path: str | Path) -> dict:
         ) from None
 
 
-def models(paths: list[str]) -> pd.DataFrame:
-    """The models of some runs: model, family and the number of parameters as trained."""
+def models(paths: list[str], families: dict[str, str]) -> pd.DataFrame:
+    """The models of some runs: model, family and the number of parameters as trained.
+
+    `families` gives the family of every model by its name. No manifest has it, because it decides
+    nothing about a run.
+    """
     rows = {}
     for path in paths:
         manifest = read(path)
         rows[manifest["model"]] = {
             "model": manifest["model"],
-            "family": manifest["configuration"]["row"]["family"],
+            "family": families[manifest["model"]],
             "parameters": manifest["parameters"],
         }
     return pd.DataFrame(list(rows.values()))

@@ -615,6 +615,40 @@ KINDS = {
                 ),
             ),
         ),
+        Kind(
+            "plan",
+            "One row per run; of leave-one-out, one per seed for all its trainings. What each is "
+            "expected to need (docs/plan.md).",
+            "results/plan.parquet",
+            (
+                *GROUP_SEED,
+                Column("engine", _text, "fleet or deepspeed"),
+                Column("trainings", _int, "trainings in the row: 1, or of leave-one-out at most"),
+                Column("parameters", _int, "of the model at its scale; of a twin, in closed form"),
+                Column("gpus", _int, "GPUs that its job asks for"),
+                Column(
+                    "gpu_memory_gb",
+                    _float,
+                    "memory on each GPU, GB (10^9 bytes); null for twins, which fit anywhere",
+                    True,
+                ),
+                Column("main_memory_gb", _float, "main memory of its job, GB, without margin"),
+                Column("hours", _float, "how long it takes, without margin"),
+                Column("training_hours", _float, "of these, training"),
+                Column("measuring_hours", _float, "of these, measuring the strings"),
+                Column("checkpoint_hours", _float, "of these, writing checkpoints"),
+                Column("gpu_hours", _float, "hours times GPUs"),
+                Column(
+                    "basis",
+                    _text,
+                    "where the hours come from: measured (finished runs of the model; checkpoints "
+                    "count as measuring) or assumed",
+                ),
+                Column("disk_gb", _float, "what it leaves: trace and, if wanted, weights, GB"),
+                Column("state_gb", _float, "checkpoints on disk while it is under way, GB"),
+                Column("done", _flag, "whether its trace and manifest are there"),
+            ),
+        ),
     )
 }
 

@@ -171,6 +171,10 @@ class Grammar:
         """Expected number of symbols in a string, exact."""
         return structure.expected_length(self.rules, self._reachable)
 
+    def longest(self) -> float:
+        """Number of symbols in the longest string, exact; inf if recursive."""
+        return structure.longest(self.rules, self.start)
+
     def n_derivations(self) -> float:
         """Number of derivations, which the number of strings cannot exceed; inf if recursive."""
         return structure.n_derivations(self.rules, self.start)

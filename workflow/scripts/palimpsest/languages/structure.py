@@ -170,3 +170,19 @@ def n_derivations(rules: Sequence[Rule], start: str) -> float:
             for rule in by_lhs[symbol]
         )
     return count[start]
+
+
+def longest(rules: Sequence[Rule], start: str) -> float:
+    """Most terminals that a derivation from `start` has; inf where non-terminals lead back."""
+    if loops(rules, start):
+        return math.inf
+    by_lhs: dict[str, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        by_lhs[rule.lhs].append(rule)
+    length: dict[str, int] = {}
+    for (symbol,) in components(rules, start):
+        length[symbol] = max(
+            len(rule.rhs) - len(rule.children) + sum(length[child] for child in rule.children)
+            for rule in by_lhs[symbol]
+        )
+    return length[start]

@@ -14,6 +14,9 @@ from pathlib import Path
 from palimpsest.errors import UserError, nearest
 
 TWIN = "-twin"
+# A twin's initial weights depend on its name as well as on its shape.
+TWIN_DECISIVE = ("model", "model_type", "twin_hidden", "twin_layers", "twin_heads")
+FULL_DECISIVE = ("model", "id", "revision", "model_type")
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -21,8 +24,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 class Model:
     """One row of the table of models.
 
-    `id` is a name on the Hugging Face hub or a local folder, `parameters` those of the full model;
-    the `twin_*` columns describe its twin: width, depth, attention heads and learning rate.
+    `id` is a name on the Hugging Face hub or a local folder; `parameters`, `layers`, `hidden` (its
+    width) and `vocabulary` are the full model's, from which its memory and time are estimated; the
+    `twin_*` columns describe its twin: width, depth, attention heads and learning rate.
     """
 
     model: str
@@ -31,11 +35,22 @@ class Model:
     revision: str
     model_type: str
     parameters: int
+    layers: int
+    hidden: int
+    vocabulary: int
     learning_rate: float
     twin_hidden: int
     twin_layers: int
     twin_heads: int
     twin_learning_rate: float
+
+    def decisive(self, scale: str) -> dict[str, str | int]:
+        """The columns that decide what is trained at a scale, the learning rate apart.
+
+        That is the recipe's. A correction of any other column must train nothing anew.
+        """
+        names = TWIN_DECISIVE if scale == "twin" else FULL_DECISIVE
+        return {name: getattr(self, name) for name in names}
 
 
 def read_models(path: str | Path) -> dict[str, Model]:

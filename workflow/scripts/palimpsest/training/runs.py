@@ -48,7 +48,7 @@ class Run:
         left_out = {} if self.left_out is None else {"left_out": self.left_out}
         return {
             "model": self.model,
-            "row": asdict(self.row),
+            "row": self.row.decisive(self.scale),
             "scale": self.scale,
             "terminals": list(self.grammar.terminals),
             "recipe": recipe,

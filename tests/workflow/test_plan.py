@@ -1,0 +1,116 @@
+"""The plan of a study: written and shown before anything runs, and refused where nothing fits."""
+
+import pytest
+
+from palimpsest import tables
+from palimpsest.configuration import LEAVE_ONE_OUT
+
+
+def planned(project, **options):
+    """The plan of a study, as it is written and as it is shown."""
+    done = project.snakemake("plan", "--quiet", "all", **options)
+    assert done.returncode == 0, done.stdout
+    return tables.read(project.folder / "results/plan.parquet", "plan"), done.stdout
+
+
+def test_a_plan_is_made_before_anything_else(project):
+    """No dataset is built and no model trained for it."""
+    assert project.jobs("plan") == {"plan": 1, "total": 1}
+    plan, shown = planned(project)
+    files = [p for p in (project.folder / "results").rglob("*") if p.is_file()]
+    assert [path.name for path in files] == ["plan.parquet"]
+    assert not plan["done"].any()
+    assert set(plan["basis"]) == {"assumed"}
+    assert plan["gpu_memory_gb"].isna().all()
+    left_out = plan[plan["variant"] == LEAVE_ONE_OUT]
+    assert left_out["trainings"].tolist() == [16]
+    assert (plan["hours"] > 0).all()
+    for model in plan["model"].unique():
+        assert f"\n{model} " in shown
+    assert "Nothing is measured yet" in shown
+
+
+def test_the_papers_study_is_planned_and_fits(project):
+    """Each run of 18 models, and of the twin, in a folder in which nothing has been made."""
+    plan, shown = planned(project, configfile="config/paper.yaml")
+    assert plan["model"].nunique() == 19
+    grid = plan[plan["variant"] == "base"].groupby(["language", "size"])["model"].nunique()
+    assert (grid.drop("L4-skewed", level="language", errors="ignore") >= 18).all()
+    full = plan[~plan["model"].str.endswith("-twin")]
+    assert (full["gpus"] == 2).all()
+    assert full["gpu_memory_gb"].between(10, 80).all()
+    assert full.groupby("model")["gpu_hours"].sum().idxmin() == "qwen2.5-0.5b"
+    lines = shown.splitlines()
+    table = lines[: next(i for i, line in enumerate(lines) if line.startswith("all "))]
+    assert len({len(line) for line in table if line.startswith("---")}) == 1
+    assert max(map(len, lines)) <= 100
+
+
+def test_a_finished_study_is_measured_and_nothing_is_left(finished):
+    """The plan of the finished study, which was made after it."""
+    plan = tables.read(finished.folder / "results/plan.parquet", "plan")
+    assert plan["done"].all()
+    assert set(plan["basis"]) == {"measured"}
+
+
+def test_a_plan_that_is_asked_for_is_made_anew(copy_of_finished):
+    """What is done is none of its inputs."""
+    run = copy_of_finished.folder / "results/runs/opt-1.3b-twin/L2/n16-seed0/base"
+    (run / "trace.parquet").unlink()
+    plan, shown = planned(copy_of_finished)
+    assert (~plan["done"]).sum() == 1
+    assert "Measured by finished runs: " in shown
+
+
+@pytest.mark.parametrize("target", ["all", "plan", "languages", "results/report.html"])
+def test_what_cannot_fit_is_refused_for_every_target(project, target):
+    """One line with the change that makes it fit, and no job started."""
+    done = project.snakemake(target, "--config", "models=[llama-2-13b]")
+    assert done.returncode == 1
+    (line,) = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+    assert "llama-2-13b needs 279 GB on each GPU with ZeRO 0 on 1 GPU" in line
+    assert "training_by_model/llama-2-13b: {zero_stage: 3, processes: 4}" in line
+    assert "Traceback" not in done.stdout
+    assert not (project.folder / "results").exists()
+
+
+def test_jobs_ask_for_what_is_planned(project):
+    """GPUs, memory and minutes of a full model and of a twin, in a dry run."""
+    targets = [
+        "results/runs/llama-2-13b/L6/n1024-seed0/base/trace.parquet",
+        "results/runs/mistral-7b-v0.3-twin/L2/n256-seed0/leave-one-out/trace.parquet",
+    ]
+    done = project.snakemake("--dry-run", *targets, configfile="config/paper.yaml")
+    assert done.returncode == 0, done.stdout
+    asked = {}
+    for job in done.stdout.split("\nrule ")[1:]:
+        lines = [line for line in job.splitlines() if line.strip().startswith("resources: ")]
+        words = [word.split("=") for word in lines[0].split(": ")[1].split(", ")]
+        asked[job.split(":")[0]] = dict(words)
+    full, twin = asked["train_full"], asked["train_twins_on_base_and_leave_one_out"]
+    assert full["gpu"] == "2"
+    assert int(full["mem_mb"]) > 300_000
+    assert int(full["runtime"]) > 600
+    assert twin["gpu"] == "1"
+    assert twin["mem_mb"] == "4000"
+    assert int(twin["runtime"]) >= 600
+
+
+def test_one_models_settings_concern_that_model_alone(project):
+    """The command of another model, and so its trace, stays what it is."""
+    paths = [f"results/runs/{m}/L1/n16-seed0/base/trace.parquet" for m in ("opt-1.3b", "opt-2.7b")]
+
+    def commands(*settings):
+        done = project.snakemake(
+            "--dry-run", "--printshellcmds", *paths, *settings, configfile="config/paper.yaml"
+        )
+        assert done.returncode == 0, done.stdout
+        found = [line for line in done.stdout.splitlines() if "finetune.py" in line]
+        return {model: next(c for c in found if f"--model {model} " in c) for model in MODELS}
+
+    MODELS = ("opt-1.3b", "opt-2.7b")
+    before = commands()
+    after = commands("--config", "training_by_model={opt-2.7b: {zero_stage: 3}}")
+    assert before["opt-1.3b"] == after["opt-1.3b"]
+    assert "--zero-stage 2" in before["opt-2.7b"]
+    assert "--zero-stage 3" in after["opt-2.7b"]

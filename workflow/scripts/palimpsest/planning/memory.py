@@ -1,0 +1,164 @@
+"""GPU and main memory of a run, by part, as DeepSpeed 0.19 and our evaluation take them.
+
+Parts are added although they do not all peak at once, so the sums are upper estimates of what
+PyTorch allocates. Bytes everywhere.
+"""
+
+import math
+
+from palimpsest.planning.assumptions import MEMORY_SAFETY
+from palimpsest.planning.shapes import Settings, Shape
+
+GB = 1e9
+
+FP32 = 4
+MOMENTS = 2 * FP32  # AdamW's two running means
+# DeepSpeed's defaults, in parameters: a bucket of gradients on their way to other processes, and,
+# under ZeRO 3, what is gathered ahead and kept at once, and what is updated at once.
+BUCKET = 5e8
+GATHERED = 1e9 + 5e7
+UPDATED_AT_ONCE = 1e9
+# Numbers that the backward pass needs per layer, token and unit of the hidden width: the most of
+# the paper's six families (Gemma 2; OPT has 12). A test counts them. No layer is computed twice.
+ACTIVATIONS = 42
+# What the backward pass holds beside the saved activations, as a share of them.
+BACKWARD = 0.5
+# Bytes per token and entry of the vocabulary. Training: float32 log probabilities and two gradients
+# of them, beside four copies in the model's own format, as Gemma 2 has (it caps its logits).
+# Measuring: float32 logits, their distance from the largest, and its exponential.
+LOGIT_BYTES_TRAINED, LOGIT_COPIES_TRAINED = 3 * FP32, 4
+LOGIT_BYTES_MEASURED = 3 * FP32
+# Activations of a forward pass that keeps none, per token and unit of the hidden width, at a time.
+ACTIVATIONS_MEASURED = 24
+RESERVED = 2 * GB  # the CUDA context, communication libraries, and what the allocator cannot reuse
+
+PROCESS = 4 * GB  # main memory of a process with PyTorch and CUDA in it, without a model
+LEAST_OF_FULL, LEAST_OF_TWINS = 16 * GB, 4 * GB
+WAVE = 8  # members that a fleet trains at once per thread of a CPU, where more are no faster
+FLEET_COPIES = 5  # of a member's parameters
+
+
+def gpu_memory(shape: Shape, settings: Settings, longest: int) -> dict[str, float]:
+    """Bytes on each GPU, by part; `longest` is the number of tokens of the longest string."""
+    return {
+        "weights": weights(shape, settings),
+        "gradients": gradients(shape, settings),
+        "optimiser": 0.0 if settings.offloaded else optimiser(shape, settings),
+        "buffers": buffers(shape, settings),
+        **transient(shape, settings, longest),
+        "reserved": RESERVED,
+    }
+
+
+def gpu_peak(shape: Shape, settings: Settings, longest: int) -> float:
+    """Bytes on each GPU."""
+    return sum(gpu_memory(shape, settings, longest).values())
+
+
+def weights(shape: Shape, settings: Settings) -> float:
+    """The weights in the model's own format; ZeRO 3 shares them out."""
+    parts = settings.processes if settings.zero_stage == 3 else 1
+    return settings.width * shape.parameters / parts
+
+
+def gradients(shape: Shape, settings: Settings) -> float:
+    """Gradients in the model's own format.
+
+    ZeRO 0 and 1 hold all of them until the step; ZeRO 2 and 3 the share of the process which, with
+    the optimiser offloaded, goes to main memory as it comes.
+    """
+    if settings.zero_stage < 2:
+        return settings.width * shape.parameters
+    if settings.offloaded:
+        return 0.0
+    return settings.width * shape.parameters / settings.processes
+
+
+def optimiser(shape: Shape, settings: Settings) -> float:
+    """A process's share of master weights, moments and gradients in float32.
+
+    Without ZeRO, in float32, the weights are their own master and the gradients their own copy.
+    ZeRO 1 and 2 in float32 copy the weights but not the gradients; ZeRO 3 copies both, the
+    gradients of so many parameters at a time.
+    """
+    in_fp32 = settings.width == FP32
+    if settings.zero_stage == 0:
+        return (MOMENTS if in_fp32 else MOMENTS + 2 * FP32) * shape.parameters
+    share = shape.parameters / settings.processes
+    copied = 0.0 if in_fp32 and settings.zero_stage < 3 else share
+    if settings.zero_stage == 3 and not settings.offloaded:
+        copied = min(share, UPDATED_AT_ONCE)
+    return (MOMENTS + FP32) * share + FP32 * copied
+
+
+def buffers(shape: Shape, settings: Settings) -> float:
+    """What DeepSpeed communicates through.
+
+    A bucket of gradients, the gradient that is on its way into it, and under ZeRO 3 the weights
+    that are gathered at once.
+    """
+    if settings.zero_stage == 0:
+        return settings.width * min(shape.parameters, BUCKET)
+    passing = BUCKET + (shape.largest if settings.zero_stage >= 2 else 0)
+    offloading = shape.largest if settings.offloaded else 0
+    gathered = 0.0
+    if settings.zero_stage == 3:
+        gathered = min(shape.parameters, max(GATHERED, shape.largest))
+    return settings.width * (passing + offloading + gathered)
+
+
+def transient(shape: Shape, settings: Settings, longest: int) -> dict[str, float]:
+    """Activations and logits: of training or of measuring, whichever has more."""
+    trained = _training(shape, settings, settings.strings_per_pass * longest)
+    measured = _measuring(shape, settings, settings.evaluation_batch_size * longest)
+    return max(trained, measured, key=lambda parts: sum(parts.values()))
+
+
+def _training(shape: Shape, settings: Settings, tokens: int) -> dict[str, float]:
+    saved = ACTIVATIONS * settings.width * shape.layers * shape.hidden * tokens
+    per_logit = LOGIT_BYTES_TRAINED + LOGIT_COPIES_TRAINED * settings.width
+    return {
+        "activations": saved * (1 + BACKWARD),
+        "logits": per_logit * shape.vocabulary * tokens,
+    }
+
+
+def _measuring(shape: Shape, settings: Settings, tokens: int) -> dict[str, float]:
+    return {
+        "activations": ACTIVATIONS_MEASURED * settings.width * shape.hidden * tokens,
+        "logits": LOGIT_BYTES_MEASURED * shape.vocabulary * tokens,
+    }
+
+
+def main_memory(shape: Shape, settings: Settings) -> float:
+    """Main memory of a job that trains a full model, all its processes together.
+
+    Each process reads the whole model before it goes to the GPU. With the optimiser offloaded,
+    master weights, gradients and updated weights are pinned, in blocks that PyTorch rounds up to
+    powers of two.
+    """
+    process = PROCESS + settings.width * shape.parameters
+    if settings.offloaded:
+        share = shape.parameters / settings.processes
+        pinned = (FP32 * share, FP32 * share, settings.width * share)
+        process += MOMENTS * share + sum(map(_power_of_two, pinned))
+        process += 2 * settings.width * shape.largest
+    return max(LEAST_OF_FULL, settings.processes * process)
+
+
+def twin_memory(shape: Shape, settings: Settings, longest: int, threads: int) -> float:
+    """Main memory of a job of twins: a wave of a fleet, however many runs wait for their turn."""
+    tokens = settings.batch_size * longest
+    saved = ACTIVATIONS * FP32 * shape.layers * shape.hidden * tokens
+    member = saved * (1 + BACKWARD) + FP32 * FLEET_COPIES * shape.parameters
+    return max(LEAST_OF_TWINS, PROCESS / 2 + WAVE * threads * member)
+
+
+def asked_for(expected: float, attempt: int) -> int:
+    """Megabytes that a job asks for: with a margin, in steps of 500, more at every attempt."""
+    wanted = expected if expected in (LEAST_OF_FULL, LEAST_OF_TWINS) else expected * MEMORY_SAFETY
+    return 500 * math.ceil(wanted * (1 + (attempt - 1) / 2) / 500e6)
+
+
+def _power_of_two(size: float) -> float:
+    return 2.0 ** math.ceil(math.log2(size))

@@ -1,0 +1,232 @@
+"""The plan of a study: what each run, each job and all of it needs."""
+
+import json
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from palimpsest.models import resolve
+from palimpsest.planning import disk, duration, memory
+from palimpsest.planning.assumptions import TWIN_START_SECONDS
+from palimpsest.planning.duration import Duration, Speed
+from palimpsest.planning.shapes import (
+    Hardware,
+    Settings,
+    Shape,
+    Strings,
+    full_shape,
+    tokens,
+    twin_shape,
+)
+
+if TYPE_CHECKING:
+    from palimpsest.configuration import RunGroup, Study
+
+LEAVE_ONE_OUT = "leave-one-out"
+HOUR = 3600
+
+
+class Planner:
+    """Answers what a study's runs need; every answer is worked out once.
+
+    `runs` is the folder of finished runs, whose manifests tell how fast they were.
+    """
+
+    def __init__(self, study: "Study", runs: str | Path = "results/runs"):
+        self.study, self.runs = study, Path(runs)
+        self.hardware = Hardware(**study.config["hardware"])
+        self._settings: dict[str, Settings] = {}
+        self._tokens: dict[str, tuple[float, int]] = {}
+        self._durations: dict[tuple, Duration] = {}
+        self._speeds: dict[str, Speed | None] = {}
+
+    # Of a model
+
+    def is_twin(self, model: str) -> bool:
+        """Whether a name stands for a twin."""
+        return resolve(model, self.study.models)[1] == "twin"
+
+    def settings(self, model: str) -> Settings:
+        """How a model is trained."""
+        if model not in self._settings:
+            self._settings[model] = Settings.of(self.study.training(model))
+        return self._settings[model]
+
+    def shape(self, model: str, language: str) -> Shape:
+        """The shape of a model; a twin's vocabulary is the language's alphabet."""
+        row, scale = resolve(model, self.study.models)
+        if scale == "full":
+            return full_shape(row)
+        return twin_shape(row, len(self.study.grammar(language).terminals))
+
+    def tokens(self, language: str) -> tuple[float, int]:
+        """Expected and largest number of tokens of a language's strings."""
+        if language not in self._tokens:
+            grammar = self.study.grammar(language)
+            predict_end = self.study.config["datasets"]["predict_end"]
+            lengths = grammar.expected_length(), grammar.longest()
+            self._tokens[language] = tokens(*lengths, predict_end)
+        return self._tokens[language]
+
+    def strings(self, language: str, size: int) -> Strings:
+        """The strings of a run of a size: at most so many, were no training string repeated."""
+        measured = size + self.study.config["datasets"]["test_size"]
+        return Strings(size, measured, *self.tokens(language))
+
+    def gpus(self, model: str) -> int:
+        """GPUs of a job that trains a model."""
+        return self.hardware.twin_gpus if self.is_twin(model) else self.settings(model).processes
+
+    def gpu_peak(self, model: str, language: str) -> float:
+        """Bytes of a full model's run on each of its GPUs."""
+        return memory.gpu_peak(
+            self.shape(model, language), self.settings(model), self.tokens(language)[1]
+        )
+
+    def main_memory(self, model: str, language: str, threads: int = 1) -> float:
+        """Bytes of main memory of a job that trains a model."""
+        shape, settings = self.shape(model, language), self.settings(model)
+        if self.is_twin(model):
+            return memory.twin_memory(shape, settings, self.tokens(language)[1], threads)
+        return memory.main_memory(shape, settings)
+
+    # Of a run and of a job
+
+    def duration(self, model: str, language: str, size: int, threads: int = 1) -> Duration:
+        """How long one run takes; of a twin, without the start of its job."""
+        key = model, language, size, threads
+        if key not in self._durations:
+            self._durations[key] = self._duration(*key)
+        return self._durations[key]
+
+    def _duration(self, model: str, language: str, size: int, threads: int) -> Duration:
+        shape, settings = self.shape(model, language), self.settings(model)
+        strings = self.strings(language, size)
+        speed = self.speed(model)
+        if speed is not None:
+            return duration.measured(speed, settings, strings)
+        if self.is_twin(model):
+            return duration.twin(shape, settings, strings, self.study.engine(model), threads)
+        return duration.full(shape, settings, strings, self.hardware)
+
+    def trainings(self, variant: str, size: int) -> int:
+        """How often a model is trained for one variant and seed."""
+        return size if variant == LEAVE_ONE_OUT else 1
+
+    def job_seconds(
+        self, model: str, language: str, size: int, variants: Iterable[str], threads: int = 1
+    ) -> float:
+        """How long a job of a twin takes, which trains all seeds of some variants."""
+        n_runs = sum(
+            self.trainings(variant, size) * len(self.study.seeds_of(variant))
+            for variant in variants
+        )
+        return TWIN_START_SECONDS + n_runs * self.duration(model, language, size, threads).seconds
+
+    # What has been measured
+
+    def speed(self, model: str) -> Speed | None:
+        """The speed of a model's finished runs with these settings; None without any."""
+        if model not in self._speeds:
+            found = [m for m in self._manifests(model) if self._is_alike(model, m)]
+            # Of several machines, the one of the newest run.
+            alike = [m for m in found if m["hardware"] == found[-1]["hardware"]]
+            self._speeds[model] = self._mean_speed(alike) if alike else None
+        return self._speeds[model]
+
+    def _manifests(self, model: str) -> list[dict]:
+        """The readable manifests of a model's runs, the newest last."""
+        paths = sorted(self.runs.glob(f"{model}/*/*/*/manifest.json"), key=_modified)
+        read = map(_read, paths)
+        return [manifest for manifest in read if manifest is not None]
+
+    def _is_alike(self, model: str, manifest: dict) -> bool:
+        """Whether a run was trained by the same engine, as now, undisturbed, on a known language.
+
+        Settings that the engine does not have stand in none of its manifests.
+        """
+        now = {**vars(self.settings(model)), "processes": self.settings(model).processes}
+        configuration = manifest["configuration"]
+        then = {"processes": now["processes"], **configuration["recipe"]}
+        then["processes"] = configuration.get("processes", now["processes"])
+        ignored = {"epochs", "evaluate_every", "checkpoint_every", "precision"}
+        return (
+            manifest["engine"] == self.study.engine(model)
+            and manifest["resumed_from_epoch"] == 0
+            and manifest["language"] in self.study.all_languages
+            and all(then[key] == now[key] for key in now.keys() & then.keys() - ignored)
+        )
+
+    def _mean_speed(self, manifests: list[dict]) -> Speed:
+        trained = sum(m["training_seconds"] for m in manifests)
+        tokens = sum(m["training_seconds"] * m["training_tokens_per_second"] for m in manifests)
+        rest = sum(m["wall_time_seconds"] for m in manifests) - trained
+        return Speed(tokens / trained, max(0.0, rest) / sum(map(self._tokens_measured, manifests)))
+
+    def _tokens_measured(self, manifest: dict) -> float:
+        recipe = manifest["configuration"]["recipe"]
+        then = {key: recipe[key] for key in ("epochs", "evaluate_every")}
+        settings = Settings.of({**self.study.training(manifest["model"]), **then})
+        strings = self.strings(manifest["language"], manifest["size"])
+        return manifest.get("n_runs", 1) * strings.tokens_measured(settings)
+
+    # The plan itself
+
+    @cached_property
+    def rows(self) -> list[dict]:
+        """One row per group of runs and seed, as the table `plan` has them."""
+        return [
+            self.row(group, seed)
+            for group in self.study.trained_groups
+            for seed in self.study.seeds_of(group.variant)
+        ]
+
+    def row(self, group: "RunGroup", seed: int) -> dict:
+        """What the runs of one group and seed need."""
+        model, language, size = group.model, group.language, group.size
+        is_twin, settings = self.is_twin(model), self.settings(model)
+        shape, strings = self.shape(model, language), self.strings(language, size)
+        n = self.trainings(group.variant, size)
+        took = self.duration(model, language, size)
+        gpus = self.gpus(model)
+        left = disk.trace_bytes(settings, strings)
+        if self.study.config["save_weights"]:
+            left += disk.weights_bytes(shape, settings)
+        return {
+            **vars(group),
+            "seed": seed,
+            "engine": self.study.engine(model),
+            "trainings": n,
+            "parameters": shape.parameters,
+            "gpus": gpus,
+            "gpu_memory_gb": None if is_twin else self.gpu_peak(model, language) / memory.GB,
+            "main_memory_gb": self.main_memory(model, language) / memory.GB,
+            "hours": n * took.seconds / HOUR,
+            "training_hours": n * took.training / HOUR,
+            "measuring_hours": n * took.measuring / HOUR,
+            "checkpoint_hours": n * took.checkpoints / HOUR,
+            "gpu_hours": gpus * n * took.seconds / HOUR,
+            "basis": took.basis,
+            "disk_gb": n * left / memory.GB,
+            "state_gb": disk.state_bytes(shape, settings) / memory.GB,
+            "done": self._is_done(group, seed),
+        }
+
+    def _is_done(self, group: "RunGroup", seed: int) -> bool:
+        """Whether trace and manifest are there; whether they are still right is not looked at."""
+        dataset = f"n{group.size}-seed{seed}"
+        folder = self.runs / group.model / group.language / dataset / group.variant
+        return all((folder / name).is_file() for name in ("trace.parquet", "manifest.json"))
+
+
+def _modified(path: Path) -> tuple[float, str]:
+    return path.stat().st_mtime, str(path)
+
+
+def _read(path: Path) -> dict | None:
+    """A manifest; None for one that is damaged, which the jobs that need it will name."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None

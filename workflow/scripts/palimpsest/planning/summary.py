@@ -1,0 +1,86 @@
+"""The plan in words: totals by model, and what they rest on, aligned for a terminal."""
+
+import math
+from collections.abc import Iterable
+
+from palimpsest.planning.shapes import Hardware
+
+HEADER = (
+    "model", "runs", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
+)  # fmt: skip
+
+
+def summary(rows: list[dict], hardware: Hardware) -> str:
+    """Totals by model and of all, then the assumptions. Hours and disk are of the runs left."""
+    by_model: dict[str, list[dict]] = {}
+    for row in rows:
+        by_model.setdefault(row["model"], []).append(row)
+    lines = [HEADER, *(_line(model, of_it) for model, of_it in by_model.items())]
+    lines.append(_line("all", rows))
+    return "\n".join([*_aligned(lines), "", *_notes(rows, hardware)])
+
+
+def _line(name: str, rows: list[dict]) -> tuple[str, ...]:
+    left = [row for row in rows if not row["done"]]
+    needs = [row["gpu_memory_gb"] for row in rows if row["gpu_memory_gb"] is not None]
+    bases = sorted({row["basis"] for row in left})
+    return (
+        name,
+        f"{_sum(rows, 'trainings'):,}",
+        f"{_sum(left, 'trainings'):,}",
+        f"{max(row['gpus'] for row in rows)}",
+        _size(max(needs)) if needs else "-",
+        _size(max(row["main_memory_gb"] for row in rows)),
+        _time(_sum(left, "hours")),
+        _time(_sum(left, "gpu_hours")),
+        _size(_sum(left, "disk_gb") + max((row["state_gb"] for row in left), default=0)),
+        " and ".join(bases) or "done",
+    )
+
+
+def _sum(rows: Iterable[dict], column: str) -> float:
+    return sum(row[column] for row in rows)
+
+
+def _time(hours: float) -> str:
+    """Hours or, where that is less than two, minutes."""
+    return f"{hours:,.0f} h" if hours >= 2 else f"{math.ceil(60 * hours)} min"
+
+
+def _size(gigabytes: float) -> str:
+    """Gigabytes or, where that is less than one, megabytes."""
+    return f"{gigabytes:,.0f} GB" if gigabytes >= 1 else f"{math.ceil(1000 * gigabytes)} MB"
+
+
+def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
+    """Names and words to the left, numbers to the right, and rules around the models."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    last = len(widths) - 1
+    text = [
+        "  ".join(
+            cell.ljust(width) if place in (0, last) else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    ]
+    rule = "-" * max(map(len, text))
+    return [text[0], rule, *text[1:-1], rule, text[-1]]
+
+
+def _notes(rows: list[dict], hardware: Hardware) -> list[str]:
+    measured = list(dict.fromkeys(row["model"] for row in rows if row["basis"] == "measured"))
+    notes = [
+        "Time and disk are of the runs that are left: time as if one job ran after another, disk",
+        "with the checkpoints of one run under way. Memory is that of the run that needs most, per",
+        "GPU and of its job in main memory. 1 GB is 10^9 bytes.",
+        "",
+        f"Assumed: GPUs of {hardware.gpu_memory_gb:g} GB and {hardware.gpu_teraflops:g} teraflops, "
+        f"of which {hardware.utilisation:.0%} are reached; twins on one",
+        "thread of a CPU, in whose time a GPU would be held by them (hardware/twin_gpus).",
+    ]
+    if measured:
+        return [*notes, f"Measured by finished runs: {', '.join(measured)}."]
+    return [
+        *notes,
+        "Nothing is measured yet; the first finished run of a model replaces its guess.",
+    ]
