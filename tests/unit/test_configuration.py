@@ -299,11 +299,13 @@ def test_a_finished_run_makes_its_model_measured(tmp_path):
         assert row["training_hours"] == pytest.approx(50 * 64 * 73 / 4672 / 3600)
         assert row["measuring_hours"] == pytest.approx(20 * 51 / 11 / 3600)
     assert {r["basis"] for r in planner.rows if r["model"] != "opt-6.7b-twin"} == {"assumed"}
-    for change in ({"engine": "deepspeed"}, {"resumed_from_epoch": 3}):
+    unlike = ({"engine": "deepspeed"}, {"resumed_from_epoch": 3}, {"training_seconds": 0.0})
+    for change in unlike:
         (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
         assert Planner(default, tmp_path).speed("opt-6.7b-twin") is None
-    (folder / "manifest.json").write_text("{")
-    assert Planner(default, tmp_path).speed("opt-6.7b-twin") is None
+    for damaged in ("{", "{}", "[]", ""):
+        (folder / "manifest.json").write_text(damaged)
+        assert Planner(default, tmp_path).speed("opt-6.7b-twin") is None
 
 
 def test_a_job_of_twins_takes_as_long_as_all_its_runs():

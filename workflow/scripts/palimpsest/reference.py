@@ -71,7 +71,7 @@ def _look_up(values: dict, key: str):
 def _value(value) -> str:
     if value is None:
         return ""
-    if isinstance(value, list) and len(value) > 4:
+    if isinstance(value, list | dict) and len(value) > 4:
         return f"{len(value)} listed"
     text = yaml.safe_dump(value, default_flow_style=True, width=1000).replace("...", "").strip()
     return f"`{text}`"

@@ -25,6 +25,28 @@ if TYPE_CHECKING:
 
 LEAVE_ONE_OUT = "leave-one-out"
 HOUR = 3600
+# The settings with which a run is faster or slower, its length apart.
+OF_SPEED = (
+    "batch_size",
+    "micro_batch_size",
+    "processes",
+    "zero_stage",
+    "offload_optimizer",
+    "evaluation_batch_size",
+)
+# What is read of a manifest.
+READ = (
+    "model",
+    "language",
+    "size",
+    "engine",
+    "configuration",
+    "hardware",
+    "resumed_from_epoch",
+    "training_seconds",
+    "training_tokens_per_second",
+    "wall_time_seconds",
+)
 
 
 class Planner:
@@ -146,16 +168,16 @@ class Planner:
 
         Settings that the engine does not have stand in none of its manifests.
         """
-        now = {**vars(self.settings(model)), "processes": self.settings(model).processes}
+        now = vars(self.settings(model))
         configuration = manifest["configuration"]
-        then = {"processes": now["processes"], **configuration["recipe"]}
+        then = {**configuration["recipe"]}
         then["processes"] = configuration.get("processes", now["processes"])
-        ignored = {"epochs", "evaluate_every", "checkpoint_every", "precision"}
         return (
             manifest["engine"] == self.study.engine(model)
             and manifest["resumed_from_epoch"] == 0
+            and manifest["training_seconds"] > 0
             and manifest["language"] in self.study.all_languages
-            and all(then[key] == now[key] for key in now.keys() & then.keys() - ignored)
+            and all(then[key] == now[key] for key in OF_SPEED if key in then)
         )
 
     def _mean_speed(self, manifests: list[dict]) -> Speed:
@@ -227,6 +249,8 @@ def _modified(path: Path) -> tuple[float, str]:
 def _read(path: Path) -> dict | None:
     """A manifest; None for one that is damaged, which the jobs that need it will name."""
     try:
-        return json.loads(path.read_text())
+        manifest = json.loads(path.read_text())
     except (OSError, ValueError):
         return None
+    whole = isinstance(manifest, dict) and all(name in manifest for name in READ)
+    return manifest if whole else None
