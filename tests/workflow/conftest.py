@@ -1,73 +1,21 @@
-"""A copy of the project in a folder of its own, and the ways to run Snakemake in it."""
+"""Projects for the tests of the workflow: fresh, finished, or a copy to be damaged."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).parents[2]
-SMALL = Path(__file__).with_name("small.yaml")
-PARTS = ("Snakefile", "workflow", "config", "envs")
+from projects import Project
 
 
 def pytest_collection_modifyitems(items):
-    """Keep the tests of the workflow on one worker, where they share the finished small study."""
+    """Keep the tests of the workflow on one worker, where they share the finished small study.
+
+    A file with a group of its own does without that.
+    """
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents:
+        if item.path.parent == here and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("workflow"))
-
-
-class Project:
-    """A project folder and Snakemake in it."""
-
-    def __init__(self, folder: Path):
-        self.folder = folder
-
-    @classmethod
-    def fresh(cls, folder: Path) -> "Project":
-        """A copy of what the workflow consists of, without any result."""
-        for part in PARTS:
-            if (ROOT / part).is_dir():
-                ignored = shutil.ignore_patterns("__pycache__")
-                shutil.copytree(ROOT / part, folder / part, ignore=ignored)
-            else:
-                shutil.copy(ROOT / part, folder / part)
-        shutil.copy(SMALL, folder / "small.yaml")
-        return cls(folder)
-
-    def command(self, *arguments: str, cores: int = 2, configfile: str | None = "small.yaml"):
-        """The command line of Snakemake."""
-        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
-        return command + (["--configfile", configfile] if configfile else [])
-
-    def snakemake(self, *arguments: str, **options) -> subprocess.CompletedProcess:
-        """Run Snakemake to its end; `stdout` holds all that it printed."""
-        return subprocess.run(
-            self.command(*arguments, **options),
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=900,
-        )
-
-    def jobs(self, *arguments: str, **options) -> dict[str, int]:
-        """How many jobs of each rule a dry run lists."""
-        done = self.snakemake("--dry-run", *arguments, **options)
-        assert done.returncode == 0, done.stdout
-        table = done.stdout.split("Job stats:")[-1].splitlines()
-        rows = [line.split() for line in table]
-        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
-
-    def contents(self) -> dict[str, bytes]:
-        """Every file under `results`, to see that nothing was changed."""
-        found = (self.folder / "results").rglob("*")
-        return {str(f.relative_to(self.folder)): f.read_bytes() for f in found if f.is_file()}
 
 
 @pytest.fixture

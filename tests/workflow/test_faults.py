@@ -10,13 +10,13 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psutil
 import pytest
+from projects import Project, wait_until
 
-from workflow.conftest import Project
+pytestmark = pytest.mark.xdist_group("faults")
 
 FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
@@ -45,35 +45,6 @@ def untrained(undisturbed, tmp_path) -> Project:
     return Project(folder)
 
 
-@contextlib.contextmanager
-def running(project: Project, *arguments: str):
-    """A Snakemake at work in the background; nothing of it is left afterwards."""
-    with open(project.folder / "running.log", "w") as log:
-        process = subprocess.Popen(
-            project.command(*arguments),
-            cwd=project.folder,
-            env={**os.environ, "PYTHONPATH": ""},
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(60)
-
-
-def wait_until(condition, seconds: float = 180):
-    """The first true value of a condition."""
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, "it never came to that"
-        time.sleep(0.05)
-    return value
-
-
 def saved_epochs(project: Project) -> list[int]:
     """The epochs of the checkpoints that are there."""
     found = (project.folder / "results/.state").glob("*/epoch-*")
@@ -92,7 +63,7 @@ def trainers(process: subprocess.Popen) -> list[psutil.Process]:
 
 def kill_training(project: Project) -> int:
     """Kill the training with signal 9 after its second checkpoint; the epoch then saved last."""
-    with running(project, *command()) as process:
+    with project.running(*command()) as process:
         wait_until(lambda: max(saved_epochs(project), default=0) > EVERY)
         for trainer in trainers(process):
             trainer.kill()
@@ -131,7 +102,7 @@ def test_a_killed_training_resumes(untrained, undisturbed):
 
 def test_a_killed_snakemake(untrained, undisturbed):
     """Its training lives on, and the next Snakemake waits for it instead of training beside it."""
-    with running(untrained, *command()) as process:
+    with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
         (orphan, *_) = trainers(process)
         os.kill(process.pid, signal.SIGKILL)
@@ -143,22 +114,29 @@ def test_a_killed_snakemake(untrained, undisturbed):
     assert "waiting for another job on the same run to end" in log
 
 
-def test_a_snakemake_killed_while_it_writes_tables(finished, tmp_path):
-    """Tables that a killed job had begun with are made again, without being asked to."""
-    folder = tmp_path / "copy"
-    shutil.copytree(finished.folder, folder)
-    project = Project(folder)
-    before = project.contents()
-    shutil.rmtree(folder / "results/memorisation")
-    with running(project, "memorisation") as process:
-        wait_until(lambda: list(folder.glob("results/memorisation/*/*/*/*/starts.parquet")))
-        os.killpg(process.pid, signal.SIGKILL)
-    done = project.snakemake("memorisation")
+def test_stale_state_is_listed_and_removed(untrained, undisturbed):
+    """What a killed run left is stale once nobody asks for it; what is asked for stays."""
+    kill_training(untrained)
+    states = {path.parent for path in (untrained.folder / "results/.state").glob("*/epoch-*")}
+    same = command()[1:]
+    done = untrained.snakemake("stale_state", *same)
     assert done.returncode == 0, done.stdout
-    after = project.contents()
-    tables = [name for name in before if name.startswith("results/memorisation/")]
-    assert tables
-    assert all(after[name] == before[name] for name in tables)
+    assert "stale: 0 states" in done.stdout
+    done = untrained.snakemake("remove_stale_state", *same)
+    assert done.returncode == 0, done.stdout
+    assert all(state.exists() for state in states)
+    other = ["--config", "training={epochs: 3}"]
+    done = untrained.snakemake("stale_state", *other)
+    assert f"stale: {len(states)} states" in done.stdout
+    for state in states:
+        (line,) = [line for line in done.stdout.splitlines() if str(state.name) in line]
+        assert "saved at epoch" in line
+        assert "opt-1.3b-twin, results/datasets/L2/n24-seed" in line
+    assert all(state.exists() for state in states)
+    done = untrained.snakemake("remove_stale_state", *other)
+    assert done.returncode == 0, done.stdout
+    assert not any(state.exists() for state in states)
+    complete(untrained, undisturbed)
 
 
 @pytest.mark.parametrize("damage", ["truncated", "changed", "emptied"])
@@ -188,15 +166,15 @@ def test_a_truncated_trace(undisturbed, tmp_path):
     project = Project(folder)
     content = (folder / TRACE).read_bytes()
     (folder / TRACE).write_bytes(content[:1000])
-    other = folder / TRACE.replace("seed1", "seed0")
-    written = other.stat().st_mtime_ns
+    other = folder / FOLDER.replace("seed1", "seed0") / "manifest.json"
+    trained = other.read_bytes()
     dry = project.snakemake("--dry-run", *command())
     assert dry.returncode == 0, dry.stdout
     assert (folder / TRACE).read_bytes() == content[:1000]
     printed = complete(project, undisturbed)
     assert f"warning: {TRACE}: not a complete Parquet file (1,000 bytes); moved to" in printed
     assert (folder / f"{TRACE}.damaged").read_bytes() == content[:1000]
-    assert other.stat().st_mtime_ns == written
+    assert other.read_bytes() == trained
 
 
 @pytest.fixture
@@ -258,7 +236,7 @@ def test_a_read_only_folder(untrained, undisturbed, small_disk):
 
 def test_two_snakemakes_in_one_folder(untrained, undisturbed):
     """The second is refused, also if it wants other files; the first is not disturbed."""
-    with running(untrained, *command()) as process:
+    with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
         same = untrained.snakemake(*command())
         assert same.returncode == 1
@@ -282,7 +260,7 @@ def test_jobs_share_out_the_gpus(untrained, undisturbed, monkeypatch):
     monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
     monkeypatch.setenv("PALIMPSEST_LOCKS", str(untrained.folder / "locks"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    other = TRACE.replace("n24", "n16")
+    other = "results/runs/opt-2.7b-twin/L2/n16-seed1/base/trace.parquet"
     printed = complete(untrained, undisturbed, other)
     assert "gpu=" in printed
     seen = {

@@ -1,9 +1,13 @@
 """The whole road on a small study: from grammars to the report."""
 
 import json
+import os
+import shutil
+import signal
 
 import pandas as pd
 import pytest
+from projects import wait_until
 from safetensors.torch import load_file
 
 from palimpsest import tables, traces
@@ -198,6 +202,22 @@ def test_the_same_study_again_gives_the_same_traces(finished, project):
     assert done.returncode == 0, done.stdout
     again = (project.folder / target).read_bytes()
     assert again == (finished.folder / target).read_bytes()
+
+
+def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
+    """Tables that a killed job had begun with are made again, without being asked to."""
+    project = copy_of_finished
+    before = project.contents()
+    shutil.rmtree(project.folder / "results/memorisation")
+    with project.running("memorisation") as process:
+        wait_until(lambda: list(project.folder.glob("results/memorisation/*/*/*/*/starts.parquet")))
+        os.killpg(process.pid, signal.SIGKILL)
+    done = project.snakemake("memorisation")
+    assert done.returncode == 0, done.stdout
+    after = project.contents()
+    tables = [name for name in before if name.startswith("results/memorisation/")]
+    assert tables
+    assert all(after[name] == before[name] for name in tables)
 
 
 @pytest.mark.parametrize(

@@ -61,9 +61,9 @@ def parse_arguments() -> argparse.Namespace:
     if arguments.engine == "fleet" and arguments.processes > 1:
         parser.error("--processes: a fleet is one process; give it --threads")
     if 0 < arguments.gpus < arguments.processes:
-        parser.error(
-            f"--processes: {arguments.processes} processes cannot share {arguments.gpus} GPUs; "
-            "set training/processes to at most as many as there are"
+        raise UserError(
+            f"training/processes: a run of {arguments.model} takes {arguments.processes} GPUs, and "
+            f"the job has {arguments.gpus}; set it to at most as many as one machine has"
         )
     return arguments
 

@@ -1,0 +1,92 @@
+"""A copy of the project in a folder of its own, and the ways to run Snakemake in it."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SMALL = Path(__file__).with_name("small.yaml")
+PARTS = ("Snakefile", "workflow", "config", "envs")
+
+
+class Project:
+    """A project folder and Snakemake in it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    @classmethod
+    def fresh(cls, folder: Path) -> "Project":
+        """A copy of what the workflow consists of, without any result."""
+        for part in PARTS:
+            if (ROOT / part).is_dir():
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+            else:
+                shutil.copy(ROOT / part, folder / part)
+        shutil.copy(SMALL, folder / "small.yaml")
+        return cls(folder)
+
+    def command(self, *arguments: str, cores: int = 2, configfile: str | None = "small.yaml"):
+        """The command line of Snakemake."""
+        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
+        return command + (["--configfile", configfile] if configfile else [])
+
+    def snakemake(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+        """Run Snakemake to its end; `stdout` holds all that it printed."""
+        return subprocess.run(
+            self.command(*arguments, **options),
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=900,
+        )
+
+    def jobs(self, *arguments: str, **options) -> dict[str, int]:
+        """How many jobs of each rule a dry run lists."""
+        done = self.snakemake("--dry-run", *arguments, **options)
+        assert done.returncode == 0, done.stdout
+        table = done.stdout.split("Job stats:")[-1].splitlines()
+        rows = [line.split() for line in table]
+        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file under `results`, to see that nothing was changed."""
+        found = (self.folder / "results").rglob("*")
+        return {str(f.relative_to(self.folder)): f.read_bytes() for f in found if f.is_file()}
+
+    @contextlib.contextmanager
+    def running(self, *arguments: str) -> Iterator[subprocess.Popen]:
+        """A Snakemake at work in the background; nothing of it is left afterwards."""
+        with open(self.folder / "running.log", "w") as log:
+            process = subprocess.Popen(
+                self.command(*arguments),
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": ""},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(60)
+
+
+def wait_until(condition: Callable, seconds: float = 180):
+    """The first true value of a condition."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.05)
+    return value
