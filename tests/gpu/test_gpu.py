@@ -47,13 +47,18 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("gpu")
     strings = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 16, 8, False)
     tables.write(folder / "strings.parquet", strings, "strings")
+    many = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 2048, 8, False)
+    tables.write(folder / "many.parquet", many, "strings")
 
-    def train(name, on_gpu=True, engine="deepspeed", **recipe) -> tuple[pd.DataFrame, dict]:
+    def train(
+        name, on_gpu=True, engine="deepspeed", dataset="strings", **recipe
+    ) -> tuple[pd.DataFrame, dict]:
         words = [sys.executable, ROOT / "workflow/scripts/finetune.py"]
         words += ["--model", "llama-3.2-1b-twin", "--models", ROOT / "config/models.tsv"]
-        words += ["--language", GRAMMAR, "--dataset", folder / "strings.parquet"]
+        words += ["--language", GRAMMAR, "--dataset", folder / f"{dataset}.parquet"]
         words += ["--trace", folder / f"{name}.parquet", "--manifest", folder / f"{name}.json"]
         words += ["--engine", engine, "--state", folder / f"state-{name}"]
+        words += ["--gpus", int(on_gpu)]
         for key, value in {**RECIPE, **recipe}.items():
             words += ["--" + key.replace("_", "-"), value]
         environment = {**os.environ, **({} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""})}
@@ -150,3 +155,27 @@ def test_a_fleet_on_a_gpu_is_close_to_deepspeed_and_to_the_cpu(trained):
         between = difference(fleet, other)
         assert between[0] < 1e-5
         assert between.max() < 1e-2
+
+
+def test_memory_that_runs_out(trained, monkeypatch):
+    """On a device with half a gigabyte to spare the job tries again with less, to the same end."""
+    large = {"batch_size": 2048, "micro_batch_size": 2048, "epochs": 2, "precision": "fp32"}
+    whole, manifest = trained("whole", dataset="many", **large)
+    assert (manifest["micro_batch_size"], manifest["out_of_memory"]) == (2048, 0)
+    share = 5e8 / torch.cuda.get_device_properties(0).total_memory
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", f"per_process_memory_fraction:{share:.6f}")
+    parts, manifest = trained("parts", dataset="many", **large)
+    assert manifest["micro_batch_size"] < 2048
+    assert manifest["micro_batch_size"] * manifest["accumulation_steps"] == 2048
+    assert manifest["out_of_memory"] >= 1
+    assert difference(whole, parts).max() < 1e-3
+
+
+def test_a_job_sees_the_devices_that_it_leased(trained):
+    """One of the machine's GPUs by its unique identifier, or none."""
+    _, manifest = trained("leased", precision="fp32")
+    assert manifest["hardware"]["visible_devices"].startswith(("GPU-", "MIG-"))
+    assert len(manifest["hardware"]["gpus"]) == 1
+    _, manifest = trained("not-leased", on_gpu=False, precision="fp32")
+    assert manifest["hardware"]["visible_devices"] == ""
+    assert manifest["hardware"]["gpus"] == []

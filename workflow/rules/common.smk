@@ -294,6 +294,11 @@ def training_gpus(wildcards):
     return study.planner.gpus(wildcards.model)
 
 
+def training_threads(wildcards):
+    """CPU threads of a job that trains a model."""
+    return study.planner.threads(wildcards.model)
+
+
 def training_memory(wildcards, attempt):
     """Main memory of a job that trains a model, in megabytes, more at every attempt."""
     expected = study.planner.main_memory(wildcards.model, wildcards.language)

@@ -37,7 +37,7 @@ rule train_full:
         model=r"[A-Za-z0-9][A-Za-z0-9._-]*(?<!-twin)",
     conda:
         "../../envs/training.yaml"
-    threads: 1
+    threads: training_threads
     resources:
         mem_mb=training_memory,
         runtime=training_minutes,

@@ -51,7 +51,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
     parser.add_argument("--processes", type=int, default=1, help="processes that share one run")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads of each process")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads, shared by the processes")
     recipe = parser.add_argument_group("recipe", "the keys of training: in the configuration")
     for field in fields(Recipe):
         flag = "--" + field.name.replace("_", "-")
@@ -116,7 +116,8 @@ def supervise(arguments: argparse.Namespace, attempts: Attempts) -> int:
 
 def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     """Train every dataset, then deliver all results at once."""
-    launch.relaunch_with(arguments.processes, arguments.threads)
+    threads = max(1, arguments.threads // arguments.processes)
+    launch.relaunch_with(arguments.processes, threads)
     launch.keep_freed_memory()
     # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
     from palimpsest.training.finetune import LEAVE_ONE_OUT, Job, finetune
@@ -136,7 +137,7 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
         ],
         engine=arguments.engine,
         state=arguments.state,
-        threads=arguments.threads,
+        threads=threads,
         memory=arguments.memory_mb * 2**20,
         attempts=attempts,
     )

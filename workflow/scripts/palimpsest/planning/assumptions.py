@@ -17,9 +17,12 @@ DISK_SPEED = 1e9  # a checkpoint onto a local NVMe disk or a good network file s
 
 # Bytes that AdamW reads and writes per parameter, the cast of the gradient and of the weights in.
 UPDATE_BYTES = 40
-# Parameters per second and process of DeepSpeed's AdamW on the CPU, one thread: 1.3e9 to 1.7e9 were
-# measured on a server's core, for which the memory of a full machine leaves less.
-CPU_UPDATES = 1e9
+# CPU threads of each process whose optimiser is offloaded; other processes wait for their GPU.
+THREADS_OFFLOADED = 4
+# Parameters per second and process of DeepSpeed's AdamW on the CPU, with these threads: one alone
+# was measured at 1.3e9 to 1.7e9, and two processes share the speed of main memory. All cores of a
+# large machine reach 4e9. Source: Ren et al. 2021, ZeRO-Offload, section 6.
+CPU_UPDATES = 2e9
 
 START_SECONDS = 90  # importing, starting the processes, compiling DeepSpeed's optimiser
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from palimpsest.models import resolve
 from palimpsest.planning import disk, duration, memory
-from palimpsest.planning.assumptions import TWIN_START_SECONDS
+from palimpsest.planning.assumptions import THREADS_OFFLOADED, TWIN_START_SECONDS
 from palimpsest.planning.duration import Duration, Speed
 from palimpsest.planning.shapes import (
     Hardware,
@@ -99,6 +99,11 @@ class Planner:
     def gpus(self, model: str) -> int:
         """GPUs of a job that trains a model."""
         return self.hardware.twin_gpus if self.is_twin(model) else self.settings(model).processes
+
+    def threads(self, model: str) -> int:
+        """CPU threads of a job that trains a model, shared by its processes."""
+        settings = self.settings(model)
+        return settings.processes * (THREADS_OFFLOADED if settings.offloaded else 1)
 
     def gpu_peak(self, model: str, language: str) -> float:
         """Bytes of a full model's run on each of its GPUs."""
