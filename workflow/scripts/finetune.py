@@ -51,7 +51,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
     parser.add_argument("--processes", type=int, default=1, help="processes that share one run")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads, shared by the processes")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of all processes")
     recipe = parser.add_argument_group("recipe", "the keys of training: in the configuration")
     for field in fields(Recipe):
         flag = "--" + field.name.replace("_", "-")
