@@ -23,7 +23,7 @@ from transformers import (
 from palimpsest.errors import UserError
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.build import build, tokens, twin_config
-from palimpsest.models.table import learning_rate
+from palimpsest.models.table import deciding_cells, learning_rate
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "config/models.tsv"
@@ -481,3 +481,13 @@ def test_an_architecture_that_only_exists_as_code_is_refused(folder, tmp_path):
     text = user_error(lambda: build(row_of(folder), "full", 12, 0, torch.float32))
     assert text.startswith(f"mine: cannot load {folder}")
     assert not witness.exists()
+
+
+def test_a_twin_and_its_model_are_decided_by_their_own_cells():
+    """What says nothing of a model at its scale is not among the cells, so it retrains nothing."""
+    row = read_models(TABLE)["opt-1.3b"]
+    shared = {"model", "family", "model_type"}
+    assert set(deciding_cells(row, "full")) == shared | {"id", "revision", "learning_rate"}
+    assert set(deciding_cells(row, "twin")) == shared | {
+        "twin_hidden", "twin_layers", "twin_heads", "twin_learning_rate"
+    }  # fmt: skip

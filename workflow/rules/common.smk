@@ -12,6 +12,7 @@ from palimpsest.configuration import Study, as_yaml
 from palimpsest.errors import UserError
 from palimpsest.fingerprint import of_code
 from palimpsest.launch import prefer_this_python
+from palimpsest.models.table import deciding_cells, resolve
 from palimpsest.models.table import learning_rate as table_learning_rate
 
 prefer_this_python()
@@ -245,13 +246,14 @@ def engine(wildcards):
 
 
 def model_row(wildcards):
-    """The model's row of the table: another row's change concerns other models only."""
-    return str(study.row(wildcards.model))
+    """What of the table decides the model: another row's change concerns other models only."""
+    return str(deciding_cells(*resolve(wildcards.model, study.models)))
 
 
 def flags(section):
-    """A section of the configuration as command-line flags."""
-    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in sorted(section.items()))
+    """A section of the configuration as command-line flags, but for what decides no result."""
+    keys = sorted(section.keys() - {"checkpoint_every"})
+    return " ".join(f"--{key.replace('_', '-')} {section[key]}" for key in keys)
 
 
 def read_by(name, pattern, **more):

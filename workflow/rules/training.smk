@@ -1,6 +1,7 @@
 # Training reruns when data, model or recipe change, not when code does: an edited comment must not
 # retrain a large model. Each manifest records the code's revision. Traces that are still right are
-# kept (`update`): the command looks whether they are of this very model, recipe and data.
+# kept (`update`): the command looks whether they are of this very model, recipe and data. How often
+# a run is saved decides no result, so it is a resource: a changed parameter would rerun the rule.
 TRAIN = (
     "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
     " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
@@ -8,6 +9,7 @@ TRAIN = (
     + (" --weights {output.weights}" if config["save_weights"] else "")
     + " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
     " --state results/.state --threads {threads} --memory-mb {resources.mem_mb} {params.recipe}"
+    " --checkpoint-every {resources.checkpoint_every}"
     " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
 )
 
@@ -30,6 +32,7 @@ rule train_full:
     resources:
         mem_mb=16000,
         runtime=720,
+        checkpoint_every=config["training"]["checkpoint_every"],
         gpu=config["training"]["processes"],
     params:
         recipe=flags(config["training"]),
@@ -69,6 +72,7 @@ for variants, groups in study.twin_jobs.items():
         resources:
             mem_mb=4000,
             runtime=60,
+            checkpoint_every=config["training"]["checkpoint_every"],
         params:
             recipe=flags(TWIN_RECIPE),
             predict_end=lookup("datasets/predict_end", within=config),
@@ -98,6 +102,7 @@ use rule train_full as train_twins_of_one_variant with:
     resources:
         mem_mb=4000,
         runtime=60,
+        checkpoint_every=config["training"]["checkpoint_every"],
     params:
         recipe=flags(TWIN_RECIPE),
         predict_end=lookup("datasets/predict_end", within=config),

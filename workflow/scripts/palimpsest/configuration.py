@@ -16,7 +16,7 @@ import yaml
 
 from palimpsest.errors import UserError, nearest
 from palimpsest.languages import Grammar, GrammarWarning
-from palimpsest.models import Model, read_models, resolve
+from palimpsest.models import read_models, resolve
 from palimpsest.models.table import NAME
 from palimpsest.models.tokens import check_local
 
@@ -202,10 +202,6 @@ class Study:
         """The languages of the grid and of the studies."""
         names = [name for key, names in self._named("languages") for name in names]
         return list(dict.fromkeys(names))
-
-    def row(self, model: str) -> Model:
-        """The row of the table of models that a name stands for."""
-        return resolve(model, self.models)[0]
 
     def engine(self, model: str) -> str:
         """The engine that trains a model: that of its name or else of its scale."""

@@ -8,12 +8,13 @@ Only the standard library is imported, because Snakemake reads the table while i
 import csv
 import math
 import re
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from palimpsest.errors import UserError, nearest
 
 TWIN = "-twin"
+FULL_ONLY = ("id", "revision", "learning_rate")  # columns that say nothing of the twin
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -112,3 +113,17 @@ def learning_rate(name: str, models: dict[str, Model]) -> float:
     """Peak learning rate of a model at its scale."""
     row, scale = resolve(name, models)
     return row.twin_learning_rate if scale == "twin" else row.learning_rate
+
+
+def deciding_cells(row: Model, scale: str) -> dict:
+    """The cells of a row that decide a model at a scale, by column.
+
+    A pinned revision must not train a twin anew, nor a twin's width the full model. The number of
+    parameters is for the reader of the table.
+    """
+    return {
+        column: cell
+        for column, cell in asdict(row).items()
+        if column != "parameters"
+        and (column not in FULL_ONLY if scale == "twin" else not column.startswith("twin_"))
+    }

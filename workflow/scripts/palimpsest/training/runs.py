@@ -11,6 +11,7 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, tokens
+from palimpsest.models.table import deciding_cells
 from palimpsest.training.batches import TokenisedStrings, encode
 from palimpsest.training.evaluation import summarise
 from palimpsest.training.recipe import Recipe
@@ -43,7 +44,7 @@ class Run:
         left_out = {} if self.left_out is None else {"left_out": self.left_out}
         return {
             "model": self.model,
-            "row": asdict(self.row),
+            "row": deciding_cells(self.row, self.scale),
             "scale": self.scale,
             "terminals": list(self.grammar.terminals),
             "recipe": recipe,
