@@ -3,6 +3,9 @@ from snakemake.utils import min_version
 min_version("9.0")
 
 
+include: "workflow/rules/files.smk"
+
+
 configfile: "config/config.yaml"
 
 

@@ -5,9 +5,6 @@ from glob import glob
 
 from snakemake.utils import update_config
 
-# The library is beside the scripts, where they find it in any environment.
-sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
-
 from palimpsest.configuration import Study, as_yaml
 from palimpsest.errors import UserError
 from palimpsest.fingerprint import of_code

@@ -15,7 +15,8 @@ from palimpsest.errors import UserError, nearest
 
 TWIN = "-twin"
 FULL_ONLY = ("id", "revision", "learning_rate")  # columns that say nothing of the twin
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+LARGEST = {"twin_hidden": 65536, "twin_layers": 1024, "twin_heads": 1024}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a part of paths
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _parse_row(where: str, cells: dict) -> Model:
     if not NAME.fullmatch(model.model) or model.model.endswith(TWIN):
         raise UserError(
             f"{where}: model: {model.model!r} is not a name; allowed are letters, digits, '.', '_' "
-            f"and '-', and no {TWIN!r} at the end (that names the twin of a row)"
+            f"and '-', at most 100, and no {TWIN!r} at the end (that names the twin of a row)"
         )
     if model.twin_hidden % (2 * model.twin_heads):
         raise UserError(
@@ -97,6 +98,8 @@ def _parse_cell(where: str, column: str, kind: type, text: str) -> str | int | f
     if not (0 < number < math.inf):
         what = "a whole number" if kind is int else "a number"
         raise UserError(f"{where}: {column}: {text!r} must be {what} above 0")
+    if number > LARGEST.get(column, number):
+        raise UserError(f"{where}: {column}: {text!r} must be at most {LARGEST[column]}")
     return number
 
 
