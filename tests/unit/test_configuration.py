@@ -11,6 +11,7 @@ from palimpsest.configuration import STUDIES, RunGroup, Study
 from palimpsest.errors import UserError
 from palimpsest.planning.assumptions import TWIN_START_SECONDS
 from palimpsest.planning.plan import Planner
+from palimpsest.yaml_files import check_file
 
 ROOT = Path(__file__).parents[2]
 DEFAULT = "config/config.yaml"
@@ -637,6 +638,35 @@ WRONG = {
         "studies: {exact: {seeds: [1, 1]}}",
         "studies/exact/seeds: [1, 1] lists something twice",
     ),
+    "a number for a model's name": (
+        "engine: {1: fleet}",
+        "engine: 1 is not allowed; must be a text",
+    ),
+    "a number for a language's name": (
+        "datasets: {high_entropy_counterpart: {1: L1}}",
+        "datasets/high_entropy_counterpart: 1 is not allowed; must be a text",
+    ),
+    "braces in a path": (
+        "languages_folder: config/{language}",
+        "languages_folder: 'config/{language}' is not allowed; must be a path without braces",
+    ),
+    "a path that turns the line around": (
+        'models_table: "\\u202evst.sledom"',
+        "models_table: '\\u202evst.sledom' is not allowed; must be a path without braces",
+    ),
+    "a path longer than any": (
+        f"models_table: {'x' * 300}",
+        "models_table: no such file: xxx",
+    ),
+    "blocks without end": ("models: &a [*a]", "models[0][0]", "is a block within blocks"),
+    "billions of values": (
+        "models: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        "languages: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n"
+        "sizes: &c [*b, *b, *b, *b, *b, *b, *b, *b, *b, *b]\n"
+        "seeds: [*c, *c, *c, *c, *c, *c, *c, *c, *c, *c]",
+        "seeds[",
+        "a configuration has at most 10,000 values",
+    ),
     "a value of great length": (
         f"training: {{epochs: {'x' * 500}}}",
         "training/epochs: 'xxxxxxxxxxxxxxx",
@@ -693,6 +723,36 @@ def test_a_size_larger_than_a_language_is_refused(mine, tmp_path):
     assert "has at most 2" in said
     config["sizes"] = [2]
     assert study(DEFAULT, path, config=config).all_languages == ["coin"]
+
+
+FILES = {
+    # what is wrong: (content, message behind the file's name)
+    "a key twice": ("seeds: [1]\nsizes: [2]\nseeds: [3]\n", ":3: the key 'seeds' stands there"),
+    "a key twice in a block": ("training:\n  epochs: 1\n  epochs: 2\n", ":3: the key 'epochs'"),
+    "not closed": ("models: [a,\n", ":2: "),
+    "tabs": ("training:\n\tepochs: 1\n", ":2: found character '\\t'"),
+    "a tag that runs code": ("a: !!python/object/apply:os.getcwd []\n", ":1: could not determine"),
+    "a list": ("- a\n", ": must hold keys and their values"),
+    "empty": ("", ": must hold keys and their values"),
+    "bytes": (b"\xff\xfe\x00", ": is not text in YAML: "),
+    "too deep": ("a: " + "[" * 2000, ": is not text in YAML: "),
+}
+
+
+@pytest.mark.parametrize("what", FILES)
+def test_a_broken_file_is_named_with_its_line(tmp_path, monkeypatch, what):
+    """A configuration file that Snakemake would refuse without a name, or take for another."""
+    monkeypatch.chdir(tmp_path)
+    content, start = FILES[what]
+    Path("mine.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert message(lambda: check_file("mine.yaml")).startswith(f"mine.yaml{start}")
+
+
+def test_a_block_that_is_used_again_is_no_key_twice(tmp_path):
+    """The same key in two blocks, a block used by name, and one laid over another, are all fine."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("a: &a {x: 1, y: 2}\nb: {x: 3}\nc: *a\nd: {<<: *a, x: 4}\n")
+    check_file(path)
 
 
 GRAMMARS = {

@@ -6,9 +6,6 @@ from glob import glob
 
 from snakemake.utils import update_config
 
-# The library is beside the scripts, where they find it in any environment.
-sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
-
 from palimpsest import devices
 from palimpsest.configuration import Study, as_yaml
 from palimpsest.errors import UserError
@@ -281,9 +278,10 @@ def families(wildcards):
 
 
 def recipe(wildcards):
-    """The configuration's section `training`, as it holds for a model, as command-line flags."""
-    section = sorted(study.training(wildcards.model).items())
-    return " ".join(f"--{key.replace('_', '-')} {value}" for key, value in section)
+    """The section `training`, as it holds for a model, as flags, but for what decides no result."""
+    section = study.training(wildcards.model)
+    keys = sorted(section.keys() - {"checkpoint_every"})
+    return " ".join(f"--{key.replace('_', '-')} {section[key]}" for key in keys)
 
 
 # What training asks for

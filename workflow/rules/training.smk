@@ -1,6 +1,8 @@
 # Training reruns when data, model or recipe change, not when code does: an edited comment must not
 # retrain a large model. Each manifest records the code's revision. Traces that are still right are
-# kept (`update`): the command looks whether they are of this very model, recipe and data.
+# kept (`update`): the command looks whether they are of this very model, recipe and data. How often
+# a run is saved decides no result, so it is no parameter: a changed one would rerun the rule.
+CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
 TRAIN = (
     "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
     " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
@@ -8,7 +10,7 @@ TRAIN = (
     + (" --weights {output.weights}" if config["save_weights"] else "")
     + " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
     " --state {STATE} --threads {threads} --memory-mb {resources.mem_mb}"
-    " --gpus {resources.gpu} {params.recipe}"
+    " --gpus {resources.gpu} {params.recipe} --checkpoint-every {CHECKPOINT_EVERY}"
     " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
 )
 

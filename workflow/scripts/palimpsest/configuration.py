@@ -15,13 +15,14 @@ import yaml
 
 from palimpsest.errors import UserError, nearest
 from palimpsest.languages import Grammar, GrammarWarning
-from palimpsest.models import Model, read_models, resolve
+from palimpsest.models import read_models, resolve
 from palimpsest.models.table import NAME
 from palimpsest.models.tokens import check_local
 from palimpsest.planning.fit import changes_that_fit
 from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 
+MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 4
 LEAVE_ONE_OUT = "leave-one-out"  # the variant of which every training string has its own run
 
 STUDIES = (
@@ -71,7 +72,8 @@ class Study:
         self._check_schema(schema)
         for study in [name for name, settings in config["studies"].items() if settings is None]:
             del config["studies"][study]
-        if not Path(config["models_table"]).is_file():
+        self._check_paths()
+        if not os.path.isfile(config["models_table"]):
             raise self._error("models_table", f"no such file: {config['models_table']}")
         self.models = read_models(config["models_table"])
         for key, names in self._named("models"):
@@ -206,10 +208,6 @@ class Study:
         names = [name for key, names in self._named("languages") for name in names]
         return list(dict.fromkeys(names))
 
-    def row(self, model: str) -> Model:
-        """The row of the table of models that a name stands for."""
-        return resolve(model, self.models)[0]
-
     def engine(self, model: str) -> str:
         """The engine that trains a model: that of its name or else of its scale."""
         engines = self.config["engine"]
@@ -257,14 +255,33 @@ class Study:
 
     def _check_schema(self, schema: str | Path) -> None:
         rules = yaml.safe_load(Path(schema).read_text())
-        for key, value in _leaves(self.config):
-            if isinstance(value, float) and not math.isfinite(value):
-                raise self._error(key, f"{value} is not a finite number")
+        self._check_values()
         validator = jsonschema.Draft202012Validator(rules)
         errors = sorted(validator.iter_errors(self.config), key=lambda e: [str(p) for p in e.path])
         if errors:
             path = errors[0].absolute_path
             raise self._error(_join(path), _explain(errors[0]), [*path, *_stranger(errors[0])])
+
+    def _check_values(self) -> None:
+        """Values that the schema cannot be held against; a few aliases in YAML make billions."""
+        for count, (key, value) in enumerate(_leaves(self.config)):
+            if count == MOST_VALUES:
+                raise self._error(key, f"a configuration has at most {MOST_VALUES:,} values")
+            if isinstance(value, (dict, list)):
+                raise self._error(key, "is a block within blocks; none of them goes as deep")
+            if isinstance(value, float) and not math.isfinite(value):
+                raise self._error(key, f"{value} is not a finite number")
+
+    def _check_paths(self) -> None:
+        """A path becomes an input of rules, in which braces would be wildcards."""
+        for key in ("models_table", "languages_folder"):
+            path = self.config[key]
+            if not path.isprintable() or set("{}") & set(path):
+                raise self._error(
+                    key,
+                    f"{path!r} is not allowed; must be a path without braces and without "
+                    "characters that cannot be printed",
+                )
 
     def _check_model(self, key: str, name: str) -> None:
         try:
@@ -275,7 +292,7 @@ class Study:
 
     def _check_language(self, key: str, name: str) -> None:
         folder = Path(self.config["languages_folder"])
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             raise self._error("languages_folder", f"no such folder: {folder}")
         known = sorted(path.stem for path in folder.glob("*.pcfg"))
         if name not in known:
@@ -287,8 +304,8 @@ class Study:
         if not NAME.fullmatch(name):
             raise self._error(
                 key,
-                f"{name!r} is not a name; allowed are letters, digits, '.', '_' and '-'; "
-                "rename the grammar's file",
+                f"{_shown(name)} is not a name; allowed are letters, digits, '.', '_' and '-', at "
+                "most 100; rename the grammar's file",
             )
 
     def _check_sizes(self) -> None:
@@ -480,11 +497,11 @@ def _has(tree, steps: list[str]) -> bool:
 
 
 def _leaves(tree, path: tuple = ()) -> Iterator[tuple[str, object]]:
-    """Every leaf of the configuration with its key."""
-    if isinstance(tree, dict):
+    """Every leaf of the configuration with its key; what lies too deep is a leaf itself."""
+    if isinstance(tree, dict) and len(path) < MOST_DEPTH:
         for name, value in tree.items():
             yield from _leaves(value, (*path, name))
-    elif isinstance(tree, list):
+    elif isinstance(tree, list) and len(path) < MOST_DEPTH:
         for place, value in enumerate(tree):
             yield from _leaves(value, (*path, place))
     else:

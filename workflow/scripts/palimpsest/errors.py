@@ -11,7 +11,12 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str):
-        super().__init__(" ".join(message.split()))
+        super().__init__(_printable(" ".join(message.split())))
+
+
+def _printable(text: str) -> str:
+    """A text in which what would steer a terminal, or turn the line around, is spelt out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class OutOfMemory(UserError):

@@ -8,7 +8,7 @@ Only the standard library is imported, because Snakemake reads the table while i
 import csv
 import math
 import re
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from palimpsest.errors import UserError, nearest
@@ -17,7 +17,8 @@ TWIN = "-twin"
 # A twin's initial weights depend on its name as well as on its shape.
 TWIN_DECISIVE = ("model", "model_type", "twin_hidden", "twin_layers", "twin_heads")
 FULL_DECISIVE = ("model", "id", "revision", "model_type")
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+LARGEST = {"twin_hidden": 65536, "twin_layers": 1024, "twin_heads": 1024}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a part of paths
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _parse_row(where: str, cells: dict) -> Model:
     if not NAME.fullmatch(model.model) or model.model.endswith(TWIN):
         raise UserError(
             f"{where}: model: {model.model!r} is not a name; allowed are letters, digits, '.', '_' "
-            f"and '-', and no {TWIN!r} at the end (that names the twin of a row)"
+            f"and '-', at most 100, and no {TWIN!r} at the end (that names the twin of a row)"
         )
     if model.twin_hidden % (2 * model.twin_heads):
         raise UserError(
@@ -111,6 +112,8 @@ def _parse_cell(where: str, column: str, kind: type, text: str) -> str | int | f
     if not (0 < number < math.inf):
         what = "a whole number" if kind is int else "a number"
         raise UserError(f"{where}: {column}: {text!r} must be {what} above 0")
+    if number > LARGEST.get(column, number):
+        raise UserError(f"{where}: {column}: {text!r} must be at most {LARGEST[column]}")
     return number
 
 

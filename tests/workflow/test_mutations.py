@@ -1,0 +1,374 @@
+"""Two hundred random mutations of the configuration: each is accepted, or refused in one line."""
+
+import copy
+import math
+import os
+import random
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import yaml
+from conftest import ROOT, SMALL, Project
+from forks import Outcome, snakemake_in_forks
+
+SEED, HOW_MANY = 20240229, 200
+TARGET = "results/runs/opt-1.3b-twin/L1/n16-seed0/base/trace.parquet"
+CANARY = "pwned"
+MODELS = ("opt-1.3b", "pythia-1b", "opt-2.7b")
+
+TEXTS = [
+    f"$(touch {CANARY})",
+    f"`touch {CANARY}`",
+    f"; touch {CANARY} ;",
+    f"'\" && touch {CANARY} #",
+    f"x\ntouch {CANARY}\n",
+    "{x}",
+    "{language}",
+    "{input[0]!r}",
+    "%s%n",
+    "two words",
+    "",
+    " ",
+    ".",
+    "..",
+    "../../x",
+    "/etc/passwd",
+    "~root",
+    "-rf",
+    "con",
+    "*",
+    "L?",
+    "x" * 300,
+    "nul\0byte",
+    "\x1b[31mred",
+    "\u202eright to left",
+    "مرحبا",
+    "🙂",
+    "e\u0301",
+    "line\u2028separator",
+    "Ｌ１",
+]
+NUMBERS = [-1, 0, 10**9, 10**30, -(10**30), 0.5, -0.5, 1e308, 5e-324, math.nan, math.inf, -math.inf]
+OTHERS = [None, True, [], {}, [[1]], {"a": 1}, [None], "8", {1: 2}, [{"x": ["y"]}]]
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """Files to write over those of the small study, arguments to add, and what must be named."""
+
+    what: str
+    named: str
+    files: dict[str, bytes] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+
+
+# Making mutations
+
+
+def places(tree: dict, path: tuple = ()) -> Iterator[tuple]:
+    """The paths of all keys of a configuration, blocks included."""
+    for key, value in tree.items():
+        yield (*path, key)
+        if isinstance(value, dict):
+            yield from places(value, (*path, key))
+
+
+def block_at(tree: dict, path: tuple) -> dict:
+    for key in path:
+        tree = tree.setdefault(key, {})
+    return tree
+
+
+def nested(path: tuple, value) -> dict:
+    """A value under a path of keys, one block within another."""
+    for key in reversed(path):
+        value = {key: value}
+    return value
+
+
+def as_file(settings: dict) -> bytes:
+    return yaml.safe_dump(settings, allow_unicode=True).encode()
+
+
+class Mutator:
+    """Draws mutations of the small study, always the same ones."""
+
+    def __init__(self, seed: int):
+        self.random = random.Random(seed)
+        self.small = yaml.safe_load(SMALL.read_text())
+        self.default = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+        self.table = (ROOT / "config/models.tsv").read_text()
+        self.grammar = (ROOT / "config/languages/L1.pcfg").read_bytes()
+        self.places = list(places(self.default))
+
+    def value(self):
+        """A hostile value: a text, a number, something else, or any of them in a list."""
+        kind = self.random.choice([TEXTS, NUMBERS, OTHERS])
+        value = self.random.choice(kind)
+        return [value] if self.random.random() < 0.2 else value
+
+    def of_a_file(self) -> Mutation:
+        """A value of the small study's file."""
+        path, value = self.random.choice(self.places), self.value()
+        settings = copy.deepcopy(self.small)
+        block = block_at(settings, path[:-1])
+        block[path[-1]] = value
+        return Mutation(f"{path}: {value!r}", path[-1], {"small.yaml": as_file(settings)})
+
+    def of_the_command_line(self) -> Mutation:
+        """A value given with --config."""
+        path, value = self.random.choice(self.places), self.value()
+        text = yaml.safe_dump(
+            nested(path[1:], value), default_flow_style=True, allow_unicode=True, width=math.inf
+        )
+        text = text.strip().removesuffix("...").strip()
+        if "\0" in text or text == "''":
+            return self.of_the_command_line()
+        return Mutation(
+            f"--config {path}: {value!r}", path[-1], arguments=("--config", f"{path[0]}={text}")
+        )
+
+    def without_a_key(self) -> Mutation:
+        """A key is missing from the default configuration and from the small one."""
+        path = self.random.choice([p for p in self.places if "high_entropy" not in str(p)])
+        files = {}
+        for name, settings in (("config/config.yaml", self.default), ("small.yaml", self.small)):
+            settings = copy.deepcopy(settings)
+            block_at(settings, path[:-1]).pop(path[-1], None)
+            files[name] = as_file(settings)
+        return Mutation(f"without {path}", path[-1], files)
+
+    def of_a_key(self) -> Mutation:
+        """A key that there is not, beside those that there are."""
+        blocks = [(), *(p for p in self.places if isinstance(value_at(self.default, p), dict))]
+        path = self.random.choice(blocks)
+        key = self.random.choice([*TEXTS, 1, None, True, 2.5, "epoch", "Models"])
+        settings = copy.deepcopy(self.small)
+        block_at(settings, path)[key] = self.value()
+        named = repr(" ".join(key.split()) if isinstance(key, str) else key)[1:3]
+        return Mutation(f"key {(*path, key)}", named, {"small.yaml": as_file(settings)})
+
+    def of_a_cell(self) -> Mutation:
+        """A cell of the table of models."""
+        lines = [line.split("\t") for line in self.table.splitlines()]
+        place, column = self.random.choice(MODELS), self.random.randrange(len(lines[0]))
+        row = next(line for line in lines if line[0] == place)
+        row[column] = str(self.random.choice([*TEXTS, *NUMBERS, "3,5", "1e-3x", "12 "]))
+        text = "\n".join("\t".join(line) for line in lines) + "\n"
+        in_one_line = len(row[column].splitlines()) < 2
+        return Mutation(
+            f"{place}: {lines[0][column]}: {row[column]!r}",
+            lines[0][column] if in_one_line else "models.tsv",
+            {"config/models.tsv": text.encode()},
+        )
+
+    def of_a_grammar_file(self) -> Mutation:
+        """A language whose file has a hostile name, and is there where a file can have it."""
+        names = [*TEXTS, "x" * 240, "a.b", "L1 ", "L1.pcfg", "é", "base", "-"]
+        name = self.random.choice(names)
+        files = {"small.yaml": as_file({**self.small, "languages": ["L1", "L2", name]})}
+        if "/" not in name and "\0" not in name and len(name.encode()) < 250:
+            files[f"config/languages/{name}.pcfg"] = self.grammar
+        return Mutation(f"language {name!r}", "languages[2]", files)
+
+    def of_a_file_of_the_study(self) -> Mutation:
+        """What stands in a file: rubbish, nothing, something else, a key twice."""
+        file = self.random.choice(
+            ["config/config.yaml", "config/models.tsv", "config/languages/L2.pcfg"]
+        )
+        contents = [
+            b"",
+            b"\xff\xfe\x00\x01" * 40,
+            b"\0\0\0",
+            b"models: [\n",
+            b"a: b: c\n\t- d\n",
+            b"- a\n- list\n",
+            b"a: &a [*a]\n",
+            b"a: " + b"[" * 500,
+            b"key: *nowhere\n",
+            b"!!python/object/apply:os.system ['touch pwned']\n",
+            b"x" * 100_000,
+            b"seeds: [0]\nseeds: [1]\n",
+        ]
+        content = self.random.choice(contents)
+        return Mutation(f"{file}: {content[:40]!r}", Path(file).name, {file: content})
+
+    def of_a_repeated_key(self) -> Mutation:
+        """The small study's file gives a key twice, outermost or within a block."""
+        key, again = self.random.choice([("seeds", "seeds: [3]"), ("training", "training: {}")])
+        if self.random.random() < 0.5:
+            key, again = "epochs", "memorisation: {epochs: 3, start: x, epochs: 4}"
+        return Mutation(
+            f"{key} twice", key, {"small.yaml": SMALL.read_bytes() + again.encode() + b"\n"}
+        )
+
+    def bomb(self) -> Mutation:
+        """A configuration that is small to write and endless to walk through."""
+        wide = "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(
+            f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n"
+            for before, name in zip("abcdefghij", "bcdefghijk", strict=True)
+        )
+        name, text = self.random.choice(
+            [
+                ("a", wide),
+                ("models", "models: &a [*a]\n"),
+                ("models", "models: " + "[" * 50 + "]" * 50 + "\n"),
+                ("seeds", f"seeds: [{', '.join(['1'] * 15_000)}]\n"),
+            ]
+        )
+        return Mutation(f"bomb {text[:30]!r}", name, {"small.yaml": text.encode()})
+
+    def mutations(self) -> list[Mutation]:
+        """As many of each kind as its weight says."""
+        weights: dict[Callable[[], Mutation], int] = {
+            self.of_a_file: 60,
+            self.of_the_command_line: 45,
+            self.without_a_key: 15,
+            self.of_a_key: 15,
+            self.of_a_cell: 25,
+            self.of_a_grammar_file: 16,
+            self.of_a_file_of_the_study: 16,
+            self.of_a_repeated_key: 4,
+            self.bomb: 4,
+        }
+        return [draw() for draw, weight in weights.items() for _ in range(weight)]
+
+
+def value_at(tree: dict, path: tuple):
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+MUTATIONS = Mutator(SEED).mutations()
+
+
+# Running them
+
+
+def mutated(folder: Path, mutation: Mutation, project: Project) -> None:
+    """A folder of the small study with a mutation; what no mutation changes is linked to."""
+    folder.mkdir()
+    for part in ("Snakefile", "workflow", "envs"):
+        (folder / part).symlink_to(project.folder / part)
+    shutil.copytree(project.folder / "config", folder / "config")
+    shutil.copy(project.folder / "small.yaml", folder)
+    for name, content in mutation.files.items():
+        (folder / name).write_bytes(content)
+
+
+def files_in(folder: Path) -> set[str]:
+    """The files of a folder, but for those that Snakemake keeps for itself."""
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    return {path for path in found if not path.startswith(".snakemake")}
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a dry run ended, and the files that it made."""
+
+    outcome: Outcome
+    made: set[str]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory) -> list[Result]:
+    """A dry run of everything with each of the mutations."""
+    here = tmp_path_factory.mktemp("mutations")
+    (here / "project").mkdir()
+    project = Project.fresh(here / "project")
+    folders = [here / str(place) for place in range(len(MUTATIONS))]
+    for folder, mutation in zip(folders, MUTATIONS, strict=True):
+        mutated(folder, mutation, project)
+    before = [files_in(folder) for folder in folders]
+    outcomes = snakemake_in_forks(
+        [(f, arguments(m)) for f, m in zip(folders, MUTATIONS, strict=True)]
+    )
+    assert not list(here.rglob(CANARY))
+    assert {path.name for path in here.iterdir()} == {"project", *(f.name for f in folders)}
+    return [
+        Result(outcome, files_in(folder) - there)
+        for outcome, folder, there in zip(outcomes, folders, before, strict=True)
+    ]
+
+
+def arguments(mutation: Mutation) -> list[str]:
+    """The command line of a dry run of everything."""
+    given = ["--cores", "2", "--dry-run", "--quiet", "all"]
+    return [*given, "--configfile", "small.yaml", *mutation.arguments]
+
+
+def error_of(outcome: Outcome) -> str:
+    """The one line of an error."""
+    lines = {line for line in outcome.stdout.splitlines() if line.startswith("error: ")}
+    assert len(lines) == 1, outcome.stdout
+    return lines.pop()
+
+
+def test_there_are_two_hundred_mutations():
+    assert len(MUTATIONS) == HOW_MANY
+
+
+@pytest.mark.parametrize("place", range(HOW_MANY), ids=lambda place: str(place))
+def test_a_mutation_is_accepted_or_refused_in_one_line(results, place):
+    """Nothing is made by a dry run, and a refusal names what was mutated."""
+    mutation, result = MUTATIONS[place], results[place]
+    printed = result.outcome.stdout
+    assert not result.made, mutation.what
+    assert "Traceback" not in printed, f"{mutation.what}\n{printed}"
+    if result.outcome.returncode == 0:
+        return
+    assert result.outcome.returncode == 1, f"{mutation.what}\n{printed}"
+    line = error_of(result.outcome)
+    assert line.isprintable()
+    assert mutation.named in line, f"{mutation.what}\n{line}"
+    assert re.match(r"error: (--config|[\w./ ]+(:\d+)?): ", line), line
+
+
+# What Snakemake reads before the workflow is asked, so that the words are its own
+RUBBISH = [b"", b"- a\n- list\n", b"models: [\n", b"\xff\xfe\x00\x01" * 40, b"key: *nowhere\n"]
+
+
+@pytest.mark.parametrize("content", RUBBISH)
+def test_a_file_of_rubbish_on_the_command_line_starts_nothing(project, content):
+    """Snakemake refuses it itself, without coming to any code of the workflow."""
+    (project.folder / "small.yaml").write_bytes(content)
+    before = files_in(project.folder)
+    done = project.snakemake()
+    assert done.returncode == 1, done.stdout
+    assert "palimpsest" not in done.stdout
+    assert files_in(project.folder) == before
+
+
+def test_a_fork_does_what_the_command_does(tmp_path):
+    """A few mutations, of each kind of end: the same status and the same words."""
+    (tmp_path / "project").mkdir()
+    project = Project.fresh(tmp_path / "project")
+    chosen = [MUTATIONS[place] for place in (0, 65, 110, 144, 180)]
+    folders = [tmp_path / str(place) for place in range(len(chosen))]
+    for folder, mutation in zip(folders, chosen, strict=True):
+        mutated(folder, mutation, project)
+    runs = [(f, arguments(m)) for f, m in zip(folders, chosen, strict=True)]
+    for (folder, given), forked in zip(runs, snakemake_in_forks(runs), strict=True):
+        done = Project(folder).snakemake(*given, configfile=None)
+        assert (done.returncode, done.stdout) == (forked.returncode, forked.stdout)
+
+
+def test_paths_that_are_commands_are_only_paths(project):
+    """A folder may be called almost anything; a dataset and a training are made with these."""
+    folder, table = f'it\'s "a" $(touch {CANARY}) ;dir', f"`touch {CANARY}` & -rf.tsv"
+    os.rename(project.folder / "config/languages", project.folder / folder)
+    os.rename(project.folder / "config/models.tsv", project.folder / table)
+    with open(project.folder / "small.yaml", "a") as file:
+        yaml.safe_dump({"languages_folder": folder, "models_table": table}, file)
+    before = files_in(project.folder)
+    done = project.snakemake(TARGET)
+    assert done.returncode == 0, done.stdout
+    made = {path.split("/")[0] for path in files_in(project.folder) - before}
+    assert made - {"workflow"} == {"results", "logs", "benchmarks"}  # and compiled code
+    assert not list(project.folder.rglob(CANARY))
+    assert (project.folder / TARGET).exists()

@@ -1,0 +1,556 @@
+"""What reruns when what changes: every row of docs/reruns.md, by dry runs on the finished study."""
+
+import ast
+import os
+import re
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+from forks import Outcome, snakemake_in_forks
+
+from palimpsest.fingerprint import SHARED
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs/reruns.md"
+LIBRARY = "workflow/scripts/palimpsest"
+DATASET = "results/datasets/L2/n16-seed0/base/strings.parquet"
+RUN = "results/runs/opt-1.3b-twin/L2/n16-seed0/base"
+MEASURED = "results/memorisation/opt-1.3b-twin/L2/n16/base/starts.parquet"
+
+# The columns of the page's tables; a job belongs to one by the first part of its log's path.
+STAGES = {
+    "languages": "language",
+    "datasets": "dataset*",
+    "training": "train",
+    "measures": "measure*",
+    "studies": ["study_*", "claims"],
+    "figures": "figure",
+    "report": "report",
+}
+
+# Jobs by their logs, as patterns
+LANGUAGES = ["language/*", "figure/language-*"]
+DATASETS = ["dataset*/*"]
+TRAINING = ["train/*"]
+END = ["claims", "report"]
+STUDIES = ["study_*", "figure/[!l]*", *END]
+AFTER_TRAINING = ["measure*/*", *STUDIES]
+# All that reads the job of the twin with every variant, which every study on L2 does
+RICHEST = "opt-1.3b-twin/L2/n16"
+ON_L2 = ["study_*/L2", "figure/[!l]*-L2", *END]
+AFTER_RICHEST = [f"measure*/{RICHEST}*", *ON_L2]
+RETRAIN_RICHEST = [f"train/{RICHEST}", *AFTER_RICHEST]
+ALL_OF_L2 = ["language/L2", "dataset*/L2/*", "train/*/L2/*", "measure*/*/L2/*", "figure/*-L2"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A change, as an edit of the finished study's folder or settings, and the jobs it plans."""
+
+    change: Callable[[Path], None] | str
+    plans: list[str]
+
+
+def edited(file: str, old: str, new: str) -> Callable[[Path], None]:
+    """Replace the first occurrence of a text in a file."""
+
+    def change(folder: Path) -> None:
+        text = (folder / file).read_text()
+        assert old in text
+        replace(folder / file, text.replace(old, new, 1))
+
+    return change
+
+
+def commented(file: str, comment: str = "# another thought") -> Callable[[Path], None]:
+    """Add a line to a file that changes nothing but the file."""
+
+    def change(folder: Path) -> None:
+        replace(folder / file, f"{(folder / file).read_text()}\n{comment}\n")
+
+    return change
+
+
+def touched(file: str) -> Callable[[Path], None]:
+    """Give a file a new date and its old content."""
+    return lambda folder: replace(folder / file, (folder / file).read_bytes())
+
+
+def deleted(*files: str) -> Callable[[Path], None]:
+    """Delete files or folders."""
+
+    def change(folder: Path) -> None:
+        for file in files:
+            path = folder / file
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return change
+
+
+def cell(model: str, old: str, new: str) -> Callable[[Path], None]:
+    """Change a cell of a model's row of the table of models."""
+
+    def change(folder: Path) -> None:
+        table = folder / "config/models.tsv"
+        (row,) = (line for line in table.read_text().splitlines() if line.startswith(f"{model}\t"))
+        assert f"\t{old}\t" in f"{row}\t"
+        replaced = f"{row}\t".replace(f"\t{old}\t", f"\t{new}\t", 1).removesuffix("\t")
+        replace(table, table.read_text().replace(row, replaced))
+
+    return change
+
+
+def copied(source: str, copy: str, key: str) -> Callable[[Path], None]:
+    """Point a key of the configuration to a copy of a file or folder."""
+
+    def change(folder: Path) -> None:
+        path = folder / source
+        (shutil.copytree if path.is_dir() else shutil.copy)(path, folder / copy)
+        replace(folder / "small.yaml", f"{key}: {copy}\n" + (folder / "small.yaml").read_text())
+
+    return change
+
+
+def replace(path: Path, content: str | bytes) -> None:
+    """Write a file anew: the folders of the cases share files with the finished study by links."""
+    path.unlink()
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+NOTHING: list[str] = []
+CASES = {
+    # The configuration; a text is what is given to --config
+    "a comment in a configuration file": Case(commented("small.yaml"), NOTHING),
+    "a seed is added": Case("seeds=[0, 1, 7]", ["dataset*/*-seed7", *TRAINING, *AFTER_TRAINING]),
+    "a seed is taken out": Case("seeds=[0]", [*TRAINING, *AFTER_TRAINING]),
+    "a size is added to the grid": Case(
+        "sizes=[16, 32]", ["dataset/*/n32-seed?", "train/*/n32", "measure/*/n32/base", "report"]
+    ),
+    "a language is added to the grid": Case(
+        "languages=[L1, L2, L3]",
+        [
+            "language/L3",
+            "dataset/L3/n16-seed0",
+            "dataset/L3/n16-seed1",
+            "train/opt-1.3b-twin/L3/n16",
+            "train/pythia-1b-twin/L3/n16",
+            "measure/opt-1.3b-twin/L3/n16/base",
+            "measure/pythia-1b-twin/L3/n16/base",
+            "study_tradeoff/L3",
+            "figure/language-L3",
+            "figure/tradeoff-L3",
+            *END,
+        ],
+    ),
+    "a language is taken out of the grid": Case("languages=[L2]", END),
+    "a model is added to the grid": Case(
+        "models=[opt-1.3b-twin, pythia-1b-twin, gemma-2-2b-twin]",
+        [
+            "train/gemma-2-2b-twin/L1/n16",
+            "train/gemma-2-2b-twin/L2/n16",
+            "measure/gemma-2-2b-twin/L1/n16/base",
+            "measure/gemma-2-2b-twin/L2/n16/base",
+            "study_tradeoff/*",
+            "study_frequency/*",
+            "figure/tradeoff-*",
+            "figure/frequency-*",
+            *END,
+        ],
+    ),
+    "`memorisation/loss_threshold`": Case(
+        "memorisation={loss_threshold: 0.3}",
+        ["measure/*", "measure_targets/*", "study_[!e]*", "figure/[!el]*", *END],
+    ),
+    "`memorisation/accuracy_threshold`": Case(
+        "memorisation={accuracy_threshold: 0.9}",
+        ["measure/*", "measure_targets/*", "study_[!e]*", "figure/[!el]*", *END],
+    ),
+    "`memorisation/start`": Case("memorisation={start: first_crossing}", AFTER_TRAINING),
+    "`training/epochs`": Case("training={epochs: 5}", [*TRAINING, *AFTER_TRAINING]),
+    "`training/evaluate_every`": Case("training={evaluate_every: 2}", [*TRAINING, *AFTER_TRAINING]),
+    "`training/weight_decay`": Case("training={weight_decay: 0.1}", [*TRAINING, *AFTER_TRAINING]),
+    "`training/checkpoint_every`": Case("training={checkpoint_every: 3}", NOTHING),
+    "`training/processes`, of twins": Case("training={processes: 2}", NOTHING),
+    "`training/offload_optimizer`, of twins": Case(
+        "training={zero_stage: 1, offload_optimizer: cpu}", [*TRAINING, *AFTER_TRAINING]
+    ),
+    "`save_weights: true`": Case("save_weights=true", [*TRAINING, *AFTER_TRAINING]),
+    "the engine of a model": Case(
+        "engine={pythia-1b-twin: fleet}",
+        [
+            "train/pythia-1b-twin/*",
+            "measure/pythia-1b-twin/*",
+            "study_tradeoff/*",
+            "study_frequency/*",
+            "figure/tradeoff-*",
+            "figure/frequency-*",
+            *END,
+        ],
+    ),
+    "`datasets/test_size`": Case(
+        "datasets={test_size: 41}", [*DATASETS, *TRAINING, *AFTER_TRAINING]
+    ),
+    "`datasets/predict_end`": Case(
+        "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING]
+    ),
+    "`datasets/language_sample`": Case(
+        "datasets={language_sample: 301}", [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST]
+    ),
+    "`datasets/high_entropy_counterpart` of a language that is used": Case(
+        "datasets={high_entropy_counterpart: {L2: L3}}", ["dataset_matched/*", *RETRAIN_RICHEST]
+    ),
+    "`datasets/high_entropy_counterpart` of another": Case(
+        "datasets={high_entropy_counterpart: {L6: L3}}", NOTHING
+    ),
+    # The studies
+    "a study is taken out that only reads": Case("studies={tradeoff: null}", END),
+    "the study `exact` is taken out": Case(
+        "studies={exact: null}",
+        [
+            f"train/{RICHEST}",
+            f"measure/{RICHEST}/*",
+            f"measure_targets/{RICHEST}",
+            "study_[!e]*/L2",
+            "figure/[!el]*-L2",
+            *END,
+        ],
+    ),
+    "the study `disagreement` is taken out": Case(
+        "studies={disagreement: null}",
+        [
+            *LANGUAGES,
+            f"train/{RICHEST}",
+            f"measure/{RICHEST}/*",
+            f"measure_leave_one_out/{RICHEST}",
+            "study_[!d]*/L2",
+            "study_deduplication/L2",
+            "figure/[!dl]*-L2",
+            "figure/deduplication-L2",
+            *END,
+        ],
+    ),
+    "the size of a study": Case(
+        "studies={tradeoff: {size: 24}}",
+        [
+            "dataset/L1/n24-seed0",
+            "dataset/L1/n24-seed1",
+            "train/opt-1.3b-twin/L1/n24",
+            "train/pythia-1b-twin/L1/n24",
+            "train/pythia-1b-twin/L2/n24",
+            "measure/opt-1.3b-twin/L1/n24/base",
+            "measure/pythia-1b-twin/L1/n24/base",
+            "measure/pythia-1b-twin/L2/n24/base",
+            "study_tradeoff/*",
+            "figure/tradeoff-*",
+            *END,
+        ],
+    ),
+    "a size is added to a study": Case(
+        "studies={training_size: {sizes: [16, 24, 32]}}",
+        [
+            "dataset/L2/n32-seed0",
+            "dataset/L2/n32-seed1",
+            "train/opt-1.3b-twin/L2/n32",
+            "measure/opt-1.3b-twin/L2/n32/base",
+            "study_training_size/*",
+            "figure/training_size-*",
+            *END,
+        ],
+    ),
+    "a language is taken out of a study": Case("studies={tradeoff: {languages: [L1]}}", END),
+    "`studies/frequency/share`": Case(
+        "studies={frequency: {share: 0.2}}", ["study_frequency/*", "figure/frequency-*", *END]
+    ),
+    "`studies/disagreement/targets`": Case(
+        "studies={disagreement: {targets: 3}}",
+        [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST],
+    ),
+    "`studies/exact/seeds`": Case("studies={exact: {seeds: [0, 1]}}", RETRAIN_RICHEST),
+    # Languages
+    "a rule of a language's grammar": Case(
+        edited("config/languages/L2.pcfg", "0.95", "0.94"), [*ALL_OF_L2, *ON_L2]
+    ),
+    "a comment in a language's grammar": Case(
+        commented("config/languages/L2.pcfg"), [*ALL_OF_L2, *ON_L2]
+    ),
+    "the grammar of a high-entropy counterpart": Case(
+        commented("config/languages/L1.pcfg"),
+        [
+            "language/L1",
+            "dataset/L1/*",
+            "dataset_matched/L2/*",
+            "train/*/L1/*",
+            "measure/*/L1/*",
+            "figure/*-L1",
+            "study_*/L1",
+            *RETRAIN_RICHEST,
+        ],
+    ),
+    "a grammar that nothing uses": Case(commented("config/languages/L5.pcfg"), NOTHING),
+    "a grammar is saved again as it was": Case(touched("config/languages/L2.pcfg"), NOTHING),
+    "`languages_folder` names a copy": Case(
+        copied("config/languages", "copy", "languages_folder"),
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING],
+    ),
+    # The table of models
+    "the learning rate of a twin": Case(
+        cell("pythia-1b", "3e-3", "2e-3"),
+        [
+            "train/pythia-1b-twin/*",
+            "measure/pythia-1b-twin/*",
+            "study_tradeoff/*",
+            "study_frequency/*",
+            "figure/tradeoff-*",
+            "figure/frequency-*",
+            *END,
+        ],
+    ),
+    "the family of a model": Case(
+        cell("opt-2.7b", "OPT", "Opt"),
+        [
+            "train/opt-2.7b-twin/*",
+            "measure/opt-2.7b-twin/*",
+            "study_model_size/*",
+            "figure/model_size-*",
+            *END,
+        ],
+    ),
+    "the learning rate of a full model, of its twin": Case(
+        cell("opt-1.3b", "5e-6", "1e-6"), NOTHING
+    ),
+    "the revision of a full model, of its twin": Case(cell("opt-1.3b", "main", "v2"), NOTHING),
+    "the number of parameters of a model": Case(
+        cell("opt-1.3b", "1320000000", "1315758080"), NOTHING
+    ),
+    "the row of another model": Case(cell("gemma-2-2b", "3e-3", "2e-3"), NOTHING),
+    "a row is added": Case(
+        commented("config/models.tsv", "new\tLlama\tnew\tmain\tllama\t1000\t5e-5\t16\t1\t2\t3e-3"),
+        NOTHING,
+    ),
+    "`models_table` names a copy": Case(
+        copied("config/models.tsv", "copy.tsv", "models_table"), [*TRAINING, *AFTER_TRAINING]
+    ),
+    # Code
+    "a file of the library's `languages`": Case(
+        commented(f"{LIBRARY}/languages/inside.py"),
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING],
+    ),
+    "a file of the library's `datasets`": Case(
+        commented(f"{LIBRARY}/datasets/build.py"),
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING],
+    ),
+    "a file of the library's `training`": Case(commented(f"{LIBRARY}/training/runs.py"), NOTHING),
+    "a file of the library's `models`": Case(commented(f"{LIBRARY}/models/build.py"), NOTHING),
+    "a file of the library's `memorisation`": Case(
+        commented(f"{LIBRARY}/memorisation/measures.py"), AFTER_TRAINING
+    ),
+    "a figure's style: a file of the library's `figures`": Case(
+        commented(f"{LIBRARY}/figures/style.py"), ["figure/*", "report"]
+    ),
+    "a file of the library's `report`": Case(commented(f"{LIBRARY}/report/words.py"), ["report"]),
+    "the report's template": Case(
+        commented(f"{LIBRARY}/report/template.html.j2", "<!-- another thought -->"), ["report"]
+    ),
+    "a file that the library's parts share: `tables.py`": Case(
+        commented(f"{LIBRARY}/tables.py"), [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING]
+    ),
+    "`configuration.py`": Case(commented(f"{LIBRARY}/configuration.py"), NOTHING),
+    "`scripts/language.py`": Case(
+        commented("workflow/scripts/language.py"),
+        [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST],
+    ),
+    "`scripts/dataset.py`": Case(
+        commented("workflow/scripts/dataset.py"), [*DATASETS, *TRAINING, *AFTER_TRAINING]
+    ),
+    "`scripts/finetune.py`": Case(commented("workflow/scripts/finetune.py"), NOTHING),
+    "`scripts/measure.py`": Case(
+        commented("workflow/scripts/measure.py"),
+        [
+            "measure/*",
+            "study_[!de]*",
+            "study_deduplication/*",
+            "figure/[!del]*",
+            "figure/deduplication-*",
+            *END,
+        ],
+    ),
+    "`scripts/measure_targets.py`": Case(
+        commented("workflow/scripts/measure_targets.py"),
+        ["measure_targets/*", "study_disagreement/*", "figure/disagreement*", *END],
+    ),
+    "`scripts/measure_leave_one_out.py`": Case(
+        commented("workflow/scripts/measure_leave_one_out.py"),
+        ["measure_leave_one_out/*", "study_exact/*", "figure/exact-*", *END],
+    ),
+    "`scripts/study.py`": Case(commented("workflow/scripts/study.py"), STUDIES),
+    "`scripts/claims.py`": Case(commented("workflow/scripts/claims.py"), END),
+    "`scripts/figure.py`": Case(commented("workflow/scripts/figure.py"), ["figure/*", "report"]),
+    "`scripts/report.py`": Case(commented("workflow/scripts/report.py"), ["report"]),
+    "a comment in a rule": Case(commented("workflow/rules/memorisation.smk"), NOTHING),
+    "the memory or time of a rule": Case(
+        edited("workflow/rules/training.smk", "mem_mb=4000", "mem_mb=5000"), NOTHING
+    ),
+    # Files of results
+    "a trace is deleted": Case(deleted(f"{RUN}/trace.parquet"), RETRAIN_RICHEST),
+    "a manifest is deleted": Case(deleted(f"{RUN}/manifest.json"), RETRAIN_RICHEST),
+    "a dataset is deleted": Case(
+        deleted(DATASET), ["dataset/L2/n16-seed0", "train/*/L2/n16", "measure*/*/L2/n16*", *ON_L2]
+    ),
+    "a table of a measure is deleted": Case(
+        deleted(MEASURED),
+        [
+            f"measure/{RICHEST}/base",
+            "study_[!de]*/L2",
+            "study_deduplication/L2",
+            "figure/[!del]*-L2",
+            "figure/deduplication-L2",
+            *END,
+        ],
+    ),
+    "a study's table is deleted": Case(
+        deleted("results/studies/frequency/L2.parquet"),
+        ["study_frequency/L2", "figure/frequency-L2", *END],
+    ),
+    "`claims.parquet` is deleted": Case(deleted("results/claims.parquet"), END),
+    "a figure is deleted": Case(
+        deleted("results/figures/frequency-L2.svg"), ["figure/frequency-L2", "report"]
+    ),
+    "the report is deleted": Case(deleted("results/report.html"), ["report"]),
+    "logs and benchmarks are deleted": Case(deleted("logs", "benchmarks"), NOTHING),
+    "a trace is saved again as it was": Case(touched(f"{RUN}/trace.parquet"), NOTHING),
+    "a dataset is saved again as it was": Case(touched(DATASET), NOTHING),
+}
+
+
+def rows() -> dict[str, dict[str, str]]:
+    """The rows of the page's tables: what changes, and for every stage what runs again."""
+    found = {}
+    for line in PAGE.read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if len(cells) == len(STAGES) + 1 and cells[0] != "what changes":
+            assert cells[0] not in found, cells[0]
+            found[cells[0]] = dict(zip(STAGES, cells[1:], strict=True))
+    return found
+
+
+def link(source: str, target: str) -> None:
+    """Copy a file without its content: hundreds of folders are made in which nothing is written."""
+    os.link(source, target)
+
+
+def dry_run(folder: Path, *arguments: str) -> tuple[Path, list[str]]:
+    """A folder and the arguments of a dry run in it."""
+    return folder, ["--cores", "2", "--dry-run", *arguments, "--configfile", "small.yaml"]
+
+
+def planned(outcome: Outcome) -> set[str]:
+    """The jobs that a dry run lists, each by its log."""
+    assert outcome.returncode == 0, outcome.stdout
+    jobs = set(re.findall(r"^    log: logs/(\S+)\.log$", outcome.stdout, re.MULTILINE))
+    total = re.search(r"^total +(\d+)$", outcome.stdout, re.MULTILINE)
+    assert len(jobs) == (int(total[1]) - 1 if total else 0)  # `all` has no log
+    return jobs
+
+
+def of_stage(stage: str, jobs: set[str]) -> set[str]:
+    """Those of some jobs that belong to a stage."""
+    kinds = [STAGES[stage]] if isinstance(STAGES[stage], str) else STAGES[stage]
+    return {job for job in jobs if any(fnmatchcase(job.split("/")[0], kind) for kind in kinds)}
+
+
+@pytest.fixture(scope="module")
+def plans(finished, tmp_path_factory) -> dict[str | None, set[str]]:
+    """The jobs that each case plans, and under None those that there are."""
+    here = tmp_path_factory.mktemp("reruns")
+    runs = [dry_run(finished.folder, "--forceall")]
+    for place, case in enumerate(CASES.values()):
+        settings = ["--config", case.change] if isinstance(case.change, str) else []
+        runs.append(dry_run(here / str(place), *settings))
+        shutil.copytree(finished.folder, here / str(place), copy_function=link)
+        if not settings:
+            case.change(here / str(place))
+    outcomes = snakemake_in_forks(runs)
+    shutil.rmtree(here)
+    return dict(zip([None, *CASES], map(planned, outcomes), strict=True))
+
+
+def test_every_row_has_its_case_and_every_case_its_row():
+    """In the page's order, so that neither is forgotten when the other changes."""
+    assert list(rows()) == list(CASES)
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_exactly_these_jobs_run_again(plans, what):
+    """The jobs of the case's patterns, all of them and no other; no pattern is idle."""
+    jobs, patterns = plans[what], CASES[what].plans
+    assert jobs == {j for j in jobs | plans[None] if any(fnmatchcase(j, p) for p in patterns)}
+    assert not [p for p in patterns if not any(fnmatchcase(job, p) for job in jobs)]
+
+
+@pytest.mark.parametrize("what", rows())
+def test_the_page_says_what_runs_again(plans, what):
+    """A dash stands for no job of a stage, `all` for all of them, other words for some."""
+    for stage, words in rows()[what].items():
+        jobs, there = of_stage(stage, plans[what]), of_stage(stage, plans[None])
+        said = "–" if not jobs else "all" if there <= jobs else "some"
+        assert said == (words if words in ("–", "all") else "some"), f"{stage}: {sorted(jobs)}"
+
+
+def test_a_dataset_made_again_alike_trains_nothing(copy_of_finished):
+    """The training job runs and leaves every file of the runs as it was; then all is done."""
+    commented(f"{LIBRARY}/datasets/build.py")(copy_of_finished.folder)
+    before = copy_of_finished.contents()
+    target = "results/runs/opt-2.7b-twin/L2/n16-seed0/base/trace.parquet"
+    done = copy_of_finished.snakemake(target)
+    assert done.returncode == 0, done.stdout
+    assert "rule train_twins_on_base" in done.stdout
+    assert copy_of_finished.contents() == before
+    assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run", target).stdout
+
+
+def imported(path: Path) -> set[Path]:
+    """The files of the library that a file imports."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {name.name for name in node.names}
+        if isinstance(node, ast.ImportFrom):
+            names |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+    scripts = ROOT / "workflow/scripts"
+    paths = [scripts / name.replace(".", "/") for name in names if name.startswith("palimpsest.")]
+    modules = [path.with_suffix(".py") for path in paths] + [p / "__init__.py" for p in paths]
+    return {module for module in modules if module.is_file()}
+
+
+def behind(script: Path) -> set[Path]:
+    """All files of the library that a script needs, those of imports of imports too."""
+    found, waiting = set(), imported(script)
+    while waiting:
+        found |= waiting
+        waiting = set().union(*map(imported, waiting)) - found
+    return found
+
+
+RULES = "\n".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+SCRIPTS = re.findall(r'code=of_code\((.*)\),\n(?:.*\n)?    script:\n +"../scripts/(\w+.py)"', RULES)
+
+
+@pytest.mark.parametrize(("rooms", "script"), SCRIPTS)
+def test_the_code_behind_a_script_is_all_fingerprinted(rooms, script):
+    """A rule cannot go stale: whatever its script imports is of the rooms that it names."""
+    library = ROOT / LIBRARY
+    named = [library / room for room in re.findall(r"\w+", rooms)]
+    covered = {library / name for name in SHARED}
+    covered |= {path for room in named for path in room.rglob("*.py")}
+    assert behind(ROOT / "workflow/scripts" / script) <= covered
+
+
+def test_every_script_of_a_rule_is_looked_at():
+    """The pattern above finds them all."""
+    assert {script for _, script in SCRIPTS} == set(re.findall(r"scripts/(\w+.py)\"\n", RULES)) - {
+        "finetune.py"
+    }

@@ -1,0 +1,40 @@
+"""Configuration files as they are written, before anything is made of them."""
+
+import os
+from pathlib import Path
+
+import yaml
+
+from palimpsest.errors import UserError
+
+
+class _Loader(yaml.SafeLoader):
+    """A loader of plain values that refuses a key given twice, of which YAML keeps the last."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key, _ in node.value:
+            if key.value in seen and isinstance(key, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key.value!r} stands there a second time; keep one of them",
+                    problem_mark=key.start_mark,
+                )
+            if isinstance(key, yaml.ScalarNode):
+                seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def check_file(path: str | Path) -> None:
+    """Raise `UserError`, naming file and line, unless a file is YAML with keys, each given once."""
+    path = os.path.relpath(path)
+    try:
+        content = yaml.load(Path(path).read_text(encoding="utf-8-sig"), _Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise UserError(
+            f"{path}:{mark.line + 1 if mark else 1}: {error.problem or error.context}"
+        ) from None
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        raise UserError(f"{path}: is not text in YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise UserError(f"{path}: must hold keys and their values, such as: seeds: [0, 1, 2]")
