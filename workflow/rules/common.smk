@@ -53,7 +53,9 @@ try:
     )
     working_folder = WorkingFolder()
     # Jobs read this file too, and a dry run changes nothing.
-    if workflow.is_main_process and not workflow.output_settings.dryrun:
+    if workflow.is_main_process and workflow.output_settings.dryrun:
+        working_folder.look()
+    elif workflow.is_main_process:
         working_folder.take()
         put_damaged_aside(glob("results/**/*.parquet", recursive=True))
 except UserError as error:

@@ -1,9 +1,7 @@
-# Neither has an output: each runs whenever it is asked for.
+# Neither has an output, nor a benchmark, which would be one: each runs whenever it is asked for.
 rule stale_state:
     log:
         "logs/stale_state.log",
-    benchmark:
-        "benchmarks/stale_state.tsv"
     conda:
         "../../envs/training.yaml"
     threads: 1
@@ -22,8 +20,6 @@ rule stale_state:
 use rule stale_state as remove_stale_state with:
     log:
         "logs/remove_stale_state.log",
-    benchmark:
-        "benchmarks/remove_stale_state.tsv"
     params:
         state=STATE,
         models=lookup("models_table", within=config),

@@ -4,6 +4,7 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 """
 
 import math
+import os
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass

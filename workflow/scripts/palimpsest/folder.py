@@ -46,6 +46,15 @@ class WorkingFolder:
                     mark.unlink()
             HOLDER.unlink()
 
+    def look(self) -> None:
+        """Say, before a dry run, which changes nothing, that a killed Snakemake left something."""
+        if HOLDER.exists() and (lock := locks.try_to_lock(LOCK)):
+            lock.release()
+            _warn(
+                "the last Snakemake in this folder was killed; the next one takes up what it left, "
+                "and a dry run before that one may need --rerun-incomplete"
+            )
+
     def hold(self) -> None:
         """Note that this process is at work here; raises `UserError` if another one is."""
         self._lock = self._lock or locks.try_to_lock(LOCK)

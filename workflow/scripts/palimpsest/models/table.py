@@ -8,7 +8,7 @@ Only the standard library is imported, because Snakemake reads the table while i
 import csv
 import math
 import re
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from palimpsest.errors import UserError, nearest
