@@ -258,10 +258,10 @@ def test_the_papers_models_fit_because_some_are_offloaded():
 # The plan
 
 
-def test_every_run_has_a_row_of_the_plan():
+def test_every_run_has_a_row_of_the_plan(tmp_path):
     """Trainings of leave-one-out count one per string at most; parts of the hours add up."""
     default = study(DEFAULT)
-    rows = default.planner.rows
+    rows = Planner(default, tmp_path).rows
     assert len(rows) == sum(len(default.seeds_of(g.variant)) for g in default.trained_groups)
     (left_out,) = (row for row in rows if row["variant"] == "leave-one-out")
     assert left_out["trainings"] == 64
