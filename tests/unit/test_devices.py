@@ -1,5 +1,7 @@
 """Leases on GPUs: never two jobs on one device, given back however a job ends."""
 
+import errno
+import fcntl
 import itertools
 import os
 import signal
@@ -12,7 +14,8 @@ import pytest
 
 from palimpsest import devices
 from palimpsest.errors import UserError
-from palimpsest.locks import try_to_lock, wait_for
+from palimpsest.folder import WorkingFolder
+from palimpsest.locks import NoLocks, try_to_lock, wait_for
 
 SCRIPTS = Path(__file__).parents[2] / "workflow/scripts"
 # A job that leases some GPUs for a while, and notes when it had them.
@@ -179,3 +182,19 @@ def test_a_folder_without_permission(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"one\.lock: cannot be locked: File exists"):
         try_to_lock(tmp_path / "file/one.lock")
+
+
+def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
+    """It is told apart from other trouble: a folder there works, with a warning."""
+
+    def refuse(*_):
+        raise OSError(errno.ENOSYS, "Function not implemented")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(NoLocks, match=r"one\.lock: cannot be locked: Function not implemented"):
+        try_to_lock(tmp_path / "one.lock")
+    monkeypatch.chdir(tmp_path)
+    folder = WorkingFolder()
+    folder.take()
+    folder.hold()
+    assert "Snakemake's own lock guards this folder" in capsys.readouterr().err

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from palimpsest import devices, launch
 from palimpsest.errors import OutOfMemory, UserError
-from palimpsest.locks import wait_for
+from palimpsest.locks import NoLocks, wait_for
 from palimpsest.training.attempts import Attempts
 from palimpsest.training.recipe import Recipe
 
@@ -97,7 +97,10 @@ def alone(paths: list[Path]) -> Iterator[None]:
     locks = []
     for path in paths:
         text = f"waiting for another job on the same run to end ({path})"
-        locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
+        try:
+            locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
+        except NoLocks as error:
+            print(f"warning: {error}; see that no other job trains this", file=sys.stderr)
     try:
         yield
     finally:

@@ -31,10 +31,18 @@ class WorkingFolder:
 
     def __init__(self):
         self._lock: locks.Lock | None = None
+        self._has_locks = True
 
     def take(self) -> None:
         """Put away what a killed Snakemake left; does nothing while another one is at work."""
-        self._lock = locks.try_to_lock(LOCK)
+        try:
+            self._lock = locks.try_to_lock(LOCK)
+        except locks.NoLocks as error:
+            self._has_locks = False
+            _warn(
+                f"{error}; Snakemake's own lock guards this folder, and after a kill it has to be "
+                "told: snakemake --unlock, then --rerun-incomplete"
+            )
         if self._lock is None:
             return
         if HOLDER.exists():
@@ -57,6 +65,8 @@ class WorkingFolder:
 
     def hold(self) -> None:
         """Note that this process is at work here; raises `UserError` if another one is."""
+        if not self._has_locks:
+            return
         self._lock = self._lock or locks.try_to_lock(LOCK)
         if self._lock is None:
             raise UserError(

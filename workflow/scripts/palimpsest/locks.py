@@ -15,6 +15,10 @@ POLL_SECONDS = 0.5
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
+class NoLocks(UserError):
+    """The file system has no locks."""
+
+
 class Lock:
     """An exclusive lock on a file, released by `release` or by the end of the process.
 
@@ -35,7 +39,7 @@ class Lock:
 def try_to_lock(path: str | Path) -> Lock | None:
     """The lock on a file, or None while another process has it.
 
-    Raises `UserError` where the file cannot be made, or its file system has no locks.
+    Raises `UserError` where the file cannot be made, and `NoLocks` where the file system has none.
     """
     path = Path(path)
     handle = None
@@ -51,8 +55,8 @@ def try_to_lock(path: str | Path) -> Lock | None:
         os.close(handle)
         return None
     except OSError as error:
-        remedy = "; put it on a file system with locks" if error.errno in NO_LOCKS else ""
-        raise UserError(f"{path}: cannot be locked: {error.strerror}{remedy}") from None
+        kind = NoLocks if error.errno in NO_LOCKS else UserError
+        raise kind(f"{path}: cannot be locked: {error.strerror}") from None
 
 
 def wait_for(path: str | Path, waiting: Callable[[], None]) -> Lock:
