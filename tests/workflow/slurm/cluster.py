@@ -43,18 +43,7 @@ PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "sbatch", "munged", "mariadbd", "
 
 def unusable() -> str | None:
     """Why no cluster can be started here, in one line with the remedy; None if one can."""
-    if os.environ.get("SLURM_CONF"):
-        return "SLURM_CONF names a SLURM cluster of this machine, which the tests leave alone"
-    for name in ("slurm.conf", "gres.conf", "slurmdbd.conf"):
-        path = SYSTEM / name
-        if path.exists() and path.resolve().parent != FOLDER:
-            return f"{path} is not of these tests, which leave it alone; use another machine"
-    if os.geteuid() != 0:
-        return "starting a SLURM cluster needs root; run `sudo make test-slurm`"
-    missing = [program for program in PROGRAMS if not find(program)]
-    if missing:
-        return f"SLURM is not installed ({', '.join(missing)}); run `make test-slurm` as root"
-    return None
+    return _not_ours() or _not_root() or _not_installed()
 
 
 def find(program: str) -> str | None:
@@ -64,13 +53,39 @@ def find(program: str) -> str | None:
 
 def install() -> None:
     """Take from apt what is missing."""
-    if all(map(find, PROGRAMS)):
+    reason = _not_ours() or _not_root()
+    if reason:
+        sys.exit(f"error: {reason}")
+    if not _not_installed():
         return
-    if os.geteuid() != 0 or not find("apt-get"):
-        sys.exit("error: installing SLURM needs root and apt; run `sudo make test-slurm` on Debian")
+    if not find("apt-get"):
+        sys.exit("error: there is no apt-get to install SLURM with; use Debian or Ubuntu")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update"], ["install", "--yes", "--no-install-recommends", *PACKAGES]):
         subprocess.run(["apt-get", "--quiet", "--quiet", *command], env=environment, check=True)
+
+
+def _not_ours() -> str | None:
+    if os.environ.get("SLURM_CONF"):
+        return "SLURM_CONF names a SLURM cluster, which the tests leave alone; use another machine"
+    for name in ("slurm.conf", "gres.conf", "slurmdbd.conf"):
+        path = SYSTEM / name
+        if path.exists() and path.resolve().parent != FOLDER:
+            return f"{path} is not of these tests, which leave it alone; use another machine"
+    return None
+
+
+def _not_root() -> str | None:
+    if os.geteuid() == 0:
+        return None
+    return "starting a SLURM cluster needs root; run `sudo make test-slurm`"
+
+
+def _not_installed() -> str | None:
+    missing = [program for program in PROGRAMS if not find(program)]
+    if not missing:
+        return None
+    return f"SLURM is not installed ({', '.join(missing)}); run `make test-slurm` as root"
 
 
 def start() -> None:
@@ -88,7 +103,11 @@ def start() -> None:
 
 
 def stop() -> None:
-    """End every daemon, the last to start first, and take the configuration away."""
+    """End every job and daemon, the last to start first, and take the configuration away."""
+    if running("slurmctld"):
+        _run("scancel", "--user", "root")
+        with suppress(TimeoutError):
+            _wait("the end of all jobs", lambda: not _output("squeue", "--noheader"), seconds=15)
     for name in (*(f"slurmd-{node}" for node in NODES), "slurmctld", "slurmdbd", "mariadbd"):
         stop_daemon(name)
     stop_daemon("munged")
