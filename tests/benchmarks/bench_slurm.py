@@ -52,15 +52,12 @@ def default_study() -> Row:
 
 def rows() -> list[Row]:
     """All rows of this benchmark; none where no cluster can be started."""
-    reason = cluster.unusable()
-    if reason:
+    try:
+        with cluster.lent():
+            return [default_study()]
+    except cluster.UnusableError as reason:
         print(f"bench_slurm: skipped: {reason}", file=sys.stderr)
         return []
-    cluster.start()
-    try:
-        return [default_study()]
-    finally:
-        cluster.stop()
 
 
 if __name__ == "__main__":

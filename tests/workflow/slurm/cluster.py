@@ -8,13 +8,15 @@ nowhere else; a machine that has a SLURM configuration of its own is left alone.
 daemons, by the process numbers that they wrote down, and takes the links away again.
 """
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from string import Template
 
@@ -39,6 +41,29 @@ PACKAGES = (
     "mariadb-client-core",
 )
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "sbatch", "munged", "mariadbd", "mariadb-install-db")
+
+
+class UnusableError(Exception):
+    """There can be no cluster here; the message says why, and the remedy."""
+
+
+@contextmanager
+def lent() -> Iterator[None]:
+    """The cluster, running, for one process at a time."""
+    reason = unusable()
+    if reason:
+        raise UnusableError(reason)
+    with Path(f"{FOLDER}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            reason = "other tests or benchmarks use the cluster; wait for them to end"
+            raise UnusableError(reason) from None
+        start()
+        try:
+            yield
+        finally:
+            stop()
 
 
 def unusable() -> str | None:
@@ -99,7 +124,8 @@ def start() -> None:
     start_controller()
     for node in NODES:
         start_node(node)
-    _wait("the nodes", lambda: all(state_of(node) == "idle" for node in NODES))
+    usable = ("idle", "mixed", "allocated")
+    _wait("the nodes", lambda: all(state_of(node) in usable for node in NODES))
 
 
 def stop() -> None:

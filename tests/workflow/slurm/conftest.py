@@ -1,11 +1,11 @@
 """One SLURM cluster for all tests of this folder, and projects that run on it."""
 
-import fcntl
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,19 +29,14 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[None]:
     """The cluster, running. Without SLURM, root, or a machine to itself, tests are skipped."""
-    reason = slurm.unusable()
-    if reason:
-        pytest.skip(reason)
-    with Path(f"{slurm.FOLDER}.lock").open("w") as lock:
+    with ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pytest.skip("another run of these tests uses the cluster; wait for it to end")
-        slurm.start()
+            stack.enter_context(slurm.lent())
+        except slurm.UnusableError as reason:
+            pytest.skip(str(reason))
         yield
         for running in SlurmProject.started:
             running.kill()
-        slurm.stop()
 
 
 class SlurmProject(Project):
@@ -107,13 +102,10 @@ class SlurmProject(Project):
         """The folder in /proc of every process that trains for this project."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
-            try:
-                trains = "/finetune.py\0" in (process / "cmdline").read_text()
-                here = (process / "cwd").readlink() == self.folder
-            except (FileNotFoundError, ProcessLookupError):
-                continue
-            if trains and here:
-                found.append(process)
+            with suppress(FileNotFoundError, ProcessLookupError):
+                trains = "/finetune.py\0" in (process / "cmdline").read_text(errors="replace")
+                if trains and (process / "cwd").readlink() == self.folder:
+                    found.append(process)
         return found
 
 

@@ -25,7 +25,7 @@ RUN = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 ONE_TRAINING = [
     f"{RUN}/trace.parquet",
     "--config",
-    "training={epochs: 400, checkpoint_every: 10}",
+    "training={epochs: 250, checkpoint_every: 10}",
 ]
 
 pytestmark = pytest.mark.usefixtures("cluster")
@@ -85,6 +85,26 @@ def out_of_time(folder: Path) -> tuple[SlurmProject, list[str]]:
     return project, devices
 
 
+def two_gpus(folder: Path) -> SlurmProject:
+    """A training on two GPUs that starts where each node has only one that is free."""
+    project = SlurmProject.fresh(folder)
+    project.ask_for(RULE, "gpu: 2")
+    taken = [take_a_gpu(node) for node in slurm.NODES]
+    running = project.start(f"{RUN}/trace.parquet")
+    waiting = ["squeue", "--noheader", "--partition=gpu", "--states=PENDING", "--format=%Z %r"]
+    until(lambda: f"{folder} Resources" in output(*waiting), "the training in the queue")
+    output("scancel", *taken)
+    project.finish(running)
+    return project
+
+
+def take_a_gpu(node: str) -> str:
+    """Let a job that is nobody's occupy a GPU of a node; its number."""
+    asked = ["--partition=gpu", "--gpus=1", f"--nodelist={node}", "--mem=100", "--time=10"]
+    what = ["--output=/dev/null", "--wrap=sleep 600"]
+    return output("sbatch", "--parsable", *asked, *what).strip()
+
+
 def snakemake_killed(folder: Path) -> SlurmProject:
     """Snakemake killed while its job trains, and the same command at once again."""
     project = SlurmProject.fresh(folder)
@@ -108,16 +128,17 @@ def unlock(project: SlurmProject) -> None:
 
 @pytest.fixture(scope="session")
 def side_by_side(cluster, tmp_path_factory) -> dict[str, Future]:
-    """What is under way at once: the study, three of the faults, and what is undisturbed."""
+    """What is under way at once: the study, faults, and what is undisturbed."""
     work = {
         "whole_study": (whole_study,),
         "out_of_time": (out_of_time,),
         "undisturbed_training": (undisturbed, *ONE_TRAINING),
         "cancelled": (cancelled,),
-        "snakemake_killed": (snakemake_killed,),
         "undisturbed_study": (undisturbed, "finetune"),
+        "snakemake_killed": (snakemake_killed,),
+        "two_gpus": (two_gpus,),
     }
-    pool = ThreadPoolExecutor(3)
+    pool = ThreadPoolExecutor(4)
     return {
         name: pool.submit(function, tmp_path_factory.mktemp(name), *more)
         for name, (function, *more) in work.items()
@@ -179,6 +200,13 @@ def test_a_training_sees_the_gpu_that_it_was_given(side_by_side):
     _, devices = side_by_side["out_of_time"].result()
     assert devices
     assert all(re.fullmatch("[01]", device) for device in devices), devices
+
+
+def test_the_gpus_of_a_training_are_on_one_node(side_by_side):
+    """Its processes find each other on one machine only, so it waits where others have none."""
+    (job,) = side_by_side["two_gpus"].result().trainings()
+    assert "gres/gpu=2" in job["AllocTRES"]
+    assert "node=1" in job["AllocTRES"]
 
 
 def test_snakemake_killed_on_the_login_node(side_by_side):
