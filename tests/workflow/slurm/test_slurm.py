@@ -28,6 +28,10 @@ ONE_TRAINING = [
     "training={epochs: 250, checkpoint_every: 10}",
 ]
 
+# Here and not in the fixture, so that it is said once and not for every test.
+if reason := slurm.unusable():
+    pytest.skip(reason, allow_module_level=True)
+
 pytestmark = pytest.mark.usefixtures("cluster")
 
 
