@@ -20,6 +20,7 @@ from conftest import SlurmProject, environment_of, output, until
 from workflow.conftest import Project
 
 RULE = "train_twins_on_base"
+RULE_OF_MANY = f"{RULE}_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
 RUN = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 # Long enough to be met in the middle.
 ONE_TRAINING = [
@@ -59,6 +60,7 @@ def whole_study(folder: Path) -> SlurmProject:
     """The small study to its report; the models of one rule are trained on a GPU."""
     project = SlurmProject.fresh(folder)
     project.ask_for(RULE, "gpu: 1")
+    project.ask_for(RULE_OF_MANY, "gpu: 0")
     project.finish(project.start())
     return project
 
