@@ -22,6 +22,7 @@ from workflow.conftest import Project
 RULE = "train_twins_on_base"
 RULE_OF_MANY = f"{RULE}_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
 RUN = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
+DATASETS = [f"results/datasets/L2/n24-seed{seed}/base/strings.parquet" for seed in (0, 1)]
 # Long enough to be met in the middle.
 ONE_TRAINING = [
     f"{RUN}/trace.parquet",
@@ -56,6 +57,13 @@ def undisturbed(folder: Path, *arguments: str) -> dict[str, bytes]:
     return traces(project)
 
 
+def ready_to_train(folder: Path) -> SlurmProject:
+    """A project whose datasets are there, so that its first submission is a training."""
+    done = Project.fresh(folder).snakemake(*DATASETS)
+    assert done.returncode == 0, done.stdout
+    return SlurmProject(folder)
+
+
 def whole_study(folder: Path) -> SlurmProject:
     """The small study to its report; the models of one rule are trained on a GPU."""
     project = SlurmProject.fresh(folder)
@@ -67,7 +75,7 @@ def whole_study(folder: Path) -> SlurmProject:
 
 def cancelled(folder: Path) -> SlurmProject:
     """A training taken down with scancel."""
-    project = SlurmProject.fresh(folder)
+    project = ready_to_train(folder)
     running = project.start(*ONE_TRAINING)
     output("scancel", project.until_training())
     project.finish(running)
@@ -79,21 +87,26 @@ def out_of_time(folder: Path) -> tuple[SlurmProject, list[str]]:
 
     A minute is SLURM's shortest limit, and longer than a small training takes.
     """
-    project = SlurmProject.fresh(folder)
+    project = ready_to_train(folder)
     project.ask_for(RULE, "gpu: 1, runtime: 1 * attempt")
     running = project.start(*ONE_TRAINING)
     project.until_training()
     training = project.training_processes()
     devices = [environment_of(process)["CUDA_VISIBLE_DEVICES"] for process in training]
-    for process in training:
-        os.kill(int(process.name), signal.SIGSTOP)
+    freeze(project)
     project.finish(running)
     return project, devices
 
 
+def freeze(project: SlurmProject) -> None:
+    """Let a training stand still, but not end."""
+    for process in project.training_processes():
+        os.kill(int(process.name), signal.SIGSTOP)
+
+
 def two_gpus(folder: Path) -> SlurmProject:
     """A training on two GPUs that starts where each node has only one that is free."""
-    project = SlurmProject.fresh(folder)
+    project = ready_to_train(folder)
     project.ask_for(RULE, "gpu: 2")
     taken = [take_a_gpu(node) for node in slurm.NODES]
     running = project.start(f"{RUN}/trace.parquet")
@@ -113,7 +126,7 @@ def take_a_gpu(node: str) -> str:
 
 def snakemake_killed(folder: Path) -> SlurmProject:
     """Snakemake killed while its job trains, and the same command at once again."""
-    project = SlurmProject.fresh(folder)
+    project = ready_to_train(folder)
     running = project.start(*ONE_TRAINING)
     left_over = project.until_training()
     running.kill()
@@ -227,13 +240,14 @@ def alone(side_by_side: dict[str, Future]) -> None:
         future.exception()
 
 
-def test_a_node_that_fails(side_by_side, tmp_path):
-    """Its job is requeued on another node, and the node is used again when it is back."""
+def test_a_node_that_hangs(side_by_side, tmp_path):
+    """Its job is requeued, and the node is used again when it is back."""
     alone(side_by_side)
-    project = SlurmProject.fresh(tmp_path)
+    project = ready_to_train(tmp_path)
     running = project.start(*ONE_TRAINING)
     job = project.until_training()
     node = output("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
+    freeze(project)
     slurm.stop_daemon(f"slurmd-{node}", signal.SIGKILL)
     try:
         until(lambda: slurm.state_of(node).startswith("down"), f"{node} down")
@@ -241,14 +255,15 @@ def test_a_node_that_fails(side_by_side, tmp_path):
         slurm.start_node(node)
     until(lambda: slurm.state_of(node) in ("idle", "mixed"), f"{node} back")
     project.finish(running)
-    assert "NODE_FAIL" in {job["State"] for job in project.trainings()}
+    assert [job["State"] for job in project.trainings()] == ["NODE_FAIL", "COMPLETED"]
+    assert resumed_from(project) > 0
     assert traces(project) == side_by_side["undisturbed_training"].result()
 
 
 def test_a_controller_that_is_gone_for_a_while(side_by_side, tmp_path):
     """Jobs go on running, and Snakemake goes on when the controller is back."""
     alone(side_by_side)
-    project = SlurmProject.fresh(tmp_path)
+    project = ready_to_train(tmp_path)
     running = project.start(*ONE_TRAINING)
     project.until_training()
     slurm.stop_daemon("slurmctld")
