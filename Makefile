@@ -8,7 +8,7 @@ INSTALLED := .venv/requirements.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test lint format bench docs clean-environment
+.PHONY: help run test test-slurm lint format bench docs clean-environment
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -21,6 +21,11 @@ run: $(INSTALLED) ## Run the default study on all cores and write results/report
 test: $(INSTALLED) ## Run all tests
 	@echo "== Running all tests; some minutes on two cores"
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
+test-slurm: $(INSTALLED) ## Install SLURM on this machine (as root, from apt) and run the tests on it
+	@echo "== Installing SLURM, and running the tests on a cluster of its own; about ten minutes on two cores"
+	$(BIN)/python tests/workflow/slurm/cluster.py install
+	$(BIN)/python -m pytest tests/workflow/slurm
 
 lint: $(INSTALLED) ## Check the style of the code and of the workflow
 	$(BIN)/ruff check .

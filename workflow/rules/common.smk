@@ -90,7 +90,7 @@ wildcard_constraints:
     size=r"\d+",
     seed=r"\d+",
     variant=r"base|dedup|dedup-matched|with-s\d+|without-s\d+|leave-one-out",
-    figure=r"[a-z_]+",
+    figure=r"(?!language-)[a-z_]+",
 
 
 # Many files at once

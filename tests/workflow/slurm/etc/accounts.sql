@@ -1,0 +1,3 @@
+CREATE DATABASE IF NOT EXISTS accounting;
+CREATE USER IF NOT EXISTS slurm@'127.0.0.1' IDENTIFIED BY 'slurm';
+GRANT ALL ON accounting.* TO slurm@'127.0.0.1';
