@@ -8,16 +8,14 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import cluster as slurm
 import pytest
-from conftest import SlurmProject, environment_of, output, until
-
-from workflow.conftest import Project
+from projects import Project
+from slurm_projects import SlurmProject, environment_of, output, until
 
 RULE = "train_twins_on_base"
 RULE_OF_MANY = f"{RULE}_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
@@ -132,17 +130,8 @@ def snakemake_killed(folder: Path) -> SlurmProject:
     running.kill()
     running.wait()
     assert project.queue()[left_over] == "RUNNING"
-    unlock(project)
     project.finish(project.start(*ONE_TRAINING))
     return project
-
-
-def unlock(project: SlurmProject) -> None:
-    """Take away the lock of a Snakemake that was killed.
-
-    To go as soon as Snakemake's stale locks are taken away without being asked.
-    """
-    subprocess.run(project.command("--unlock"), cwd=project.folder, check=True, capture_output=True)
 
 
 @pytest.fixture(scope="session")
@@ -229,8 +218,12 @@ def test_the_gpus_of_a_training_are_on_one_node(side_by_side):
 
 
 def test_snakemake_killed_on_the_login_node(side_by_side):
-    """The job that it left behind does no harm to the same command, given again."""
+    """The job that it left behind is cancelled, and taken up by the same command given again."""
     project = side_by_side["snakemake_killed"].result()
+    assert "cancelling the jobs that it had submitted" in project.printed()
+    states = [job["State"].split()[0] for job in project.trainings()]
+    assert states == ["CANCELLED", "COMPLETED"]
+    assert resumed_from(project) > 0
     assert traces(project) == side_by_side["undisturbed_training"].result()
 
 
