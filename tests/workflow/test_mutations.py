@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from conftest import ROOT, SMALL, Project
 from forks import Outcome, snakemake_in_forks
+from projects import ROOT, SMALL, Project
 
 SEED, HOW_MANY = 20240229, 200
 TARGET = "results/runs/opt-1.3b-twin/L1/n16-seed0/base/trace.parquet"

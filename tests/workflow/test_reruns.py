@@ -175,9 +175,11 @@ CASES = {
     "`training/weight_decay`": Case("training={weight_decay: 0.1}", [*TRAINING, *AFTER_TRAINING]),
     "`training/checkpoint_every`": Case("training={checkpoint_every: 3}", NOTHING),
     "`training/processes`, of twins": Case("training={processes: 2}", NOTHING),
-    "`training/offload_optimizer`, of twins": Case(
-        "training={zero_stage: 1, offload_optimizer: cpu}", [*TRAINING, *AFTER_TRAINING]
+    "`training/zero_stage`": Case("training={zero_stage: 1}", [*TRAINING, *AFTER_TRAINING]),
+    "`training_by_model`, of other models": Case(
+        "training_by_model={gemma-2-2b: {processes: 4}}", NOTHING
     ),
+    "`hardware`": Case("hardware={gpu_memory_gb: 40, twin_gpus: 0}", NOTHING),
     "`save_weights: true`": Case("save_weights=true", [*TRAINING, *AFTER_TRAINING]),
     "the engine of a model": Case(
         "engine={pythia-1b-twin: fleet}",
@@ -312,8 +314,6 @@ CASES = {
     "the family of a model": Case(
         cell("opt-2.7b", "OPT", "Opt"),
         [
-            "train/opt-2.7b-twin/*",
-            "measure/opt-2.7b-twin/*",
             "study_model_size/*",
             "figure/model_size-*",
             *END,
@@ -324,11 +324,11 @@ CASES = {
     ),
     "the revision of a full model, of its twin": Case(cell("opt-1.3b", "main", "v2"), NOTHING),
     "the number of parameters of a model": Case(
-        cell("opt-1.3b", "1320000000", "1315758080"), NOTHING
+        cell("opt-1.3b", "1316000000", "1315758080"), NOTHING
     ),
     "the row of another model": Case(cell("gemma-2-2b", "3e-3", "2e-3"), NOTHING),
     "a row is added": Case(
-        commented("config/models.tsv", "new\tLlama\tnew\tmain\tllama\t1000\t5e-5\t16\t1\t2\t3e-3"),
+        commented("config/models.tsv", "new\tLlama\tnew\tmain\tllama\t1000\t1\t16\t99\t5e-5\t16\t1\t2\t3e-3"),
         NOTHING,
     ),
     "`models_table` names a copy": Case(
@@ -357,6 +357,9 @@ CASES = {
     ),
     "a file that the library's parts share: `tables.py`": Case(
         commented(f"{LIBRARY}/tables.py"), [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING]
+    ),
+    "a file of the library's `planning`": Case(
+        edited(f"{LIBRARY}/planning/assumptions.py", "SAFETY = 2.0", "SAFETY = 3.0"), NOTHING
     ),
     "`configuration.py`": Case(commented(f"{LIBRARY}/configuration.py"), NOTHING),
     "`scripts/language.py`": Case(
@@ -392,7 +395,7 @@ CASES = {
     "`scripts/report.py`": Case(commented("workflow/scripts/report.py"), ["report"]),
     "a comment in a rule": Case(commented("workflow/rules/memorisation.smk"), NOTHING),
     "the memory or time of a rule": Case(
-        edited("workflow/rules/training.smk", "mem_mb=4000", "mem_mb=5000"), NOTHING
+        edited("workflow/rules/memorisation.smk", "mem_mb=4000", "mem_mb=5000"), NOTHING
     ),
     # Files of results
     "a trace is deleted": Case(deleted(f"{RUN}/trace.parquet"), RETRAIN_RICHEST),

@@ -276,7 +276,7 @@ def model_row(wildcards):
 def families(wildcards):
     """The family of every model that the study of model sizes reads."""
     groups = study.study_groups("model_size", wildcards.language)
-    return {group.model: study.row(group.model).family for group in groups}
+    return {group.model: resolve(group.model, study.models)[0].family for group in groups}
 
 
 def recipe(wildcards):
