@@ -553,7 +553,6 @@ def test_the_code_behind_a_script_is_all_fingerprinted(rooms, script):
 
 
 def test_every_script_of_a_rule_is_looked_at():
-    """The pattern above finds them all."""
-    assert {script for _, script in SCRIPTS} == set(re.findall(r"scripts/(\w+.py)\"\n", RULES)) - {
-        "finetune.py"
-    }
+    """The pattern above finds them all but those that run whenever they are asked for."""
+    of_rules = set(re.findall(r"scripts/(\w+.py)\"\n", RULES))
+    assert {script for _, script in SCRIPTS} == of_rules - {"plan.py", "state.py"}
