@@ -328,7 +328,10 @@ CASES = {
     ),
     "the row of another model": Case(cell("gemma-2-2b", "3e-3", "2e-3"), NOTHING),
     "a row is added": Case(
-        commented("config/models.tsv", "new\tLlama\tnew\tmain\tllama\t1000\t1\t16\t99\t5e-5\t16\t1\t2\t3e-3"),
+        commented(
+            "config/models.tsv",
+            "new\tLlama\tnew\tmain\tllama\t1000\t1\t16\t99\t5e-5\t16\t1\t2\t3e-3",
+        ),
         NOTHING,
     ),
     "`models_table` names a copy": Case(

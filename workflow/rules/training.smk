@@ -1,7 +1,7 @@
 # Training reruns when data, model or recipe change, not when code does: an edited comment must not
 # retrain a large model. Each manifest records the code's revision. Traces that are still right are
 # kept (`update`): the command looks whether they are of this very model, recipe and data. How often
-# a run is saved decides no result, so it is no parameter: a changed one would rerun the rule.
+# a run is saved decides no result, so it is a resource: a changed parameter would rerun the rule.
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
 TRAIN = (
     "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
@@ -9,8 +9,9 @@ TRAIN = (
     " --trace {output.trace} --manifest {output.manifest}"
     + (" --weights {output.weights}" if config["save_weights"] else "")
     + " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
-    " --state {STATE} --threads {threads} --memory-mb {resources.mem_mb}"
-    " --gpus {resources.gpu} {params.recipe} --checkpoint-every {CHECKPOINT_EVERY}"
+    f" --state {STATE}"
+    " --threads {threads} --memory-mb {resources.mem_mb} --gpus {resources.gpu}"
+    " {params.recipe} --checkpoint-every {resources.checkpoint_every}"
     " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
 )
 
@@ -44,6 +45,7 @@ rule train_full:
         mem_mb=training_memory,
         runtime=training_minutes,
         gpu=training_gpus,
+        checkpoint_every=CHECKPOINT_EVERY,
     params:
         **RECIPE,
         script=FINETUNE,
@@ -78,6 +80,7 @@ for variants, groups in study.twin_jobs.items():
             mem_mb=training_memory,
             runtime=twin_minutes(variants),
             gpu=training_gpus,
+            checkpoint_every=CHECKPOINT_EVERY,
         params:
             **RECIPE,
             script=FINETUNE,
@@ -103,3 +106,4 @@ use rule train_full as train_twins_of_one_variant with:
         mem_mb=training_memory,
         runtime=one_variant_minutes,
         gpu=training_gpus,
+        checkpoint_every=CHECKPOINT_EVERY,
