@@ -79,24 +79,6 @@ def test_train_size_beyond_the_language(project):
     assert "at most 2" in line
 
 
-def test_truncated_table(copy_of_finished):
-    """A truncated trace is refused before any job starts, in one line; nothing is changed."""
-    trace = "results/runs/opt-1.3b-twin/L2/n16-seed0/base/trace.parquet"
-    path = copy_of_finished.folder / trace
-    whole = path.read_bytes()
-    path.write_bytes(whole[:1000])
-    before = copy_of_finished.contents()
-    measured = "results/memorisation/opt-1.3b-twin/L2/n16/base/learning.parquet"
-    line = refused(copy_of_finished.snakemake(measured, "--forcerun", "measure"))
-    assert f"{trace}: not a complete Parquet file (1,000 bytes" in line
-    assert f"delete it and rerun: snakemake --cores 1 {trace}" in line
-    assert copy_of_finished.contents() == before
-    path.unlink()
-    done = copy_of_finished.snakemake(trace)
-    assert done.returncode == 0, done.stdout
-    assert path.read_bytes() == whole
-
-
 def test_tokenizer_that_splits_a_terminal(project, checkpoint):
     """A model whose tokenizer splits a terminal is refused by name, before any job starts."""
     checkpoint(project.folder / "local", terminals="12345678")

@@ -3,7 +3,7 @@
 import pytest
 
 from palimpsest import tables
-from palimpsest.configuration import LEAVE_ONE_OUT
+from palimpsest.variants import LEAVE_ONE_OUT
 
 
 def planned(project, **options):

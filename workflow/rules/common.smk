@@ -16,6 +16,7 @@ from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.models.table import resolve
 from palimpsest.planning import duration, memory
 from palimpsest.planning.summary import summary
+from palimpsest.variants import LEAVE_ONE_OUT
 
 prefer_this_python()
 
@@ -103,7 +104,7 @@ def with_seeds(pattern):
 
 def with_exact_seeds(pattern, variant):
     """The pattern of a variant once for every seed whose training strings are left out."""
-    seeds = study.seeds_of("leave-one-out")
+    seeds = study.seeds_of(LEAVE_ONE_OUT)
     return expand(pattern, variant=variant, seed=seeds, allow_missing=True)
 
 
@@ -172,7 +173,7 @@ def trained(files):
 
 def trained_on(variants):
     """The datasets of a job's runs; the job itself leaves one string of base after another out."""
-    return of_twins(variants)(DATASET, {"leave-one-out": "base"})
+    return of_twins(variants)(DATASET, {LEAVE_ONE_OUT: "base"})
 
 
 def any_of(groups):
@@ -355,12 +356,12 @@ def wanted_runs(wildcards):
             "engine": study.engine(group.model),
             "training": study.training(group.model),
             "predict_end": config["datasets"]["predict_end"],
-            "leave_one_out": group.variant == "leave-one-out",
+            "leave_one_out": group.variant == LEAVE_ONE_OUT,
         }
         for group in study.trained_groups
         for dataset in expand(
             DATASET,
-            **{**vars(group), "variant": group.variant.replace("leave-one-out", "base")},
+            **{**vars(group), "variant": group.variant.replace(LEAVE_ONE_OUT, "base")},
             seed=study.seeds_of(group.variant),
         )
     ]

@@ -58,7 +58,7 @@ rule measure_leave_one_out:
     input:
         traces=with_exact_seeds(TRACE, "base"),
         datasets=with_exact_seeds(DATASET, "base"),
-        left_out=with_exact_seeds(TRACE, "leave-one-out"),
+        left_out=with_exact_seeds(TRACE, LEAVE_ONE_OUT),
     output:
         leave_one_out="results/memorisation/{model}/{language}/n{size}/leave_one_out.parquet",
         approximation="results/memorisation/{model}/{language}/n{size}/approximation.parquet",

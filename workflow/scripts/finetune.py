@@ -21,6 +21,7 @@ from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.locks import NoLocks, wait_for
 from palimpsest.training.attempts import Attempts
 from palimpsest.training.recipe import Recipe
+from palimpsest.variants import LEAVE_ONE_OUT
 
 # The settings on which the memory that a device needs depends.
 OF_MEMORY = (
@@ -123,7 +124,7 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     launch.relaunch_with(arguments.processes, threads)
     launch.keep_freed_memory()
     # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
-    from palimpsest.training.finetune import LEAVE_ONE_OUT, Job, finetune
+    from palimpsest.training.finetune import Job, finetune
 
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     weights = arguments.weights or [None] * len(arguments.dataset)

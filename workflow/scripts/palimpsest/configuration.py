@@ -22,10 +22,9 @@ from palimpsest.models.tokens import check_local
 from palimpsest.planning.fit import changes_that_fit
 from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
+from palimpsest.variants import LEAVE_ONE_OUT
 
 MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 4
-LEAVE_ONE_OUT = "leave-one-out"  # the variant of which every training string has its own run
-
 STUDIES = (
     "disagreement",
     "exact",

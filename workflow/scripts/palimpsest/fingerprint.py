@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SHARED = ("errors.py", "tables.py", "traces.py", "manifests.py", "door.py")
+SHARED = ("errors.py", "variants.py", "tables.py", "traces.py", "manifests.py", "door.py")
 
 
 def of_code(*rooms: str) -> str:

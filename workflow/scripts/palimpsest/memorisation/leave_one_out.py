@@ -31,6 +31,7 @@ from palimpsest.memorisation.runs import (
 )
 from palimpsest.memorisation.targets import CHEAPER
 from palimpsest.traces import Trace
+from palimpsest.variants import LEAVE_ONE_OUT
 
 RUN = ["model", "language", "size", "seed"]
 STRING = ["string_id", "count", "log_prob"]
@@ -121,7 +122,7 @@ def string_rows(
 
 def losses_left_out(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) -> np.ndarray:
     """The loss float[epochs, train] of every training string in the run without it."""
-    name = run_name({**trace.run, "variant": "leave-one-out"})
+    name = run_name({**trace.run, "variant": LEAVE_ONE_OUT})
     remedy = "the trace is of another dataset or recipe: delete it and rerun"
     runs = {run.run["variant"].removeprefix("without-"): run for run in left_out}
     missing = [string for string in train["string_id"] if string not in runs]

@@ -19,11 +19,11 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
+from palimpsest.variants import LEAVE_ONE_OUT
 
 if TYPE_CHECKING:
     from palimpsest.configuration import RunGroup, Study
 
-LEAVE_ONE_OUT = "leave-one-out"
 HOUR = 3600
 # The settings with which a run is faster or slower, its length apart.
 OF_SPEED = (

@@ -18,8 +18,7 @@ from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run, strings_to_leave_out
 from palimpsest.training.state import State, writing
-
-LEAVE_ONE_OUT = "leave-one-out"
+from palimpsest.variants import LEAVE_ONE_OUT
 
 
 @dataclass(frozen=True)
