@@ -1,0 +1,3 @@
+"""Names of the variants of a dataset that more than one part of the library has to know."""
+
+LEAVE_ONE_OUT = "leave-one-out"  # every training string has a run of its own, without that string
