@@ -152,6 +152,18 @@ def test_a_lock_is_had_once(tmp_path):
     assert try_to_lock(path) is not None
 
 
+def test_a_child_that_ends_does_not_release_a_lock(tmp_path):
+    path = tmp_path / "one.lock"
+    lock = try_to_lock(path)
+    child = os.fork()
+    if child == 0:
+        lock.release()
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert path.exists()
+    assert try_to_lock(path) is None
+
+
 def test_a_lock_that_is_taken_away_meanwhile_is_not_had(tmp_path):
     """The file that a waiting process has opened may not be the one at the path any more."""
     path = tmp_path / "one.lock"

@@ -27,12 +27,16 @@ class Lock:
     """
 
     def __init__(self, path: Path, handle: int):
-        self.path, self.handle = path, handle
+        self.path, self.handle, self.owner = path, handle, os.getpid()
 
     def release(self) -> None:
-        """Let others have it; the file is taken away, if it is this user's."""
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        """Let others have it; the file is taken away, if it is this user's.
+
+        In a forked child, which shares the lock, it stays with the process that took it.
+        """
+        if os.getpid() == self.owner:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
         os.close(self.handle)
 
 
