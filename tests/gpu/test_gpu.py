@@ -174,8 +174,8 @@ def test_memory_that_runs_out(trained, monkeypatch):
 def test_a_job_sees_the_devices_that_it_leased(trained):
     """One of the machine's GPUs by its unique identifier, or none."""
     _, manifest = trained("leased", precision="fp32")
-    assert manifest["hardware"]["visible_devices"].startswith(("GPU-", "MIG-"))
+    assert manifest["visible_devices"].startswith(("GPU-", "MIG-"))
     assert len(manifest["hardware"]["gpus"]) == 1
     _, manifest = trained("not-leased", on_gpu=False, precision="fp32")
-    assert manifest["hardware"]["visible_devices"] == ""
+    assert manifest["visible_devices"] == ""
     assert manifest["hardware"]["gpus"] == []

@@ -72,7 +72,10 @@ def test_no_gpu(monkeypatch, tmp_path):
         ("", []),
         ("2, 0", ["GPU-c", "GPU-a"]),
         ("GPU-b", ["GPU-b"]),
-        ("7", ["7"]),
+        ("7", []),
+        ("1,7,0", ["GPU-b"]),
+        ("-1", []),
+        ("NoDevFiles", []),
     ],
 )
 def test_devices_are_named_for_good(machine, monkeypatch, chosen, expected):
@@ -134,9 +137,24 @@ def test_a_job_of_many_is_not_passed_by(machine):
     assert counts == [1, 3, 1]
 
 
+def test_jobs_with_other_devices_do_not_wait(machine, monkeypatch):
+    """One that waits for a device that is taken holds up nobody who may use another."""
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    holder = start(machine, 1, "for ever")
+    assert holder.stdout.readline().strip() == "GPU-a"
+    waiting = start(machine, 1, "0")
+    time.sleep(0.5)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert start(machine, 1, "0").wait(60) == 0
+    assert waiting.poll() is None
+    holder.kill()
+    assert waiting.wait(60) == 0
+    holder.wait()
+
+
 def test_a_number_is_of_its_cluster_job(machine, monkeypatch):
     """Device 7 of one job of a cluster is not that of another."""
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    (machine / "bin/nvidia-smi").write_text("#!/bin/sh\nexit 1\n")
     for job in ("11", "12"):
         monkeypatch.setenv("SLURM_JOB_ID", job)
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
@@ -207,6 +225,6 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
         try_to_lock(tmp_path / "one.lock")
     monkeypatch.chdir(tmp_path)
     folder = WorkingFolder()
+    (tmp_path / ".snakemake").mkdir()
     folder.take()
-    folder.hold()
     assert "Snakemake's own lock guards this folder" in capsys.readouterr().err

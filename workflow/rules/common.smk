@@ -52,24 +52,32 @@ try:
         schema=os.path.join(workflow.basedir, "config/schemas/config.schema.yaml"),
         command_line=command_line,
     )
-    working_folder = WorkingFolder()
-    # Jobs read this file too, and a dry run changes nothing.
-    if workflow.is_main_process and workflow.output_settings.dryrun:
-        working_folder.look()
-    elif workflow.is_main_process:
-        working_folder.take()
-        put_damaged_aside(glob("results/**/*.parquet", recursive=True))
 except UserError as error:
     sys.exit(f"error: {error}")
 
+working_folder = WorkingFolder()
 
-def hold_folder():
-    """Keep other Snakemakes out of this folder until this one ends."""
-    try:
-        working_folder.hold()
-    except UserError as error:
-        sys.exit(f"error: {error}")
 
+def taking_the_folder(execute):
+    """Snakemake's own way to start working, which first takes the folder."""
+
+    def take_and_execute(*arguments, **named):
+        try:
+            if workflow.output_settings.dryrun:
+                working_folder.look()
+            else:
+                working_folder.take()
+                put_damaged_aside(glob("results/**/*.parquet", recursive=True))
+        except UserError as error:
+            sys.exit(f"error: {error}")
+        return execute(*arguments, **named)
+
+    return take_and_execute
+
+
+# What only lists something, and a job, which reads this file too, leave the folder as it is.
+if workflow.is_main_process:
+    workflow.execute = taking_the_folder(workflow.execute)
 
 # On one machine no more jobs start than its GPUs can take; without any, none asks for one. A
 # cluster counts its own.

@@ -114,8 +114,13 @@ def supervise(arguments: argparse.Namespace, attempts: Attempts) -> int:
     while True:
         tried = attempts.passes()
         status = launch.in_child(lambda: train(arguments, attempts))
+        if status < 0:
+            raise UserError(
+                f"the training was killed by signal {-status} (9 is also how the system ends a "
+                "process when main memory runs out); give the same command again"
+            )
         if status == 0 or attempts.passes() == tried:
-            return status if status >= 0 else 128 - status
+            return status
 
 
 def train(arguments: argparse.Namespace, attempts: Attempts) -> None:

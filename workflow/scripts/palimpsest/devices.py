@@ -5,10 +5,12 @@ of all workflows on a machine lease from the same files.
 """
 
 import contextlib
+import itertools
 import os
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 from palimpsest.errors import UserError
@@ -29,8 +31,9 @@ def visible() -> list[str]:
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if chosen is None:
         return installed
-    names = [name.strip() for name in chosen.split(",") if name.strip()]
-    return [_named(name, installed) for name in names]
+    names = [name.strip() for name in chosen.split(",")]
+    there = itertools.takewhile(lambda name: _is_there(name, installed), names)
+    return [_named(name, installed) for name in there]
 
 
 def _installed() -> list[str]:
@@ -43,11 +46,16 @@ def _installed() -> list[str]:
     return done.stdout.split()
 
 
+def _is_there(name: str, installed: list[str]) -> bool:
+    """Whether CUDA finds a device by a name; it looks at none behind the first that it does not."""
+    if name.isdigit():
+        return not installed or int(name) < len(installed)
+    return name.startswith(("GPU-", "MIG-"))
+
+
 def _named(name: str, installed: list[str]) -> str:
     """The unique identifier of a device that is named by its number, if it can be told."""
-    if name.isdigit() and int(name) < len(installed):
-        return installed[int(name)]
-    return name
+    return installed[int(name)] if name.isdigit() and installed else name
 
 
 def lease(count: int) -> list[Lock]:
@@ -65,7 +73,11 @@ def lease(count: int) -> list[Lock]:
     leases: dict[str, Lock] = {}
     if count:
         folder = _shared_folder()
-        place = wait_for(folder / "queue.lock", lambda: _say("waiting in the queue for a GPU"))
+        # Jobs that may use the same devices stand in one queue.
+        queue = zlib.crc32(" ".join(sorted(map(_lock_name, devices))).encode())
+        place = wait_for(
+            folder / f"queue-{queue:08x}.lock", lambda: _say("waiting in the queue for a GPU")
+        )
         leases = _leased(devices, count, folder)
         place.release()
     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(leases)

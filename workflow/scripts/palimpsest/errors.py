@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+WRITE_REMEDY = "make room or allow writing there, and give the same command again"
+
 
 class UserError(Exception):
     """Something the user gave is wrong; the message is a single line that names it and the remedy.

@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from palimpsest import locks
-from palimpsest.errors import UserError
+from palimpsest.errors import WRITE_REMEDY, UserError
 
 BOOKS = Path(".snakemake")  # where Snakemake keeps its books
 HOLDER = BOOKS / "palimpsest.json"
@@ -27,32 +27,29 @@ RANDOM_NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class WorkingFolder:
-    """The current folder; `take` it before anything is read, `hold` it before anything is run."""
+    """The current folder, for one Snakemake at a time to work in."""
 
     def __init__(self):
         self._lock: locks.Lock | None = None
-        self._has_locks = True
 
     def take(self) -> None:
-        """Put away what a killed Snakemake left; does nothing while another one is at work."""
-        try:
-            self._lock = locks.try_to_lock(LOCK)
-        except locks.NoLocks as error:
-            self._has_locks = False
-            _warn(
-                f"{error}; Snakemake's own lock guards this folder, and after a kill it has to be "
-                "told: snakemake --unlock, then --rerun-incomplete"
-            )
-        if self._lock is None:
+        """Keep other Snakemakes out until this process ends, and put away what a killed one left.
+
+        Raises `UserError` if another one is at work, or may be, or nothing can be written.
+        """
+        _check_writable()
+        if not self._locked():
             return
         if HOLDER.exists():
+            _check_host()
             _warn("the last Snakemake in this folder was killed; taking up what it left")
             _cancel_submitted()
             shutil.rmtree(BOOKS / "locks", ignore_errors=True)
             for mark in (BOOKS / "incomplete").rglob("*"):
                 if mark.is_file():
                     mark.unlink()
-            HOLDER.unlink()
+        HOLDER.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
+        atexit.register(HOLDER.absolute().unlink, missing_ok=True)
 
     def look(self) -> None:
         """Say, before a dry run, which changes nothing, that a killed Snakemake left something."""
@@ -63,18 +60,40 @@ class WorkingFolder:
                 "and a dry run before that one may need --rerun-incomplete"
             )
 
-    def hold(self) -> None:
-        """Note that this process is at work here; raises `UserError` if another one is."""
-        if not self._has_locks:
-            return
-        self._lock = self._lock or locks.try_to_lock(LOCK)
+    def _locked(self) -> bool:
+        """Whether the folder's lock is had now; False, with a warning, where there are none."""
+        try:
+            self._lock = locks.try_to_lock(LOCK)
+        except locks.NoLocks as error:
+            _warn(
+                f"{error}; Snakemake's own lock guards this folder, and after a kill it has to be "
+                "told: snakemake --unlock, then --rerun-incomplete"
+            )
+            return False
         if self._lock is None:
             raise UserError(
                 f"another Snakemake works in {Path.cwd()} ({_holder()}); wait for its end, stop "
                 "it, or start this one in a folder of its own"
             )
-        HOLDER.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
-        atexit.register(HOLDER.unlink, missing_ok=True)
+        return True
+
+
+def _check_writable() -> None:
+    """Refuse at once what would fail in every job."""
+    for path in (Path.cwd(), Path("results")):
+        if path.exists() and not os.access(path, os.W_OK):
+            why = "Read-only file system" if os.statvfs(path).f_flag & os.ST_RDONLY else "no right"
+            raise UserError(f"{path}: cannot be written: {why}; {WRITE_REMEDY}")
+
+
+def _check_host() -> None:
+    """Refuse to take up what another machine's Snakemake left: its lock may not be seen here."""
+    host = _read_holder().get("host", socket.gethostname())
+    if host != socket.gethostname():
+        raise UserError(
+            f"{HOLDER}: a Snakemake on {host} has not ended in good order here, and may be at work "
+            "still; give the command there or, once it is surely gone, delete that file"
+        )
 
 
 def put_damaged_aside(paths: Iterable[str]) -> None:
@@ -117,11 +136,15 @@ def _cancel_submitted() -> None:
 
 
 def _holder() -> str:
+    holder = _read_holder()
+    return f"process {holder['process']} on {holder['host']}" if holder else "it has just begun"
+
+
+def _read_holder() -> dict:
     try:
-        holder = json.loads(HOLDER.read_text())
-        return f"process {holder['process']} on {holder['host']}"
-    except (OSError, ValueError, LookupError):
-        return "it has just begun"
+        return json.loads(HOLDER.read_text())
+    except (OSError, ValueError):
+        return {}
 
 
 def _warn(line: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 PR_SET_PDEATHSIG = 1  # from sys/prctl.h
+LAUNCHED = "PALIMPSEST_LAUNCHED"
 
 
 def prefer_this_python() -> None:
@@ -21,8 +22,8 @@ def prefer_this_python() -> None:
 
 
 def is_launched() -> bool:
-    """Whether this process is one of several that a launcher has started."""
-    return "WORLD_SIZE" in os.environ
+    """Whether this process is one of several that `relaunch_with` has had started."""
+    return LAUNCHED in os.environ
 
 
 def in_child(work: Callable[[], None]) -> int:
@@ -65,6 +66,7 @@ def relaunch_with(processes: int, threads: int) -> None:
         return
     if processes == 1:
         return
+    os.environ[LAUNCHED] = "1"
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     os.execv(sys.executable, [sys.executable, *launcher, *sys.argv])
 

@@ -75,12 +75,19 @@ def wait_for(path: str | Path, waiting: Callable[[], None]) -> Lock:
 
 
 def _opened(path: Path) -> int:
-    """The file, made if it is not there. Another user's is opened as it is, to be locked only."""
+    """The file, made if it is not there, for all users to lock.
+
+    Opened for writing, which network file systems want before they lock. Systems that protect
+    files in folders shared by all refuse to make a file that is there already.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        return os.open(path, os.O_RDONLY)
+        return os.open(path, os.O_RDWR)
     except FileNotFoundError:
-        return os.open(path, os.O_RDONLY | os.O_CREAT, 0o666)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with contextlib.suppress(OSError):
+            os.fchmod(handle, 0o666)
+        return handle
 
 
 def _is_still(path: Path, handle: int) -> bool:

@@ -16,9 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from palimpsest.errors import UserError
-
-WRITE_REMEDY = "make room or allow writing there, and give the same command again"
+from palimpsest.errors import WRITE_REMEDY, UserError
 
 
 @dataclass(frozen=True)
@@ -747,7 +745,7 @@ def replacing(path: str | Path) -> Iterator[str]:
         _flush(temporary)
         os.replace(temporary, path)
     except OSError as error:
-        reason = error.strerror or str(error).splitlines()[0]
+        reason = error.strerror or str(error).partition("\n")[0]
         raise UserError(f"{path}: cannot be written: {reason}; {WRITE_REMEDY}") from None
     finally:
         if temporary is not None and os.path.exists(temporary):

@@ -156,11 +156,18 @@ class Planner:
     def speed(self, model: str) -> Speed | None:
         """The speed of a model's finished runs with these settings; None without any."""
         if model not in self._speeds:
-            found = [m for m in self._manifests(model) if self._is_alike(model, m)]
-            # Of several machines, the one of the newest run.
-            alike = [m for m in found if m["hardware"] == found[-1]["hardware"]]
-            self._speeds[model] = self._mean_speed(alike) if alike else None
+            try:
+                self._speeds[model] = self._speed(model)
+            except (KeyError, TypeError, AttributeError):
+                # Manifests of another make; the jobs that need them will name them.
+                self._speeds[model] = None
         return self._speeds[model]
+
+    def _speed(self, model: str) -> Speed | None:
+        found = [m for m in self._manifests(model) if self._is_alike(model, m)]
+        # Of several machines, the one of the newest run.
+        alike = [m for m in found if m["hardware"] == found[-1]["hardware"]]
+        return self._mean_speed(alike) if alike else None
 
     def _manifests(self, model: str) -> list[dict]:
         """The readable manifests of a model's runs, the newest last."""

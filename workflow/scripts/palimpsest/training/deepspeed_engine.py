@@ -16,7 +16,7 @@ from pickle import PickleError
 import numpy as np
 import torch
 
-from palimpsest import traces
+from palimpsest import launch, traces
 from palimpsest.errors import UserError
 from palimpsest.models.build import build
 from palimpsest.training.attempts import Passes
@@ -120,11 +120,18 @@ class DeepSpeedEngine:
         """
         while True:
             training = _Training(self, run, material, state)
-            checkpoint = state.newest()
+            checkpoint = self._newest(state)
             if checkpoint is None or self._all(training.resume(checkpoint)):
                 return training
             self.accelerator.free_memory(training.model, training.optimizer)
-            state.discard(checkpoint, "it cannot be loaded")
+            if self.rank == 0:
+                state.discard(checkpoint, "it cannot be loaded")
+
+    def _newest(self, state: State) -> Path | None:
+        """The newest checkpoint that is whole; the first process looks, so that all agree."""
+        found = [state.newest() if self.rank == 0 else None]
+        torch.distributed.broadcast_object_list(found, device=self.device)
+        return found[0]
 
     def _all(self, done: bool) -> bool:
         """Whether every process has done it."""
@@ -278,7 +285,7 @@ class _Training:
 
 def _stand_alone_unless_launched() -> None:
     """Without a launcher, describe a world of this one process, on a port that is free now."""
-    if "WORLD_SIZE" in os.environ:
+    if launch.is_launched():
         return
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

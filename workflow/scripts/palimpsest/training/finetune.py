@@ -73,10 +73,14 @@ def finetune(
         if not is_delivered(job, states):
             waiting.append((job, states))
             runs += of_job
+        elif trainer.rank == 0:
+            # A kill may have come between delivering and forgetting.
+            for run_state in states:
+                run_state.clear()
     try:
         trainer.train(runs, show_progress)
     except RuntimeError as error:
-        if not is_out_of_memory(error) or attempts is None:
+        if not is_out_of_memory(error) or attempts is None or engine == "fleet":
             raise
         _take_less_next_time(attempts, passes, trainer.is_measuring)
     trainer.close()
@@ -93,7 +97,12 @@ def finetune(
 def is_out_of_memory(error: RuntimeError) -> bool:
     """Whether a device, or the machine, had no memory left to give."""
     return isinstance(error, torch.OutOfMemoryError) or any(
-        words in str(error) for words in ("can't allocate memory", "CUBLAS_STATUS_ALLOC_FAILED")
+        words in str(error)
+        for words in (
+            "can't allocate memory",
+            "CUDA error: out of memory",
+            "CUBLAS_STATUS_ALLOC_FAILED",
+        )
     )
 
 
@@ -134,7 +143,11 @@ def is_delivered(job: Job, states: list[State]) -> bool:
 
 
 def deliver(job: Job, states: list[State]) -> None:
-    """Write the files of a job whose runs are finished; the manifest comes last and vouches."""
+    """Write the files of a job whose runs are finished; the manifest comes last and vouches.
+
+    An older one is taken away first, lest it vouch for a part of what is new.
+    """
+    Path(job.manifest).unlink(missing_ok=True)
     if job.leave_one_out:
         _deliver_together(job, states)
         return

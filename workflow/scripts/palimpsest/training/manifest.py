@@ -45,6 +45,7 @@ def manifest(
         "engine": engine,
         "configuration": configuration,
         "precision": configuration["precision"],
+        "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
         **more,
         "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "peak_gpu_memory_bytes": torch.cuda.max_memory_allocated(),
@@ -74,7 +75,6 @@ def hardware() -> dict:
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "gpus": gpus,
-        "visible_devices": os.environ.get("CUDA_VISIBLE_DEVICES"),
     }
 
 

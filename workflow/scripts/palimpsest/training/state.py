@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from palimpsest import tables
-from palimpsest.errors import UserError
+from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.folder import ends_as_parquet
 
 CONTENTS = "contents.json"  # sizes and checksums of a checkpoint's files, written last
@@ -112,10 +112,11 @@ class State:
             weights = {name: tensor.contiguous() for name, tensor in weights.items()}
             with tables.replacing(self.weights) as temporary, writing(self.weights):
                 save_file(weights, temporary)
-        for folder in self.folder.glob("*-[0-9]*"):
-            shutil.rmtree(folder)
         tables.write_json(self.folder / ABOUT, self.about)
         tables.write_json(self.manifest, manifest)
+        # Last, because taking large ones away takes long enough to be killed meanwhile.
+        for folder in self.folder.glob("*-[0-9]*"):
+            shutil.rmtree(folder)
 
     def clear(self) -> None:
         """Forget the run."""
@@ -133,10 +134,13 @@ def writing(path: Path) -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except (OSError, RuntimeError, SafetensorError) as error:
+        # PyTorch says that a file could not be written with an error that says much else as well.
+        if type(error) is RuntimeError and "writ" not in str(error):
+            raise
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-        reason = str(error).strip().splitlines()[0]
-        raise UserError(f"{path}: cannot be written: {reason}; {tables.WRITE_REMEDY}") from None
+        reason = str(error).strip().partition("\n")[0]
+        raise UserError(f"{path}: cannot be written: {reason}; {WRITE_REMEDY}") from None
 
 
 def _contents(checkpoint: Path, flush: bool = False) -> dict[str, list[int]]:
