@@ -40,10 +40,6 @@ localrules:
     model_size,
 
 
-onstart:
-    hold_folder()
-
-
 rule languages:
     input:
         expand(LANGUAGE, language=study.all_languages, name=["sample.parquet", "summary.json"]),
