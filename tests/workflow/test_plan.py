@@ -1,6 +1,7 @@
 """The plan of a study: written and shown before anything runs, and refused where nothing fits."""
 
 import pytest
+from projects import ROOT
 
 from palimpsest import tables
 from palimpsest.variants import LEAVE_ONE_OUT
@@ -44,6 +45,10 @@ def test_the_papers_study_is_planned_and_fits(project):
     table = lines[: next(i for i, line in enumerate(lines) if line.startswith("all "))]
     assert len({len(line) for line in table if line.startswith("---")}) == 1
     assert max(map(len, lines)) <= 100
+    page = (ROOT / "docs/plan.md").read_text()
+    quoted = page[page.index("\nmodel ") :].partition("```")[0].split("\n")
+    assert len(quoted) > 8
+    assert set(quoted) - {"", "..."} <= set(lines)
 
 
 def test_a_finished_study_is_measured_and_nothing_is_left(finished):

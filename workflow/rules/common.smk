@@ -311,13 +311,15 @@ def training_threads(wildcards):
 def training_memory(wildcards, attempt):
     """Main memory of a job that trains a model, in megabytes, more at every attempt."""
     expected = study.planner.main_memory(wildcards.model, wildcards.language)
-    return memory.asked_for(expected, attempt)
+    return memory.asked_for(expected, attempt, study.planner.most_memory)
 
 
 def training_minutes(wildcards, attempt):
     """Minutes of a job that trains one run, more at every attempt."""
     key = wildcards.model, wildcards.language, int(wildcards.size)
-    return duration.asked_for(study.planner.duration(*key).seconds, attempt)
+    return duration.asked_for(
+        study.planner.duration(*key).seconds, attempt, study.planner.most_seconds
+    )
 
 
 def twin_minutes(variants):
@@ -325,7 +327,9 @@ def twin_minutes(variants):
 
     def minutes(wildcards, attempt):
         key = wildcards.model, wildcards.language, int(wildcards.size)
-        return duration.asked_for(study.planner.job_seconds(*key, variants), attempt)
+        return duration.asked_for(
+            study.planner.job_seconds(*key, variants), attempt, study.planner.most_seconds
+        )
 
     return minutes
 

@@ -10,7 +10,7 @@ OPERATIONS_TO_MEASURE = 2
 
 # Bytes per second. With eight short strings a step, reading the weights takes longer than the
 # products with them, and updating them longer still.
-GPU_MEMORY_SPEED = 2e12  # an A100 of 80 GB; an H100 has 3.35e12
+GPU_MEMORY_SPEED = 3e12  # an H100, whose data sheet has 3.35e12; an A100 of 80 GB has 2e12
 LINK_SPEED = 50e9  # between GPUs of one machine that have no more than PCIe 5; NVLink is faster
 HOST_SPEED = 20e9  # between a GPU and main memory, pinned, PCIe 4
 DISK_SPEED = 1e9  # a checkpoint onto a local NVMe disk or a good network file system
@@ -19,9 +19,9 @@ DISK_SPEED = 1e9  # a checkpoint onto a local NVMe disk or a good network file s
 UPDATE_BYTES = 40
 # CPU threads of each process whose optimiser is offloaded; other processes wait for their GPU.
 THREADS_OFFLOADED = 4
-# Parameters per second and process of DeepSpeed's AdamW on the CPU, with these threads: one alone
-# was measured at 1.3e9 to 1.7e9, and two processes share the speed of main memory. All cores of a
-# large machine reach 4e9. Source: Ren et al. 2021, ZeRO-Offload, section 6.
+# Parameters per second and process of DeepSpeed's AdamW on the CPU, for two processes that share
+# the speed of main memory: all cores of a large machine reach 4e9. Source: Ren et al. 2021,
+# ZeRO-Offload, section 6.
 CPU_UPDATES = 2e9
 
 START_SECONDS = 90  # importing, starting the processes, compiling DeepSpeed's optimiser
@@ -37,4 +37,3 @@ TWIN_START_SECONDS = 30
 # killed has to start Python and load its model again.
 TIME_SAFETY = 2.0
 MEMORY_SAFETY = 1.25
-MOST_MINUTES = 7 * 24 * 60  # beyond which no queue is likely to accept a job; killed, it resumes

@@ -9,7 +9,6 @@ from palimpsest.planning.assumptions import (
     GPU_MEMORY_SPEED,
     HOST_SPEED,
     LINK_SPEED,
-    MOST_MINUTES,
     OPERATIONS_TO_MEASURE,
     OPERATIONS_TO_TRAIN,
     START_SECONDS,
@@ -132,7 +131,10 @@ def twin(shape: Shape, settings: Settings, strings: Strings, engine: str, thread
     )
 
 
-def asked_for(seconds: float, attempt: int) -> int:
-    """Minutes that a job asks for: with a margin, in half hours, more at every attempt."""
+def asked_for(seconds: float, attempt: int, most: float) -> int:
+    """Minutes that a job asks for: with a margin, in half hours, more at every attempt.
+
+    Never more than `most` seconds. A job that is cut off resumes in its next attempt.
+    """
     minutes = 30 * math.ceil(seconds * TIME_SAFETY / 60 / 30)
-    return min(MOST_MINUTES, max(LEAST_MINUTES, minutes) * attempt)
+    return min(int(most / 60), max(LEAST_MINUTES, minutes) * attempt)

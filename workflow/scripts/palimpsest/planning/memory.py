@@ -154,10 +154,13 @@ def twin_memory(shape: Shape, settings: Settings, longest: int, threads: int) ->
     return max(LEAST_OF_TWINS, PROCESS / 2 + WAVE * threads * member)
 
 
-def asked_for(expected: float, attempt: int) -> int:
-    """Megabytes that a job asks for: with a margin, in steps of 500, more at every attempt."""
+def asked_for(expected: float, attempt: int, most: float) -> int:
+    """Megabytes that a job asks for: with a margin, in steps of 500, more at every attempt.
+
+    Never more than `most` bytes, because a request that no machine can fill is never granted.
+    """
     wanted = expected if expected in (LEAST_OF_FULL, LEAST_OF_TWINS) else expected * MEMORY_SAFETY
-    return 500 * math.ceil(wanted * (1 + (attempt - 1) / 2) / 500e6)
+    return min(500 * math.ceil(wanted * (1 + (attempt - 1) / 2) / 500e6), int(most / 1e6))
 
 
 def _power_of_two(size: float) -> float:

@@ -118,6 +118,16 @@ class Planner:
             return memory.twin_memory(shape, settings, self.tokens(language)[1], threads)
         return memory.main_memory(shape, settings)
 
+    @property
+    def most_memory(self) -> float:
+        """Bytes of main memory beyond which no job may ask."""
+        return self.hardware.main_memory_gb * memory.GB
+
+    @property
+    def most_seconds(self) -> float:
+        """Seconds beyond which no job may ask."""
+        return self.hardware.longest_job_hours * HOUR
+
     # Of a run and of a job
 
     def duration(self, model: str, language: str, size: int, threads: int = 1) -> Duration:

@@ -130,6 +130,8 @@ class Hardware:
     gpu_memory_gb: float
     gpu_teraflops: float
     utilisation: float
+    main_memory_gb: float
+    longest_job_hours: float
     twin_gpus: int
 
     @cached_property
