@@ -30,6 +30,7 @@ from palimpsest.datasets.build import Sampler, build
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
+from palimpsest.training.state import State
 
 # The tests share their runs, so they share a worker.
 pytestmark = pytest.mark.xdist_group("training")
@@ -391,6 +392,24 @@ def test_a_killed_run_resumes_to_the_same_bits(house):
     assert 0 < manifest["resumed_from_epoch"] < RECIPE["epochs"]
     assert manifest["resumed_from_epoch"] % RECIPE["checkpoint_every"] == 0
     assert house["zero2"].manifest()["resumed_from_epoch"] == 0
+
+
+def test_a_kill_while_a_run_is_finished_loses_nothing(tmp_path, monkeypatch):
+    """At any moment there is a checkpoint, or the finished run."""
+    state = State(tmp_path, "key")
+    state.commit(state.begin(5))
+    frame = tables.KINDS["trace"].schema.empty_table().to_pandas()
+    written = tables.write_json
+
+    def killed(path, content):
+        assert state.newest() is not None or state.is_finished()
+        written(path, content)
+        assert state.newest() is not None or state.is_finished()
+
+    monkeypatch.setattr(tables, "write_json", killed)
+    state.finish(frame, {"key": "key"})
+    assert state.is_finished()
+    assert state.newest() is None
 
 
 @pytest.mark.parametrize("name", ["resumed", "plain", "two processes", "two datasets"])
