@@ -416,7 +416,8 @@ def test_a_kill_while_a_run_is_finished_loses_nothing(tmp_path, monkeypatch):
 def test_nothing_is_left_in_the_state_folder(house, name):
     """A delivered run needs no state."""
     left = [path for path in house[name].state.rglob("*") if path.is_file()]
-    assert left == []
+    # A lock file outlives a kill, and is nobody's then.
+    assert [path for path in left if path.parent.name != "locks"] == []
 
 
 @pytest.mark.parametrize("name", ["torn model", "lost optimiser", "scrambled optimiser"])
@@ -457,8 +458,8 @@ def test_nothing_is_delivered_before_all_is_done(house, tmp_path):
     run = replace(house.run("partly", ("seed0", "broken")), folder=tmp_path).fail()
     assert f"error: {broken}: not a complete Parquet file" in run.log()
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["state"]
-    (kept,) = run.state.iterdir()
-    written = (kept / "manifest.json").read_bytes()
+    (kept,) = run.state.glob("*/manifest.json")
+    written = kept.read_bytes()
     shutil.copy(house.dataset("seed1"), broken)
     run.finish()
     assert run.manifest_file(0).read_bytes() == written
