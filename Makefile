@@ -20,7 +20,7 @@ run: $(INSTALLED) ## Run the default study on all cores and write results/report
 
 test: $(INSTALLED) ## Run all tests
 	@echo "== Running all tests; some minutes on two cores"
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 test-slurm: $(INSTALLED) ## Install SLURM on this machine (as root, from apt) and run the tests on it
 	@echo "== Installing SLURM, and running the tests on a cluster of its own; about ten minutes on two cores"

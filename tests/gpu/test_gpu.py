@@ -18,7 +18,6 @@ from palimpsest.languages import Grammar
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
-    pytest.mark.xdist_group("gpu"),
 ]
 
 ROOT = Path(__file__).parents[2]

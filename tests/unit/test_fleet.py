@@ -34,9 +34,6 @@ from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State
 
-# The tests share their runs, so they share a worker.
-pytestmark = pytest.mark.xdist_group("fleet")
-
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
 TABLE = ROOT / "config/models.tsv"

@@ -32,9 +32,6 @@ from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
 from palimpsest.training.state import State
 
-# The tests share their runs, so they share a worker.
-pytestmark = pytest.mark.xdist_group("training")
-
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
 TABLE = ROOT / "config/models.tsv"

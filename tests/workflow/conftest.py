@@ -7,17 +7,6 @@ import pytest
 from projects import Project
 
 
-def pytest_collection_modifyitems(items):
-    """Keep the tests of the workflow on one worker, where they share the finished small study.
-
-    A file with a group of its own does without that.
-    """
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.parent == here and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group("workflow"))
-
-
 @pytest.fixture
 def project(tmp_path) -> Project:
     """A fresh copy of the project."""

@@ -16,8 +16,6 @@ import psutil
 import pytest
 from projects import Project, wait_until
 
-pytestmark = pytest.mark.xdist_group("faults")
-
 FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
 EVERY, EPOCHS = 5, 250
