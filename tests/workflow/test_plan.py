@@ -80,12 +80,13 @@ def test_what_cannot_fit_is_refused_for_every_target(project, target):
 
 
 def test_jobs_ask_for_what_is_planned(project):
-    """GPUs, memory and minutes of a full model and of a twin, in a dry run."""
+    """GPUs, memory and minutes of a full model and of a twin, in a dry run with eight GPUs."""
     targets = [
         "results/runs/llama-2-13b/L6/n1024-seed0/base/trace.parquet",
         "results/runs/mistral-7b-v0.3-twin/L2/n256-seed0/leave-one-out/trace.parquet",
     ]
-    done = project.snakemake("--dry-run", *targets, configfile="config/paper.yaml")
+    given = ["--dry-run", *targets, "--resources", "gpu=8"]
+    done = project.snakemake(*given, configfile="config/paper.yaml")
     assert done.returncode == 0, done.stdout
     asked = {}
     for job in done.stdout.split("\nrule ")[1:]:
