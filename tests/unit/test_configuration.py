@@ -748,6 +748,13 @@ def test_a_broken_file_is_named_with_its_line(tmp_path, monkeypatch, what):
     assert message(lambda: check_file("mine.yaml")).startswith(f"mine.yaml{start}")
 
 
+def test_a_list_as_a_key_is_refused_with_its_line(tmp_path, monkeypatch):
+    """YAML allows it, and no configuration has one."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("seeds: [0]\n? [1, 2]\n: 3\n")
+    assert message(lambda: check_file("mine.yaml")).startswith("mine.yaml:2: ")
+
+
 def test_a_block_that_is_used_again_is_no_key_twice(tmp_path):
     """The same key in two blocks, a block used by name, and one laid over another, are all fine."""
     path = tmp_path / "mine.yaml"

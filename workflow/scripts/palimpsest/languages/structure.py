@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -158,31 +158,40 @@ def derivation_entropy(rules: Sequence[Rule], symbols: Sequence[str]) -> float:
 
 def n_derivations(rules: Sequence[Rule], start: str) -> float:
     """Number of derivations from `start`; inf where non-terminals lead back to themselves."""
-    if loops(rules, start):
-        return math.inf
-    by_lhs: dict[str, list[Rule]] = defaultdict(list)
-    for rule in rules:
-        by_lhs[rule.lhs].append(rule)
-    count: dict[str, float] = {}
-    for (symbol,) in components(rules, start):
-        count[symbol] = sum(
-            math.prod((count[child] for child in rule.children), start=1.0)
-            for rule in by_lhs[symbol]
+
+    def of_rules(of_symbol: list[Rule], count: dict[str, float]) -> float:
+        return sum(
+            math.prod((count[child] for child in rule.children), start=1.0) for rule in of_symbol
         )
-    return count[start]
+
+    return _from_the_leaves(rules, start, of_rules)
 
 
 def longest(rules: Sequence[Rule], start: str) -> float:
     """Most terminals that a derivation from `start` has; inf where non-terminals lead back."""
+
+    def of_rules(of_symbol: list[Rule], length: dict[str, float]) -> float:
+        return max(
+            len(rule.rhs) - len(rule.children) + sum(length[child] for child in rule.children)
+            for rule in of_symbol
+        )
+
+    return _from_the_leaves(rules, start, of_rules)
+
+
+def _from_the_leaves(
+    rules: Sequence[Rule], start: str, of_rules: Callable[[list[Rule], dict[str, float]], float]
+) -> float:
+    """A value of `start`, worked out symbol by symbol from those below; inf if there is a loop.
+
+    `of_rules` gives a symbol's value from its rules and the values of their children.
+    """
     if loops(rules, start):
         return math.inf
     by_lhs: dict[str, list[Rule]] = defaultdict(list)
     for rule in rules:
         by_lhs[rule.lhs].append(rule)
-    length: dict[str, int] = {}
+    values: dict[str, float] = {}
     for (symbol,) in components(rules, start):
-        length[symbol] = max(
-            len(rule.rhs) - len(rule.children) + sum(length[child] for child in rule.children)
-            for rule in by_lhs[symbol]
-        )
-    return length[start]
+        values[symbol] = of_rules(by_lhs[symbol], values)
+    return values[start]

@@ -90,7 +90,7 @@ class State:
         shutil.rmtree(partial, ignore_errors=True)
         with writing(partial):
             partial.mkdir(parents=True)
-        tables.write_json(self.folder / ABOUT, self.about)
+        self._introduce()
         return partial
 
     def commit(self, partial: Path) -> None:
@@ -112,11 +112,16 @@ class State:
             weights = {name: tensor.contiguous() for name, tensor in weights.items()}
             with tables.replacing(self.weights) as temporary, writing(self.weights):
                 save_file(weights, temporary)
-        tables.write_json(self.folder / ABOUT, self.about)
+        self._introduce()
         tables.write_json(self.manifest, manifest)
         # Last, because taking large ones away takes long enough to be killed meanwhile.
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
+
+    def _introduce(self) -> None:
+        """Say once what run this is of; each write waits for the disk."""
+        if not (self.folder / ABOUT).exists():
+            tables.write_json(self.folder / ABOUT, self.about)
 
     def clear(self) -> None:
         """Forget the run."""

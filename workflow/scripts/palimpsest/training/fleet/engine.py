@@ -43,7 +43,6 @@ class FleetEngine:
 
     name = "fleet"
     rank = 0
-    is_measuring = False
 
     def __init__(
         self, state_folder: str | Path, threads: int, memory: int, save_weights: bool = False
