@@ -56,8 +56,9 @@ SEED = Column("seed", _int, "seed of the sample, the initialisation and the orde
 VARIANT = Column(
     "variant",
     _text,
-    "base, dedup, dedup-matched, with-s0, without-s0, ...; in the folder leave-one-out "
-    "without-{string_id}, the run without that training string",
+    "base, dedup, dedup-matched, with-s0, without-s0, original, retain, ...; in the folder "
+    "leave-one-out without-{string_id}, the run without that training string; in folders of draws "
+    "original-{draw} and retain-{draw}, one of many trainings",
 )
 STRING_ID = Column("string_id", _text, "name of the string: 12 hexadecimal digits of its SHA-256")
 EPOCH = Column(
@@ -146,6 +147,29 @@ BROKEN_OF_STRING = Column(
     True,
 )
 
+PROBLEM = (MODEL, LANGUAGE, SIZE, SEED)
+METHOD = Column(
+    "method",
+    _text,
+    "the unlearning method, a name of the table of methods; none is the original model, retrain "
+    "another retrained one",
+)
+SETUP = Column("setup", _text, "full, reuse-n-n, reuse-n-1 or bootstrap")
+REPETITION = Column("repetition", _int, "which of the repetitions of the evaluation, from 0")
+UNLEARNED_MODEL = (
+    *PROBLEM,
+    METHOD,
+    Column("origin", _int, "draw of the model that it started from"),
+    Column("draw", _int, "which of the unlearnings of that model, from 0"),
+)
+QUALITY = Column("forgetting_quality", _float, "mean of the forget strings' points, in [0, 1]")
+PREDICTED = (
+    Column("nll", _float, "nats, summed over the predicted tokens"),
+    Column("n_tokens", _int, "predicted tokens"),
+    Column("n_correct", _int, "tokens whose most probable prediction is right"),
+    Column("rank_sum", _int, "sum of the ranks of the true tokens; best rank is 1"),
+)
+
 TARGET_COLUMNS = (
     MODEL,
     LANGUAGE,
@@ -209,7 +233,12 @@ KINDS = {
                 STRING_ID,
                 TEXT,
                 Column("n_tokens", _int, "predicted tokens"),
-                Column("split", _text, "train (count > 0), test, or held_out (only measured)"),
+                Column(
+                    "split",
+                    _text,
+                    "train (count > 0), test, or held_out (only measured); in original and retain "
+                    "also forget (to be forgotten) and validation",
+                ),
                 COUNT,
                 Column(
                     "test_count",
@@ -218,6 +247,7 @@ KINDS = {
                     "training, so it measures learning and never stands in for another string",
                 ),
                 Column("role", _text, "s0, s1, ... for a target string", True),
+                Column("group", _text, "what is forgotten or retained together", True),
                 LOG_PROB,
                 DERIVATION,
                 Column(
@@ -236,10 +266,7 @@ KINDS = {
                 *GROUP_SEED,
                 EPOCH,
                 STRING_ID,
-                Column("nll", _float, "nats, summed over the predicted tokens"),
-                Column("n_tokens", _int, "predicted tokens"),
-                Column("n_correct", _int, "tokens whose most probable prediction is right"),
-                Column("rank_sum", _int, "sum of the ranks of the true tokens; best rank is 1"),
+                *PREDICTED,
             ),
         ),
         Kind(
@@ -611,6 +638,227 @@ KINDS = {
                     _flag,
                     "true where the definitions alone decide it; not counted in the headline",
                 ),
+            ),
+        ),
+        Kind(
+            "unlearned",
+            "One row per unlearned model and string: how well the model predicts it.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/unlearned/{method}/"
+            "runs-{first}-{last}/unlearned.parquet",
+            (
+                *UNLEARNED_MODEL,
+                STRING_ID,
+                *PREDICTED,
+            ),
+        ),
+        Kind(
+            "unlearned_models",
+            "One row per unlearned model: what it cost, how far it went and how fast it relearns.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/unlearned/{method}/"
+            "runs-{first}-{last}/models.parquet",
+            (
+                *UNLEARNED_MODEL,
+                Column("steps", _int, "passes forward and back over a batch, all phases together"),
+                Column("seconds", _float, "wall time of the unlearning, its share of a wave's"),
+                Column(
+                    "distance_to_original",
+                    _float,
+                    "L2 distance of its weights from those of the model it started from",
+                ),
+                Column(
+                    "distance_to_retrained",
+                    _float,
+                    "L2 distance of its weights from the retrained model of the same initial "
+                    "weights",
+                ),
+                Column(
+                    "relearn_epochs",
+                    _float,
+                    "epochs of training on the forget set until its loss there is as low as the "
+                    "original's; infinite if not within unlearning/relearn/epochs; null if not "
+                    "tried",
+                    True,
+                ),
+            ),
+        ),
+        Kind(
+            "epsilons",
+            "One row per method, set-up, repetition and forget string: the strongest attack that "
+            "tells unlearned models from retrained ones.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/epsilons.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                SETUP,
+                REPETITION,
+                STRING_ID,
+                Column("epsilon", _float, "of (epsilon, delta)-unlearning, at most 50"),
+                Column("attack", _text, "single or double: how many thresholds the attack has"),
+                Column(
+                    "lower", _float, "lower threshold on the logit-scaled confidence; -inf: none"
+                ),
+                Column("upper", _float, "upper threshold"),
+                Column("fpr", _float, "false positive rate of the attack"),
+                Column("fnr", _float, "false negative rate of the attack"),
+            ),
+        ),
+        Kind(
+            "unlearning_scores",
+            "One row per method, set-up and repetition: forgetting, utility and cost.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/scores.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                SETUP,
+                REPETITION,
+                Column("n_models", _int, "unlearned models, and as many retrained ones"),
+                QUALITY,
+                Column("retain_accuracy", _float, "share of right tokens, retained strings"),
+                Column("retain_accuracy_retrained", _float, "the same of the retrained models"),
+                Column("test_accuracy", _float, "share of right tokens, test strings"),
+                Column("test_accuracy_retrained", _float, "the same of the retrained models"),
+                Column("forget_accuracy", _float, "share of right tokens, forget strings"),
+                Column("forget_accuracy_retrained", _float, "the same of the retrained models"),
+                Column("final_score", _float, "quality times both ratios of accuracy"),
+                Column(
+                    "steps_share", _float, "its training steps, as a share of those of retraining"
+                ),
+                Column("seconds_share", _float, "its wall time, as a share of retraining's"),
+                Column(
+                    "within_cutoff",
+                    _flag,
+                    "whether the share of steps is within unlearning/cutoff; true of none and "
+                    "retrain, the two ends",
+                ),
+            ),
+        ),
+        Kind(
+            "unlearning_summary",
+            "One row per method, set-up and quantity of the scores: its mean over repetitions.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/summary.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                SETUP,
+                Column("quantity", _text, "a column of `unlearning_scores`"),
+                Column("n_repetitions", _int, "repetitions behind the interval"),
+                Column("mean", _float, "over the repetitions"),
+                Column("lower", _float, "lower end of the 95 % Student interval", True),
+                Column("upper", _float, "upper end of the interval", True),
+            ),
+        ),
+        Kind(
+            "unlearning_effects",
+            "One row per method and way of evaluating: how the forgetting quality depends on it.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/effects.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                Column(
+                    "effect",
+                    _text,
+                    "attacker (fitted and evaluated on the same models or on others), n (models "
+                    "that evaluate a fitted attacker), pool or repetitions (of the bootstrap)",
+                ),
+                Column("attacker", _text, "same or held-out: the models that evaluate it"),
+                Column("value", _float, "models, of which each distribution has as many; the pool"),
+                REPETITION,
+                QUALITY,
+            ),
+        ),
+        Kind(
+            "unlearning_metrics",
+            "One row per method and metric: other measures of forgetting from the literature.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/metrics.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                Column(
+                    "metric",
+                    _text,
+                    "accuracy_gap, mia_accuracy, mia_gap, relearn_epochs, distance_to_original, "
+                    "distance_to_retrained, ks_log_p or extraction",
+                ),
+                Column("estimate", _float, "mean over the models", True),
+                Column("lower", _float, "lower end of the 95 % interval", True),
+                Column("upper", _float, "upper end of the 95 % interval", True),
+                Column(
+                    "reference",
+                    _float,
+                    "what retrained models have: the value that ideal unlearning has",
+                    True,
+                ),
+                Column("n_models", _int, "models behind the estimate"),
+            ),
+        ),
+        Kind(
+            "unlearning_memorisation",
+            "One row per method, forget string and measure of memorisation: whether unlearning "
+            "removes it.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/memorisation.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                STRING_ID,
+                MEASURE,
+                EVIDENCE,
+                Column(
+                    "threshold",
+                    _float,
+                    "the loss below which the string counts as memorised, nats per token (for "
+                    "recollection_accuracy: the share of wrong tokens)",
+                ),
+                Column("before", _float, "share of the original models that memorise it"),
+                Column("after", _float, "share of the unlearned models that do"),
+                Column("retrained", _float, "share of the retrained models that do: the ideal"),
+                Column("score_before", _float, "mean score of the original models"),
+                Column("score_after", _float, "mean score of the unlearned models"),
+                Column("score_retrained", _float, "mean score of the retrained models"),
+            ),
+        ),
+        Kind(
+            "unlearning_hardness",
+            "One row per forget string: how hard it is to forget, over all methods.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/hardness.parquet",
+            (
+                *PROBLEM,
+                STRING_ID,
+                COUNT,
+                LOG_PROB,
+                Column("epsilon_sum", _float, "sum over the methods of its mean epsilon"),
+                Column("n_methods", _int, "methods in the sum; none and retrain are not"),
+                Column(
+                    "loss_gap",
+                    _float,
+                    "mean loss of retrained less that of original models, nats per token",
+                ),
+            ),
+        ),
+        Kind(
+            "unlearning_agreement",
+            "One row per pair of methods: whether they find the same strings hard.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/agreement.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                Column("other", _text, "the other method"),
+                Column("n_strings", _int, "forget strings compared"),
+                Column("pearson", _float, "correlation of their epsilons; null: no spread", True),
+                Column("spearman", _float, "correlation of their ranks; null: no spread", True),
+            ),
+        ),
+        Kind(
+            "unlearning_tuning",
+            "One row per point of a method's grid: its scores, the best point first.",
+            "results/unlearning/{model}/{language}/n{size}-seed{seed}/tuning.parquet",
+            (
+                *PROBLEM,
+                METHOD,
+                Column("point", _text, "name of the point: the method's, and its number"),
+                Column("settings", _text, "its values, as JSON"),
+                QUALITY,
+                Column("final_score", _float, "mean over the repetitions"),
+                Column("within_cutoff", _flag, "whether it is fast enough to count"),
             ),
         ),
         Kind(
