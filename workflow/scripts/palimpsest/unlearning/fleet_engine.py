@@ -11,10 +11,55 @@ from torch import nn
 
 from palimpsest.models import Model
 from palimpsest.models.build import build
+from palimpsest.training.fleet import FleetEngine as TrainingEngine
+from palimpsest.training.fleet.members import Member
+from palimpsest.training.fleet.memory import most_members
+from palimpsest.training.fleet.probe import probe
 from palimpsest.training.fleet.stack import Stack
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
+from palimpsest.training.runs import Material, Run
 
+# Beside a step's activations there are the original models' outputs and other losses.
+TIMES_TRAINING = 3
 BLOCK = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
+
+
+class FleetEngine:
+    """Unlearns twins, in waves of as many as are fastest or as memory holds, in float32."""
+
+    rank = 0
+
+    def __init__(self, run: Run, threads: int, memory: int):
+        # The training engine sets threads and device, and knows how many models fit.
+        self._trainer = TrainingEngine("", threads, memory)
+        self.run, self.device = run, self._trainer.device
+
+    def prepare(self, material: Material) -> None:
+        """Look at the strings: how many models fit depends on them."""
+        self._vocabulary = material.vocabulary
+        self._each = TIMES_TRAINING * probe(Member(self.run, material, None), self.device)
+
+    def together(self, n: int) -> int:
+        """The size of waves of `n` models."""
+        return most_members(self._trainer, n, self._each)
+
+    def open(self, weights: list[dict[str, torch.Tensor]]) -> FleetModels:
+        """Models with the given weights."""
+        recipe = self.run.recipe
+        return FleetModels(
+            self.run.row,
+            self._vocabulary,
+            weights,
+            self.device,
+            recipe.weight_decay,
+            recipe.gradient_clipping,
+        )
+
+    def wait(self) -> None:
+        """There is no other process to wait for."""
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 class FleetModels:
@@ -108,11 +153,6 @@ class FleetModels:
         """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
         blocks = {int(m[1]) for m in map(BLOCK.search, self.shapes) if m}
         return ["embedding", *map(str, sorted(blocks)), "head"]
-
-    def keep(self, members: list[int]) -> None:
-        """Go on with the given models only."""
-        self.stack.keep(members)
-        self.fresh_optimizer()
 
     def _build(self, seed: int):
         return build(self.row, "twin", self.vocabulary, seed, torch.float32).eval()

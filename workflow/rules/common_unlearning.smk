@@ -1,0 +1,236 @@
+from palimpsest.variants import ORIGINAL, RETAIN
+
+UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlearn.py"))
+PROBLEM = "results/unlearning/{model}/{language}/n{size}-seed{seed}"
+DRAWS = PROBLEM + "/{variant}/draws-{first}-{last}/{name}"
+UNLEARNED = PROBLEM + "/unlearned/{method}/runs-{first}-{last}/{name}"
+EVALUATED = PROBLEM + "/{table}.parquet"
+EVALUATED_TABLES = [
+    "epsilons",
+    "scores",
+    "summary",
+    "effects",
+    "hardness",
+    "agreement",
+    "metrics",
+    "memorisation",
+]
+
+unlearning = study.unlearning
+unlearning_methods = unlearning.methods if unlearning else []
+unlearning_points = unlearning.points if unlearning else []
+# What decides an evaluation beside the models: only what it reads reruns it.
+EVALUATION = {
+    key: lookup(f"unlearning/{key}", within=config, default=None)
+    for key in (
+        "n",
+        "repetitions",
+        "setups",
+        "pool",
+        "seed",
+        "confidence",
+        "delta",
+        "thresholds",
+        "bin_width",
+        "cutoff",
+    )
+}
+EVALUATION |= {
+    "epochs": lookup("unlearning/training/epochs", within=config, default=None),
+    "relearn_epochs": lookup("unlearning/relearn/epochs", within=config, default=None),
+    "batch_size": lookup("training/batch_size", within=config),
+    "loss_threshold": lookup("memorisation/loss_threshold", within=config),
+    "accuracy_threshold": lookup("memorisation/accuracy_threshold", within=config),
+    "code": of_code("memorisation", "unlearning"),
+}
+
+wildcard_constraints:
+    first=r"\d+",
+    last=r"\d+",
+    method=r"[a-z0-9][a-z0-9.-]*",
+
+
+# Files of models
+
+
+def of_problems(pattern, **more):
+    """The pattern for every model and language that unlearns; none if nothing does."""
+    problems = unlearning.problems if unlearning else []
+    return [path for problem in problems for path in expand(pattern, **vars(problem), **more)]
+
+
+def draws_of(wildcards, variant, name, parts=None):
+    """A file of the jobs that train on a variant, of all or of some parts of the draws."""
+    parts = unlearning.draws(wildcards.model, variant) if parts is None else parts
+    named = {key: wildcards[key] for key in ("model", "language", "size", "seed")}
+    return [
+        path
+        for first, last in parts
+        for path in expand(DRAWS, **named, variant=variant, first=first, last=last, name=name)
+    ]
+
+
+def draws_with(wildcards, variant, draws):
+    """The weights of some draws of a variant."""
+    parts = unlearning.draws_with(wildcards.model, variant, draws)
+    return draws_of(wildcards, variant, "weights.safetensors", parts)
+
+
+def weights_to_unlearn(wildcards):
+    """The weights that a job starts from, and those that it compares with."""
+    given = wildcards.method, int(wildcards.first), int(wildcards.last)
+    variant, starts = unlearning.starts(*given)
+    origins = unlearning.origins(*given)
+    return list(
+        dict.fromkeys(
+            [
+                *draws_with(wildcards, variant, starts),
+                *draws_with(wildcards, ORIGINAL, origins),
+                *draws_with(wildcards, RETAIN, origins),
+            ]
+        )
+    )
+
+
+def unlearned_by(methods, name):
+    """An input function: a file of all the jobs that apply some methods."""
+
+    def paths(wildcards):
+        named = {key: wildcards[key] for key in ("model", "language", "size", "seed")}
+        return [
+            path
+            for method in methods
+            for first, last in unlearning.parts(wildcards.model, method)
+            for path in expand(UNLEARNED, **named, method=method, first=first, last=last, name=name)
+        ]
+
+    return paths
+
+
+def trained_on_variant(variant, name):
+    """An input function: a file of all the jobs that train on a variant."""
+
+    def paths(wildcards):
+        return draws_of(wildcards, variant, name)
+
+    return paths
+
+
+# What the named targets make
+
+
+def forgetting_datasets():
+    """The datasets with and without what is to be forgotten."""
+    return of_problems(DATASET, variant=[ORIGINAL, RETAIN])
+
+
+def trained_draws():
+    """What the trainings leave of all original and retrained models."""
+    return [
+        path
+        for problem in (unlearning.problems if unlearning else [])
+        for variant in (ORIGINAL, RETAIN)
+        for first, last in unlearning.draws(problem.model, variant)
+        for path in expand(
+            DRAWS,
+            **vars(problem),
+            variant=variant,
+            first=first,
+            last=last,
+            name=["trace.parquet", "manifest.json", "weights.safetensors"],
+        )
+    ]
+
+
+def unlearning_tables():
+    """Every table of the unlearning."""
+    tuned = ["tuning"] if unlearning and unlearning.points else []
+    return of_problems(EVALUATED, table=[*EVALUATED_TABLES, *tuned])
+
+
+def evaluated(table):
+    """A table of every model and language that unlearns."""
+    return of_problems(EVALUATED, table=table)
+
+
+def evaluated_on(*tables):
+    """An input function: tables of all models that unlearn a figure's language."""
+
+    def paths(wildcards):
+        problems = [p for p in unlearning.problems if p.language == wildcards.language]
+        return [
+            path for p in problems for path in expand(EVALUATED, **vars(p), table=list(tables))
+        ]
+
+    return paths
+
+
+def wanted_draws():
+    """Every training of the unlearning, with all that names its state."""
+    return [
+        {
+            "model": problem.model,
+            "dataset": DATASET.format(**vars(problem), variant=variant),
+            "language": study.grammar_file(problem.language),
+            "learning_rate": table_learning_rate(problem.model, study.models),
+            "engine": study.engine(problem.model),
+            "training": unlearning.training(problem.model),
+            "predict_end": config["datasets"]["predict_end"],
+            "leave_one_out": False,
+            "draws": unlearning.n_trained(variant),
+        }
+        for problem in (unlearning.problems if unlearning else [])
+        for variant in (ORIGINAL, RETAIN)
+    ]
+
+
+# Parameters
+
+
+def forget_file(wildcards):
+    """The file that names what is to be forgotten, if one does."""
+    path = config["unlearning"]["forget"]
+    return [] if path == "drawn" else [path]
+
+
+def draws_recipe(wildcards):
+    """The section `training` as it holds for the models of the unlearning, as flags."""
+    return as_flags(unlearning.training(wildcards.model))
+
+
+def phases(wildcards):
+    """What a method does, as JSON."""
+    return unlearning.phases(wildcards.method)
+
+
+def origins(wildcards):
+    """The original models that a job's unlearned ones are of."""
+    given = wildcards.method, int(wildcards.first), int(wildcards.last)
+    return unlearning.origins(*given)
+
+
+def unlearning_draws(wildcards):
+    """Which unlearning of its origin each of a job's models is."""
+    runs = unlearning.runs(wildcards.method)
+    return [draw for _, draw in runs[int(wildcards.first) : int(wildcards.last) + 1]]
+
+
+def variant_to_start_from(wildcards):
+    """The variant on which the models that a job starts from were trained."""
+    return unlearning.starts(wildcards.method, int(wildcards.first), int(wildcards.last))[0]
+
+
+def starts(wildcards):
+    """The draws of the models that a job starts from."""
+    return unlearning.starts(wildcards.method, int(wildcards.first), int(wildcards.last))[1]
+
+
+def draws_minutes(wildcards, attempt):
+    """Minutes of a job that trains some draws, more at every attempt."""
+    count = int(wildcards.last) - int(wildcards.first) + 1
+    return study.planner.minutes_of_draws(wildcards, count, attempt)
+
+
+def grid_points(wildcards):
+    """The settings of every point of the grids that are searched, by the point's name."""
+    return unlearning.settings_of_points()
