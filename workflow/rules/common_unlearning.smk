@@ -5,44 +5,25 @@ PROBLEM = "results/unlearning/{model}/{language}/n{size}-seed{seed}"
 DRAWS = PROBLEM + "/{variant}/draws-{first}-{last}/{name}"
 UNLEARNED = PROBLEM + "/unlearned/{method}/runs-{first}-{last}/{name}"
 EVALUATED = PROBLEM + "/{table}.parquet"
-EVALUATED_TABLES = [
-    "epsilons",
-    "scores",
-    "summary",
-    "effects",
-    "hardness",
-    "agreement",
-    "metrics",
-    "memorisation",
-]
+SCORED_TABLES = ["epsilons", "scores", "summary", "effects", "hardness", "agreement"]
 
 unlearning = study.unlearning
 unlearning_methods = unlearning.methods if unlearning else []
 unlearning_points = unlearning.points if unlearning else []
-# What decides an evaluation beside the models: only what it reads reruns it.
-EVALUATION = {
+# What an evaluation is decided by, value by value: a key that is not here reruns nothing.
+SETUPS = {
     key: lookup(f"unlearning/{key}", within=config, default=None)
-    for key in (
-        "n",
-        "repetitions",
-        "setups",
-        "pool",
-        "seed",
-        "confidence",
-        "delta",
-        "thresholds",
-        "bin_width",
-        "cutoff",
-    )
+    for key in ("setups", "n", "repetitions", "pool", "seed")
 }
-EVALUATION |= {
+SCORING = {
+    key: lookup(f"unlearning/{key}", within=config, default=None)
+    for key in ("confidence", "thresholds", "delta", "bin_width", "cutoff")
+}
+SCORING |= {
     "epochs": lookup("unlearning/training/epochs", within=config, default=None),
-    "relearn_epochs": lookup("unlearning/relearn/epochs", within=config, default=None),
     "batch_size": lookup("training/batch_size", within=config),
-    "loss_threshold": lookup("memorisation/loss_threshold", within=config),
-    "accuracy_threshold": lookup("memorisation/accuracy_threshold", within=config),
-    "code": of_code("memorisation", "unlearning"),
 }
+
 
 wildcard_constraints:
     first=r"\d+",
@@ -116,7 +97,21 @@ def trained_on_variant(variant, name):
     return paths
 
 
+# What every evaluation reads beside the unlearned models
+EVALUATED_FROM = dict(
+    dataset=expand(DATASET, variant=ORIGINAL, allow_missing=True),
+    originals=trained_on_variant(ORIGINAL, "trace.parquet"),
+    retrained=trained_on_variant(RETAIN, "trace.parquet"),
+    manifests=trained_on_variant(RETAIN, "manifest.json"),
+)
+
+
 # What the named targets make
+
+
+def unlearning_figures():
+    """The figures of the unlearning."""
+    return []
 
 
 def forgetting_datasets():
@@ -144,8 +139,8 @@ def trained_draws():
 
 def unlearning_tables():
     """Every table of the unlearning."""
-    tuned = ["tuning"] if unlearning and unlearning.points else []
-    return of_problems(EVALUATED, table=[*EVALUATED_TABLES, *tuned])
+    tuned = ["tuning"] if unlearning_points else []
+    return of_problems(EVALUATED, table=[*SCORED_TABLES, "metrics", "memorisation", *tuned])
 
 
 def evaluated(table):
@@ -158,9 +153,7 @@ def evaluated_on(*tables):
 
     def paths(wildcards):
         problems = [p for p in unlearning.problems if p.language == wildcards.language]
-        return [
-            path for p in problems for path in expand(EVALUATED, **vars(p), table=list(tables))
-        ]
+        return [path for p in problems for path in expand(EVALUATED, **vars(p), table=list(tables))]
 
     return paths
 
@@ -226,11 +219,14 @@ def starts(wildcards):
 
 
 def draws_minutes(wildcards, attempt):
-    """Minutes of a job that trains some draws, more at every attempt."""
-    count = int(wildcards.last) - int(wildcards.first) + 1
-    return study.planner.minutes_of_draws(wildcards, count, attempt)
+    """Minutes of a job that trains, or makes forget, some models, more at every attempt."""
+    n_runs = int(wildcards.last) - int(wildcards.first) + 1
+    seconds = study.planner.draws_seconds(
+        wildcards.model, wildcards.language, int(wildcards.size), n_runs
+    )
+    return duration.asked_for(seconds, attempt, study.planner.most_seconds)
 
 
 def grid_points(wildcards):
-    """The settings of every point of the grids that are searched, by the point's name."""
+    """The method and the settings of every point of the grids that are searched."""
     return unlearning.settings_of_points()

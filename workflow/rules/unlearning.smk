@@ -1,5 +1,5 @@
 # Trainings and unlearnings rerun when data, models or methods change, not when code does.
-use rule dataset as dataset_forgetting with:
+rule dataset_forgetting:
     input:
         grammar=grammar,
         forget=forget_file,
@@ -9,6 +9,13 @@ use rule dataset as dataset_forgetting with:
         "logs/dataset_forgetting/{language}/n{size}-seed{seed}.log",
     benchmark:
         "benchmarks/dataset_forgetting/{language}/n{size}-seed{seed}.tsv"
+    priority: 1000
+    conda:
+        "../../envs/languages.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
     params:
         test_size=lookup("datasets/test_size", within=config),
         predict_end=lookup("datasets/predict_end", within=config),
@@ -92,20 +99,17 @@ rule unlearn:
         " --unlearned-models {output.models} --manifest {output.manifest}" + HOW_TO_TRAIN
 
 
-rule evaluate_unlearning:
+rule measure_forgetting:
     input:
-        dataset=expand(DATASET, variant=ORIGINAL, allow_missing=True),
-        originals=trained_on_variant(ORIGINAL, "trace.parquet"),
-        retrained=trained_on_variant(RETAIN, "trace.parquet"),
-        manifests=trained_on_variant(RETAIN, "manifest.json"),
+        **EVALUATED_FROM,
         unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
         models=unlearned_by(unlearning_methods, "models.parquet"),
     output:
-        **{table: f"{PROBLEM}/{table}.parquet" for table in EVALUATED_TABLES},
+        **{table: f"{PROBLEM}/{table}.parquet" for table in SCORED_TABLES},
     log:
-        "logs/evaluate_unlearning/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/measure_forgetting/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
-        "benchmarks/evaluate_unlearning/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/measure_forgetting/{model}/{language}/n{size}-seed{seed}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -113,25 +117,75 @@ rule evaluate_unlearning:
         mem_mb=8000,
         runtime=120,
     params:
-        **EVALUATION,
+        **SETUPS,
+        **SCORING,
+        code=of_code("unlearning"),
     script:
-        "../scripts/evaluate_unlearning.py"
+        "../scripts/unlearning_scores.py"
 
 
-rule tune_unlearning:
+rule measure_other_metrics:
     input:
-        dataset=expand(DATASET, variant=ORIGINAL, allow_missing=True),
-        originals=trained_on_variant(ORIGINAL, "trace.parquet"),
-        retrained=trained_on_variant(RETAIN, "trace.parquet"),
-        manifests=trained_on_variant(RETAIN, "manifest.json"),
+        **EVALUATED_FROM,
+        unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
+        models=unlearned_by(unlearning_methods, "models.parquet"),
+    output:
+        table=PROBLEM + "/metrics.parquet",
+    log:
+        "logs/measure_other_metrics/{model}/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/measure_other_metrics/{model}/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=120,
+    params:
+        **SETUPS,
+        relearn_epochs=lookup("unlearning/relearn/epochs", within=config, default=None),
+        code=of_code("unlearning"),
+    script:
+        "../scripts/unlearning_metrics.py"
+
+
+rule measure_forgotten_memorisation:
+    input:
+        **EVALUATED_FROM,
+        unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
+        models=unlearned_by(unlearning_methods, "models.parquet"),
+    output:
+        table=PROBLEM + "/memorisation.parquet",
+    log:
+        "logs/measure_forgotten_memorisation/{model}/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/measure_forgotten_memorisation/{model}/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=120,
+    params:
+        **SETUPS,
+        loss_threshold=lookup("memorisation/loss_threshold", within=config),
+        accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config),
+        code=of_code("memorisation", "unlearning"),
+    script:
+        "../scripts/unlearning_memorisation.py"
+
+
+rule measure_grid_points:
+    input:
+        **EVALUATED_FROM,
         unlearned=unlearned_by(unlearning_points, "unlearned.parquet"),
         models=unlearned_by(unlearning_points, "models.parquet"),
     output:
-        tuning=PROBLEM + "/tuning.parquet",
+        table=PROBLEM + "/tuning.parquet",
     log:
-        "logs/tune_unlearning/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/measure_grid_points/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
-        "benchmarks/tune_unlearning/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/measure_grid_points/{model}/{language}/n{size}-seed{seed}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -139,7 +193,9 @@ rule tune_unlearning:
         mem_mb=8000,
         runtime=120,
     params:
-        **EVALUATION,
+        **SETUPS,
+        **SCORING,
         points=grid_points,
+        code=of_code("unlearning"),
     script:
-        "../scripts/tune_unlearning.py"
+        "../scripts/unlearning_tuning.py"

@@ -161,6 +161,11 @@ class Planner:
         )
         return TWIN_START_SECONDS + n_runs * self.duration(model, language, size, threads).seconds
 
+    def draws_seconds(self, model: str, language: str, size: int, n_runs: int) -> float:
+        """How long a job takes that trains models of the unlearning, or makes them forget."""
+        epochs = self.study.unlearning.training(model)["epochs"] / self.settings(model).epochs
+        return TWIN_START_SECONDS + n_runs * epochs * self.duration(model, language, size).seconds
+
     # What has been measured
 
     def speed(self, model: str) -> Speed | None:

@@ -5,6 +5,7 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -135,9 +136,13 @@ class UnlearningStudy:
         """What a method does, as JSON; the two ends do nothing."""
         return "[]" if method in ENDS else self.table[method].as_json()
 
-    def settings_of_points(self) -> dict[str, str]:
-        """What every point of the grids that are searched sets, as JSON, by the point's name."""
-        return {point: self.table[point].settings_as_json() for point in self.points}
+    def settings_of_points(self) -> dict[str, dict]:
+        """The method of every point of the grids that are searched, and what it sets."""
+        return {
+            point: {"method": name, "settings": settings}
+            for name in self.section["tuning"]
+            for point, settings in self.table[name].settings().items()
+        }
 
     def training(self, model: str) -> dict:
         """The section `training` as it holds for the models of the unlearning."""
@@ -176,4 +181,4 @@ def _parts(n: int, size: int) -> list[tuple[int, int]]:
     """First and last place of about equal parts of n things, none larger than `size`."""
     count = math.ceil(n / size)
     edges = [round(place * n / count) for place in range(count + 1)]
-    return [(first, after - 1) for first, after in zip(edges, edges[1:], strict=False)]
+    return [(first, after - 1) for first, after in itertools.pairwise(edges)]

@@ -29,12 +29,14 @@ from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.unlearning.engines import Models
+from palimpsest.unlearning.losses import cross_entropy
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.task import Task
 from palimpsest.variants import ORIGINAL, RETAIN
 
 # Strings of all models per forward pass when measuring on a CPU: few keep to its caches.
 MEASURED_ON_CPU = 64
+AFTERWARDS = 0  # the number of the phase that relearning counts as, which no phase has
 SETS = {"forget": "forget", "retain": "train", "validation": "validation"}  # and their split
 
 
@@ -309,9 +311,8 @@ class Wave:
         task = problem.task(models, [self._seeds()[place] for place in tried])
         losses = [problem.forget_loss(self.measured[tried])]
         while not (losses[-1] <= goal).all() and len(losses) <= relearning.epochs:
-            for batch in task.batches("forget", RELEARNING, epoch=len(losses)):
-                nll_MB, n_tokens_MB = token_nll(models, batch)
-                loss_M = nll_MB.sum(1) / n_tokens_MB.sum(1)
+            for batch in task.batches("forget", AFTERWARDS, epoch=len(losses)):
+                loss_M = cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
                 models.step(loss_M, torch.full((models.count,), rate))
             losses.append(problem.forget_loss(problem.measure(models, forget)))
         reached = np.stack(losses) <= goal

@@ -78,15 +78,23 @@ class Method:
 
         The last line of the grid varies fastest. Without a grid there is no point.
         """
+        points = {}
+        for name, settings in self.settings().items():
+            written = copy.deepcopy(self.written)
+            for places, value in settings.items():
+                _set(written, places, value)
+            points[name] = Method(name, written)
+        return points
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """What every point of the grid sets, value by place, by the point's name."""
         if not self.grid:
             return {}
-        points = {}
-        for number, values in enumerate(itertools.product(*self.grid.values()), start=1):
-            written = copy.deepcopy(self.written)
-            for places, value in zip(self.grid, values, strict=True):
-                _set(written, places, value)
-            points[f"{self.name}.{number}"] = Method(f"{self.name}.{number}", written)
-        return points
+        combinations = itertools.product(*self.grid.values())
+        return {
+            f"{self.name}.{number}": dict(zip(self.grid, values, strict=True))
+            for number, values in enumerate(combinations, start=1)
+        }
 
     def as_json(self) -> str:
         """The phases, every key of theirs, as one line."""
@@ -94,7 +102,9 @@ class Method:
 
     @classmethod
     def from_json(cls, name: str, text: str) -> Method:
-        """The method that `as_json` wrote down."""
+        """The method that `as_json` wrote down; the two ends do nothing."""
+        if name in ENDS:
+            return cls(name, [])
         return cls(name, _Reader(f"--phases: {name}").phases(json.loads(text)))
 
 
