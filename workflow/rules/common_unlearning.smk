@@ -99,7 +99,7 @@ def trained_on_variant(variant, name):
 
 # What every evaluation reads beside the unlearned models
 EVALUATED_FROM = dict(
-    dataset=expand(DATASET, variant=ORIGINAL, allow_missing=True),
+    dataset=DATASET.replace("{variant}", ORIGINAL),
     originals=trained_on_variant(ORIGINAL, "trace.parquet"),
     retrained=trained_on_variant(RETAIN, "trace.parquet"),
     manifests=trained_on_variant(RETAIN, "manifest.json"),
