@@ -103,12 +103,19 @@ class UnlearningStudy:
         return 1 if full else self.section["runs_per_job"]
 
     def draws(self, model: str, variant: str) -> list[tuple[int, int]]:
-        """First and last draw of each job that trains models on a variant."""
-        return _parts(self.n_trained(variant), self.runs_per_job(model))
+        """First and last draw of each job that trains models on a variant.
+
+        The ideal's are trained apart, so that no method waits for them.
+        """
+        most = self.runs_per_job(model)
+        if variant == ORIGINAL:
+            return _parts(0, self.n_trained(ORIGINAL), most)
+        half = n_retrained(self.setups)
+        return [*_parts(0, half, most), *_parts(half, half, most)]
 
     def parts(self, model: str, method: str) -> list[tuple[int, int]]:
         """First and last place, in `runs`, of each job that applies a method."""
-        return _parts(len(self.runs(method)), self.runs_per_job(model))
+        return _parts(0, len(self.runs(method)), self.runs_per_job(model))
 
     def starts(self, method: str, first: int, last: int) -> tuple[str, list[int]]:
         """The variant and draws of the models that a job of a method starts from.
@@ -177,8 +184,8 @@ class UnlearningStudy:
         )
 
 
-def _parts(n: int, size: int) -> list[tuple[int, int]]:
-    """First and last place of about equal parts of n things, none larger than `size`."""
-    count = math.ceil(n / size)
-    edges = [round(place * n / count) for place in range(count + 1)]
-    return [(first, after - 1) for first, after in itertools.pairwise(edges)]
+def _parts(first: int, n: int, most: int) -> list[tuple[int, int]]:
+    """First and last place of about equal parts of n things from a place on, none too large."""
+    count = math.ceil(n / most)
+    edges = [first + round(part * n / count) for part in range(count + 1)]
+    return [(edge, after - 1) for edge, after in itertools.pairwise(edges)]
