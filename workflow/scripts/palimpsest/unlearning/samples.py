@@ -4,7 +4,7 @@ Everything that is measured of unlearning is a function of these: original model
 and, method by method, unlearned ones, each known by what it predicts of every string.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -81,7 +81,7 @@ class Predictions:
 
     def of(self, origins: np.ndarray, draws: np.ndarray | None = None) -> "Predictions":
         """The models of `rows`, in the order asked for."""
-        return self._map(self.rows(origins, draws))
+        return self._at(self.rows(origins, draws))
 
     def restricted(self, chosen: np.ndarray) -> "Predictions":
         """The strings at the places or mask `chosen` only."""
@@ -94,24 +94,16 @@ class Predictions:
             rank_sum=self.rank_sum[..., chosen],
         )
 
-    def renamed(self, name: Callable[[int], int]) -> "Predictions":
-        """Trained models under other draws, without those whose new draw is negative."""
-        kept = {key: name(key[0]) for key in self.files if name(key[0]) >= 0}
-        chosen = self._map(np.array([self._places[key] for key in kept], dtype=int))
-        return replace(chosen, files={(new, 0): self.files[old] for old, new in kept.items()})
-
     @cached_property
     def _places(self) -> dict[Key, int]:
         return {key: place for place, key in enumerate(self.files)}
 
-    def _map(self, rows: np.ndarray) -> "Predictions":
+    def _at(self, rows: np.ndarray) -> "Predictions":
         values = {name: getattr(self, name)[rows] for name in ("nll", "n_correct", "rank_sum")}
         return replace(self, files={}, **values)
 
     def _lack(self, key: Key) -> str:
         """Which model is missing, and the file of the nearest one before it, which should be."""
-        if not self.files:
-            return f"no {self.what} model is there; {key[0]} is wanted: give its table"
         before = [known for known in sorted(self.files) if known < key] or sorted(self.files)[:1]
         path = self.files[before[-1]]
         which = f"draw {key[0]}" if self.epochs is not None else f"origin {key[0]}, draw {key[1]}"
@@ -286,20 +278,23 @@ class Method:
 
     `models` are the rows of `unlearned_models` by origin and draw. The ends know their models by
     one number: `none` by that of the original model, `retrain` by that of the retrained model
-    that it stands beside.
+    that it stands beside, which is `behind` less than its own draw.
     """
 
     name: str
     predictions: Predictions
     models: pd.DataFrame
+    behind: int = 0
 
     def of(self, members: Members) -> Predictions:
         """The models of a repetition."""
-        return self.predictions.of(*self.keys(members))
+        origins, draws = self.keys(members)
+        return self.predictions.of(origins + self.behind, draws)
 
     def rows(self, members: Members) -> np.ndarray:
         """Their places int[n] among all models of the method."""
-        return self.predictions.rows(*self.keys(members))
+        origins, draws = self.keys(members)
+        return self.predictions.rows(origins + self.behind, draws)
 
     def values(self, column: str, members: Members) -> np.ndarray:
         """A column float[n] of `unlearned_models` for the models of a repetition.
@@ -406,7 +401,6 @@ class Problem:
             If a file is of another problem or method than its folder says.
         """
         predicted, known = _by_method(unlearned), _by_method(models)
-        ideal = self.retrained.renamed(lambda draw: draw - self.n_reference)
         yield Method(NONE, self.originals, read_models(known.get(NONE, []), NONE))
         for name, paths in predicted.items():
             if name in (NONE, RETRAIN):
@@ -418,7 +412,8 @@ class Problem:
                     f"delete it and rerun: snakemake --cores 1 {paths[0]}"
                 )
             yield Method(name, predictions, read_models(known.get(name, []), name))
-        yield Method(RETRAIN, ideal, read_models(known.get(RETRAIN, []), RETRAIN))
+        ideal = read_models(known.get(RETRAIN, []), RETRAIN)
+        yield Method(RETRAIN, self.retrained, ideal, self.n_reference)
 
 
 def setups_of(
