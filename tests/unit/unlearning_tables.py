@@ -127,8 +127,6 @@ def metrics(models, n):
     )
     spread = frame["method"].map(len) % 5 / 8
     estimate = scale * (1.05 - frame["strength"] + spread)
-    never = (frame["metric"] == "relearn_epochs") & (frame["strength"] > 0.8)
-    estimate = estimate.mask(never, np.inf)
     return of_kind(
         frame.assign(
             estimate=estimate,

@@ -73,7 +73,6 @@ MEASURES = {
     "bayes": Look("Bayes", "#CC79A7"),
 }
 
-# In the order of trust: the first set-up of a study is the one that its other figures show.
 SETUPS = {
     "full": Look("full", "#882255"),
     "reuse-n-n": Look("reuse-n-n", "#D18F00"),

@@ -139,7 +139,7 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> Figure:
         drawn += draw_metrics(part, shown[shown["model"] == model], names)
     note = (
         f"Forgetting quality: set-up {shown['setup'].iloc[0]}. Markers: mean over the models; "
-        "bars: 95 % intervals; triangles: beyond what was tried. Dashed: retrained models, the "
+        "bars: 95 % intervals; whoever does not relearn counts as one epoch more than tried. Dashed: retrained models, the "
         "value that ideal unlearning has; ρ: rank correlation over the methods. Grey: doing "
         "nothing (none) and retraining (retrain)."
     )
@@ -171,28 +171,22 @@ def draw_metrics(figure: SubFigure, metrics: pd.DataFrame, names: list[str]) -> 
 
 
 def draw_metric(axes: Axes, found: pd.DataFrame, highest: float) -> pd.DataFrame:
-    """One metric against the forgetting quality; returns x and y by method.
-
-    A value that is not finite stands as a triangle at the upper edge.
-    """
-    finite = found[np.isfinite(found["estimate"].astype(float))]
+    """One metric against the forgetting quality; returns x and y by method."""
+    known = found.dropna(subset=["estimate"])
     for reference in found["reference"].dropna().unique()[:1]:
         axes.axhline(reference, **shared.IDEAL_LINE)
-    for row in finite.rename(columns={"estimate": "mean"}).itertuples():
+    for row in known.rename(columns={"estimate": "mean"}).itertuples():
         axes.errorbar(
             row.quality, row.mean, yerr=shared.reach(row), linestyle="none", elinewidth=0.7,
             **{**shared.setup_look(row.setup, row.method), "markersize": 3.4},
         )  # fmt: skip
-    for row in found[np.isposinf(found["estimate"].astype(float))].itertuples():
-        look = {**shared.setup_look(row.setup, row.method), "marker": "^", "markersize": 3.4}
-        axes.plot(row.quality, 0.97, linestyle="none", transform=axes.get_xaxis_transform(), **look)
     axes.margins(y=0.15)
     shared.unit_axis(axes, "", highest)
-    return finite.set_index("method")[["quality", "estimate"]]
+    return known.set_index("method")[["quality", "estimate"]]
 
 
 def proxy_in_words(found: pd.DataFrame) -> str:
-    """How well a metric ranks the methods as the forgetting quality does; infinite ranks last."""
+    """How much a metric ranks the methods as the forgetting quality does."""
     methods = found[~found["method"].isin(shared.ENDS)]
     correlation = spearman(methods["quality"], methods["estimate"])
     return "ρ undefined" if np.isnan(correlation) else f"ρ = {signed(correlation)}"
@@ -274,6 +268,8 @@ def draw_effects(figure: SubFigure, effects: pd.DataFrame, rows: list[str]) -> l
 
 def draw_attackers(axes: Axes, attackers: pd.DataFrame, rows: list[str]) -> None:
     """Fitted and evaluated on the same models, and on others, in a row per method."""
+    if attackers.empty:
+        axes.text(0.5, (len(rows) - 1) / 2, "too few models\nto hold some out", ha="center")
     for (method, attacker), found in attackers.groupby(["method", "attacker"], sort=False):
         mean, ends = curves.whiskers(found["forgetting_quality"])
         colour = style.END if method in shared.ENDS else style.INK
@@ -289,7 +285,9 @@ def draw_attackers(axes: Axes, attackers: pd.DataFrame, rows: list[str]) -> None
         range(len(rows)),
         [f"{row} {numbers[row]}" if row in numbers else shared.ENDS[row] for row in rows],
     )
-    shared.unit_axis(axes, shared.QUALITY, attackers["forgetting_quality"].max())
+    shared.unit_axis(
+        axes, shared.QUALITY, 1 if attackers.empty else attackers["forgetting_quality"].max()
+    )
 
 
 def by_number(effects: pd.DataFrame, effect: str) -> pd.DataFrame:

@@ -25,7 +25,7 @@ def unlearning_scores(summary: pd.DataFrame, scores: pd.DataFrame) -> Figure:
     Source: Are we making progress in unlearning?, section 6, figures 4 and 5.
     """
     shown = summary[summary["quantity"].isin(SCORES)]
-    setups = shared.setups_in(shown["setup"])
+    setups = list(shown["setup"].unique())
     height = shared.ROW_HEIGHT + DODGE * (len(setups) - 1)
     heights = {
         model: 0.75 + height * rows["method"].nunique()
