@@ -7,6 +7,18 @@ UNLEARNED = PROBLEM + "/unlearned/{method}/runs-{first}-{last}/{name}"
 EVALUATED = PROBLEM + "/{table}.parquet"
 SCORED_TABLES = ["epsilons", "scores", "summary", "effects", "hardness", "agreement"]
 
+# The figures and the kinds of tables that they are drawn from
+UNLEARNING_FIGURES = {
+    "unlearning_scores": ["unlearning_summary", "unlearning_scores"],
+    "unlearning_memorisation": ["unlearning_memorisation"],
+    "unlearning_tradeoff": ["unlearning_scores"],
+    "unlearning_epsilons": ["epsilons", "unlearning_scores"],
+    "unlearning_hardness": ["unlearning_hardness"],
+    "unlearning_agreement": ["unlearning_agreement"],
+    "unlearning_metrics": ["unlearning_metrics", "unlearning_summary"],
+    "unlearning_effects": ["unlearning_effects"],
+}
+
 unlearning = study.unlearning
 unlearning_methods = unlearning.methods if unlearning else []
 unlearning_points = unlearning.points if unlearning else []
@@ -110,8 +122,9 @@ EVALUATED_FROM = dict(
 
 
 def unlearning_figures():
-    """The figures of the unlearning."""
-    return []
+    """The figures of the unlearning and their pictures, one of each per language."""
+    languages = config["unlearning"]["languages"] if unlearning else []
+    return [path for name in UNLEARNING_FIGURES for path in figures(name, languages)]
 
 
 def forgetting_datasets():
