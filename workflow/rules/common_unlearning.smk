@@ -161,14 +161,17 @@ def evaluated(table):
     return of_problems(EVALUATED, table=table)
 
 
-def evaluated_on(*tables):
-    """An input function: tables of all models that unlearn a figure's language."""
-
-    def paths(wildcards):
-        problems = [p for p in unlearning.problems if p.language == wildcards.language]
-        return [path for p in problems for path in expand(EVALUATED, **vars(p), table=list(tables))]
-
-    return paths
+def drawn_from_unlearning(wildcards):
+    """The tables of a figure, of all models that unlearn its language, by their kinds."""
+    problems = [p for p in unlearning.problems if p.language == wildcards.language]
+    kinds = UNLEARNING_FIGURES[wildcards.figure]
+    names = ["table", *kinds[1:]]  # the first is the figure's own
+    return {
+        name: [
+            EVALUATED.format(**vars(p), table=kind.removeprefix("unlearning_")) for p in problems
+        ]
+        for name, kind in zip(names, kinds)
+    }
 
 
 def wanted_draws():
