@@ -104,7 +104,7 @@ def test_an_end_that_was_not_measured_has_null(found):
     assert row["n_models"] == 0
 
 
-# Where the p-value is 1, rounding can take scipy's above it: it warns, and takes the asymptotic one.
+# Where the p-value is 1, rounding can take scipy above it: it warns and takes the asymptotic one.
 @pytest.mark.filterwarnings("ignore:ks_2samp. Exact calculation unsuccessful")
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(-2, 2))
 def test_kolmogorov_smirnov_is_scipys(seed, n, shift):
