@@ -1,4 +1,4 @@
-from palimpsest.variants import ORIGINAL, RETAIN
+from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlearn.py"))
 PROBLEM = "results/unlearning/{model}/{language}/n{size}-seed{seed}"
@@ -199,7 +199,7 @@ def wanted_draws():
 def forget_file(wildcards):
     """The file that names what is to be forgotten, if one does."""
     path = config["unlearning"]["forget"]
-    return [] if path == "drawn" else [path]
+    return [] if path == DRAWN else [path]
 
 
 def draws_recipe(wildcards):

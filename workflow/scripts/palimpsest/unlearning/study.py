@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from palimpsest.unlearning.setups import (
     n_retrained,
     wanted,
 )
-from palimpsest.variants import ORIGINAL, RETAIN, UNLEARNED
+from palimpsest.variants import DRAWN, ORIGINAL, RETAIN, UNLEARNED
 
 if TYPE_CHECKING:
     from palimpsest.configuration import RunGroup, Study
@@ -189,8 +190,14 @@ class UnlearningStudy:
     # Checks, each an error's key and text
 
     def mistakes(self) -> list[tuple[str, str]]:
-        """What is wrong with the section beyond its schema, and the file's own errors raised."""
+        """What is wrong with the section beyond its schema; `UserError` of the table's own."""
+        table, forget = self.section["table"], self.section["forget"]
+        if not os.path.isfile(table):
+            return [("table", f"no such file: {table}")]
         found = []
+        if forget != DRAWN and not os.path.isfile(forget):
+            remedy = f"give a text file with one string a line, or {DRAWN}"
+            found.append(("forget", f"no such file: {forget}; {remedy}"))
         for key in ("methods", "tuning"):
             for place, name in enumerate(self.section[key]):
                 if name in ENDS:
