@@ -280,6 +280,7 @@ def draw_attackers(axes: Axes, attackers: pd.DataFrame, rows: list[str]) -> None
             markeredgewidth=0.9,
         )  # fmt: skip
     shared.name_rows(axes, rows)
+    shared.part_ends(axes, rows)
     numbers = {method: number for number, method in enumerate(shared.methods_in(rows), start=1)}
     axes.set_yticks(
         range(len(rows)),
