@@ -80,13 +80,13 @@ def name_rows(axes: Axes, rows: list[str], slow: Iterable[str] = ()) -> None:
     names = [ENDS.get(row, row + SLOW * (row in slow)) for row in rows]
     axes.set_yticks(range(len(rows)), names, fontsize=6.5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_color("0.35" if row in ENDS else "black")
 
 
 def part_ends(axes: Axes, rows: list[str]) -> None:
-    """Lines that part the two ends from the methods."""
+    """Lines that part the two ends from the methods; rows need no ticks."""
+    axes.tick_params(axis="y", length=0)
     if "retrain" in rows:
         axes.axhline(0.5, color="0.8", linewidth=0.6)
     if "none" in rows:

@@ -205,7 +205,8 @@ def told(memorised: pd.DataFrame, best: str | None) -> list[str]:
         return []
     n_methods = len(both["recollection"])
     means = {measure: found.mean() for measure, found in both.items()}
-    sentences = [sentence(f"on average over the {n_methods} methods", means)]
+    whose = f"on average over the {n_methods} methods" if n_methods > 1 else "under its only method"
+    sentences = [sentence(whose, means)]
     if best is not None and best in both["recollection"].index:
         rows = {measure: found.loc[best] for measure, found in both.items()}
         sentences.append(sentence(f"under {best}, the best of them by final score", rows))
