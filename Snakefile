@@ -10,12 +10,14 @@ configfile: "config/config.yaml"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/common_unlearning.smk"
 include: "workflow/rules/plan.smk"
 include: "workflow/rules/languages.smk"
 include: "workflow/rules/datasets.smk"
 include: "workflow/rules/training.smk"
 include: "workflow/rules/state.smk"
 include: "workflow/rules/memorisation.smk"
+include: "workflow/rules/unlearning.smk"
 include: "workflow/rules/figures.smk"
 include: "workflow/rules/report.smk"
 
@@ -29,6 +31,7 @@ localrules:
     stale_state,
     remove_stale_state,
     memorisation,
+    unlearning,
     figures,
     report,
     disagreement,
@@ -49,11 +52,13 @@ rule languages:
 rule datasets:
     input:
         of_groups(DATASET, study.dataset_groups),
+        forgetting_datasets(),
 
 
 rule finetune:
     input:
         trained_files(),
+        trained_draws(),
 
 
 rule memorisation:
@@ -62,9 +67,16 @@ rule memorisation:
         of_studies(study_tables),
 
 
+rule unlearning:
+    input:
+        unlearning_tables(),
+        unlearning_figures(),
+
+
 rule figures:
     input:
         all_figures(),
+        unlearning_figures(),
 
 
 rule report:
@@ -122,6 +134,7 @@ rule all:
         rules.datasets.input,
         rules.finetune.input,
         rules.memorisation.input,
+        rules.unlearning.input,
         rules.figures.input,
         "results/claims.parquet",
         rules.report.input,

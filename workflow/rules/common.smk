@@ -88,6 +88,14 @@ if workflow.is_main_process and workflow.resource_settings.nodes is None:
 # A study has the figure of its name; this one has two.
 FIGURES_OF = {"disagreement": ["disagreement", "disagreement_scores"]}
 
+# How a command trains and, when it fails, what it says on the screen.
+HOW_TO_TRAIN = (
+    " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
+    f" --state {STATE}"
+    " --threads {threads} --memory-mb {resources.mem_mb} --gpus {resources.gpu}"
+    " {params.recipe} --checkpoint-every {resources.checkpoint_every}"
+    " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
+)
 TRAINED = {"trace": TRACE, "manifest": MANIFEST}
 if config["save_weights"]:
     TRAINED["weights"] = WEIGHTS
@@ -98,8 +106,8 @@ wildcard_constraints:
     language=r"[A-Za-z0-9][A-Za-z0-9._-]*",
     size=r"\d+",
     seed=r"\d+",
-    variant=r"base|dedup|dedup-matched|with-s\d+|without-s\d+|leave-one-out",
-    figure=r"(?!language-)[a-z_]+",
+    variant=r"base|dedup|dedup-matched|with-s\d+|without-s\d+|leave-one-out|original|retain",
+    figure=r"(?!language-|unlearning_)[a-z_]+",
 
 
 # Many files at once
@@ -290,9 +298,25 @@ def families(wildcards):
 
 def recipe(wildcards):
     """The section `training`, as it holds for a model, as flags, but for what decides no result."""
-    section = study.training(wildcards.model)
+    return as_flags(study.training(wildcards.model))
+
+
+def as_flags(section):
+    """A section `training` as flags of a command, but for what decides no result."""
     keys = sorted(section.keys() - {"checkpoint_every"})
     return " ".join(f"--{key.replace('_', '-')} {section[key]}" for key in keys)
+
+
+def train_command(weights, more=""):
+    """The command that trains, which leaves weights too if they are wanted."""
+    return (
+        "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
+        " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
+        " --trace {output.trace} --manifest {output.manifest}"
+        + (" --weights {output.weights}" if weights else "")
+        + more
+        + HOW_TO_TRAIN
+    )
 
 
 # What training asks for
@@ -376,7 +400,7 @@ def wanted_runs(wildcards):
             **{**vars(group), "variant": group.variant.replace(LEAVE_ONE_OUT, "base")},
             seed=study.seeds_of(group.variant),
         )
-    ]
+    ] + wanted_draws()
 
 
 def read_by(name, pattern, **more):

@@ -3,17 +3,7 @@
 # kept (`update`): the command looks whether they are of this very model, recipe and data. How often
 # a run is saved decides no result, so it is a resource: a changed parameter would rerun the rule.
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
-TRAIN = (
-    "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
-    " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
-    " --trace {output.trace} --manifest {output.manifest}"
-    + (" --weights {output.weights}" if config["save_weights"] else "")
-    + " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
-    f" --state {STATE}"
-    " --threads {threads} --memory-mb {resources.mem_mb} --gpus {resources.gpu}"
-    " {params.recipe} --checkpoint-every {resources.checkpoint_every}"
-    " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
-)
+TRAIN = train_command(weights=config["save_weights"])
 
 # All that decides a trace beside its data, value by value: a key that is not here reruns nothing.
 RECIPE = dict(

@@ -2,25 +2,24 @@
 
 One process trains on all the given datasets, so that small models share one start-up: all at once
 with the engine fleet, one after another with the engine deepspeed. A trace in a folder
-leave-one-out is of many runs, each trained without one of the dataset's strings. A killed run
+leave-one-out is of many runs, each trained without one of the dataset's strings; with --draws it is
+of one run for each of these numbers. A killed run
 resumes from its last checkpoint when the same command is given again. A job waits for GPUs of its
 own, and for another job on the same runs to end. One that runs out of memory tries again with fewer
 strings per forward pass.
 """
 
 import argparse
-import contextlib
 import logging
 import sys
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
-from palimpsest import devices, launch
+from palimpsest import launch
 from palimpsest.errors import OutOfMemory, UserError
-from palimpsest.locks import NoLocks, wait_for
+from palimpsest.jobs import alone, with_gpus
 from palimpsest.training.attempts import Attempts
-from palimpsest.training.recipe import Recipe
+from palimpsest.training.recipe import Recipe, add_flags
 from palimpsest.variants import LEAVE_ONE_OUT
 
 # The settings on which the memory that a device needs depends.
@@ -47,17 +46,14 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--manifest", nargs="+", required=True, help="manifests, one per dataset")
     parser.add_argument("--weights", nargs="*", default=[], help="weights to write, likewise")
+    parser.add_argument("--draws", nargs=2, type=int, help="first and last of many trainings")
     parser.add_argument("--engine", required=True, choices=["deepspeed", "fleet"], help="trainer")
     parser.add_argument("--memory-mb", type=int, default=8000, help="memory that a fleet may use")
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
     parser.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
     parser.add_argument("--processes", type=int, default=1, help="processes that share one run")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of all processes")
-    recipe = parser.add_argument_group("recipe", "the keys of training: in the configuration")
-    for field in fields(Recipe):
-        flag = "--" + field.name.replace("_", "-")
-        kind = _boolean if field.type is bool else field.type
-        recipe.add_argument(flag, type=kind, required=True, help=f"{field.name} of the recipe")
+    add_flags(parser)
     arguments = parser.parse_args()
     if arguments.engine == "fleet" and arguments.processes > 1:
         parser.error("--processes: a fleet is one process; give it --threads")
@@ -69,44 +65,19 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def _boolean(text: str) -> bool:
-    return {"true": True, "false": False}[text.lower()]
-
-
 def main() -> None:
     """Train in a child process, again with less at once when memory runs out."""
     arguments = parse_arguments()
-    names = ["-".join([*Path(trace).parts[-5:-1], Path(trace).stem]) for trace in arguments.trace]
+    names = ["-".join([*Path(trace).parts[-6:-1], Path(trace).stem]) for trace in arguments.trace]
     state = Path(arguments.state)
     asked = {name: getattr(arguments, name) for name in OF_MEMORY}
     attempts = Attempts(state / "attempts" / f"{names[0]}.json", asked)
     if launch.is_launched():
         train(arguments, attempts)
         return
-    with alone([state / "locks" / f"{name}.lock" for name in sorted(names)]):
-        leases = devices.lease(arguments.gpus)
-        try:
-            sys.exit(supervise(arguments, attempts))
-        finally:
-            for lease in leases:
-                lease.release()
-
-
-@contextlib.contextmanager
-def alone(paths: list[Path]) -> Iterator[None]:
-    """Hold locks on the runs of this job, which a job of a killed workflow may still be at."""
-    locks = []
-    for path in paths:
-        text = f"waiting for another job on the same run to end ({path})"
-        try:
-            locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
-        except NoLocks as error:
-            print(f"warning: {error}; see that no other job trains this", file=sys.stderr)
-    try:
-        yield
-    finally:
-        for lock in locks:
-            lock.release()
+    locks = [state / "locks" / f"{name}.lock" for name in sorted(names)]
+    with alone(locks), with_gpus(arguments.gpus):
+        sys.exit(supervise(arguments, attempts))
 
 
 def supervise(arguments: argparse.Namespace, attempts: Attempts) -> int:
@@ -135,13 +106,14 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     weights = arguments.weights or [None] * len(arguments.dataset)
     files = zip(arguments.dataset, arguments.trace, arguments.manifest, weights, strict=True)
     recipe = Recipe(**{field.name: getattr(arguments, field.name) for field in fields(Recipe)})
+    draws = range(arguments.draws[0], arguments.draws[1] + 1) if arguments.draws else None
     finetune(
         model=arguments.model,
         models=arguments.models,
         language=arguments.language,
         recipe=recipe,
         jobs=[
-            Job(dataset, trace, manifest, weights, Path(trace).parent.name == LEAVE_ONE_OUT)
+            Job(dataset, trace, manifest, weights, Path(trace).parent.name == LEAVE_ONE_OUT, draws)
             for dataset, trace, manifest, weights in files
         ],
         engine=arguments.engine,

@@ -22,6 +22,7 @@ from palimpsest.models.tokens import check_local
 from palimpsest.planning.fit import changes_that_fit
 from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
+from palimpsest.unlearning.study import UnlearningStudy
 from palimpsest.variants import LEAVE_ONE_OUT
 
 MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 4
@@ -92,6 +93,7 @@ class Study:
         self._check_terminals()
         self._check_training()
         self._check_engine()
+        self._check_unlearning()
         self._check_memory()
 
     # What there is to do
@@ -228,6 +230,12 @@ class Study:
         """What the study's runs need."""
         return Planner(self)
 
+    @cached_property
+    def unlearning(self) -> UnlearningStudy | None:
+        """What models can be made to forget, if that is asked for."""
+        section = self.config["unlearning"]
+        return None if section is None else UnlearningStudy(section, self)
+
     def grammar(self, language: str) -> Grammar:
         """The grammar of a language, whether the configuration names the language or not."""
         if language not in self._grammars:
@@ -329,6 +337,9 @@ class Study:
             key = f"studies/{study}/{'sizes' if several else 'size'}"
             sizes = settings["sizes"] if several else [settings["size"]]
             yield key, sizes, self.study_languages(study)
+        if self.config["unlearning"] is not None:
+            section = self.config["unlearning"]
+            yield "unlearning/size", [section["size"]], section["languages"]
 
     @cached_property
     def _grammars(self) -> dict[str, Grammar]:
@@ -432,6 +443,12 @@ class Study:
             + (f"it fits with {remedy}" if changes else "no settings fit; leave the model out"),
         )
 
+    def _check_unlearning(self) -> None:
+        if self.unlearning is None:
+            return
+        for key, mistake in self.unlearning.mistakes():
+            raise self._error(f"unlearning/{key}", mistake)
+
     def _check_engine(self) -> None:
         for model in self.config["engine"].keys() - {"twin", "full"}:
             key = f"engine/{model}"
@@ -447,6 +464,8 @@ class Study:
         for study in self.config["studies"]:
             if self.config["studies"][study][what] != "all":
                 yield f"studies/{study}/{what}", self.config["studies"][study][what]
+        if self.config["unlearning"] is not None:
+            yield f"unlearning/{what}", self.config["unlearning"][what]
 
     def _error(self, key: str, what: str, place: list | None = None) -> UserError:
         """An error about a key, with where it stands; `place` is another key to look for."""

@@ -693,13 +693,21 @@ KINDS = {
                 REPETITION,
                 STRING_ID,
                 Column("epsilon", _float, "of (epsilon, delta)-unlearning, at most 50"),
-                Column("attack", _text, "single or double: how many thresholds the attack has"),
                 Column(
-                    "lower", _float, "lower threshold on the logit-scaled confidence; -inf: none"
+                    "attack",
+                    _text,
+                    "single or double: how many thresholds the attack has; none: every attack is "
+                    "discarded; narrow: told apart by the width of a sample (thresholds: grid)",
                 ),
-                Column("upper", _float, "upper threshold"),
-                Column("fpr", _float, "false positive rate of the attack"),
-                Column("fnr", _float, "false negative rate of the attack"),
+                Column(
+                    "lower",
+                    _float,
+                    "lower threshold on the logit-scaled confidence; -inf: none; null: no attack",
+                    True,
+                ),
+                Column("upper", _float, "upper threshold; null likewise", True),
+                Column("fpr", _float, "false positive rate of the attack; null likewise", True),
+                Column("fnr", _float, "false negative rate of the attack; null likewise", True),
             ),
         ),
         Kind(
@@ -931,8 +939,23 @@ def read(path: str | Path, kind: str) -> pd.DataFrame:
 
     Raises `UserError` with the remedy if the file is missing, truncated or of another kind.
     """
+    return read_arrow(path, kind).to_pandas()
+
+
+def read_arrow(
+    path: str | Path,
+    kind: str,
+    columns: list[str] | None = None,
+    filters: list[tuple] | None = None,
+) -> pa.Table:
+    """Read a table as `read` does, and of it only some columns, and the rows that pass filters.
+
+    `filters` are pyarrow's: (column, operator, value), all of which must hold.
+    """
     try:
-        table = pq.read_table(path, partitioning=None)
+        schema = pq.read_schema(path)
+        check_columns(path, schema.names, kind)
+        table = pq.read_table(path, columns=columns, filters=filters, partitioning=None)
     except FileNotFoundError:
         raise UserError(
             f"{path}: no such table; make it with: snakemake --cores 1 {path}"
@@ -942,14 +965,13 @@ def read(path: str | Path, kind: str) -> pd.DataFrame:
             f"{path}: not a complete Parquet file ({Path(path).stat().st_size:,} bytes: "
             f"{str(error).splitlines()[0]}); delete it and rerun: snakemake --cores 1 {path}"
         ) from None
-    check_columns(path, table.schema.names, kind)
     for field in KINDS[kind].schema:
-        if table.schema.field(field.name).type != field.type:
+        if schema.field(field.name).type != field.type:
             raise UserError(
-                f"{path}: column {field.name!r} is {table.schema.field(field.name).type}, "
+                f"{path}: column {field.name!r} is {schema.field(field.name).type}, "
                 f"must be {field.type}; delete it and rerun: snakemake --cores 1 {path}"
             )
-    return table.to_pandas()
+    return table
 
 
 def read_all(paths: list[str], kind: str) -> pd.DataFrame:

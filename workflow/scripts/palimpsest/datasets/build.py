@@ -17,7 +17,7 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 
 String = tuple[str, ...]
-TRAIN, TEST, COUNTERPART = range(3)
+TRAIN, TEST, COUNTERPART, VALIDATION, FORGET = range(5)
 WITH_OR_WITHOUT = re.compile(r"(with|without)-(s\d+)")
 
 
@@ -42,6 +42,15 @@ class Sampler:
     def test(self, n: int) -> list[String]:
         """`n` strings of the test stream, which does not depend on the training size."""
         return self._draw(n, TEST)
+
+    def validation(self, n: int, but: set[String]) -> list[String]:
+        """`n` distinct strings that are none of the given ones."""
+        draw = partial(self._draw, purpose=VALIDATION)
+        return _first(draw, n, lambda seen, s: s not in seen and s not in but, self.language)
+
+    def permutation(self, n: int) -> np.ndarray:
+        """A random order int[n], from which what is to be forgotten is taken."""
+        return np.random.default_rng(self._stream(FORGET)).permutation(n)
 
     def distinct_of_counterpart(self, n: int) -> list[String]:
         """`n` distinct strings of the high-entropy counterpart."""
@@ -177,13 +186,29 @@ def build(
     targets : table of kind `targets`; needed for the variants with-* and without-*.
     """
     train = training_multiset(sampler, variant, size, targets)
-    test = Counter(sampler.test(test_size))
     roles = {}
     if targets is not None:
         pairs = zip(targets["text"], targets["role"], strict=True)
         roles = {tuple(line.split(" ")): role for line, role in pairs}
     in_question = [s for s, role in roles.items() if variant.endswith(f"-{role}")]
-    strings = list(dict.fromkeys([*train, *test, *in_question]))
+    test = Counter(sampler.test(test_size))
+    frame = tabulate(sampler, variant, size, train, test, in_question, predict_end)
+    strings = [tuple(line.split(" ")) for line in frame["text"]]
+    frame["role"] = pd.array([roles.get(s) for s in strings], dtype="string")
+    return frame
+
+
+def tabulate(
+    sampler: Sampler,
+    variant: str,
+    size: int,
+    train: Counter,
+    test: Counter,
+    held_out: list[String],
+    predict_end: bool,
+) -> pd.DataFrame:
+    """A table of kind `strings`, of some multisets of strings; `held_out` are only measured."""
+    strings = list(dict.fromkeys([*train, *test, *held_out]))
     frame = pd.DataFrame(
         {
             "language": sampler.language,
@@ -195,10 +220,11 @@ def build(
             "n_tokens": [len(s) + predict_end for s in strings],
             "count": [train[s] for s in strings],
             "test_count": [test[s] for s in strings],
-            "role": pd.array([roles.get(s) for s in strings], dtype="string"),
+            "role": pd.array([None] * len(strings), dtype="string"),
+            "group": pd.array([None] * len(strings), dtype="string"),
         }
     )
-    frame["split"] = _splits(frame, in_question, strings)
+    frame["split"] = _splits(frame, held_out, strings)
     matched = variant == "dedup-matched"
     derivations = {} if matched else sampler.derivations
     frame["derivation_log_prob"] = [derivations.get(s, np.nan) for s in strings]

@@ -26,7 +26,8 @@ class Job:
     """A dataset to train on and the files to write; `weights` is None unless they are wanted.
 
     With `leave_one_out`, one run per distinct training string is trained, on the dataset without
-    it, and the files hold all these runs one after another.
+    it; with `draws`, one per number, with initial weights and order of its own. The files then hold
+    all these runs one after another.
     """
 
     dataset: str
@@ -34,6 +35,20 @@ class Job:
     manifest: str
     weights: str | None = None
     leave_one_out: bool = False
+    draws: range | None = None
+
+    @property
+    def holds_many(self) -> bool:
+        """Whether the files hold several runs."""
+        return self.leave_one_out or self.draws is not None
+
+    def runs(self, *of_model) -> list[Run]:
+        """The runs of a model, given as `Run` has it up to the dataset, and its recipe."""
+        *model, recipe = of_model
+        if self.draws is not None:
+            return [Run(*model, self.dataset, recipe, draw=draw) for draw in self.draws]
+        left_out = strings_to_leave_out(self.dataset) if self.leave_one_out else [None]
+        return [Run(*model, self.dataset, recipe, string) for string in left_out]
 
 
 def finetune(
@@ -65,10 +80,7 @@ def finetune(
     waiting: list[tuple[Job, list[State]]] = []
     runs: list[Run] = []
     for job in jobs:
-        of_job = [
-            Run(model, row, scale, grammar, job.dataset, recipe, left_out)
-            for left_out in (strings_to_leave_out(job.dataset) if job.leave_one_out else [None])
-        ]
+        of_job = job.runs(model, row, scale, grammar, recipe)
         states = [trainer.state(run) for run in of_job]
         if not is_delivered(job, states):
             waiting.append((job, states))
@@ -148,7 +160,7 @@ def deliver(job: Job, states: list[State]) -> None:
     An older one is taken away first, lest it vouch for a part of what is new.
     """
     Path(job.manifest).unlink(missing_ok=True)
-    if job.leave_one_out:
+    if job.holds_many:
         _deliver_together(job, states)
         return
     (state,) = states
@@ -173,20 +185,22 @@ def _deliver_together(job: Job, states: list[State]) -> None:
             save_file(weights, temporary)
     frames = (tables.read(state.trace, "trace") for state in states)
     tables.write_parts(job.trace, frames, "trace")
-    tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states)))
+    variant = Path(job.dataset).parent.name if job.draws else LEAVE_ONE_OUT
+    tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states), variant))
 
 
-def _manifest_of_all(contents: list[dict], key: str) -> dict:
+def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
     """One manifest for several runs: seconds are sums, the rest is that of the first run."""
     wall, training = (
         sum(content[name] for content in contents)
         for name in ("wall_time_seconds", "training_seconds")
     )
     tokens = sum(c["training_seconds"] * c["training_tokens_per_second"] for c in contents)
-    configuration = {k: v for k, v in contents[0]["configuration"].items() if k != "left_out"}
+    which = ("left_out", "draw")
+    configuration = {k: v for k, v in contents[0]["configuration"].items() if k not in which}
     return {
         **contents[0],
-        "variant": LEAVE_ONE_OUT,
+        "variant": variant,
         "key": key,
         "n_runs": len(contents),
         "configuration": configuration,

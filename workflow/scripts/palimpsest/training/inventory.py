@@ -10,9 +10,9 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.training.deepspeed_engine import configuration as deepspeed_configuration
+from palimpsest.training.finetune import Job
 from palimpsest.training.fleet.engine import configuration as fleet_configuration
 from palimpsest.training.recipe import Recipe
-from palimpsest.training.runs import Run, strings_to_leave_out
 from palimpsest.training.state import ABOUT, State, key
 
 # What `auto` may stand for, on one machine or another.
@@ -32,7 +32,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Runs that the configuration asks for: on one dataset, or one without each of its strings."""
+    """Runs that the configuration asks for: on one dataset, or one without each of its strings.
+
+    `draws` is their number where a dataset has many.
+    """
 
     model: str
     dataset: str
@@ -42,6 +45,7 @@ class Wanted:
     training: dict
     predict_end: bool
     leave_one_out: bool
+    draws: int = 0
 
 
 def stale(state: str | Path, models: str, wanted: list[Wanted]) -> list[Entry]:
@@ -64,11 +68,11 @@ def keys_of(wanted: Wanted, models: dict[str, Model]) -> set[str]:
     training = dict(wanted.training)
     processes = training.pop("processes")
     recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
-    left_out = strings_to_leave_out(wanted.dataset) if wanted.leave_one_out else [None]
     grammar = Grammar.from_file(wanted.language)
+    draws = range(wanted.draws) if wanted.draws else None
+    job = Job(wanted.dataset, "", "", leave_one_out=wanted.leave_one_out, draws=draws)
     keys = set()
-    for string in left_out:
-        run = Run(wanted.model, row, scale, grammar, wanted.dataset, recipe, string)
+    for run in job.runs(wanted.model, row, scale, grammar, recipe):
         if wanted.engine == "fleet":
             configurations = [fleet_configuration(run)]
         else:

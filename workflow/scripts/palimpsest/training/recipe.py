@@ -1,7 +1,8 @@
 """The recipe of a run: everything about training but the model, the data and the seed."""
 
+import argparse
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -64,3 +65,16 @@ def epoch_order(n_strings: int, seed: int, epoch: int) -> np.ndarray:
     A function of seed and epoch alone, so that every engine and every resumed run agrees on it.
     """
     return np.random.default_rng([seed, epoch]).permutation(n_strings)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """One flag of a command for each key of a recipe."""
+    group = parser.add_argument_group("recipe", "the keys of training: in the configuration")
+    for field in fields(Recipe):
+        flag = "--" + field.name.replace("_", "-")
+        kind = _boolean if field.type is bool else field.type
+        group.add_argument(flag, type=kind, required=True, help=f"{field.name} of the recipe")
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]

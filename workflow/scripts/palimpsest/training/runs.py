@@ -21,7 +21,8 @@ class Run:
     """One run: a model (by its name, its row of the table and its scale) on one dataset.
 
     With `left_out`, the name of a training string, it is trained on the dataset without any copy
-    of that string, and is measured on it all the same.
+    of that string, and is measured on it all the same. With `draw` it is one of many trainings on
+    the dataset, with initial weights and an order of the data of its own.
     """
 
     model: str
@@ -31,11 +32,16 @@ class Run:
     dataset: str
     recipe: Recipe
     left_out: str | None = None
+    draw: int | None = None
 
     def about(self) -> dict:
         """What run it is, in a few words."""
-        left_out = {} if self.left_out is None else {"left_out": self.left_out}
-        return {"model": self.model, "dataset": self.dataset, **left_out}
+        return {"model": self.model, "dataset": self.dataset, **self._which()}
+
+    def _which(self) -> dict:
+        """Which of several runs on one dataset, if there are several."""
+        which = {"left_out": self.left_out, "draw": self.draw}
+        return {name: value for name, value in which.items() if value is not None}
 
     def configuration(self) -> dict:
         """Everything but the dataset and the engine that decides the trace.
@@ -45,15 +51,19 @@ class Run:
         """
         recipe = asdict(self.recipe)
         del recipe["checkpoint_every"]
-        left_out = {} if self.left_out is None else {"left_out": self.left_out}
         return {
             "model": self.model,
             "row": self.row.decisive(self.scale),
             "scale": self.scale,
             "terminals": list(self.grammar.terminals),
             "recipe": recipe,
-            **left_out,
+            **self._which(),
         }
+
+
+def seed_of_draw(seed: int, draw: int) -> int:
+    """The seed of one of many trainings on a dataset, the same whichever strings are retained."""
+    return int(np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)[0])
 
 
 def strings_to_leave_out(dataset: str) -> list[str]:
@@ -77,8 +87,11 @@ class Material:
         if run.left_out is not None:
             self.counts = _without(run, self.string_ids, self.counts)
             keys["variant"] = f"without-{run.left_out}"
-        self.keys = {"model": run.model, **keys}
         self.seed = int(keys["seed"])
+        if run.draw is not None:
+            keys["variant"] = f"{keys['variant']}-{run.draw}"
+            self.seed = seed_of_draw(self.seed, run.draw)
+        self.keys = {"model": run.model, **keys}
         self.token_ids: Tokens = tokens(run.row, run.scale, run.grammar.terminals)
         self.encoded: TokenisedStrings = encode(
             strings["text"], run.grammar.terminals, self.token_ids, run.recipe.predict_end

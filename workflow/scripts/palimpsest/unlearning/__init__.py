@@ -1,1 +1,6 @@
-"""Unlearning: methods that make a model forget, and a test of whether it did."""
+"""Unlearning: how far unlearned models can be told from models retrained without the forget set."""
+
+from palimpsest.unlearning.quality import forgetting_quality
+from palimpsest.unlearning.thresholds import epsilon
+
+__all__ = ["epsilon", "forgetting_quality"]

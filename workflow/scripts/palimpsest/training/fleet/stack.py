@@ -89,15 +89,24 @@ class Stack:
 
     def __call__(self, ids_MBT: torch.Tensor) -> torch.Tensor:
         """Logits [M, B, T, V] of the next token at every position of every member's strings."""
-        members, self.rows, length = ids_MBT.shape
+        return self._run(ids_MBT).logits.view(*ids_MBT.shape, -1)
+
+    def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
+        """What a layer leaves at every position, [M, B, T, D]; layer 0 are the embeddings."""
+        states = self._run(ids_MBT, output_hidden_states=True).hidden_states
+        return states[layer].reshape(*ids_MBT.shape, -1)
+
+    def _run(self, ids_MBT: torch.Tensor, **asked_for):
+        """The model's outputs for the strings of all members as one batch."""
+        _, self.rows, length = ids_MBT.shape
         with self._rotation():
-            logits = self.model(
+            return self.model(
                 input_ids=ids_MBT.flatten(0, 1),
                 # Given outright, so that no model works them out from a mask.
                 position_ids=torch.arange(length, device=ids_MBT.device).unsqueeze(0),
                 use_cache=False,
-            ).logits
-        return logits.view(members, self.rows, length, -1)
+                **asked_for,
+            )
 
     @contextlib.contextmanager
     def _rotation(self) -> Iterator[None]:

@@ -1,0 +1,37 @@
+"""What a job that trains holds while it works: its runs, and GPUs of its own."""
+
+import contextlib
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from palimpsest import devices
+from palimpsest.locks import NoLocks, wait_for
+
+
+@contextlib.contextmanager
+def alone(paths: Iterable[Path]) -> Iterator[None]:
+    """Hold locks on the runs of a job, which a job of a killed workflow may still be at."""
+    locks = []
+    for path in paths:
+        text = f"waiting for another job on the same run to end ({path})"
+        try:
+            locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
+        except NoLocks as error:
+            print(f"warning: {error}; see that no other job trains this", file=sys.stderr)
+    try:
+        yield
+    finally:
+        for lock in locks:
+            lock.release()
+
+
+@contextlib.contextmanager
+def with_gpus(count: int) -> Iterator[None]:
+    """Wait for so many GPUs and hold them; with 0 none is seen."""
+    leases = devices.lease(count)
+    try:
+        yield
+    finally:
+        for lease in leases:
+            lease.release()

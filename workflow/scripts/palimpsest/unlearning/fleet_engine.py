@@ -1,0 +1,168 @@
+"""Many small models that unlearn at once, as a stack (see `training.fleet`)."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from palimpsest.models import Model
+from palimpsest.models.build import build
+from palimpsest.training.fleet import FleetEngine as TrainingEngine
+from palimpsest.training.fleet.members import Member
+from palimpsest.training.fleet.memory import most_members
+from palimpsest.training.fleet.probe import probe
+from palimpsest.training.fleet.stack import Stack
+from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
+from palimpsest.training.runs import Material, Run
+
+# Beside a step's activations there are the original models' outputs and other losses.
+TIMES_TRAINING = 3
+BLOCK = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
+
+
+class FleetEngine:
+    """Unlearns twins, in waves of as many as are fastest or as memory holds, in float32."""
+
+    rank = 0
+
+    def __init__(self, run: Run, threads: int, memory: int):
+        # The training engine sets threads and device, and knows how many models fit.
+        self._trainer = TrainingEngine("", threads, memory)
+        self.run, self.device = run, self._trainer.device
+
+    def prepare(self, material: Material) -> None:
+        """Look at the strings: how many models fit depends on them."""
+        self._vocabulary = material.vocabulary
+        self._each = TIMES_TRAINING * probe(Member(self.run, material, None), self.device)
+
+    def together(self, n: int) -> int:
+        """The size of waves of `n` models."""
+        return most_members(self._trainer, n, self._each)
+
+    def open(self, weights: list[dict[str, torch.Tensor]]) -> FleetModels:
+        """Models with the given weights."""
+        recipe = self.run.recipe
+        return FleetModels(
+            self.run.row,
+            self._vocabulary,
+            weights,
+            self.device,
+            recipe.weight_decay,
+            recipe.gradient_clipping,
+        )
+
+    def wait(self) -> None:
+        """There is no other process to wait for."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class FleetModels:
+    """M twins of one model, in float32; `weights` holds every one's, by the parameters' names.
+
+    Implements `palimpsest.unlearning.engines.Models`. `weight_decay` and `clipping` are the
+    recipe's.
+    """
+
+    def __init__(
+        self,
+        row: Model,
+        vocabulary: int,
+        weights: list[dict[str, torch.Tensor]],
+        device: torch.device,
+        weight_decay: float = 0.0,
+        clipping: float = 1.0,
+    ):
+        self.row, self.vocabulary, self.device = row, vocabulary, device
+        self.weight_decay, self.clipping = weight_decay, clipping
+        model = self._build(seed=0)
+        self.embeddings, self.head = embeddings_and_head(model)
+        self.stack = Stack(model, len(weights), device)
+        self.shapes = self.stack.shapes
+        for place, tensors in enumerate(weights):
+            self.stack.load(place, [tensors[name] for name in self.shapes])
+        self.fresh_optimizer()
+
+    @property
+    def count(self) -> int:
+        """How many models there are."""
+        return len(self.stack.theta)
+
+    def logits(self, ids_MBT: torch.Tensor) -> torch.Tensor:
+        """Logits float32[M, B, T, V] of the next token at every position."""
+        return self.stack(ids_MBT)
+
+    def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
+        """What layer `layer` (0: the embeddings) leaves at every position, [M, B, T, D]."""
+        return self.stack.hidden(ids_MBT, layer)
+
+    def gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Of every model's own loss, without a step."""
+        return dict(zip(self.shapes, self._grads(loss_M), strict=True))
+
+    def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
+        """One step of AdamW of every model at its learning rate, its gradient clipped."""
+        grads = self._grads(loss_M)
+        self.steps_taken += 1
+        self.stack.operations.adamw_(
+            self.stack.theta,
+            torch.cat([grad.flatten(1) for grad in grads], dim=1),
+            self.first,
+            self.second,
+            rate_M.to(self.device, torch.float64),
+            torch.full((self.count,), float(self.steps_taken), dtype=torch.float64).to(self.device),
+            *ADAM_BETAS,
+            ADAM_EPS,
+            self.weight_decay,
+            self.clipping,
+        )
+
+    def _grads(self, loss_M: torch.Tensor) -> list[torch.Tensor]:
+        """The gradients in the order of `shapes`; zero where a loss does not reach."""
+        return torch.autograd.grad(
+            loss_M.sum(), self.stack.parameters, allow_unused=True, materialize_grads=True
+        )
+
+    def fresh_optimizer(self) -> None:
+        """Forget the optimiser's moments, as a new phase does."""
+        self.first = torch.zeros_like(self.stack.theta)
+        self.second = torch.zeros_like(self.stack.theta)
+        self.steps_taken = 0
+
+    @contextlib.contextmanager
+    def weights(self) -> Iterator[dict[str, torch.Tensor]]:
+        """The weights, which may be changed in place inside of the context."""
+        with torch.no_grad():
+            views = self.stack.views(self.stack.theta)
+            yield dict(zip(self.shapes, views, strict=True))
+
+    def initial(self, seeds: list[int]) -> dict[str, torch.Tensor]:
+        """Weights as before any training, drawn anew from a seed for each model."""
+        models = [dict(self._build(seed).named_parameters()) for seed in seeds]
+        return {
+            name: torch.stack([model[name].detach() for model in models]).to(self.device)
+            for name in self.shapes
+        }
+
+    def layers(self) -> list[str]:
+        """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
+        blocks = {int(m[1]) for m in map(BLOCK.search, self.shapes) if m}
+        return ["embedding", *map(str, sorted(blocks)), "head"]
+
+    def _build(self, seed: int):
+        return build(self.row, "twin", self.vocabulary, seed, torch.float32).eval()
+
+
+def embeddings_and_head(model) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the tables of tokens and positions, and that of the output head's weights."""
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    tables = [module.weight for module in model.modules() if isinstance(module, nn.Embedding)]
+    return (
+        frozenset(names[id(table)] for table in tables),
+        frozenset({names[id(model.get_output_embeddings().weight)]}),
+    )

@@ -1,0 +1,19 @@
+"""Training as before, on the retain set: the plainest repair, and a baseline of unlearning."""
+
+from __future__ import annotations
+
+from palimpsest.unlearning.losses import cross_entropy
+from palimpsest.unlearning.methods.phases import RETAIN, Training, phase
+
+
+@phase("finetune")
+class Finetune(Training):
+    """Minimises the cross-entropy on the retain set, and leaves forgetting to interference.
+
+    Source: Are we making progress in unlearning?, section 5.
+    """
+
+    over = RETAIN
+
+    def loss(self, task, batch, beside):
+        return cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)

@@ -1,0 +1,197 @@
+"""What the phases of unlearning methods have in common, and the registry of them.
+
+A phase is a small class in any file of this folder:
+
+    @phase("gradient-ascent")
+    class GradientAscent(Training):
+        over = FORGET
+
+        def loss(self, task, batch, beside):
+            return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import itertools
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, dataclass_transform
+
+from palimpsest.lazily import lazily
+from palimpsest.unlearning.methods.values import DOMAIN, Choice, Number, number
+
+if TYPE_CHECKING:
+    from palimpsest.unlearning.engines import Weights
+    from palimpsest.unlearning.task import Batch, Task
+
+torch = lazily("torch")
+
+FORGET, RETAIN, VALIDATION = SETS = ("forget", "retain", "validation")
+ERASE, REPAIR = ROLES = ("erase", "repair")
+
+_registry: dict[str, type[Phase]] = {}
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def phase(name: str) -> Callable[[type[Phase]], type[Phase]]:
+    """Register a phase under the name that the table of methods calls it by."""
+
+    def register(cls: type[Phase]) -> type[Phase]:
+        cls = dataclass(frozen=True, kw_only=True)(cls)
+        cls.name = name
+        known = _registry.get(name)
+        if known and (known.__module__, known.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise ValueError(f"{cls.__module__}: the phase {name!r} is in {known.__module__} too")
+        bare = [field.name for field in dataclasses.fields(cls) if DOMAIN not in field.metadata]
+        if bare:
+            raise ValueError(f"{cls.__module__}: {name}: say what {bare[0]!r} may be: number(...)")
+        _registry[name] = cls
+        return cls
+
+    return register
+
+
+def registered() -> dict[str, type[Phase]]:
+    """All phases by name, of every file of this folder."""
+    package = importlib.import_module(__package__)
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{__package__}.{module.name}")
+    return dict(sorted(_registry.items()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Phase:
+    """A part of a method, which changes the models of a task; its fields are keys of the table."""
+
+    name: ClassVar[str]
+    needs_selection: ClassVar[bool] = False
+    selects: ClassVar[bool] = False
+
+    @classmethod
+    def domains(cls) -> dict[str, Number | Choice]:
+        """What each field may hold."""
+        return {field.name: field.metadata[DOMAIN] for field in dataclasses.fields(cls)}
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets of strings that the phase reads."""
+        return ()
+
+    def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
+        """Forward and backward passes over a batch, for sets of so many strings."""
+        return 0
+
+    def prepare(self, task: Task) -> None:
+        """Have outputs of the original models kept, before any phase changes them."""
+
+    def run(self, task: Task) -> None:
+        """Change the models of the task."""
+        raise NotImplementedError
+
+
+class Edit(Phase):
+    """Changes the weights that are selected, without a step of training."""
+
+    needs_selection = True
+
+    def run(self, task: Task) -> None:
+        """Edit the weights in place."""
+        with task.models.weights() as weights:
+            self.edit(task, weights)
+
+    def edit(self, task: Task, weights: Weights) -> None:
+        """Change `weights` in place where `task.selected`."""
+        raise NotImplementedError
+
+
+class Select(Phase):
+    """Chooses the weights that phases behind it edit, or train more than others."""
+
+    selects = True
+
+    def run(self, task: Task) -> None:
+        """Replace the selection of the task."""
+        task.selected = self.select(task)
+
+    def select(self, task: Task) -> Weights:
+        """True where a weight is chosen, for each parameter that was up to choice."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Phase):
+    """Steps of an optimiser over a set of strings; a subclass gives the loss.
+
+    `epochs` over the set `over`, which may be fractional: the last one ends early. `rate`
+    multiplies the model's peak learning rate, so that one table serves all models, and is constant;
+    the optimiser's moments start afresh. With `beside`, each step has as many strings of that set
+    as well. `elsewhere` multiplies the *update* of weights that were up to choice and not selected;
+    a multiplier of their gradient would change nothing, as Adam divides by the gradient's size.
+    """
+
+    over: ClassVar[str]
+    beside: ClassVar[str | None] = None
+
+    epochs: float = number(above=0, most=1000)
+    rate: float = number(above=0, most=1000)
+    elsewhere: float = number(1.0, least=0, most=1)
+
+    @property
+    def needs_selection(self) -> bool:
+        """Whether a phase before this one must have selected weights."""
+        return self.elsewhere != 1
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        """The sets of strings that the phase reads."""
+        return (self.over,) if self.beside is None else (self.over, self.beside)
+
+    def steps(self, sizes: Mapping[str, int], batch_size: int) -> int:
+        """Optimiser steps, for sets of so many strings."""
+        return max(1, round(self.epochs * -(-sizes[self.over] // batch_size)))
+
+    def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
+        """Forward and backward passes: one a step, and one more for a batch beside."""
+        return self.steps(sizes, batch_size) * len(self.sets)
+
+    def loss(self, task: Task, batch: Batch, beside: Batch | None) -> torch.Tensor:
+        """What each model minimises on its own batch, [M]; `beside` is None without such a set."""
+        raise NotImplementedError
+
+    def rate_M(self, task: Task, batch: Batch) -> torch.Tensor:
+        """The learning rate of each model in this step."""
+        return torch.full((task.models.count,), self.rate * task.rate, dtype=torch.float64)
+
+    def run(self, task: Task) -> None:
+        """Take the steps."""
+        task.models.fresh_optimizer()
+        for batch, beside in self._batches(task):
+            loss_M = self.loss(task, batch, beside)
+            task.steps += len(self.sets)
+            self.step(task, loss_M, self.rate_M(task, batch))
+
+    def _batches(self, task: Task) -> Iterator[tuple[Batch, Batch | None]]:
+        """As many batches as there are steps, each with the one beside it."""
+        epochs = itertools.chain.from_iterable(
+            task.batches(self.over, task.phase_number, epoch) for epoch in itertools.count(1)
+        )
+        batches = itertools.islice(epochs, self.steps(task.sizes, task.batch_size))
+        if self.beside is None:
+            return ((batch, None) for batch in batches)
+        return task.with_batches_beside(batches, self.beside, task.phase_number)
+
+    def step(self, task: Task, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
+        """A step of which the update of weights that are not selected is made smaller."""
+        if self.elsewhere == 1:
+            task.models.step(loss_M, rate_M)
+            return
+        with task.models.weights() as weights:
+            before = {name: weights[name].clone() for name in task.selected}
+        task.models.step(loss_M, rate_M)
+        with task.models.weights() as weights:
+            for name, selected in task.selected.items():
+                slower = torch.lerp(before[name], weights[name], self.elsewhere)
+                weights[name].copy_(torch.where(selected, weights[name], slower))

@@ -1,0 +1,318 @@
+"""Methods as lists of phases, as config/unlearning.yaml has them.
+
+Only light modules are imported: Snakemake reads the table while it builds its graph of jobs.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from palimpsest.errors import UserError, nearest
+from palimpsest.unlearning.methods.phases import ROLES, Phase, registered
+from palimpsest.unlearning.setups import ENDS
+from palimpsest.yaml_files import check_file
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths; a point is NAME.number
+REPEAT, PHASES, GRID = "repeat", "phases", "grid"
+MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
+AND = " and "  # between the places that a line of a grid changes together
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A phase as a method has it: its role, and where it stands in the list, such as 2.1."""
+
+    role: str
+    place: str
+    phase: Phase
+
+
+@dataclass(frozen=True)
+class Method:
+    """An unlearning method: phases that are run one after another.
+
+    `written` holds the phases as the table has them, every key of theirs filled in; `grid` the
+    values to tune over, by the places of what they set, such as `2.1.rate`.
+    """
+
+    name: str
+    written: list[dict[str, Any]]
+    grid: Mapping[str, list[Any]] = field(default_factory=dict)
+
+    @property
+    def placed(self) -> list[Placed]:
+        """The phases in the order in which they run, repeated ones as often as they do."""
+        return list(_flat(self.written))
+
+    @property
+    def phases(self) -> list[Phase]:
+        """What `Task.run` runs."""
+        return [placed.phase for placed in self.placed]
+
+    @property
+    def sets(self) -> set[str]:
+        """The sets of strings that the method reads."""
+        return set().union(*(phase.sets for phase in self.phases))
+
+    def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
+        """Forward and backward passes over a batch: what the method costs, as `Task.steps` counts.
+
+        `sizes` are the strings of each set, copies counted.
+        """
+        return sum(phase.passes(sizes, batch_size) for phase in self.phases)
+
+    def points(self) -> dict[str, Method]:
+        """Every point of the grid as a method, by its name: `scrub.1`, `scrub.2`, ...
+
+        The last line of the grid varies fastest. Without a grid there is no point.
+        """
+        points = {}
+        for name, settings in self.settings().items():
+            written = copy.deepcopy(self.written)
+            for places, value in settings.items():
+                _set(written, places, value)
+            points[name] = Method(name, written)
+        return points
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """What every point of the grid sets, value by place, by the point's name."""
+        if not self.grid:
+            return {}
+        combinations = itertools.product(*self.grid.values())
+        return {
+            f"{self.name}.{number}": dict(zip(self.grid, values, strict=True))
+            for number, values in enumerate(combinations, start=1)
+        }
+
+    def as_json(self) -> str:
+        """The phases, every key of theirs, as one line."""
+        return json.dumps(self.written)
+
+    @classmethod
+    def from_json(cls, name: str, text: str) -> Method:
+        """The method that `as_json` wrote down; the two ends do nothing."""
+        if name in ENDS:
+            return cls(name, [])
+        return cls(name, _Reader(f"--phases: {name}").phases(json.loads(text)))
+
+
+def read_methods(path: str | Path) -> dict[str, Method]:
+    """Read the table of methods.
+
+    Raises `UserError` naming file, method, phase, key, value, what is allowed and, where it can,
+    the nearest right spelling.
+    """
+    check_file(path)
+    content = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+    shown = os.path.relpath(path)
+    return {str(name): _read_method(shown, name, entry) for name, entry in content.items()}
+
+
+def _read_method(path: str, name: Any, entry: Any) -> Method:
+    where = f"{path}: {name}"
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise UserError(
+            f"{path}: {name!r} is not a name of a method; allowed are letters, digits, '_' and "
+            "'-', at most 50, in quotes if YAML would read a number"
+        )
+    if name in ENDS:
+        raise UserError(
+            f"{where}: the name is taken: none is the original model, retrain the retrained one; "
+            "choose another"
+        )
+    if not isinstance(entry, dict) or PHASES not in entry:
+        raise UserError(f"{where}: must have phases: [...], and may have grid: {{...}}")
+    for key in entry.keys() - {PHASES, GRID}:
+        raise UserError(f"{where}: unknown key {key!r}; known: phases, grid{_near(key, entry)}")
+    method = Method(name, _Reader(where).phases(entry[PHASES]))
+    grid = entry.get(GRID) or {}
+    _check_grid(where, method, grid)
+    return Method(name, method.written, grid)
+
+
+def _near(key: Any, entry: dict) -> str:
+    return nearest(key, {PHASES, GRID} - entry.keys())
+
+
+class _Reader:
+    """Reads a list of phases; `where` begins every message."""
+
+    def __init__(self, where: str):
+        self.where = where
+        self.known = registered()
+
+    def phases(self, entries: Any) -> list[dict[str, Any]]:
+        """The checked phases, all keys filled in."""
+        written = self._list(entries, "", 1)
+        selected = False
+        for placed in _flat(written, once=True):
+            if placed.phase.needs_selection and not selected:
+                choosers = [name for name, phase in self.known.items() if phase.selects]
+                raise self._error(
+                    placed.place,
+                    f"{placed.phase.name} works on selected weights, and no phase before it "
+                    f"selects any; put one of {', '.join(choosers)} before it",
+                )
+            selected = selected or placed.phase.selects
+        return written
+
+    def _list(self, entries: Any, above: str, depth: int) -> list[dict[str, Any]]:
+        if not isinstance(entries, list) or not entries:
+            raise self._error(above.rstrip("."), "phases: must be a list of at least one phase")
+        if depth > DEEPEST:
+            raise self._error(above.rstrip("."), f"repeats nest at most {DEEPEST - 1} deep")
+        return [
+            self._entry(entry, f"{above}{place}", depth) for place, entry in enumerate(entries, 1)
+        ]
+
+    def _entry(self, entry: Any, place: str, depth: int) -> dict[str, Any]:
+        if not isinstance(entry, dict):
+            raise self._error(
+                place, f"{entry!r} is no phase; write it as {{erase: name, key: value, ...}}"
+            )
+        if REPEAT in entry:
+            return self._repeat(entry, place, depth)
+        roles = [key for key in entry if key in ROLES]
+        if len(roles) != 1:
+            raise self._error(
+                place,
+                "must have exactly one of the keys erase, repair (its value is the phase's name), "
+                f"or repeat with phases; it has {', '.join(map(str, entry)) or 'none'}",
+            )
+        return self._phase(entry, roles[0], place)
+
+    def _repeat(self, entry: dict, place: str, depth: int) -> dict[str, Any]:
+        for key in entry.keys() - {REPEAT, PHASES}:
+            raise self._error(place, f"unknown key {key!r}; known beside repeat: phases")
+        times = entry[REPEAT]
+        if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MOST_REPEATED:
+            allowed = f"a whole number at least 1 and at most {MOST_REPEATED}"
+            raise self._error(place, f"repeat: {times!r} is not allowed; it must be {allowed}")
+        return {REPEAT: times, PHASES: self._list(entry.get(PHASES), f"{place}.", depth + 1)}
+
+    def _phase(self, entry: dict, role: str, place: str) -> dict[str, Any]:
+        name = entry[role]
+        if not isinstance(name, str) or name not in self.known:
+            raise self._error(
+                place,
+                f"{role}: unknown phase {name!r}{nearest(name, self.known)}; "
+                f"known: {', '.join(self.known)}",
+            )
+        domains = self.known[name].domains()
+        values = {key: value for key, value in entry.items() if key != role}
+        for key in values.keys() - domains.keys():
+            raise self._error(
+                place,
+                f"unknown key {key!r} of {name}; known: {', '.join(domains)}"
+                f"{nearest(key, domains)}",
+            )
+        resolved = {role: name}
+        for spec in dataclasses.fields(self.known[name]):
+            if spec.name not in values and spec.default is dataclasses.MISSING:
+                raise self._error(
+                    place, f"{name} needs the key {spec.name!r}: {domains[spec.name]}"
+                )
+            value = values.get(spec.name, spec.default)
+            resolved[spec.name] = self._value(place, spec.name, value, domains[spec.name])
+        return resolved
+
+    def _value(self, place: str, key: str, value: Any, domain) -> Any:
+        try:
+            checked = domain.check(value)
+        except ValueError:
+            hint = nearest(value, getattr(domain, "words", ()))
+            if isinstance(value, str) and _is_number(value):
+                hint = f" (YAML reads {value} as text: write {float(value)!r})"
+            raise self._error(
+                place, f"{key}: {value!r} is not allowed; it must be {domain}{hint}"
+            ) from None
+        return list(checked) if isinstance(checked, tuple) else checked
+
+    def _error(self, place: str, message: str) -> UserError:
+        return UserError(f"{self.where}: {f'phase {place}: ' if place else ''}{message}")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _flat(written: list[dict], above: str = "", once: bool = False) -> Iterator[Placed]:
+    """The phases of checked entries; repeated ones as often as they run, unless `once`."""
+    known = registered()
+    for number, entry in enumerate(written, start=1):
+        place = f"{above}{number}"
+        if REPEAT in entry:
+            for _ in range(1 if once else entry[REPEAT]):
+                yield from _flat(entry[PHASES], f"{place}.", once)
+            continue
+        role = next(key for key in entry if key in ROLES)
+        values = {key: value for key, value in entry.items() if key != role}
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        yield Placed(role, place, known[entry[role]](**values))
+
+
+# Grids
+
+
+def _check_grid(where: str, method: Method, grid: Any) -> None:
+    """Raise `UserError` unless every value of a grid can stand where the grid puts it."""
+    if not isinstance(grid, dict):
+        raise UserError(f"{where}: grid: must map places to lists of values: 1.rate: [0.1, 0.3]")
+    for places, values in grid.items():
+        shown = f"{where}: grid: {places}"
+        if not isinstance(values, list) or not values:
+            raise UserError(f"{shown}: must be a list of values, such as [0.1, 0.3]")
+        for value in values:
+            written = copy.deepcopy(method.written)
+            try:
+                _set(written, str(places), value)
+            except LookupError:
+                known = ", ".join(_places(method.written))
+                hint = nearest(str(places), _places(method.written))
+                raise UserError(
+                    f"{shown}: is no place of a value; known: {known}; several that change "
+                    f"together: 1.rate{AND}2.rate{hint}"
+                ) from None
+            _Reader(shown).phases(written)
+    n_points = math.prod(map(len, grid.values()))
+    if n_points > MOST_POINTS:
+        raise UserError(f"{where}: grid: has {n_points} points; at most {MOST_POINTS} are allowed")
+
+
+def _set(written: list[dict], places: str, value: Any) -> None:
+    """Set a value at each of some places, such as `1.rate and 2.1.rate`; LookupError if none is."""
+    for place in places.split(AND):
+        *numbers, key = place.strip().split(".")
+        entry: dict[str, Any] = {PHASES: written}
+        for number in numbers:
+            if not number.isdecimal() or not 1 <= int(number) <= len(entry.get(PHASES, ())):
+                raise LookupError(place)
+            entry = entry[PHASES][int(number) - 1]
+        if not numbers or key not in entry or key in (*ROLES, PHASES):
+            raise LookupError(place)
+        entry[key] = value
+
+
+def _places(written: list[dict], above: str = "") -> list[str]:
+    """All places of values: `1.rate`, `2.repeat`, `2.1.epochs`, ..."""
+    places = []
+    for number, entry in enumerate(written, start=1):
+        settable = [key for key in entry if key not in (*ROLES, PHASES)]
+        places += [f"{above}{number}.{key}" for key in settable]
+        places += _places(entry.get(PHASES, []), f"{above}{number}.")
+    return places

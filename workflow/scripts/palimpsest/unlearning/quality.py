@@ -1,0 +1,97 @@
+"""From the epsilons of single strings to one forgetting quality, and the final score."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+BIN_WIDTH = 0.5
+
+
+def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> np.ndarray:
+    """Points of every example: 1 in the first bin of epsilons, and half as many in each next one.
+
+    H = 2 / 2^n, where bins are counted from n = 1, which is 2^-floor(epsilon / bin_width). There
+    are no points from ceil(ln(n_models - 1)) up, which is about as much as so few models can show:
+    one error in n_models - 1 (released scoring code).
+
+    Parameters
+    ----------
+    epsilons : float[...], 0 or more; infinity is allowed and gets no points
+    n_models : int
+        How many models of either kind the epsilons come from; the smaller number if they differ.
+    bin_width : float
+
+    Returns
+    -------
+    float64[...] in [0, 1]
+
+    Raises
+    ------
+    ValueError
+        If an epsilon is negative or NaN, there are fewer than 2 models, or the bins have no width.
+
+    Source: Are we making progress in unlearning?, section 3.1.2.
+    """
+    epsilons = np.asarray(epsilons, dtype=float)
+    if not (epsilons >= 0).all():
+        raise ValueError("epsilons must be 0 or more, and none may be NaN")
+    if not n_models >= 2:
+        raise ValueError(f"forgetting quality wants 2 or more models of each kind, not {n_models}")
+    if not 0 < bin_width < np.inf:
+        raise ValueError(f"bin_width must be above 0 and finite, not {bin_width}")
+    most = np.ceil(np.log(n_models - 1))
+    return np.where(epsilons < most, np.exp2(-np.floor(epsilons / bin_width)), 0.0)
+
+
+def forgetting_quality(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> float:
+    """Forgetting quality F: the mean of the points of all examples of the forget set.
+
+    1 if no attack tells unlearned from retrained models on any example, 0 if all give them away.
+    Parameters and errors as of `points`, and at least one example.
+
+    Source: Are we making progress in unlearning?, section 3.1.2.
+    """
+    if np.size(epsilons) == 0:
+        raise ValueError("forgetting quality wants the epsilon of at least one example")
+    return float(points(epsilons, n_models, bin_width).mean())
+
+
+def final_score(
+    quality: float,
+    retain_accuracy: float,
+    retain_accuracy_retrained: float,
+    test_accuracy: float,
+    test_accuracy_retrained: float,
+) -> float:
+    """Forgetting quality times what is left of the accuracies of retraining.
+
+    A ratio above 1 (unlearned models that are more accurate than retrained ones) is kept, as in
+    the paper.
+
+    Parameters
+    ----------
+    quality : float in [0, 1]
+    retain_accuracy, test_accuracy : float in [0, 1]
+        Of the unlearned models, their mean.
+    retain_accuracy_retrained, test_accuracy_retrained : float in (0, 1]
+        Of the retrained models, their mean.
+
+    Raises
+    ------
+    ValueError
+        If a value is outside of its range, or NaN.
+
+    Source: Are we making progress in unlearning?, equation 2 and Algorithm 1.
+    """
+    shares = {
+        "quality": quality,
+        "retain_accuracy": retain_accuracy,
+        "retain_accuracy_retrained": retain_accuracy_retrained,
+        "test_accuracy": test_accuracy,
+        "test_accuracy_retrained": test_accuracy_retrained,
+    }
+    for name, value in shares.items():
+        if not 0 <= value <= 1 or (value == 0 and name.endswith("retrained")):
+            least = "above 0" if name.endswith("retrained") else "0 or more"
+            raise ValueError(f"{name} must be {least} and at most 1, not {value}")
+    retain = retain_accuracy / retain_accuracy_retrained
+    return float(quality * retain * (test_accuracy / test_accuracy_retrained))

@@ -1,0 +1,488 @@
+"""The models of an unlearning problem, as arrays of what they predict.
+
+Everything that is measured of unlearning is a function of these: original models, retrained ones
+and, method by method, unlearned ones, each known by what it predicts of every string.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.unlearning.setups import (
+    NONE,
+    RETRAIN,
+    REUSE_N_1,
+    Members,
+    Setup,
+    n_retrained,
+)
+
+ORIGINAL, RETAIN = "original", "retain"  # the variants of the traces of trained models
+PROBLEM_KEYS = ["model", "language", "size", "seed"]
+VALUES = ["nll", "n_correct", "rank_sum"]  # what every model has of its own
+PREDICTED = ["string_id", "n_tokens", *VALUES]
+Key = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """How well some models predict some strings.
+
+    `problem` holds model, language, size and seed; `what` says of which kind the models are.
+    `files` has a model's file by its key: the origin and draw of an unlearned model, the draw and 0
+    of a trained one. `string_ids` str[strings], `n_tokens` int[strings]; in the models' order `nll`
+    float[models, strings] in nats, `n_correct` and `rank_sum` int[models, strings]; traces read
+    with all their epochs are [models, epochs, strings]. `epochs` int[epochs] is None of unlearned
+    models.
+    """
+
+    problem: dict
+    what: str
+    files: dict[Key, str]
+    epochs: np.ndarray | None
+    string_ids: np.ndarray
+    n_tokens: np.ndarray
+    nll: np.ndarray
+    n_correct: np.ndarray
+    rank_sum: np.ndarray
+
+    @property
+    def loss(self) -> np.ndarray:
+        """float[models, ..., strings], nats per predicted token."""
+        return self.nll / self.n_tokens
+
+    @property
+    def extracted(self) -> np.ndarray:
+        """bool[models, ..., strings]: every token's most probable prediction is right."""
+        return self.n_correct == self.n_tokens
+
+    def accuracy(self, copies: np.ndarray) -> np.ndarray:
+        """Share float[models] of right tokens of the strings, `copies` int[strings] of each."""
+        return self.n_correct @ copies / (self.n_tokens @ copies)
+
+    def rows(self, origins: np.ndarray, draws: np.ndarray | None = None) -> np.ndarray:
+        """Places int[n] of the models with these origins and draws (0 if not given).
+
+        A model may be asked for more than once. UserError names one that is not there.
+        """
+        draws = np.zeros_like(origins) if draws is None else draws
+        keys = [(int(o), int(d)) for o, d in zip(origins, draws, strict=True)]
+        absent = next((key for key in keys if key not in self._places), None)
+        if absent is not None:
+            raise UserError(self._lack(absent))
+        return np.array([self._places[key] for key in keys])
+
+    def of(self, origins: np.ndarray, draws: np.ndarray | None = None) -> "Predictions":
+        """The models of `rows`, in the order asked for, and no longer known by name."""
+        rows = self.rows(origins, draws)
+        return replace(self, files={}, **{name: getattr(self, name)[rows] for name in VALUES})
+
+    def restricted(self, chosen: np.ndarray) -> "Predictions":
+        """The strings at the places or mask `chosen` only."""
+        return replace(
+            self,
+            string_ids=self.string_ids[chosen],
+            n_tokens=self.n_tokens[chosen],
+            nll=self.nll[..., chosen],
+            n_correct=self.n_correct[..., chosen],
+            rank_sum=self.rank_sum[..., chosen],
+        )
+
+    @cached_property
+    def _places(self) -> dict[Key, int]:
+        return {key: place for place, key in enumerate(self.files)}
+
+    def _lack(self, key: Key) -> str:
+        """Which model is missing, and the file of the nearest one before it, which should be."""
+        before = [known for known in sorted(self.files) if known < key] or sorted(self.files)[:1]
+        path = self.files[before[-1]]
+        which = f"draw {key[0]}" if self.epochs is not None else f"origin {key[0]}, draw {key[1]}"
+        return (
+            f"{path}: the {self.what} model with {which} is missing; it was made for another "
+            f"configuration: delete it and rerun: snakemake --cores 1 {path}"
+        )
+
+
+def read_trained(
+    paths: Iterable[str],
+    variant: str,
+    string_ids: np.ndarray,
+    epoch: Literal["last", "all"] = "last",
+) -> Predictions:
+    """Read the traces of models trained on a variant, each file those of some draws.
+
+    Parameters
+    ----------
+    paths : tables of kind `trace`, whose variants are `{variant}-{draw}`
+    variant : "original" or "retain"
+    string_ids : str[strings], the strings wanted, in this order
+    epoch : "last" or "all"
+        All epochs are read of few strings at a time: a trace of many models is long.
+
+    Raises
+    ------
+    UserError
+        If a file is not a whole trace of such models, lacks a string, or has other epochs.
+    """
+    parts = []
+    for path in paths:
+        epochs = np.unique(tables.read_arrow(path, "trace", ["epoch"])["epoch"].to_numpy())
+        if epoch == "last":
+            epochs, wanted = epochs[-1:], [("epoch", "=", int(epochs[-1]))]
+        else:
+            wanted = [("string_id", "in", list(string_ids))]
+        columns = [*PROBLEM_KEYS, "variant", "epoch", *PREDICTED]
+        table = tables.read_arrow(path, "trace", columns, wanted)
+        names = _models(path, table, ["variant"], epochs)
+        keys = [(_draw(path, name, variant), 0) for (name,) in names]
+        parts.append(_part(path, table, keys, string_ids, epochs))
+    trained = _joined(parts, {ORIGINAL: "original", RETAIN: "retrained"}[variant])
+    return trained if epoch == "all" else _at_one_epoch(trained)
+
+
+def read_unlearned(paths: Iterable[str], method: str, string_ids: np.ndarray) -> Predictions:
+    """Read the tables of kind `unlearned` of one method, each of some models.
+
+    Raises `UserError` if a file is not whole, of another method, or lacks a string.
+    """
+    parts = []
+    for path in paths:
+        columns = [*PROBLEM_KEYS, "method", "origin", "draw", *PREDICTED]
+        table = tables.read_arrow(path, "unlearned", columns)
+        _check_method(path, table["method"], method)
+        keys = _models(path, table, ["origin", "draw"], None)
+        parts.append(_part(path, table, keys, string_ids, None))
+    return _at_one_epoch(_joined(parts, f"unlearned ({method})"))
+
+
+def _models(path: str, table: pa.Table, names: list[str], epochs: np.ndarray | None) -> list[tuple]:
+    """What the columns `names` say of every model of a file, in order.
+
+    Raises `UserError` unless the rows are model after model, epoch after epoch, and each epoch has
+    the same strings in the same order.
+    """
+    strings = table["string_id"].combine_chunks().dictionary_encode()
+    shape = (-1, 1 if epochs is None else len(epochs), len(strings.dictionary))
+    whole = len(table) % (shape[1] * shape[2]) == 0
+    if whole:
+        # A dictionary is in the order of first appearance: that of the first model's strings.
+        places = strings.indices.to_numpy().reshape(shape)
+        whole = (places == np.arange(shape[2])).all()
+    if whole and epochs is not None:
+        whole = (table["epoch"].to_numpy().reshape(shape) == epochs[:, None]).all()
+    found = []
+    for name in names if whole else []:
+        column = table[name].combine_chunks().dictionary_encode()
+        codes = column.indices.to_numpy().reshape(len(places), -1)
+        whole &= (codes == codes[:, :1]).all()
+        found.append([column.dictionary[int(code)].as_py() for code in codes[:, 0]])
+    models = list(zip(*found, strict=True))
+    if not whole or len(set(models)) < len(models):
+        raise UserError(
+            f"{path}: its rows are not model after model, each with the same strings in one "
+            f"order; delete it and rerun: snakemake --cores 1 {path}"
+        )
+    return models
+
+
+def _part(
+    path: str,
+    table: pa.Table,
+    keys: list[Key],
+    string_ids: np.ndarray,
+    epochs: np.ndarray | None,
+) -> Predictions:
+    """The models of one file, [models, epochs, strings], with the strings asked for."""
+    remedy = f"delete it and rerun: snakemake --cores 1 {path}"
+    there = table["string_id"].unique().to_pylist()
+    place = pd.Index(there).get_indexer(string_ids)
+    if (place < 0).any():
+        stranger = np.asarray(string_ids)[place < 0][0]
+        raise UserError(f"{path}: lacks the string {stranger}; it is of an older dataset: {remedy}")
+    shape = (len(keys), -1, len(there))
+    nll, n_correct, rank_sum = (
+        table[name].to_numpy().reshape(shape)[..., place] for name in VALUES
+    )
+    if not np.isfinite(nll).all():
+        raise UserError(
+            f"{path}: a model's loss is not finite; lower the learning rate of its method, or "
+            f"{remedy}"
+        )
+    return Predictions(
+        problem={key: table[key][0].as_py() for key in PROBLEM_KEYS},
+        what="",
+        files=dict.fromkeys(keys, str(path)),
+        epochs=epochs,
+        string_ids=np.asarray(string_ids, dtype=object),
+        n_tokens=table["n_tokens"].to_numpy()[: len(there)][place],
+        nll=nll,
+        n_correct=n_correct,
+        rank_sum=rank_sum,
+    )
+
+
+def _at_one_epoch(predictions: Predictions) -> Predictions:
+    """[models, strings] from [models, 1, strings]."""
+    return replace(predictions, **{name: getattr(predictions, name)[:, 0] for name in VALUES})
+
+
+def _joined(parts: list[Predictions], what: str) -> Predictions:
+    """The models of several files together."""
+    if not parts:
+        raise UserError(f"no table of {what} models is given; give at least one")
+    first, files = parts[0], {}
+    for part in parts:
+        path = next(iter(part.files.values()))
+        remedy = f"delete it and rerun: snakemake --cores 1 {path}"
+        if part.problem != first.problem:
+            raise UserError(f"{path}: is of another problem than the files beside it; {remedy}")
+        if not np.array_equal(part.epochs, first.epochs):
+            raise UserError(f"{path}: has other epochs than the files beside it; {remedy}")
+        twice = files.keys() & part.files.keys()
+        if twice:
+            raise UserError(
+                f"{path}: its model {min(twice)} is in {files[min(twice)]} too; {remedy}"
+            )
+        files.update(part.files)
+    values = {name: np.concatenate([getattr(part, name) for part in parts]) for name in VALUES}
+    return replace(first, what=what, files=files, **values)
+
+
+def _draw(path: str, name: str, variant: str) -> int:
+    """The draw in a variant `original-12`."""
+    start, _, draw = name.rpartition("-")
+    if start != variant or not draw.isdecimal():
+        raise UserError(
+            f"{path}: holds the variant {name!r}, not {variant}-0, {variant}-1, ...; give traces "
+            f"of the variant {variant}"
+        )
+    return int(draw)
+
+
+def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:
+    names = column.unique().to_pylist()
+    if names != [method]:
+        raise UserError(
+            f"{path}: is of the method {', '.join(names)}, not of {method}; delete it and rerun: "
+            f"snakemake --cores 1 {path}"
+        )
+
+
+@dataclass(frozen=True)
+class Method:
+    """A method and its models: what they predict and, where it is known, what they cost.
+
+    `models` are the rows of `unlearned_models` by origin and draw. The ends know their models by
+    one number: `none` by that of the original model, `retrain` by that of the retrained model
+    that it stands beside, which is `behind` less than its own draw.
+    """
+
+    name: str
+    predictions: Predictions
+    models: pd.DataFrame
+    behind: int = 0
+
+    def of(self, members: Members) -> Predictions:
+        """The models of a repetition."""
+        origins, draws = self.keys(members)
+        return self.predictions.of(origins + self.behind, draws)
+
+    def rows(self, members: Members) -> np.ndarray:
+        """Their places int[n] among all models of the method."""
+        origins, draws = self.keys(members)
+        return self.predictions.rows(origins + self.behind, draws)
+
+    def values(self, column: str, members: Members) -> np.ndarray:
+        """A column float[n] of `unlearned_models` for the models of a repetition.
+
+        Raises `UserError` if a model has no row.
+        """
+        keys = list(zip(*self.keys(members), strict=True))
+        absent = [key for key in keys if key not in self.models.index]
+        if absent:
+            raise UserError(
+                f"{self.name}: the model with origin {absent[0][0]}, draw {absent[0][1]} has no "
+                "row of unlearned_models; delete the method's tables under results/unlearning "
+                "and rerun"
+            )
+        return self.models.loc[keys, column].to_numpy(dtype=float)
+
+    def keys(self, members: Members) -> tuple[np.ndarray, np.ndarray]:
+        """Origins and draws int[n] by which the method knows the models of a repetition."""
+        if self.name == NONE:
+            return members.origins, np.zeros_like(members.origins)
+        if self.name == RETRAIN:
+            return members.retrained, np.zeros_like(members.retrained)
+        return members.origins, members.draws
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A train set, what is to be forgotten of it, and the models trained with and without that.
+
+    `strings` is the dataset, in the order of the strings of both predictions. The retrained models
+    are twice as many as any set-up compares with: the second half is the ideal `retrain`.
+    """
+
+    strings: pd.DataFrame
+    originals: Predictions
+    retrained: Predictions
+    setups: tuple[Setup, ...]
+
+    @property
+    def keys(self) -> dict:
+        """Model, language, size and seed."""
+        return self.originals.problem
+
+    @property
+    def string_ids(self) -> np.ndarray:
+        """str[strings]."""
+        return self.originals.string_ids
+
+    @cached_property
+    def n_reference(self) -> int:
+        """Retrained models that unlearned ones are compared with."""
+        return n_retrained(self.setups)
+
+    @cached_property
+    def reference(self) -> Predictions:
+        """All the retrained models that unlearned ones are compared with."""
+        return self.retrained.of(np.arange(self.n_reference))
+
+    @cached_property
+    def forget(self) -> np.ndarray:
+        """bool[strings]: the forget set."""
+        return (self.strings["split"] == "forget").to_numpy()
+
+    @cached_property
+    def never_trained(self) -> np.ndarray:
+        """bool[strings]: test strings that no model was trained on."""
+        return (self.strings["split"] == "test").to_numpy()
+
+    def copies(self, name: Literal["retain", "forget", "test"]) -> np.ndarray:
+        """Copies int[strings] of each string in a set.
+
+        A test string that is retained too was seen in training, and counts as what was learned of
+        the language. One that is to be forgotten is in no test set: it would ask a method to
+        predict well what it has to forget.
+        """
+        if name == "test":
+            return np.where(self.forget, 0, self.strings["test_count"])
+        inside = self.strings["split"] == {"retain": "train", "forget": "forget"}[name]
+        return np.where(inside, self.strings["count"], 0)
+
+    def retraining_steps(self, epochs: int, batch_size: int) -> int:
+        """Training steps of one retraining: those of its epochs over the retained strings."""
+        return epochs * -(-int(self.copies("retain").sum()) // batch_size)
+
+    @cached_property
+    def stock(self) -> Members:
+        """The most models of a set-up of which no two are alike, each beside its retrained one."""
+        return max(
+            (_distinct(setup) for setup in self.setups), key=lambda stock: len(stock.origins)
+        )
+
+    def methods(self, unlearned: Iterable[str], models: Iterable[str]) -> Iterator[Method]:
+        """The original models, every method of the files, one at a time, and the ideal.
+
+        Parameters
+        ----------
+        unlearned : tables of kind `unlearned`, in folders `{method}/{part}/`
+            Those of the ends are not read: their predictions are in the traces.
+        models : tables of kind `unlearned_models`, likewise; the ends may have none.
+
+        Raises
+        ------
+        UserError
+            If a file is of another problem or method than its folder says.
+        """
+        predicted, known = _by_method(unlearned), _by_method(models)
+        yield Method(NONE, self.originals, read_models(known.get(NONE, []), NONE))
+        for name, paths in predicted.items():
+            if name in (NONE, RETRAIN):
+                continue
+            predictions = read_unlearned(paths, name, self.string_ids)
+            if predictions.problem != self.keys:
+                raise UserError(
+                    f"{paths[0]}: is of {predictions.problem}, the traces are of {self.keys}; "
+                    f"delete it and rerun: snakemake --cores 1 {paths[0]}"
+                )
+            yield Method(name, predictions, read_models(known.get(name, []), name))
+        ideal = read_models(known.get(RETRAIN, []), RETRAIN)
+        yield Method(RETRAIN, self.retrained, ideal, self.n_reference)
+
+
+def setups_of(
+    names: Iterable[str], n: int, repetitions: int, pool: int, seed: int
+) -> tuple[Setup, ...]:
+    """The set-ups of these names, all of the same size."""
+    return tuple(Setup(name, n, repetitions, pool, seed) for name in names)
+
+
+def read_problem(
+    originals: Iterable[str], retrained: Iterable[str], dataset: str, setups: Iterable[Setup]
+) -> Problem:
+    """Read a problem from its traces and its dataset, the variant `original`.
+
+    Raises `UserError` if they are of different problems, or nothing is to be forgotten.
+    """
+    strings = tables.read(dataset, "strings")
+    string_ids = strings["string_id"].to_numpy(dtype=object)
+    problem = Problem(
+        strings,
+        read_trained(originals, ORIGINAL, string_ids),
+        read_trained(retrained, RETAIN, string_ids),
+        tuple(setups),
+    )
+    if not problem.forget.any() or not problem.copies("test").any():
+        raise UserError(
+            f"{dataset}: has no strings of the split forget, or none to test on; give the dataset "
+            "of the variant original of an unlearning problem"
+        )
+    of_dataset = strings[PROBLEM_KEYS[1:]].iloc[0].to_dict()
+    for trained in (problem.originals, problem.retrained):
+        if trained.problem != {"model": problem.keys["model"], **of_dataset}:
+            raise UserError(
+                f"{dataset}: is of {of_dataset}, the traces of {trained.what} models are of "
+                f"{trained.problem}; give those of one problem"
+            )
+    return problem
+
+
+def read_models(paths: Iterable[str], method: str) -> pd.DataFrame:
+    """The rows of `unlearned_models` of one method, by origin and draw."""
+    frame = tables.read_all(list(paths), "unlearned_models")
+    strangers = set(frame["method"]) - {method}
+    if strangers:
+        raise UserError(
+            f"the tables of unlearned models of {method} have rows of {min(strangers)}; delete "
+            "them and rerun"
+        )
+    return frame.set_index(["origin", "draw"]).sort_index()
+
+
+def _by_method(paths: Iterable[str]) -> dict[str, list[str]]:
+    """Files by the method of their folder `{method}/{part}/`, in the order of appearance."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        found.setdefault(Path(path).parent.parent.name, []).append(path)
+    return found
+
+
+def _distinct(setup: Setup) -> Members:
+    """The models of a set-up over all repetitions that share neither origin nor retrained model.
+
+    Of reuse-n-1, whose models all share an origin, those of one repetition.
+    """
+    if setup.name == REUSE_N_1:
+        return setup.members(0)
+    each = np.arange(setup.n_trained)
+    return Members(each, np.zeros_like(each), each)

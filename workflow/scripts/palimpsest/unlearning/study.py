@@ -1,0 +1,220 @@
+"""What the section `unlearning` of the configuration asks for: models, jobs and their files.
+
+Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from palimpsest.errors import nearest
+from palimpsest.models import resolve
+from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.setups import (
+    BOOTSTRAP,
+    ENDS,
+    NONE,
+    RETRAIN,
+    Setup,
+    n_originals,
+    n_retrained,
+    wanted,
+)
+from palimpsest.variants import ORIGINAL, RETAIN, UNLEARNED
+
+if TYPE_CHECKING:
+    from palimpsest.configuration import RunGroup, Study
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model that is to forget a part of what it was trained on."""
+
+    model: str
+    language: str
+    size: int
+    seed: int
+
+
+class UnlearningStudy:
+    """Answers to what the unlearning half of a checked configuration has to make."""
+
+    def __init__(self, section: dict, study: Study):
+        self.section, self.study = section, study
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """Every model on every language."""
+        size, seed = self.section["size"], self.section["seed"]
+        return [
+            Problem(model, language, size, seed)
+            for model in self.section["models"]
+            for language in self.section["languages"]
+        ]
+
+    @cached_property
+    def setups(self) -> list[Setup]:
+        """The set-ups, the one that analyses take first."""
+        keys = ("n", "repetitions", "pool", "seed")
+        return [
+            Setup(name, **{key: self.section[key] for key in keys})
+            for name in self.section["setups"]
+        ]
+
+    @cached_property
+    def table(self) -> dict[str, Method]:
+        """Every method of the table, and every point of every grid, by name."""
+        methods = read_methods(self.section["table"])
+        points = {name: m for method in methods.values() for name, m in method.points().items()}
+        return {**methods, **points}
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods to apply, between the two ends."""
+        return [NONE, *self.section["methods"], RETRAIN]
+
+    @cached_property
+    def points(self) -> list[str]:
+        """The points of the grids that are searched."""
+        return [point for name in self.section["tuning"] for point in self.table[name].points()]
+
+    def n_trained(self, variant: str) -> int:
+        """Models that are trained on a variant; of retrained ones the ideal needs as many again."""
+        if variant == ORIGINAL:
+            return max(n_originals(self.setups), 1)
+        return 2 * n_retrained(self.setups)
+
+    def runs(self, method: str) -> list[tuple[int, int]]:
+        """The origin and draw of each unlearned model of a method, in order."""
+        if method == NONE:
+            return [(origin, 0) for origin in range(n_originals(self.setups))]
+        if method == RETRAIN:
+            return [(origin, 0) for origin in range(n_retrained(self.setups))]
+        return wanted(self.setups)
+
+    # Jobs
+
+    def runs_per_job(self, model: str) -> int:
+        """Models that one job trains or unlearns."""
+        full = resolve(model, self.study.models)[1] == "full"
+        return 1 if full else self.section["runs_per_job"]
+
+    def draws(self, model: str, variant: str) -> list[tuple[int, int]]:
+        """First and last draw of each job that trains models on a variant.
+
+        The ideal's are trained apart, so that no method waits for them.
+        """
+        most = self.runs_per_job(model)
+        if variant == ORIGINAL:
+            return _parts(0, self.n_trained(ORIGINAL), most)
+        half = n_retrained(self.setups)
+        return [*_parts(0, half, most), *_parts(half, half, most)]
+
+    def parts(self, model: str, method: str) -> list[tuple[int, int]]:
+        """First and last place, in `runs`, of each job that applies a method."""
+        return _parts(0, len(self.runs(method)), self.runs_per_job(model))
+
+    def starts(self, method: str, first: int, last: int) -> tuple[str, list[int]]:
+        """The variant and draws of the models that a job of a method starts from.
+
+        The ideal is a retrained model that no other is compared with.
+        """
+        origins = self.origins(method, first, last)
+        if method == RETRAIN:
+            return RETAIN, [n_retrained(self.setups) + origin for origin in origins]
+        return ORIGINAL, origins
+
+    def origins(self, method: str, first: int, last: int) -> list[int]:
+        """The draws of the original models that the models of a job of a method belong to."""
+        return [origin for origin, _ in self.runs(method)[first : last + 1]]
+
+    def draws_with(self, model: str, variant: str, draws: list[int]) -> list[tuple[int, int]]:
+        """The training jobs among which some draws are."""
+        return [
+            (first, last)
+            for first, last in self.draws(model, variant)
+            if any(first <= draw <= last for draw in draws)
+        ]
+
+    def phases(self, method: str) -> str:
+        """What a method does, as JSON; the two ends do nothing."""
+        return "[]" if method in ENDS else self.table[method].as_json()
+
+    def settings_of_points(self) -> dict[str, dict]:
+        """The method of every point of the grids that are searched, and what it sets."""
+        return {
+            point: {"method": name, "settings": settings}
+            for name in self.section["tuning"]
+            for point, settings in self.table[name].settings().items()
+        }
+
+    def training(self, model: str) -> dict:
+        """The section `training` as it holds for the models of the unlearning."""
+        return {**self.study.training(model), **self.section["training"]}
+
+    # The plan
+
+    def groups(self) -> list[tuple[RunGroup, int, int]]:
+        """Every problem's models, with its seed and their number: trained ones, unlearned ones."""
+        from palimpsest.configuration import RunGroup
+
+        counts = {variant: self.n_trained(variant) for variant in (ORIGINAL, RETAIN)}
+        counts[UNLEARNED] = sum(len(self.runs(method)) for method in self._applied)
+        return [
+            (RunGroup(problem.model, problem.language, problem.size, variant), problem.seed, n)
+            for problem in self.problems
+            for variant, n in counts.items()
+        ]
+
+    def files(self, group: RunGroup) -> list[str]:
+        """The manifests of all jobs that make a group's models, in the folder of its problem."""
+        if group.variant != UNLEARNED:
+            parts = self.draws(group.model, group.variant)
+            return [f"{group.variant}/draws-{a}-{b}/manifest.json" for a, b in parts]
+        return [
+            f"{UNLEARNED}/{method}/runs-{first}-{last}/manifest.json"
+            for method in self._applied
+            for first, last in self.parts(group.model, method)
+        ]
+
+    @property
+    def _applied(self) -> list[str]:
+        """Every method and point that models are made with."""
+        return [*self.methods, *self.points]
+
+    # Checks, each an error's key and text
+
+    def mistakes(self) -> list[tuple[str, str]]:
+        """What is wrong with the section beyond its schema, and the file's own errors raised."""
+        found = []
+        for key in ("methods", "tuning"):
+            for place, name in enumerate(self.section[key]):
+                if name in ENDS:
+                    found.append((f"{key}[{place}]", f"{name!r} is always there; leave it out"))
+                elif name not in self.table:
+                    found.append((f"{key}[{place}]", self._unknown(name)))
+                elif key == "tuning" and not self.table[name].points():
+                    found.append(
+                        (f"{key}[{place}]", f"{name!r} has no grid in {self.section['table']}")
+                    )
+        n, pool = self.section["n"], self.section["pool"]
+        if BOOTSTRAP in self.section["setups"] and pool < n:
+            found.append(("pool", f"{pool} models are fewer than unlearning/n, which is {n}"))
+        return found
+
+    def _unknown(self, name: str) -> str:
+        return (
+            f"unknown method {name!r}; known: {', '.join(self.table)}{nearest(name, self.table)}. "
+            f"Add it to {self.section['table']}"
+        )
+
+
+def _parts(first: int, n: int, most: int) -> list[tuple[int, int]]:
+    """First and last place of about equal parts of n things from a place on, none too large."""
+    count = math.ceil(n / most)
+    edges = [first + round(part * n / count) for part in range(count + 1)]
+    return [(edge, after - 1) for edge, after in itertools.pairwise(edges)]

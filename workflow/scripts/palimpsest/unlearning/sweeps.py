@@ -1,0 +1,301 @@
+"""Sweeps over the thresholds of attacks on one example at a time, compiled.
+
+An attack says of every value inside an interval that it is of one kind of model, and of every
+value outside that it is of the other. What it does to two samples depends on no more than how many
+values of each are inside. So the samples are merged into their distinct values, with *cuts* before,
+between and after them: an interval is two cuts, and everything else is counting. Epsilon comes from
+tables of logarithms of these counts.
+
+One thread does an example from beginning to end, so results do not depend on how many there are.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+# What is said of the values inside.
+UNLEARNED, RETRAINED = 0, 1
+# An attack that Algorithm 2 discards.
+DISCARDED = -math.inf
+# Of the released scoring code: thresholds per unit, and how far around the narrower sample the
+# thresholds of intervals lie.
+PER_UNIT, BUFFER = 100, 2.0
+# So many thresholds can be counted in float64; no values that make sense need as many.
+MOST = 2.0**53
+
+
+@njit(cache=True, nogil=True)
+def _merge(unlearned, retrained, values, of_unlearned, of_retrained):
+    """Number of distinct values of two sorted samples; how many of each are below every cut."""
+    n_values = i = j = 0
+    of_unlearned[0] = of_retrained[0] = 0
+    while i < unlearned.size or j < retrained.size:
+        if j == retrained.size or (i < unlearned.size and unlearned[i] <= retrained[j]):
+            value = unlearned[i]
+        else:
+            value = retrained[j]
+        while i < unlearned.size and unlearned[i] == value:
+            i += 1
+        while j < retrained.size and retrained[j] == value:
+            j += 1
+        values[n_values] = value
+        n_values += 1
+        of_unlearned[n_values], of_retrained[n_values] = i, j
+    return n_values
+
+
+@njit(cache=True, nogil=True)
+def _of_errors(false_positives, false_negatives, logs):
+    """Algorithm 2 for one attack, from its numbers of errors."""
+    if false_positives == 0 and false_negatives == 0:
+        return math.inf
+    if false_positives == 0 or false_negatives == 0:
+        return DISCARDED
+    fpr, left_of_fpr, fnr, left_of_fnr = logs
+    return max(
+        left_of_fpr[false_positives] - fnr[false_negatives],
+        left_of_fnr[false_negatives] - fpr[false_positives],
+    )
+
+
+@njit(cache=True, nogil=True)
+def _errors(first, last, inside, of_unlearned, of_retrained, n_values):
+    """False positives and false negatives of saying `inside` of values between two cuts.
+
+    Positive is what is said to be retrained.
+    """
+    unlearned = of_unlearned[last] - of_unlearned[first]
+    retrained = of_retrained[last] - of_retrained[first]
+    if inside == UNLEARNED:
+        return of_unlearned[n_values] - unlearned, retrained
+    return unlearned, of_retrained[n_values] - retrained
+
+
+@njit(cache=True, nogil=True)
+def _strongest_single(of_unlearned, of_retrained, n_values, logs):
+    """Epsilon, cuts and what is said inside of the best single threshold; the first of equals."""
+    best, last, inside = DISCARDED, 0, UNLEARNED
+    for cut in range(1, n_values):
+        for said in (UNLEARNED, RETRAINED):
+            errors = _errors(0, cut, said, of_unlearned, of_retrained, n_values)
+            epsilon = _of_errors(errors[0], errors[1], logs)
+            if epsilon > best:
+                best, last, inside = epsilon, cut, said
+    return best, 0, last, inside
+
+
+@njit(cache=True, nogil=True)
+def _fewest_false_negatives(of_unlearned, of_retrained, n_values, fewest):
+    """Fill `fewest`: by false positives, the least false negatives over all intervals, less one.
+
+    Attacks without false negatives do not count. Being less one, theirs would be -1, which is the
+    largest of all when read without a sign: no branch is needed for them.
+    """
+    n_unlearned, n_retrained = of_unlearned[n_values], of_retrained[n_values]
+    fewest[:] = np.uint32(0xFFFFFFFF)
+    for first in range(n_values):
+        before_unlearned, before_retrained = of_unlearned[first], of_retrained[first]
+        for last in range(first + 1, n_values + 1):
+            unlearned = of_unlearned[last] - before_unlearned
+            retrained = of_retrained[last] - before_retrained
+            outside = n_unlearned - unlearned
+            fewest[outside] = min(fewest[outside], np.uint32(retrained - 1))
+            fewest[unlearned] = min(fewest[unlearned], np.uint32(n_retrained - retrained - 1))
+
+
+@njit(cache=True, nogil=True)
+def _interval_with(unlearned, retrained, of_unlearned, of_retrained, n_values):
+    """The first two cuts between which are so many values of each sample; -1, -1 if none are."""
+    last = 0
+    for first in range(n_values):
+        wanted = of_unlearned[first] + of_retrained[first] + unlearned + retrained
+        while last < n_values and of_unlearned[last] + of_retrained[last] < wanted:
+            last += 1
+        if (
+            of_unlearned[last] - of_unlearned[first] == unlearned
+            and of_retrained[last] - of_retrained[first] == retrained
+        ):
+            return first, last
+    return -1, -1
+
+
+@njit(cache=True, nogil=True)
+def _located(false_positives, false_negatives, of_unlearned, of_retrained, n_values):
+    """Cuts and what is said inside of the first attack that makes so many errors."""
+    n_unlearned, n_retrained = of_unlearned[n_values], of_retrained[n_values]
+    first, last = _interval_with(
+        n_unlearned - false_positives, false_negatives, of_unlearned, of_retrained, n_values
+    )
+    if first >= 0:
+        return first, last, UNLEARNED
+    first, last = _interval_with(
+        false_positives, n_retrained - false_negatives, of_unlearned, of_retrained, n_values
+    )
+    return first, last, RETRAINED
+
+
+@njit(cache=True, nogil=True)
+def _strongest_exact(of_unlearned, of_retrained, n_values, logs, fewest):
+    """Epsilon, cuts and what is said inside of the best of all attacks, a single one if it is best.
+
+    Epsilon falls as false negatives grow, so of all attacks with as many false positives only
+    that with the fewest false negatives needs to be looked at.
+    """
+    single = _strongest_single(of_unlearned, of_retrained, n_values, logs)
+    if single[0] == math.inf:
+        return single
+    first, last, inside = _located(0, 0, of_unlearned, of_retrained, n_values)
+    if first >= 0:
+        return math.inf, first, last, inside
+    _fewest_false_negatives(of_unlearned, of_retrained, n_values, fewest)
+    best, errors = single[0], 0
+    for false_positives in range(1, fewest.size):
+        if fewest[false_positives] != np.uint32(0xFFFFFFFF):
+            epsilon = _of_errors(false_positives, np.int64(fewest[false_positives]) + 1, logs)
+            if epsilon > best:
+                best, errors = epsilon, false_positives
+    if errors == 0:
+        return single
+    false_negatives = np.int64(fewest[errors]) + 1
+    first, last, inside = _located(errors, false_negatives, of_unlearned, of_retrained, n_values)
+    return best, first, last, inside
+
+
+@njit(cache=True, nogil=True)
+def _point(start, stop, number, i):
+    """One of evenly spaced thresholds, of which the last is exactly the end."""
+    if i == number - 1 and number > 1:
+        return stop
+    return start + i * ((stop - start) / max(number - 1, 1))
+
+
+@njit(cache=True, nogil=True)
+def _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs):
+    """The best threshold of the grid, values from which on are said to be of the kind `upper`."""
+    best, last, inside = DISCARDED, 0, 1 - upper
+    start, stop = values[0], values[n_values - 1]
+    number = np.int64(min(np.ceil((stop - start) * PER_UNIT), MOST))
+    for cut in range(1, n_values):
+        # The first threshold above the value before the cut.
+        i = np.int64((values[cut - 1] - start) / ((stop - start) / max(number - 1, 1)))
+        while i > 0 and _point(start, stop, number, i - 1) > values[cut - 1]:
+            i -= 1
+        while i < number and _point(start, stop, number, i) <= values[cut - 1]:
+            i += 1
+        if i == number or _point(start, stop, number, i) > values[cut]:
+            continue
+        errors = _errors(0, cut, inside, of_unlearned, of_retrained, n_values)
+        epsilon = _of_errors(errors[0], errors[1], logs)
+        if epsilon > best:
+            best, last = epsilon, cut
+    return best, 0, last, inside
+
+
+@njit(cache=True, nogil=True)
+def _grid_double(values, of_unlearned, of_retrained, n_values, narrower, width, most, logs):
+    """The best interval of the grid, values in which are said to be of the kind `narrower`.
+
+    The sample of that kind spans `width` and reaches up to `most`.
+    """
+    best, best_first, best_last = DISCARDED, 0, 0
+    start, stop = most - BUFFER, most + BUFFER
+    n_right = np.int64(math.ceil((stop - start) * PER_UNIT))
+    n_left = np.int64(math.ceil(2 * BUFFER * PER_UNIT))
+    last = 0
+    for i in range(n_right):
+        right = _point(start, stop, n_right, i)
+        while last < n_values and values[last] <= right:
+            last += 1
+        first = 0
+        for j in range(n_left):
+            left = _point(right - width - BUFFER, right - width + BUFFER, n_left, j)
+            while first < n_values and values[first] < left:
+                first += 1
+            if first >= last:
+                break
+            errors = _errors(first, last, narrower, of_unlearned, of_retrained, n_values)
+            epsilon = _of_errors(errors[0], errors[1], logs)
+            if epsilon > best:
+                best, best_first, best_last = epsilon, first, last
+    return best, best_first, best_last, narrower
+
+
+@njit(cache=True, nogil=True)
+def _strongest_on_grid(
+    values, of_unlearned, of_retrained, n_values, unlearned, retrained, upper, logs
+):
+    """Epsilon, cuts and what is said inside of the best attack of the grid."""
+    span, other = unlearned[-1] - unlearned[0], retrained[-1] - retrained[0]
+    # Of two that are as wide, that of the smaller median.
+    narrower = UNLEARNED if span < other or (span == other and upper == RETRAINED) else RETRAINED
+    sample = unlearned if narrower == UNLEARNED else retrained
+    single = _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs)
+    width = min(span, other)
+    double = _grid_double(
+        values, of_unlearned, of_retrained, n_values, narrower, width, sample[-1], logs
+    )
+    return double if double[0] > single[0] else single
+
+
+@njit(cache=True, nogil=True)
+def _midpoint(below, above):
+    """A number from `below` on, short of `above`."""
+    middle = below / 2 + above / 2
+    return middle if below <= middle < above else below
+
+
+@njit(cache=True, nogil=True)
+def _threshold(cut, values, n_values):
+    if cut == 0:
+        return -math.inf
+    return math.inf if cut == n_values else _midpoint(values[cut - 1], values[cut])
+
+
+@njit(cache=True, nogil=True)
+def strongest_attacks(unlearned, retrained, upper, exact, logs):
+    """The strongest attack on every example.
+
+    Parameters
+    ----------
+    unlearned, retrained : float64[examples, models], the values of each example sorted
+    upper : int64[examples]
+        Of which kind the larger values are said to be by a single threshold of the grid.
+    exact : bool
+        All thresholds that tell values apart, or those of the grid.
+    logs : four float64[models + 1], by number of errors
+        log(FPR), log(1 - delta - FPR), log(FNR), log(1 - delta - FNR), -inf where undefined.
+
+    Returns
+    -------
+    epsilon, lower, upper : float64[examples]
+        Infinity if the samples are told apart without an error, -inf if all attacks are discarded.
+    inside : int64[examples]
+    errors : int64[examples, 2], false positives and false negatives
+    """
+    n_examples, room = len(unlearned), unlearned.shape[1] + retrained.shape[1] + 1
+    epsilon, thresholds = np.empty(n_examples), np.empty((n_examples, 2))
+    insides, errors = np.empty(n_examples, np.int64), np.zeros((n_examples, 2), np.int64)
+    values, of_unlearned = np.empty(room), np.empty(room, np.int32)
+    of_retrained = np.empty(room, np.int32)
+    fewest = np.empty(unlearned.shape[1] + 1, np.uint32)
+    for example in range(n_examples):
+        samples = unlearned[example], retrained[example]
+        n_values = _merge(*samples, values, of_unlearned, of_retrained)
+        if exact:
+            strongest = _strongest_exact(of_unlearned, of_retrained, n_values, logs, fewest)
+        else:
+            strongest = _strongest_on_grid(
+                values, of_unlearned, of_retrained, n_values, *samples, upper[example], logs
+            )
+        epsilon[example], first, last, inside = strongest
+        # An interval up to the largest value is a single threshold from the other side.
+        if last == n_values:
+            first, last, inside = 0, first, 1 - inside
+        thresholds[example] = (
+            _threshold(first, values, n_values),
+            _threshold(last, values, n_values),
+        )
+        errors[example] = _errors(first, last, inside, of_unlearned, of_retrained, n_values)
+        insides[example] = inside
+    return epsilon, thresholds[:, 0], thresholds[:, 1], insides, errors

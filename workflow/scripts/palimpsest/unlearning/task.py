@@ -1,0 +1,249 @@
+"""What a method works on: models of one architecture, their strings, and a seed for each model.
+
+No model's result depends on its neighbours: each has batches and random numbers of its own seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from palimpsest.errors import UserError
+from palimpsest.lazily import lazily
+from palimpsest.unlearning.losses import IGNORED
+from palimpsest.unlearning.methods.phases import RETAIN, Phase
+
+if TYPE_CHECKING:
+    from palimpsest.training.batches import TokenisedStrings
+    from palimpsest.unlearning.engines import Models, Weights
+
+torch = lazily("torch")
+
+# What a random number is for: streams of a model's seed that never meet.
+ORDER, ORDER_BESIDE, WEIGHTS, SELECTION, TOKENS, NOISE = range(6)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of every model: `ids_MBT` go in, `targets_MBT` come out (`IGNORED` is padding).
+
+    `rows_MB` int[M, B] are the strings' rows in `Task.strings`.
+    """
+
+    ids_MBT: torch.Tensor
+    targets_MBT: torch.Tensor
+    rows_MB: np.ndarray
+
+
+class Task:
+    """Models to run the phases of a method on.
+
+    `sets` has the rows of `strings` that are in each set (`forget`, `retain`, `validation`), a
+    string as often as it has copies; `rate` is the model's peak learning rate, and `seeds` has for
+    each model the entropy of its random numbers.
+    """
+
+    def __init__(
+        self,
+        models: Models,
+        strings: TokenisedStrings,
+        sets: Mapping[str, np.ndarray],
+        rate: float,
+        batch_size: int,
+        seeds: Sequence[tuple[int, ...]],
+    ):
+        if len(seeds) != models.count or len({len(seed) for seed in seeds}) != 1:
+            raise ValueError(f"{len(seeds)} seeds, of equal lengths, for {models.count} models?")
+        self.models, self.strings = models, strings
+        self.sets = {name: np.asarray(rows) for name, rows in sets.items()}
+        self.rate, self.batch_size = rate, batch_size
+        self.seeds = [tuple(map(int, seed)) for seed in seeds]
+        self.reference = Reference(self)
+        self.selected: Weights | None = None
+        self.steps, self.phase_number = 0, 0
+        self._noisy: dict[float, torch.Tensor] = {}
+        self._drawn: tuple[int, torch.Tensor | None] = (-1, None)
+        within = np.arange(strings.ids.shape[1]) < strings.lengths[:, None]
+        self._ids = torch.from_numpy(strings.ids).to(models.device)
+        self._targets = torch.from_numpy(np.where(within, strings.ids, IGNORED)).to(models.device)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Strings of each set, copies counted."""
+        return {name: len(rows) for name, rows in self.sets.items()}
+
+    def run(
+        self, phases: Sequence[Phase], progress: Callable[[int, int], None] | None = None
+    ) -> None:
+        """Run phases one after another; `progress(done, of)` is called behind each."""
+        for name in sorted({name for phase in phases for name in phase.sets}):
+            if not len(self.sets.get(name, ())):
+                raise UserError(f"there is no string in the {name} set, and the method needs some")
+        for phase in phases:
+            phase.prepare(self)
+        for self.phase_number, phase in enumerate(phases, start=1):
+            phase.run(self)
+            if progress:
+                progress(self.phase_number, len(phases))
+
+    # Batches
+
+    def batches(self, name: str, phase_number: int, epoch: int) -> Iterator[Batch]:
+        """One pass over a set, in an order of each model's own; epochs count from 1."""
+        rows_MN = self._order(name, ORDER, phase_number, epoch)
+        for first in range(0, rows_MN.shape[1], self.batch_size):
+            yield self.batch(rows_MN[:, first : first + self.batch_size])
+
+    def with_batches_beside(
+        self, batches: Iterator[Batch], name: str, phase_number: int
+    ) -> Iterator[tuple[Batch, Batch]]:
+        """Each batch with one of equal size from another set, which is gone through again and
+        again, in a new order each time.
+        """
+        rows_MN, epoch = np.empty((self.models.count, 0), dtype=int), 0
+        for batch in batches:
+            size = batch.rows_MB.shape[1]
+            while rows_MN.shape[1] < size:
+                epoch += 1
+                more_MN = self._order(name, ORDER_BESIDE, phase_number, epoch)
+                rows_MN = np.concatenate([rows_MN, more_MN], axis=1)
+            yield batch, self.batch(rows_MN[:, :size])
+            rows_MN = rows_MN[:, size:]
+
+    def _order(self, name: str, stream: int, phase_number: int, epoch: int) -> np.ndarray:
+        """The rows of a set [M, N], shuffled for each model."""
+        generators = self._generators(stream, phase_number, epoch)
+        return np.stack([generator.permutation(self.sets[name]) for generator in generators])
+
+    def batch(self, rows_MB: np.ndarray, longest: int | None = None) -> Batch:
+        """The given strings, padded to the longest among them, or to a given length."""
+        longest = longest or int(self.strings.lengths[rows_MB].max())
+        places = torch.from_numpy(rows_MB).to(self.models.device)
+        return Batch(
+            self._ids[places][..., : longest - 1],
+            self._targets[places][..., 1:longest].contiguous(),
+            rows_MB,
+        )
+
+    # Random numbers
+
+    def generators(self, stream: int) -> list[np.random.Generator]:
+        """A generator of random numbers for each model, of the phase that runs."""
+        return self._generators(stream, self.phase_number, 0)
+
+    def _generators(self, stream: int, phase_number: int, epoch: int) -> list[np.random.Generator]:
+        return [np.random.default_rng([*seed, stream, phase_number, epoch]) for seed in self.seeds]
+
+    # Tokens
+
+    @cached_property
+    def token_counts(self) -> np.ndarray:
+        """How often each token is predicted in the retain set, int[vocabulary of the strings]."""
+        targets = self._targets[torch.from_numpy(self.sets[RETAIN])][:, 1:]
+        return np.bincount(targets[targets != IGNORED].cpu().numpy())
+
+    @property
+    def alphabet(self) -> np.ndarray:
+        """The tokens that the retain set has: what a random token is drawn from."""
+        return np.flatnonzero(self.token_counts)
+
+    def random_targets(self, batch: Batch) -> torch.Tensor:
+        """Random tokens [M, B, T] in place of a batch's targets, the same in each epoch."""
+        if self._drawn[0] != self.phase_number:
+            self._drawn = self.phase_number, self._draw_tokens(self.phase_number)
+        drawn_MBT = self._of(self._drawn[1], batch)[..., 1:]
+        return torch.where(batch.targets_MBT == IGNORED, IGNORED, drawn_MBT)
+
+    def noisy_ids(self, batch: Batch, share: float) -> torch.Tensor:
+        """A batch's inputs [M, B, T] with a share of the tokens replaced by random ones.
+
+        The start token stays. A string's noise is the same in every phase.
+        """
+        if share not in self._noisy:
+            shape = self.strings.ids.shape
+            generators = self._generators(NOISE, 0, 0)
+            hit = torch.from_numpy(np.stack([g.random(shape) < share for g in generators]))
+            hit[..., 0] = False
+            self._noisy[share] = torch.where(
+                hit.to(self.models.device), self._draw_tokens(0), self._ids
+            )
+        return self._of(self._noisy[share], batch)[..., :-1]
+
+    def _draw_tokens(self, phase_number: int) -> torch.Tensor:
+        """Random tokens of the alphabet [M, S, L] for all places of all strings."""
+        generators = self._generators(TOKENS, phase_number, 0)
+        drawn = [g.choice(self.alphabet, self.strings.ids.shape) for g in generators]
+        return torch.from_numpy(np.stack(drawn)).to(self.models.device)
+
+    def _of(self, values_MSL: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The entries [M, B, T + 1] of a batch's strings."""
+        models_M1 = torch.arange(self.models.count)[:, None]
+        rows_MB = torch.from_numpy(batch.rows_MB)
+        return values_MSL[models_M1, rows_MB][..., : batch.ids_MBT.shape[2] + 1]
+
+
+class Reference:
+    """Outputs of the original models: computed once, before any phase, and kept in main memory.
+
+    A phase says in `prepare` what it will ask for.
+    """
+
+    def __init__(self, task: Task):
+        self._task = task
+        self._kept: dict[Hashable, torch.Tensor] = {}
+        self._places: dict[Hashable, np.ndarray] = {}
+
+    def keep_logits(self, name: str) -> None:
+        """Keep the logits for the strings of a set."""
+        self.keep("logits", name, lambda batch: self._task.models.logits(batch.ids_MBT))
+
+    def keep_hidden(self, name: str, layer: int) -> None:
+        """Keep what a layer leaves for the strings of a set."""
+        models = self._task.models
+        self.keep(("hidden", layer), name, lambda batch: models.hidden(batch.ids_MBT, layer))
+
+    def logits(self, batch: Batch) -> torch.Tensor:
+        """Logits [M, B, T, V] of the original models."""
+        return self.of("logits", batch)
+
+    def hidden(self, batch: Batch, layer: int) -> torch.Tensor:
+        """What a layer of the original models leaves, [M, B, T, D]."""
+        return self.of(("hidden", layer), batch)
+
+    def keep(self, kind: Hashable, name: str, compute: Callable[[Batch], torch.Tensor]) -> None:
+        """Keep what `compute` makes of batches of the strings of a set, [M, B, T, ...]."""
+        if self._task.phase_number:
+            raise RuntimeError("outputs of the original models are kept before the first phase")
+        n_strings = len(self._task.strings.lengths)
+        places = self._places.setdefault(kind, np.full(n_strings, -1))
+        missing = np.unique(self._task.sets[name])
+        missing = missing[places[missing] < 0]
+        for first in range(0, len(missing), self._task.batch_size):
+            rows = missing[first : first + self._task.batch_size]
+            self._append(kind, rows, self._compute(rows, compute))
+
+    def of(self, kind: Hashable, batch: Batch) -> torch.Tensor:
+        """What was kept for the strings of a batch."""
+        places_MB = self._places[kind][batch.rows_MB]
+        if (places_MB < 0).any():
+            raise RuntimeError(f"{kind}: not kept for some string of the batch")
+        models_M1 = torch.arange(len(places_MB))[:, None]
+        values = self._kept[kind][models_M1, torch.from_numpy(places_MB)]
+        return values[:, :, : batch.ids_MBT.shape[2]].to(batch.ids_MBT.device)
+
+    def _compute(self, rows: np.ndarray, compute: Callable) -> torch.Tensor:
+        """What `compute` makes of some strings of every model, at their full length."""
+        rows_MB = np.tile(rows, (self._task.models.count, 1))
+        batch = self._task.batch(rows_MB, longest=self._task.strings.ids.shape[1])
+        with torch.no_grad():
+            return compute(batch).cpu()
+
+    def _append(self, kind: Hashable, rows: np.ndarray, values: torch.Tensor) -> None:
+        before = self._kept.get(kind)
+        first = 0 if before is None else before.shape[1]
+        self._kept[kind] = values if before is None else torch.cat([before, values], dim=1)
+        self._places[kind][rows] = np.arange(first, first + len(rows))

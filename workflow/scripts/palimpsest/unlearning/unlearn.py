@@ -1,0 +1,380 @@
+"""Unlearning: apply a method to original models and deliver what the unlearned ones predict.
+
+Source: Are we making progress in unlearning?, section 2.1 and algorithm 1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from safetensors import safe_open
+
+from palimpsest import manifests, tables
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+from palimpsest.models import read_models, resolve
+from palimpsest.training.batches import by_length
+from palimpsest.training.evaluation import measure_batch
+from palimpsest.training.manifest import DIGITS, provenance
+from palimpsest.training.progress import show_progress
+from palimpsest.training.recipe import Recipe
+from palimpsest.training.runs import Material, Run
+from palimpsest.unlearning.engines import Models
+from palimpsest.unlearning.losses import cross_entropy
+from palimpsest.unlearning.methods import Method
+from palimpsest.unlearning.task import Task
+from palimpsest.variants import ORIGINAL, RETAIN
+
+# Strings of all models per forward pass when measuring on a CPU: few keep to its caches.
+MEASURED_ON_CPU = 64
+AFTERWARDS = 0  # the number of the phase that relearning counts as, which no phase has
+SETS = {"forget": "forget", "retain": "train", "validation": "validation"}  # and their split
+
+
+@dataclass(frozen=True)
+class Part:
+    """A job's part of a method's unlearned models: their origins and draws, and its files.
+
+    `starts` are the draws of the trained models that they start from, of the variant `variant`.
+    """
+
+    origins: list[int]
+    draws: list[int]
+    variant: str
+    starts: list[int]
+    predictions: str
+    models: str
+    manifest: str
+
+    def tables(self) -> list[tuple[str, str]]:
+        """The tables to write and their kinds."""
+        return [(self.predictions, "unlearned"), (self.models, "unlearned_models")]
+
+
+@dataclass(frozen=True)
+class Relearning:
+    """The forget set is trained on again, with the first so many models, for so many epochs."""
+
+    models: int
+    epochs: int
+
+
+class Weights:
+    """The weights that trainings left, in several files, each of some draws of a variant."""
+
+    def __init__(self, paths: list[str]):
+        self._files = {}
+        self.keys = []
+        for path in paths:
+            self.keys.append(manifests.read(Path(path).with_name("manifest.json"))["key"])
+            with safe_open(path, "pt") as file:
+                names = list(file.keys())
+            for name in names:
+                self._files.setdefault(name.partition("/")[0], (path, []))[1].append(name)
+
+    def of(self, variant: str, draw: int) -> dict[str, torch.Tensor]:
+        """One model's weights, by the parameters' names."""
+        which = f"{variant}-{draw}"
+        if which not in self._files:
+            raise UserError(f"no weights of {which} are among those given; train its models first")
+        path, names = self._files[which]
+        with safe_open(path, "pt") as file:
+            return {name.partition("/")[2]: file.get_tensor(name) for name in names}
+
+
+def unlearn(
+    model: str,
+    models: str,
+    language: str,
+    method: Method,
+    recipe: Recipe,
+    dataset: str,
+    weights: list[str],
+    part: Part,
+    relearning: Relearning,
+    engine: str,
+    state: str,
+    threads: int = 1,
+    memory: int = 2**33,
+) -> None:
+    """Apply `method` to a part of the original models, and write its tables and its manifest.
+
+    Parameters
+    ----------
+    model, models, language, recipe : as for the training of the models.
+    dataset : table of kind `strings`, the variant `original`.
+    weights : files of trained models, of all that the part names.
+    engine : `fleet` or `deepspeed`.
+    state : folder in which a killed job finds what it has already done.
+    threads, memory : CPU threads, and bytes that a fleet may use.
+
+    Raises `UserError` if weights are missing, or a model's loss is no longer finite.
+    """
+    torch.set_num_threads(threads)
+    row, scale = resolve(model, read_models(models))
+    run = Run(model, row, scale, Grammar.from_file(language), dataset, recipe)
+    trained = Weights(weights)
+    about = {
+        "configuration": run.configuration(),
+        "method": method.name,
+        "phases": json.loads(method.as_json()),
+        "variant": part.variant,
+        "starts": part.starts,
+        "origins": part.origins,
+        "draws": part.draws,
+        "relearning": asdict(relearning),
+        "weights": trained.keys,
+        "engine": engine,
+    }
+    key = _key(about, dataset)
+    if _is_delivered(part, key):
+        return
+    started = time.perf_counter()
+    problem = Problem(run, ENGINES[engine](run, threads, memory))
+    folder = Path(state) / "unlearning" / key
+    done = list(_waves(problem, method, part, trained, relearning, folder))
+    if problem.engine.rank == 0:
+        Path(part.manifest).unlink(missing_ok=True)
+        for place, (path, kind) in enumerate(part.tables()):
+            tables.write(path, pd.concat(frames[place] for frames in done), kind)
+        seconds = round(time.perf_counter() - started, DIGITS)
+        content = {**problem.keys, "key": key, **about, "wall_time_seconds": seconds}
+        tables.write_json(part.manifest, {**content, **provenance()})
+        shutil.rmtree(folder)
+    problem.engine.close()
+
+
+def _key(about: dict, dataset: str) -> str:
+    """What stands for all that decides a part's tables."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    digest.update(Path(dataset).read_bytes())
+    return digest.hexdigest()[:20]
+
+
+def _is_delivered(part: Part, key: str) -> bool:
+    """Whether the files of a part are already those of this very method, models and data."""
+    try:
+        if manifests.read(part.manifest)["key"] != key:
+            return False
+        for path, kind in part.tables():
+            tables.read(path, kind)
+    except UserError:
+        return False
+    return True
+
+
+def _waves(
+    problem: Problem,
+    method: Method,
+    part: Part,
+    trained: Weights,
+    relearning: Relearning,
+    folder: Path,
+) -> Iterator[list[pd.DataFrame]]:
+    """The tables of one wave of models after another; those already done are in the folder."""
+    n = len(part.origins)
+    waves = np.array_split(np.arange(n), -(-n // problem.engine.together(n)))
+    report = show_progress(f"{method.name} on {problem.run.model}, waves")
+    for number, places in enumerate(waves):
+        files = [(folder / f"{number}-{kind}.parquet", kind) for _, kind in part.tables()]
+        if not all(path.exists() for path, _ in files):
+            wave = Wave(problem, part, trained, places)
+            wave.forget(method)
+            wave.relearn(relearning)
+            if problem.engine.rank == 0:
+                for (path, kind), frame in zip(files, wave.frames(), strict=True):
+                    tables.write(path, frame, kind)
+        problem.engine.wait()
+        frames = [tables.read(path, kind) for path, kind in files]
+        report(number + 1, len(waves), problem.loss_in(frames[0]))
+        yield frames
+
+
+class Problem:
+    """The strings of a problem on an engine: what there is to forget, to retain and to measure.
+
+    `rows` are int[strings] by the name of a set, places among the dataset's strings, copies
+    repeated.
+    """
+
+    def __init__(self, run: Run, engine):
+        self.run, self.engine = run, engine
+        self.material = Material(run)
+        engine.prepare(self.material)
+        split = tables.read(run.dataset, "strings")["split"].to_numpy()
+        self.rows = {
+            name: np.repeat(np.flatnonzero(split == value), self._copies(split == value))
+            for name, value in SETS.items()
+        }
+        if not len(self.rows["forget"]):
+            raise UserError(f"{run.dataset}: has no string to forget; it must be of `original`")
+        self.keys = {key: self.material.keys[key] for key in ("model", "language", "size", "seed")}
+
+    def _copies(self, which: np.ndarray) -> np.ndarray:
+        """How often each of some strings stands in its set: as in train, or once outside of it."""
+        return np.maximum(self.material.counts[which], 1)
+
+    def task(self, models: Models, seeds: list[tuple[int, ...]]) -> Task:
+        """What the phases of a method work with."""
+        return Task(
+            models,
+            self.material.encoded,
+            self.rows,
+            rate=self.run.recipe.learning_rate,
+            batch_size=self.run.recipe.batch_size,
+            seeds=seeds,
+        )
+
+    @torch.no_grad()
+    def measure(self, models: Models, which: np.ndarray | None = None) -> np.ndarray:
+        """float64[M, 3, strings]: nll, right tokens and rank sum, of all strings or of some."""
+        encoded = self.material.encoded
+        rows = np.arange(len(encoded.lengths)) if which is None else np.unique(which)
+        together = self.run.recipe.evaluation_batch_size
+        if models.device.type == "cpu":
+            together = min(together, -(-MEASURED_ON_CPU // models.count))
+        result = np.zeros((models.count, 3, len(encoded.lengths)))
+        for places in by_length(encoded.lengths[rows], together, 1):
+            batch = encoded.batch(rows[places], models.device)
+            ids_MBT = batch.ids_BT.expand(models.count, *batch.ids_BT.shape)
+            targets_MBT = batch.targets_BT.expand_as(ids_MBT)
+            logits = models.logits(ids_MBT).flatten(0, 1)
+            measured = measure_batch(logits, targets_MBT.flatten(0, 1)).cpu().numpy()
+            measured = measured.reshape(3, models.count, -1)
+            result[:, :, rows[places]] = measured.transpose(1, 0, 2)
+        return result
+
+    def forget_loss(self, measured: np.ndarray) -> np.ndarray:
+        """Nats per token float64[M] over the forget set, of what was measured float64[M, 3, S]."""
+        rows = self.rows["forget"]
+        return measured[:, 0, rows].sum(1) / self.material.encoded.n_tokens[rows].sum()
+
+    def loss_in(self, predictions: pd.DataFrame) -> float:
+        """Nats per token over the forget strings in a table of kind `unlearned`, for the log."""
+        names = self.material.string_ids[np.unique(self.rows["forget"])]
+        there = predictions[predictions["string_id"].isin(names)]
+        return float(there["nll"].sum() / there["n_tokens"].sum())
+
+
+class Wave:
+    """Models that unlearn side by side, from their start to what is noted of them."""
+
+    def __init__(self, problem: Problem, part: Part, trained: Weights, places: np.ndarray):
+        self.problem, self.trained = problem, trained
+        self.origins = np.array(part.origins)[places]
+        self.draws = np.array(part.draws)[places]
+        self.models: Models = problem.engine.open(
+            [trained.of(part.variant, draw) for draw in np.array(part.starts)[places]]
+        )
+
+    def forget(self, method: Method) -> None:
+        """Apply the method, and note what it cost and did."""
+        problem = self.problem
+        task = problem.task(self.models, self._seeds())
+        started = time.perf_counter()
+        task.run(method.phases)
+        self.seconds = (time.perf_counter() - started) / len(self.origins)
+        self.steps, self.method = task.steps, method.name
+        self.measured = problem.measure(self.models)
+        if not np.isfinite(self.measured).all():
+            raise UserError(
+                f"{method.name} on {problem.run.model}: the loss is no longer finite; lower the "
+                "method's rates in unlearning/table"
+            )
+        self.distance = {
+            variant: self._distance([self.trained.of(variant, draw) for draw in self.origins])
+            for variant in (ORIGINAL, RETAIN)
+        }
+
+    def relearn(self, relearning: Relearning) -> None:
+        """Train the first models on the forget set until its loss is the original's again."""
+        self.relearned = np.full(len(self.origins), np.nan)
+        tried = np.flatnonzero((self.draws == 0) & (self.origins < relearning.models))
+        if not len(tried):
+            return
+        problem, rate = self.problem, self.problem.run.recipe.learning_rate
+        originals = [self.trained.of(ORIGINAL, draw) for draw in self.origins[tried]]
+        forget = problem.rows["forget"]
+        before = problem.measure(problem.engine.open(originals), forget)
+        goal = problem.forget_loss(before)
+        unlearned = [self._weights_of(place) for place in tried]
+        models = problem.engine.open(unlearned)
+        task = problem.task(models, [self._seeds()[place] for place in tried])
+        losses = [problem.forget_loss(self.measured[tried])]
+        while not (losses[-1] <= goal).all() and len(losses) <= relearning.epochs:
+            for batch in task.batches("forget", AFTERWARDS, epoch=len(losses)):
+                loss_M = cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
+                models.step(loss_M, torch.full((models.count,), rate))
+            losses.append(problem.forget_loss(problem.measure(models, forget)))
+        reached = np.stack(losses) <= goal
+        self.relearned[tried] = np.where(reached.any(axis=0), reached.argmax(axis=0), np.inf)
+
+    def frames(self) -> list[pd.DataFrame]:
+        """The wave's tables of kinds `unlearned` and `unlearned_models`."""
+        material = self.problem.material
+        n_models, _, n_strings = self.measured.shape
+        nll, n_correct, rank_sum = self.measured.transpose(1, 0, 2).reshape(3, -1)
+        which = {"origin": self.origins, "draw": self.draws}
+        predictions = {
+            **{key: np.repeat(values, n_strings) for key, values in which.items()},
+            "string_id": np.tile(material.string_ids, n_models),
+            "nll": nll,
+            "n_tokens": np.tile(material.encoded.n_tokens, n_models),
+            "n_correct": n_correct.astype(np.int64),
+            "rank_sum": rank_sum.astype(np.int64),
+        }
+        of_models = {
+            **which,
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "distance_to_original": self.distance[ORIGINAL],
+            "distance_to_retrained": self.distance[RETAIN],
+            "relearn_epochs": self.relearned,
+        }
+        keys = {**self.problem.keys, "method": self.method}
+        return [pd.DataFrame({**keys, **columns}) for columns in (predictions, of_models)]
+
+    def _seeds(self) -> list[tuple[int, ...]]:
+        """What the random draws of each model follow from: its problem, its origin and its draw."""
+        seed = self.problem.keys["seed"]
+        pairs = zip(self.origins, self.draws, strict=True)
+        return [(seed, int(origin), int(draw)) for origin, draw in pairs]
+
+    def _weights_of(self, place: int) -> dict[str, torch.Tensor]:
+        with self.models.weights() as weights:
+            return {name: tensor[place].clone() for name, tensor in weights.items()}
+
+    def _distance(self, others: list[dict[str, torch.Tensor]]) -> np.ndarray:
+        """L2 distance float64[models] of all weights from those of another model each."""
+        squares = torch.zeros(len(others), dtype=torch.float64)
+        with self.models.weights() as weights:
+            for name, tensor in weights.items():
+                for place, other in enumerate(others):
+                    apart = tensor[place].double().cpu() - other[name].double()
+                    squares[place] += apart.square().sum()
+        return squares.sqrt().numpy()
+
+
+def _fleet(run: Run, threads: int, memory: int):
+    from palimpsest.unlearning.fleet_engine import FleetEngine
+
+    return FleetEngine(run, threads, memory)
+
+
+def _deepspeed(run: Run, threads: int, memory: int):
+    from palimpsest.unlearning.deepspeed_engine import DeepSpeedEngine
+
+    return DeepSpeedEngine(run)
+
+
+# Imported when they are asked for: DeepSpeed alone takes seconds.
+ENGINES: dict[str, Callable] = {"deepspeed": _deepspeed, "fleet": _fleet}
