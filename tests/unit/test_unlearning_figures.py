@@ -117,6 +117,8 @@ def test_labels_of_rows_and_titles_do_not_run_into_each_other(drawn):
         for lower, upper in itertools.pairwise(boxes):
             assert lower.y1 <= upper.y0 + 1
     titles = [axes.title for axes in drawn.axes] + [axes._left_title for axes in drawn.axes]
+    around = [drawn._suptitle, *(part._supylabel for part in style.parts(drawn))]
+    titles += [text for text in around if text is not None]
     boxes = [title.get_window_extent() for title in titles if title.get_text()]
     for one, other in itertools.combinations(boxes, 2):
         assert not one.padded(-1).overlaps(other)

@@ -63,6 +63,28 @@ def test_words_follow_from_the_intervals(own, words):
     assert unlearning.forgetting_in_words("own", of_methods({"own": own, **ENDS})) == words
 
 
+def test_an_ideal_of_one_sample_is_not_said_to_be_missed():
+    """Under reuse-n-n alone, retraining is the same models in every repetition."""
+    one_sample = {"none": (0.0, 0.0), "retrain": (0.4, 0.4)}
+    for own, words in (
+        ((0.2, 0.3), "forgets at least in part"),
+        ((0.0, 0.3), "no better than doing nothing"),
+    ):
+        assert (
+            unlearning.forgetting_in_words("own", of_methods({"own": own, **one_sample})) == words
+        )
+
+
+def test_intervals_are_joined_over_the_setups():
+    quality = pd.DataFrame(
+        {"method": ["retrain", "retrain", "own", "own"], "setup": ["a", "b"] * 2,
+         "lower": [0.4, 0.3, 0.1, np.nan], "upper": [0.4, 0.6, 0.2, np.nan]}
+    )  # fmt: skip
+    joined = unlearning.spans(quality)
+    assert tuple(joined.loc["retrain"]) == (0.3, 0.6)
+    assert joined.loc["own"].isna().all(), "one set-up without an interval leaves it open"
+
+
 def test_without_both_ends_nothing_can_be_told():
     quality = of_methods({"own": (0.2, 0.3), "none": (0.0, 0.1)})
     assert unlearning.forgetting_in_words("own", quality) == "cannot tell: no intervals"

@@ -263,7 +263,9 @@ def labelled(methods: list[str], places: pd.DataFrame) -> list[tuple[str, float,
     """
     labels = {method: str(number) for number, method in enumerate(methods, start=1)}
     labels |= {end: end for end in ENDS}
-    return [(labels[method], x, y) for method, x, y in places.dropna().itertuples()]
+    points = [(labels[method], x, y) for method, x, y in places.dropna().itertuples()]
+    # The words are placed first: they need more room.
+    return sorted(points, key=lambda point: -len(point[0]))
 
 
 def after_layout(figure: Figure, number: Callable[[], None]) -> Figure:

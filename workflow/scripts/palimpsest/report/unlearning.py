@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 
 from palimpsest.report.wording import number, percent, score
@@ -30,10 +31,11 @@ def section(summary: pd.DataFrame, scores: pd.DataFrame, memorisation: pd.DataFr
     """
     if summary.empty or scores.empty:
         return None
+    quality = summary[summary["quantity"] == "forgetting_quality"]
     summary, scores = of_first_setup(summary), of_first_setup(scores)
     n_models = int(scores["n_models"].min())
     problems = [
-        problem(language, model, found, scores, memorisation)
+        problem(language, model, found, scores, memorisation, quality)
         for (language, model), found in summary.groupby(PROBLEM, sort=False)
     ]
     return {
@@ -65,9 +67,18 @@ def reach_of_ends(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def problem(
-    language: str, model: str, summary: pd.DataFrame, scores: pd.DataFrame, memorised: pd.DataFrame
+    language: str,
+    model: str,
+    summary: pd.DataFrame,
+    scores: pd.DataFrame,
+    memorised: pd.DataFrame,
+    quality: pd.DataFrame,
 ) -> dict:
-    """One model on one language: the table of methods, and what is still memorised."""
+    """One model on one language: the table of methods, and what is still memorised.
+
+    `summary` is of the problem and of the first set-up; the others are of all problems, and
+    `quality` is the forgetting quality under all set-ups.
+    """
     here = (scores["language"] == language) & (scores["model"] == model)
     slow = set(scores.loc[here & ~scores["within_cutoff"].astype(bool), "method"])
     quantities = {
@@ -79,19 +90,34 @@ def problem(
     present = [end for end in ENDS if end in final.index]
     order = [*present[:1], *ranked, *present[1:]]
     here = (memorised["language"] == language) & (memorised["model"] == model)
+    ends = spans(quality[(quality["language"] == language) & (quality["model"] == model)])
     best = next((name for name in ranked if name not in slow), None)
     return {
         "language": language,
         "model": model,
-        "methods": [method_row(name, quantities, name in slow) for name in order],
+        "methods": [method_row(name, quantities, ends, name in slow) for name in order],
         "best": best,
         "memorised": measure_rows(memorised[here], best),
         "told": told(memorised[here], best),
     }
 
 
-def method_row(name: str, quantities: dict[str, pd.DataFrame], slow: bool) -> dict:
-    """A method's scores for a reader."""
+def spans(quality: pd.DataFrame) -> pd.DataFrame:
+    """The lowest and the highest end of the intervals of the forgetting quality, by method.
+
+    Over all set-ups: under reuse-n-n, `none` and `retrain` are the same models in every
+    repetition, and have an interval without width.
+    """
+    ends = quality.groupby("method", sort=False).agg({"lower": "min", "upper": "max"})
+    undefined = quality.loc[quality[["lower", "upper"]].isna().any(axis=1), "method"]
+    ends.loc[undefined.unique()] = np.nan
+    return ends
+
+
+def method_row(
+    name: str, quantities: dict[str, pd.DataFrame], ends: pd.DataFrame, slow: bool
+) -> dict:
+    """A method's scores for a reader; `ends` are those of `spans`."""
     kept = {
         which: quantities[f"{which}_accuracy"]["mean"][name]
         / quantities[f"{which}_accuracy_retrained"]["mean"][name]
@@ -104,7 +130,7 @@ def method_row(name: str, quantities: dict[str, pd.DataFrame], slow: bool) -> di
         "final": with_interval(quantities["final_score"].loc[name]),
         "kept": {which: percent(share) for which, share in kept.items()},
         "steps": f"{number(round(100 * quantities['steps_share']['mean'][name], 1))}\u00a0%",
-        "words": "" if name in ENDS else in_words(name, quantities, min(kept.values()), slow),
+        "words": "" if name in ENDS else in_words(name, ends, min(kept.values()), slow),
     }
 
 
@@ -115,9 +141,9 @@ def with_interval(row: pd.Series) -> str:
     return f"{score(row['mean'])} [{score(row['lower'])}, {score(row['upper'])}]"
 
 
-def in_words(name: str, quantities: dict[str, pd.DataFrame], kept: float, slow: bool) -> str:
+def in_words(name: str, ends: pd.DataFrame, kept: float, slow: bool) -> str:
     """What the scores say of a method."""
-    words = [forgetting_in_words(name, quantities["forgetting_quality"])]
+    words = [forgetting_in_words(name, ends)]
     if kept < SUFFERS:
         words.append("accuracy suffers")
     if slow:
@@ -125,23 +151,24 @@ def in_words(name: str, quantities: dict[str, pd.DataFrame], kept: float, slow: 
     return "; ".join(words)
 
 
-def forgetting_in_words(name: str, quality: pd.DataFrame) -> str:
-    """Where a method's interval lies between doing nothing and retraining.
+def forgetting_in_words(name: str, ends: pd.DataFrame) -> str:
+    """Where a method's interval lies between doing nothing and retraining, as `spans` has them.
 
     Intervals that overlap are not told apart, which is cautious: means can differ although their
-    intervals overlap.
+    intervals overlap. Where retraining was evaluated on one sample of models only, how far chance
+    moves it is not known, so that nothing can be told to fall short of it.
     """
-    ends = [name, *(end for end in ENDS if end in quality.index)]
-    if len(ends) < 3 or quality.loc[ends, ["lower", "upper"]].isna().any(axis=None):
+    wanted = [name, *ENDS]
+    if ends.reindex(wanted).isna().any(axis=None):
         return "cannot tell: no intervals"
-    own, ideal, nothing = quality.loc[name], quality.loc[RETRAIN], quality.loc[NONE]
-    better, short = own["lower"] > nothing["upper"], own["upper"] < ideal["lower"]
+    own, ideal, nothing = (ends.loc[each] for each in (name, RETRAIN, NONE))
     if own["upper"] < nothing["lower"]:
         return "easier to tell from retraining than the original is"
-    if better and short:
-        return "forgets in part"
+    better, short = own["lower"] > nothing["upper"], own["upper"] < ideal["lower"]
+    if ideal["lower"] == ideal["upper"]:
+        return "forgets at least in part" if better else "no better than doing nothing"
     if better:
-        return "not told apart from retraining"
+        return "forgets in part" if short else "not told apart from retraining"
     return "no better than doing nothing" if short else "cannot tell: intervals too wide"
 
 
