@@ -85,7 +85,8 @@ class Method:
             written = copy.deepcopy(self.written)
             for places, value in zip(self.grid, values, strict=True):
                 _set(written, places, value)
-            points[f"{self.name}.{number}"] = Method(f"{self.name}.{number}", written)
+            name = f"{self.name}.{number}"
+            points[name] = Method(name, _Reader(name).phases(written))
         return points
 
     def as_json(self) -> str:
