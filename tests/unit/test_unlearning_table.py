@@ -1,5 +1,6 @@
 """The table of unlearning methods: what is read from it, and what is refused."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -233,23 +234,7 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, text, said):
 
 # A method of one's own
 
-MINE = '''
-from __future__ import annotations
-
-from palimpsest.unlearning.losses import cross_entropy
-from palimpsest.unlearning.methods import FORGET, Training, number, phase
-
-
-@phase("half-ascent")
-class HalfAscent(Training):
-    """Half of an ascent."""
-
-    over = FORGET
-    half: float = number(0.5, above=0)
-
-    def loss(self, task, batch, beside):
-        return -self.half * cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
-'''
+MINE = re.search(r"```python\n(.*?)```", (ROOT / "docs/methods.md").read_text(), re.DOTALL)[1]
 
 
 @pytest.fixture
@@ -259,25 +244,25 @@ def folder(tmp_path, monkeypatch):
     yield tmp_path
     for module in [name for name in sys.modules if name.startswith(f"{methods.__name__}.mine")]:
         del sys.modules[module]
-    methods.phases._registry.pop("half-ascent", None)
+    methods.phases._registry.pop("bounded-ascent", None)
 
 
-def test_a_file_of_ones_own_is_enough(folder):
+def test_the_file_of_the_documentation_is_enough(folder):
     (folder / "mine.py").write_text(MINE)
-    method = read(folder, one("{erase: half-ascent, epochs: 2, rate: 0.1}"))["mine"]
-    assert method.phases[0].half == 0.5
+    method = read(folder, one("{erase: bounded-ascent, epochs: 2, rate: 0.1}"))["mine"]
+    assert method.phases[0].share == 1.0
     assert method.sets == {"forget"}
 
 
 def test_a_phase_that_is_there_already_is_refused(folder):
-    (folder / "mine_too.py").write_text(MINE.replace("half-ascent", "finetune"))
+    (folder / "mine_too.py").write_text(MINE.replace("bounded-ascent", "finetune"))
     with pytest.raises(ValueError, match=r"'finetune' is in .*methods\.finetune too"):
         registered()
 
 
 def test_a_field_must_say_what_it_may_be(folder):
-    (folder / "mine_bare.py").write_text(MINE.replace("number(0.5, above=0)", "0.5"))
-    with pytest.raises(ValueError, match="say what 'half' may be"):
+    (folder / "mine_bare.py").write_text(MINE.replace("number(1.0, above=0, most=1)", "1.0"))
+    with pytest.raises(ValueError, match="say what 'share' may be"):
         registered()
 
 
