@@ -2,9 +2,9 @@ from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlearn.py"))
 PROBLEM = "results/unlearning/{model}/{language}/n{size}-seed{seed}"
-DRAWS = PROBLEM + "/{variant}/draws-{first}-{last}/{name}"
-UNLEARNED = PROBLEM + "/unlearned/{method}/runs-{first}-{last}/{name}"
-EVALUATED = PROBLEM + "/{table}.parquet"
+DRAWS = f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/{{name}}"
+UNLEARNED = f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/{{name}}"
+EVALUATED = f"{PROBLEM}/{{table}}.parquet"
 SCORED_TABLES = ["epsilons", "scores", "summary", "effects", "hardness", "agreement"]
 
 # The figures and the kinds of tables that they are drawn from
