@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 torch = lazily("torch")
 
 # What a random number is for: streams of a model's seed that never meet.
-ORDER, ORDER_BESIDE, WEIGHTS, SELECTION, TOKENS = range(5)
+ORDER, ORDER_BESIDE, WEIGHTS, SELECTION, TOKENS, NOISE = range(6)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Task:
         self.reference = Reference(self)
         self.selected: Weights | None = None
         self.steps, self.phase_number = 0, 0
+        self._noisy: dict[float, torch.Tensor] = {}
+        self._drawn: tuple[int, torch.Tensor | None] = (-1, None)
         within = np.arange(strings.ids.shape[1]) < strings.lengths[:, None]
         self._ids = torch.from_numpy(strings.ids).to(models.device)
         self._targets = torch.from_numpy(np.where(within, strings.ids, IGNORED)).to(models.device)
@@ -117,9 +119,9 @@ class Task:
         generators = self._generators(stream, phase_number, epoch)
         return np.stack([generator.permutation(self.sets[name]) for generator in generators])
 
-    def batch(self, rows_MB: np.ndarray) -> Batch:
-        """The given strings, padded to the longest among them."""
-        longest = int(self.strings.lengths[rows_MB].max())
+    def batch(self, rows_MB: np.ndarray, longest: int | None = None) -> Batch:
+        """The given strings, padded to the longest among them, or to a given length."""
+        longest = longest or int(self.strings.lengths[rows_MB].max())
         places = torch.from_numpy(rows_MB).to(self.models.device)
         return Batch(
             self._ids[places][..., : longest - 1],
@@ -149,6 +151,40 @@ class Task:
         """The tokens that the retain set has: what a random token is drawn from."""
         return np.flatnonzero(self.token_counts)
 
+    def random_targets(self, batch: Batch) -> torch.Tensor:
+        """Random tokens [M, B, T] in place of a batch's targets, the same in each epoch."""
+        if self._drawn[0] != self.phase_number:
+            self._drawn = self.phase_number, self._draw_tokens(self.phase_number)
+        drawn_MBT = self._of(self._drawn[1], batch)[..., 1:]
+        return torch.where(batch.targets_MBT == IGNORED, IGNORED, drawn_MBT)
+
+    def noisy_ids(self, batch: Batch, share: float) -> torch.Tensor:
+        """A batch's inputs [M, B, T] with a share of the tokens replaced by random ones.
+
+        The start token stays. A string's noise is the same in every phase.
+        """
+        if share not in self._noisy:
+            shape = self.strings.ids.shape
+            generators = self._generators(NOISE, 0, 0)
+            hit = torch.from_numpy(np.stack([g.random(shape) < share for g in generators]))
+            hit[..., 0] = False
+            self._noisy[share] = torch.where(
+                hit.to(self.models.device), self._draw_tokens(0), self._ids
+            )
+        return self._of(self._noisy[share], batch)[..., :-1]
+
+    def _draw_tokens(self, phase_number: int) -> torch.Tensor:
+        """Random tokens of the alphabet [M, S, L] for all places of all strings."""
+        generators = self._generators(TOKENS, phase_number, 0)
+        drawn = [g.choice(self.alphabet, self.strings.ids.shape) for g in generators]
+        return torch.from_numpy(np.stack(drawn)).to(self.models.device)
+
+    def _of(self, values_MSL: torch.Tensor, batch: Batch) -> torch.Tensor:
+        """The entries [M, B, T + 1] of a batch's strings."""
+        models_M1 = torch.arange(self.models.count)[:, None]
+        rows_MB = torch.from_numpy(batch.rows_MB)
+        return values_MSL[models_M1, rows_MB][..., : batch.ids_MBT.shape[2] + 1]
+
 
 class Reference:
     """Outputs of the original models: computed once, before any phase, and kept in main memory.
@@ -163,12 +199,12 @@ class Reference:
 
     def keep_logits(self, name: str) -> None:
         """Keep the logits for the strings of a set."""
-        self.keep("logits", name, self._task.models.logits)
+        self.keep("logits", name, lambda batch: self._task.models.logits(batch.ids_MBT))
 
     def keep_hidden(self, name: str, layer: int) -> None:
         """Keep what a layer leaves for the strings of a set."""
         models = self._task.models
-        self.keep(("hidden", layer), name, lambda ids_MBT: models.hidden(ids_MBT, layer))
+        self.keep(("hidden", layer), name, lambda batch: models.hidden(batch.ids_MBT, layer))
 
     def logits(self, batch: Batch) -> torch.Tensor:
         """Logits [M, B, T, V] of the original models."""
@@ -178,10 +214,8 @@ class Reference:
         """What a layer of the original models leaves, [M, B, T, D]."""
         return self.of(("hidden", layer), batch)
 
-    def keep(
-        self, kind: Hashable, name: str, compute: Callable[[torch.Tensor], torch.Tensor]
-    ) -> None:
-        """Keep what `compute` makes of the inputs [M, B, T] of the strings of a set."""
+    def keep(self, kind: Hashable, name: str, compute: Callable[[Batch], torch.Tensor]) -> None:
+        """Keep what `compute` makes of batches of the strings of a set, [M, B, T, ...]."""
         if self._task.phase_number:
             raise RuntimeError("outputs of the original models are kept before the first phase")
         n_strings = len(self._task.strings.lengths)
@@ -203,9 +237,10 @@ class Reference:
 
     def _compute(self, rows: np.ndarray, compute: Callable) -> torch.Tensor:
         """What `compute` makes of some strings of every model, at their full length."""
-        ids_BT = self._task._ids[torch.from_numpy(rows)][:, :-1]
+        rows_MB = np.tile(rows, (self._task.models.count, 1))
+        batch = self._task.batch(rows_MB, longest=self._task.strings.ids.shape[1])
         with torch.no_grad():
-            return compute(ids_BT.expand(self._task.models.count, *ids_BT.shape)).cpu()
+            return compute(batch).cpu()
 
     def _append(self, kind: Hashable, rows: np.ndarray, values: torch.Tensor) -> None:
         before = self._kept.get(kind)

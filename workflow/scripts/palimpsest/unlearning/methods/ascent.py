@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palimpsest.unlearning.losses import cross_entropy
+from palimpsest.unlearning.losses import cross_entropy, kl
 from palimpsest.unlearning.methods.phases import FORGET, RETAIN, Training, phase
 from palimpsest.unlearning.methods.values import number
 
@@ -21,25 +21,63 @@ class GradientAscent(Training):
         return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
+class HeldBack(Training):
+    """A loss on the forget set, plus `retain` times a loss on as many retained strings."""
+
+    over = FORGET
+
+    @property
+    def beside(self):
+        """The retain set, unless it has no weight."""
+        return RETAIN if self.retain else None
+
+    def loss(self, task, batch, beside):
+        if beside is None:
+            return self.forget_loss(task, batch)
+        return self.forget_loss(task, batch) + self.retain * self.retain_loss(task, beside)
+
+    def forget_loss(self, task, batch):
+        """What is minimised on the forget set, [M]."""
+        return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+
+    def retain_loss(self, task, batch):
+        """What is minimised on the retain set, [M]."""
+        return cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+
+
 @phase("gradient-difference")
-class GradientDifference(GradientAscent):
-    """Maximises the cross-entropy on the forget set, less that on as many retained strings.
+class GradientDifference(HeldBack):
+    """Maximises the cross-entropy on the forget set and minimises that on the retain set.
 
     Source: Continual Learning and Private Unlearning (Liu et al., 2022); TOFU (Maini et al., 2024),
     section 3.2.
     """
 
-    beside = RETAIN
-    retain: float = number(1.0, least=0)
+    retain: float = number(1.0, above=0)
 
-    def loss(self, task, batch, beside):
-        kept = cross_entropy(task.models.logits(beside.ids_MBT), beside.targets_MBT)
-        return super().loss(task, batch, None) + self.retain * kept
+
+@phase("kl-ascent")
+class KLAscent(HeldBack):
+    """Maximises the cross-entropy on the forget set, near the original model on the retain set.
+
+    Near is a small KL(original || model).
+
+    Source: TOFU: A Task of Fictitious Unlearning for LLMs (Maini et al., 2024), section 3.2.
+    """
+
+    retain: float = number(1.0, above=0)
+
+    def prepare(self, task):
+        task.reference.keep_logits(RETAIN)
+
+    def retain_loss(self, task, batch):
+        logits = task.models.logits(batch.ids_MBT)
+        return kl(task.reference.logits(batch), logits, batch.targets_MBT)
 
 
 @phase("neggrad")
 class NegGrad(Training):
-    """NegGrad+: minimises alpha * retain - (1 - alpha) * forget, over the retain set.
+    """NegGrad+: minimises alpha * retain - (1 - alpha) * forget, in epochs over the retain set.
 
     Source: Towards Unbounded Machine Unlearning (Kurmanji et al., 2023), section 4; Are we making
     progress in unlearning?, section 5.

@@ -1,0 +1,154 @@
+"""Phases that pull a model towards the original one, or away from it."""
+
+from __future__ import annotations
+
+from palimpsest.unlearning.losses import (
+    cross_entropy,
+    entropy_gap,
+    kl,
+    squared_error,
+    symmetric_kl,
+    undial,
+)
+from palimpsest.unlearning.methods.phases import FORGET, RETAIN, VALIDATION, Training, phase
+from palimpsest.unlearning.methods.values import choice, number
+
+
+@phase("distil")
+class Distil(Training):
+    """Minimises KL(model || original), on the validation set if not said otherwise.
+
+    Source: Are we making progress in unlearning?, appendix A.4 (Amnesiacs).
+    """
+
+    over: str = choice((VALIDATION, RETAIN), VALIDATION)
+
+    def prepare(self, task):
+        task.reference.keep_logits(self.over)
+
+    def loss(self, task, batch, beside):
+        logits = task.models.logits(batch.ids_MBT)
+        return kl(logits, task.reference.logits(batch), batch.targets_MBT)
+
+
+class NearOriginal(Training):
+    """Cross-entropy on the retain set, plus `weight` times a distance from the original model."""
+
+    over = RETAIN
+
+    def prepare(self, task):
+        task.reference.keep_logits(RETAIN)
+
+    def loss(self, task, batch, beside):
+        logits, targets = task.models.logits(batch.ids_MBT), batch.targets_MBT
+        far = self.distance(logits, task.reference.logits(batch), targets)
+        return cross_entropy(logits, targets) + self.weight * far
+
+    def distance(self, logits, reference, targets):
+        """How far predictions are from the original's, [M]."""
+        raise NotImplementedError
+
+
+@phase("distil-finetune")
+class DistilFinetune(NearOriginal):
+    """Cross-entropy and symmetric KL from the original model, on the retain set.
+
+    Source: Are we making progress in unlearning?, appendix A.4 (Amnesiacs).
+    """
+
+    weight: float = number(1.0, least=0)
+
+    def distance(self, logits, reference, targets):
+        return symmetric_kl(logits, reference, targets)
+
+
+@phase("entropy-finetune")
+class EntropyFinetune(NearOriginal):
+    """Cross-entropy, and squared distance of entropies from the original's, on the retain set.
+
+    The paper weighs tokens as in its original training; here, neither weighs them.
+
+    Source: Are we making progress in unlearning?, appendix A.4 (Sebastian).
+    """
+
+    weight: float = number(1.0, least=0)
+
+    def distance(self, logits, reference, targets):
+        return entropy_gap(logits, reference, targets)
+
+
+@phase("scrub-min")
+class ScrubMin(NearOriginal):
+    """Cross-entropy and KL(original || model) on the retain set.
+
+    Source: Towards Unbounded Machine Unlearning (Kurmanji et al., 2023), equation 3.
+    """
+
+    weight: float = number(1.0, least=0)
+
+    def distance(self, logits, reference, targets):
+        return kl(reference, logits, targets)
+
+
+@phase("scrub-max")
+class ScrubMax(Training):
+    """Maximises KL(original || model) on the forget set.
+
+    Source: Towards Unbounded Machine Unlearning (Kurmanji et al., 2023), equation 3.
+    """
+
+    over = FORGET
+
+    def prepare(self, task):
+        task.reference.keep_logits(FORGET)
+
+    def loss(self, task, batch, beside):
+        logits = task.models.logits(batch.ids_MBT)
+        return -kl(task.reference.logits(batch), logits, batch.targets_MBT)
+
+
+@phase("noisy-distil")
+class NoisyDistil(Training):
+    """Minimises the squared distance of logits from the original's, on noisy retained strings.
+
+    The paper's prose names the forget set once and noisy retain examples once, its formula retain
+    examples, which are taken here. Tokens have no Gaussian noise: a share `noise` of each string's,
+    the start token apart, is replaced by random ones, once for all epochs.
+
+    Source: Are we making progress in unlearning?, section 5 and appendix A.4 (Forget).
+    """
+
+    over = RETAIN
+    noise: float = number(0.1, least=0, most=1)
+
+    def prepare(self, task):
+        task.reference.keep(
+            ("noisy", self.noise),
+            RETAIN,
+            lambda batch: task.models.logits(task.noisy_ids(batch, self.noise)),
+        )
+
+    def loss(self, task, batch, beside):
+        logits = task.models.logits(task.noisy_ids(batch, self.noise))
+        reference = task.reference.of(("noisy", self.noise), batch)
+        return squared_error(logits, reference, batch.targets_MBT)
+
+
+@phase("undial")
+class Undial(Training):
+    """Distils the original model's predictions on the forget set, true tokens made less likely.
+
+    `gamma` is what the logit of the true token is lowered by.
+
+    Source: UNDIAL: Self-Distillation with Adjusted Logits (Dong et al., 2024).
+    """
+
+    over = FORGET
+    gamma: float = number(above=0)
+
+    def prepare(self, task):
+        task.reference.keep_logits(FORGET)
+
+    def loss(self, task, batch, beside):
+        logits = task.models.logits(batch.ids_MBT)
+        return undial(logits, task.reference.logits(batch), batch.targets_MBT, self.gamma)

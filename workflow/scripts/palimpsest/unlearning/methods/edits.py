@@ -1,0 +1,50 @@
+"""Phases that change the selected weights at once."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palimpsest.lazily import lazily
+from palimpsest.unlearning.methods.phases import Edit, phase
+from palimpsest.unlearning.methods.values import number
+from palimpsest.unlearning.task import WEIGHTS
+
+torch = lazily("torch")
+
+
+@phase("reinitialise")
+class Reinitialise(Edit):
+    """Gives the selected weights values as before any fine-tuning.
+
+    A twin's are drawn anew, a full model's are its pretrained ones.
+
+    Source: Are we making progress in unlearning?, appendix A.4.
+    """
+
+    def edit(self, task, weights):
+        seeds = [int(generator.integers(2**32)) for generator in task.generators(WEIGHTS)]
+        initial = task.models.initial(seeds)
+        for name, selected in task.selected.items():
+            weights[name].copy_(torch.where(selected, initial[name], weights[name]))
+
+
+@phase("noise")
+class Noise(Edit):
+    """Adds Gaussian noise to the selected weights.
+
+    `sigma` is in units of the standard deviation of the parameter's own weights: the paper's
+    absolute 0.6 is of one architecture, and would mean something else in every other.
+
+    Source: Are we making progress in unlearning?, appendix A.4 (Seif, Sun).
+    """
+
+    sigma: float = number(above=0)
+
+    def edit(self, task, weights):
+        generators = task.generators(WEIGHTS)
+        for name, selected in task.selected.items():
+            weight = weights[name]
+            drawn = [g.standard_normal(weight.shape[1:], dtype=np.float32) for g in generators]
+            noise = torch.from_numpy(np.stack(drawn)).to(weight)
+            std_M = weight.flatten(1).std(1).view(-1, *[1] * (weight.dim() - 1))
+            weight.copy_(torch.where(selected, weight + self.sigma * std_M * noise, weight))

@@ -1,0 +1,22 @@
+"""Training on wrong labels of the forget set."""
+
+from __future__ import annotations
+
+from palimpsest.unlearning.losses import cross_entropy
+from palimpsest.unlearning.methods.phases import FORGET, Training, phase
+
+
+@phase("random-label")
+class RandomLabel(Training):
+    """Minimises the cross-entropy with random next tokens on the forget set.
+
+    The tokens are drawn once for all epochs, from those that the retain set has; what the model
+    reads stays as it was.
+
+    Source: Are we making progress in unlearning?, section 5.
+    """
+
+    over = FORGET
+
+    def loss(self, task, batch, beside):
+        return cross_entropy(task.models.logits(batch.ids_MBT), task.random_targets(batch))

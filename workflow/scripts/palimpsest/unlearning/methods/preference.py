@@ -1,0 +1,87 @@
+"""Preference optimisation in which the strings of the forget set are what is not preferred."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from palimpsest.unlearning.losses import dpo, npo, real, simnpo, string_nll
+from palimpsest.unlearning.methods.ascent import HeldBack
+from palimpsest.unlearning.methods.phases import FORGET, VALIDATION, phase
+from palimpsest.unlearning.methods.values import number
+
+
+def _nll(task, batch):
+    return string_nll(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+
+
+def _reference_nll(task, batch):
+    return string_nll(task.reference.logits(batch), batch.targets_MBT)
+
+
+@phase("npo")
+class NPO(HeldBack):
+    """Negative preference optimisation: gradient ascent that fades as a string is forgotten.
+
+    Source: Negative Preference Optimization (Zhang et al., 2024).
+    """
+
+    beta: float = number(0.1, above=0)
+    retain: float = number(1.0, least=0)
+
+    def prepare(self, task):
+        task.reference.keep_logits(FORGET)
+
+    def forget_loss(self, task, batch):
+        return npo(_nll(task, batch), _reference_nll(task, batch), self.beta)
+
+
+@phase("simnpo")
+class SimNPO(HeldBack):
+    """NPO with a string's mean log-probability in place of its ratio to the original's.
+
+    Source: Simplicity Prevails: Rethinking Negative Preference Optimization for LLM Unlearning
+    (Fan et al., 2024).
+    """
+
+    beta: float = number(2.5, above=0)
+    gamma: float = number(0.0, least=0)
+    retain: float = number(1.0, least=0)
+
+    def forget_loss(self, task, batch):
+        n_tokens_MB = real(batch.targets_MBT).sum(-1)
+        return simnpo(_nll(task, batch), n_tokens_MB, self.beta, self.gamma)
+
+
+@phase("dpo")
+class DPO(HeldBack):
+    """Direct preference of one fixed string to each string of the forget set.
+
+    Strings of a grammar are no answers to a prompt, so there is no refusal to prefer: the first
+    string of the validation set takes its place.
+
+    Source: Negative Preference Optimization (Zhang et al., 2024), section 2; TOFU (Maini et al.,
+    2024), section 3.2.
+    """
+
+    beta: float = number(0.1, above=0)
+    retain: float = number(1.0, least=0)
+
+    @property
+    def sets(self):
+        """The validation set as well, of which each step reads a string."""
+        return (*super().sets, VALIDATION)
+
+    def prepare(self, task):
+        task.reference.keep_logits(FORGET)
+        task.reference.keep_logits(VALIDATION)
+
+    def forget_loss(self, task, batch):
+        first_M1 = np.full((task.models.count, 1), task.sets[VALIDATION][0])
+        preferred = task.batch(first_M1)
+        return dpo(
+            _nll(task, batch),
+            _reference_nll(task, batch),
+            _nll(task, preferred),
+            _reference_nll(task, preferred),
+            self.beta,
+        )

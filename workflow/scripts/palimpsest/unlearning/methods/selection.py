@@ -1,0 +1,185 @@
+"""Phases that choose weights, for phases behind them to edit or to train more than others.
+
+Where the paper has convolutional layers, there are the weight matrices of attention and of the
+feed-forward layers; its first layer is the embeddings, its classifier the output head. Tied weights
+are both.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from palimpsest.lazily import lazily
+from palimpsest.unlearning.losses import token_nll
+from palimpsest.unlearning.methods.phases import FORGET, RETAIN, Select, phase
+from palimpsest.unlearning.methods.values import choice, choices, number
+from palimpsest.unlearning.task import SELECTION
+
+torch = lazily("torch")
+
+MATRICES, EMBEDDINGS, HEAD, REST = PARTS = ("matrices", "embeddings", "head", "rest")
+SMALLEST, LARGEST = "smallest", "largest"
+BLOCK = re.compile(r"\.(?:layers|h|blocks)\.\d+\.")
+
+
+def parts_of(models, name: str) -> set[str]:
+    """The parts of a model that a parameter belongs to; the rest are norms and biases."""
+    parts = {EMBEDDINGS} if name in models.embeddings else set()
+    parts |= {HEAD} if name in models.head else set()
+    if not parts and BLOCK.search(name) and len(models.shapes[name]) > 1:
+        return {MATRICES}
+    return parts or {REST}
+
+
+def names_in(models, parts: tuple[str, ...]) -> list[str]:
+    """The parameters that belong to any of some parts."""
+    return [name for name in models.shapes if parts_of(models, name) & set(parts)]
+
+
+def weight_layers(models) -> dict[str, list[str]]:
+    """The parameters of each layer: a matrix or an embedding with its bias, but no norm."""
+    layers = {
+        name.rpartition(".")[0]: [] for name, shape in models.shapes.items() if len(shape) > 1
+    }
+    for name in models.shapes:
+        layers.get(name.rpartition(".")[0], []).append(name)
+    return layers
+
+
+@phase("select-parts")
+class SelectParts(Select):
+    """Chooses whole parts of the model."""
+
+    parts: tuple[str, ...] = choices(PARTS)
+
+    def select(self, task):
+        chosen = set(names_in(task.models, self.parts))
+        return _whole(task, dict.fromkeys(chosen, np.ones(task.models.count, dtype=bool)))
+
+
+@phase("select-layers")
+class SelectLayers(Select):
+    """Chooses a random share of the layers, norms excluded; each model has its own.
+
+    Source: Are we making progress in unlearning?, appendix A.4 (Sun, Forget).
+    """
+
+    share: float = number(above=0, most=1)
+
+    def select(self, task):
+        layers = list(weight_layers(task.models).values())
+        size = max(1, round(self.share * len(layers)))
+        picks = [g.permutation(len(layers))[:size] for g in task.generators(SELECTION)]
+        chosen_ML = np.array([np.isin(np.arange(len(layers)), pick) for pick in picks])
+        return _whole(
+            task,
+            {name: chosen_ML[:, i] for i, names in enumerate(layers) for name in names},
+        )
+
+
+def _whole(task, chosen: dict[str, np.ndarray]):
+    """A selection of whole parameters, by name bool[M]; those without a name are not chosen."""
+    models = task.models
+    none = np.zeros(models.count, dtype=bool)
+    selection = {}
+    for name, shape in models.shapes.items():
+        of_model = torch.from_numpy(chosen.get(name, none).copy()).to(models.device)
+        selection[name] = of_model.view(-1, *[1] * len(shape)).expand(models.count, *shape)
+    return selection
+
+
+class SelectShare(Select):
+    """Chooses the share of all weights of some parts whose scores are smallest, or largest.
+
+    Weights of other parts are not up to choice, and train as they always do.
+    """
+
+    def select(self, task):
+        scores = self.scores(task)
+        return _share(scores, self.share, self.which == LARGEST)
+
+    def scores(self, task):
+        """A number of each weight of the parts, of which the absolute value counts."""
+        raise NotImplementedError
+
+
+@phase("select-norm")
+class SelectNorm(SelectShare):
+    """Chooses by absolute value.
+
+    Source: Are we making progress in unlearning?, appendix A.4 (Sebastian).
+    """
+
+    share: float = number(above=0, below=1)
+    which: str = choice((SMALLEST, LARGEST), SMALLEST)
+    parts: tuple[str, ...] = choices(PARTS, (MATRICES,))
+
+    def scores(self, task):
+        with task.models.weights() as weights:
+            return {name: weights[name].clone() for name in names_in(task.models, self.parts)}
+
+
+@phase("select-gradient")
+class SelectGradient(SelectShare):
+    """Chooses by the gradient of alpha * retain - (1 - alpha) * forget over both sets.
+
+    Source: Are we making progress in unlearning?, appendix A.4 (Kookmin) and section 5 (SalUn, with
+    alpha 0); SalUn (Fan et al., 2023), equation 3.
+    """
+
+    share: float = number(above=0, below=1)
+    which: str = choice((SMALLEST, LARGEST))
+    alpha: float = number(0.0, least=0, most=1)
+    parts: tuple[str, ...] = choices(PARTS, (MATRICES,))
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """What each set's loss is multiplied by, where that is not 0."""
+        factors = {RETAIN: self.alpha, FORGET: self.alpha - 1}
+        return {name: factor for name, factor in factors.items() if factor}
+
+    @property
+    def sets(self):
+        """The sets whose gradients are taken."""
+        return tuple(self.factors)
+
+    def passes(self, sizes, batch_size):
+        return sum(-(-sizes[name] // batch_size) for name in self.sets)
+
+    def scores(self, task):
+        names = names_in(task.models, self.parts)
+        total = dict.fromkeys(names, 0.0)
+        for name, factor in self.factors.items():
+            per_token = factor / task.strings.n_tokens[task.sets[name]].sum()
+            for batch in task.batches(name, task.phase_number, 1):
+                logits = task.models.logits(batch.ids_MBT)
+                nll_MBT = token_nll(logits, batch.targets_MBT)
+                gradients = task.models.gradients(nll_MBT.sum((1, 2)) * per_token)
+                total = {n: total[n] + gradients[n] for n in names}
+                task.steps += 1
+        return total
+
+
+def _share(scores, share: float, largest: bool):
+    """True for the share of each model's weights whose absolute scores are smallest, or largest.
+
+    Nothing is sorted, so that large models fit: the bits of a float that is not negative have its
+    order, and the score at the share's end is searched for among them.
+    """
+    bits = {name: score.float().abs().view(torch.int32) for name, score in scores.items()}
+    flat = [score.flatten(1) for score in bits.values()]
+    n_weights = sum(score.shape[1] for score in flat)
+    rank = round((1 - share if largest else share) * n_weights)
+    low_M = torch.zeros(len(flat[0]), dtype=torch.int64, device=flat[0].device)
+    high_M = torch.full_like(low_M, 2**31 - 1)
+    while (low_M < high_M).any():
+        middle_M = (low_M + high_M) // 2
+        enough_M = sum((score <= middle_M[:, None]).sum(1) for score in flat) >= rank
+        high_M = torch.where(enough_M, middle_M, high_M)
+        low_M = torch.where(enough_M, low_M, middle_M + 1)
+    ends = {name: low_M.view(-1, *[1] * (score.dim() - 1)) for name, score in bits.items()}
+    return {
+        name: score > ends[name] if largest else score <= ends[name] for name, score in bits.items()
+    }

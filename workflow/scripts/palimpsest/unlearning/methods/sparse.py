@@ -1,0 +1,32 @@
+"""Sparse unlearning."""
+
+from __future__ import annotations
+
+from palimpsest.lazily import lazily
+from palimpsest.unlearning.methods.finetune import Finetune
+from palimpsest.unlearning.methods.phases import phase
+from palimpsest.unlearning.methods.values import number
+
+torch = lazily("torch")
+
+
+@phase("l1-finetune")
+class L1Finetune(Finetune):
+    """Cross-entropy on the retain set plus alpha * |theta|_1.
+
+    The penalty is minimised by its proximal step behind each step of the optimiser, as AdamW decays
+    weights apart from the gradient: each weight comes nearer to 0 by rate * alpha, and stays there.
+    In the gradient, Adam would make any alpha a step of about the learning rate.
+
+    Source: Model Sparsity Can Simplify Machine Unlearning (Jia et al., 2023), section 4.
+    """
+
+    alpha: float = number(least=0)
+
+    def step(self, task, loss_M, rate_M):
+        super().step(task, loss_M, rate_M)
+        with task.models.weights() as weights:
+            for weight in weights.values():
+                nearer_M = (rate_M * self.alpha).to(weight)
+                shrunk = weight.abs() - nearer_M.view(-1, *[1] * (weight.dim() - 1))
+                weight.copy_(weight.sign() * shrunk.clamp(min=0))
