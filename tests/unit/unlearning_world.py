@@ -179,3 +179,9 @@ def world(
         [files[0] for files in written],
         [files[1] for files in written],
     )
+
+
+def only(path, kind, keep):
+    """Write a table again with only the rows that `keep` says of its frame, in its order."""
+    frame = tables.read(path, kind)
+    tables.write(path, frame[keep(frame)], kind)

@@ -7,6 +7,18 @@ UNLEARNED = PROBLEM + "/unlearned/{method}/runs-{first}-{last}/{name}"
 EVALUATED = PROBLEM + "/{table}.parquet"
 SCORED_TABLES = ["epsilons", "scores", "summary", "effects", "hardness", "agreement"]
 
+# The figures and the kinds of tables that they are drawn from
+UNLEARNING_FIGURES = {
+    "unlearning_scores": ["unlearning_summary", "unlearning_scores"],
+    "unlearning_memorisation": ["unlearning_memorisation"],
+    "unlearning_tradeoff": ["unlearning_scores"],
+    "unlearning_epsilons": ["epsilons", "unlearning_scores"],
+    "unlearning_hardness": ["unlearning_hardness"],
+    "unlearning_agreement": ["unlearning_agreement"],
+    "unlearning_metrics": ["unlearning_metrics", "unlearning_summary"],
+    "unlearning_effects": ["unlearning_effects"],
+}
+
 unlearning = study.unlearning
 unlearning_methods = unlearning.methods if unlearning else []
 unlearning_points = unlearning.points if unlearning else []
@@ -99,7 +111,7 @@ def trained_on_variant(variant, name):
 
 # What every evaluation reads beside the unlearned models
 EVALUATED_FROM = dict(
-    dataset=expand(DATASET, variant=ORIGINAL, allow_missing=True),
+    dataset=DATASET.replace("{variant}", ORIGINAL),
     originals=trained_on_variant(ORIGINAL, "trace.parquet"),
     retrained=trained_on_variant(RETAIN, "trace.parquet"),
     manifests=trained_on_variant(RETAIN, "manifest.json"),
@@ -110,8 +122,9 @@ EVALUATED_FROM = dict(
 
 
 def unlearning_figures():
-    """The figures of the unlearning."""
-    return []
+    """The figures of the unlearning and their pictures, one of each per language."""
+    languages = config["unlearning"]["languages"] if unlearning else []
+    return [path for name in UNLEARNING_FIGURES for path in figures(name, languages)]
 
 
 def forgetting_datasets():
@@ -148,14 +161,17 @@ def evaluated(table):
     return of_problems(EVALUATED, table=table)
 
 
-def evaluated_on(*tables):
-    """An input function: tables of all models that unlearn a figure's language."""
-
-    def paths(wildcards):
-        problems = [p for p in unlearning.problems if p.language == wildcards.language]
-        return [path for p in problems for path in expand(EVALUATED, **vars(p), table=list(tables))]
-
-    return paths
+def drawn_from_unlearning(wildcards):
+    """The tables of a figure, of all models that unlearn its language, by their kinds."""
+    problems = [p for p in unlearning.problems if p.language == wildcards.language]
+    kinds = UNLEARNING_FIGURES[wildcards.figure]
+    names = ["table", *kinds[1:]]  # the first is the figure's own
+    return {
+        name: [
+            EVALUATED.format(**vars(p), table=kind.removeprefix("unlearning_")) for p in problems
+        ]
+        for name, kind in zip(names, kinds)
+    }
 
 
 def wanted_draws():

@@ -35,3 +35,17 @@ use rule figure as figure_language with:
     params:
         figure="language",
         code=of_code("figures"),
+
+
+use rule figure as figure_unlearning with:
+    input:
+        unpack(drawn_from_unlearning),
+    output:
+        svg="results/figures/{figure}-{language}.svg",
+        png="results/figures/{figure}-{language}.png",
+    log:
+        "logs/figure_unlearning/{figure}-{language}.log",
+    benchmark:
+        "benchmarks/figure_unlearning/{figure}-{language}.tsv"
+    wildcard_constraints:
+        figure="|".join(UNLEARNING_FIGURES),

@@ -61,7 +61,7 @@ rule train_draws:
 rule unlearn:
     input:
         grammar=grammar,
-        dataset=expand(DATASET, variant=ORIGINAL, allow_missing=True),
+        dataset=DATASET.replace("{variant}", ORIGINAL),
         weights=weights_to_unlearn,
     output:
         unlearned=update(PROBLEM + "/unlearned/{method}/runs-{first}-{last}/unlearned.parquet"),

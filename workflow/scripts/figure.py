@@ -1,13 +1,8 @@
-"""One figure, from its table."""
+"""One figure, from its tables."""
 
 from palimpsest import figures
 from palimpsest.door import door
 
 if __name__ == "__main__":
     with door(snakemake):
-        figures.render(
-            snakemake.params.figure,
-            snakemake.input.table,
-            snakemake.output.svg,
-            snakemake.input.get("summary"),
-        )
+        figures.render(snakemake.params.figure, dict(snakemake.input.items()), snakemake.output.svg)

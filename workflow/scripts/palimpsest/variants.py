@@ -3,3 +3,4 @@
 LEAVE_ONE_OUT = "leave-one-out"  # every training string has a run of its own, without that string
 ORIGINAL = "original"  # all of a train set, some of whose strings are to be forgotten
 RETAIN = "retain"  # the same without these
+UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot

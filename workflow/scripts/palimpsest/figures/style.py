@@ -4,6 +4,10 @@ Each channel carries one meaning in all figures, so that no figure has to be lea
 is the measure, the marker's shape is the model family and its tint the model, the line style is
 the role of a curve (training or test, with or without the string, dataset variant). The colours
 are those of Okabe and Ito, which the colour-blind tell apart.
+
+Where no measure of memorisation is shown but how well models forget, every model has its own row
+of panels, so that colour and shape are free: both together are the set-up of the evaluation, in
+colours that no measure has. Grey are the two ends that no method is, doing nothing and retraining.
 """
 
 import functools
@@ -68,6 +72,15 @@ MEASURES = {
     "contextual": Look("contextual", "#D55E00"),
     "bayes": Look("Bayes", "#CC79A7"),
 }
+
+SETUPS = {
+    "full": Look("full", "#882255"),
+    "reuse-n-n": Look("reuse-n-n", "#D18F00"),
+    "bootstrap": Look("bootstrap", "#333333"),
+    "reuse-n-1": Look("reuse-n-1", "#999933"),
+}
+SETUP_MARKERS = {"full": "^", "reuse-n-n": "o", "bootstrap": "s", "reuse-n-1": "D"}
+END = "0.5"
 
 LINES = {
     "train": "-",

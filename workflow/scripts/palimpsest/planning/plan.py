@@ -19,12 +19,13 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.variants import LEAVE_ONE_OUT
+from palimpsest.variants import LEAVE_ONE_OUT, ORIGINAL, RETAIN, UNLEARNED
 
 if TYPE_CHECKING:
     from palimpsest.configuration import RunGroup, Study
 
 HOUR = 3600
+OF_UNLEARNING = (ORIGINAL, RETAIN, UNLEARNED)
 # The settings with which a run is faster or slower, its length apart.
 OF_SPEED = (
     "batch_size",
@@ -58,7 +59,7 @@ class Planner:
     def __init__(self, study: "Study", runs: str | Path = "results/runs"):
         self.study, self.runs = study, Path(runs)
         self.hardware = Hardware(**study.config["hardware"])
-        self._settings: dict[str, Settings] = {}
+        self._settings: dict[tuple[str, bool], Settings] = {}
         self._tokens: dict[str, tuple[float, int]] = {}
         self._durations: dict[tuple, Duration] = {}
         self._speeds: dict[str, Speed | None] = {}
@@ -69,11 +70,13 @@ class Planner:
         """Whether a name stands for a twin."""
         return resolve(model, self.study.models)[1] == "twin"
 
-    def settings(self, model: str) -> Settings:
-        """How a model is trained."""
-        if model not in self._settings:
-            self._settings[model] = Settings.of(self.study.training(model))
-        return self._settings[model]
+    def settings(self, model: str, variant: str = "base") -> Settings:
+        """How a model is trained on a variant."""
+        key = model, variant in OF_UNLEARNING
+        if key not in self._settings:
+            trained = self.study.unlearning if variant in OF_UNLEARNING else self.study
+            self._settings[key] = Settings.of(trained.training(model))
+        return self._settings[key]
 
     def shape(self, model: str, language: str) -> Shape:
         """The shape of a model; a twin's vocabulary is the language's alphabet."""
@@ -130,15 +133,20 @@ class Planner:
 
     # Of a run and of a job
 
-    def duration(self, model: str, language: str, size: int, threads: int = 1) -> Duration:
+    def duration(
+        self, model: str, language: str, size: int, threads: int = 1, variant: str = "base"
+    ) -> Duration:
         """How long one run takes; of a twin, without the start of its job."""
-        key = model, language, size, threads
+        settings = self.settings(model, variant)
+        key = model, language, size, threads, settings
         if key not in self._durations:
             self._durations[key] = self._duration(*key)
         return self._durations[key]
 
-    def _duration(self, model: str, language: str, size: int, threads: int) -> Duration:
-        shape, settings = self.shape(model, language), self.settings(model)
+    def _duration(
+        self, model: str, language: str, size: int, threads: int, settings: Settings
+    ) -> Duration:
+        shape = self.shape(model, language)
         strings = self.strings(language, size)
         speed = self.speed(model)
         if speed is not None:
@@ -163,8 +171,8 @@ class Planner:
 
     def draws_seconds(self, model: str, language: str, size: int, n_runs: int) -> float:
         """How long a job takes that trains models of the unlearning, or makes them forget."""
-        epochs = self.study.unlearning.training(model)["epochs"] / self.settings(model).epochs
-        return TWIN_START_SECONDS + n_runs * epochs * self.duration(model, language, size).seconds
+        each = self.duration(model, language, size, variant=ORIGINAL).seconds
+        return TWIN_START_SECONDS + n_runs * each
 
     # What has been measured
 
@@ -225,22 +233,39 @@ class Planner:
     @cached_property
     def rows(self) -> list[dict]:
         """One row per group of runs and seed, as the table `plan` has them."""
-        return [
-            self.row(group, seed)
+        rows = [
+            self.row(group, seed, self.trainings(group.variant, group.size))
             for group in self.study.trained_groups
             for seed in self.study.seeds_of(group.variant)
         ]
+        return [*rows, *self._rows_of_unlearning()]
 
-    def row(self, group: "RunGroup", seed: int) -> dict:
-        """What the runs of one group and seed need."""
+    def _rows_of_unlearning(self) -> list[dict]:
+        """The same of the trainings for unlearning, and of all methods together.
+
+        No method may take longer than the cutoff allows.
+        """
+        unlearning = self.study.unlearning
+        if unlearning is None:
+            return []
+        share = {UNLEARNED: unlearning.section["cutoff"]}
+        return [
+            self.row(group, seed, n, share.get(group.variant, 1))
+            for group, seed, n in unlearning.groups()
+        ]
+
+    def row(self, group: "RunGroup", seed: int, n: int, share: float = 1) -> dict:
+        """What the runs of one group and seed need.
+
+        There are `n` of them, each of which takes a share of a training.
+        """
         model, language, size = group.model, group.language, group.size
-        is_twin, settings = self.is_twin(model), self.settings(model)
+        is_twin, settings = self.is_twin(model), self.settings(model, group.variant)
         shape, strings = self.shape(model, language), self.strings(language, size)
-        n = self.trainings(group.variant, size)
-        took = self.duration(model, language, size)
-        gpus = self.gpus(model)
+        took = self.duration(model, language, size, variant=group.variant)
+        gpus, times = self.gpus(model), n * share / HOUR
         left = disk.trace_bytes(settings, strings)
-        if self.study.config["save_weights"]:
+        if self.study.config["save_weights"] or group.variant in (ORIGINAL, RETAIN):
             left += disk.weights_bytes(shape, settings)
         return {
             **vars(group),
@@ -251,11 +276,11 @@ class Planner:
             "gpus": gpus,
             "gpu_memory_gb": None if is_twin else self.gpu_peak(model, language) / memory.GB,
             "main_memory_gb": self.main_memory(model, language) / memory.GB,
-            "hours": n * took.seconds / HOUR,
-            "training_hours": n * took.training / HOUR,
-            "measuring_hours": n * took.measuring / HOUR,
-            "checkpoint_hours": n * took.checkpoints / HOUR,
-            "gpu_hours": gpus * n * took.seconds / HOUR,
+            "hours": times * took.seconds,
+            "training_hours": times * took.training,
+            "measuring_hours": times * took.measuring,
+            "checkpoint_hours": times * took.checkpoints,
+            "gpu_hours": gpus * times * took.seconds,
             "basis": took.basis,
             "disk_gb": n * left / memory.GB,
             "state_gb": disk.state_bytes(shape, settings) / memory.GB,
@@ -263,8 +288,11 @@ class Planner:
         }
 
     def _is_done(self, group: "RunGroup", seed: int) -> bool:
-        """Whether trace and manifest are there; whether they are still right is not looked at."""
+        """Whether all results are there; whether they are still right is not looked at."""
         dataset = f"n{group.size}-seed{seed}"
+        if group.variant in OF_UNLEARNING:
+            folder = self.runs.parent / "unlearning" / group.model / group.language / dataset
+            return all((folder / path).is_file() for path in self.study.unlearning.files(group))
         folder = self.runs / group.model / group.language / dataset / group.variant
         return all((folder / name).is_file() for name in ("trace.parquet", "manifest.json"))
 

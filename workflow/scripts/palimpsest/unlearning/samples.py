@@ -4,7 +4,7 @@ Everything that is measured of unlearning is a function of these: original model
 and, method by method, unlearned ones, each known by what it predicts of every string.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,8 @@ from palimpsest.unlearning.setups import (
 
 ORIGINAL, RETAIN = "original", "retain"  # the variants of the traces of trained models
 PROBLEM_KEYS = ["model", "language", "size", "seed"]
-PREDICTED = ["string_id", "nll", "n_tokens", "n_correct", "rank_sum"]
+VALUES = ["nll", "n_correct", "rank_sum"]  # what every model has of its own
+PREDICTED = ["string_id", "n_tokens", *VALUES]
 Key = tuple[int, int]
 
 
@@ -80,8 +81,9 @@ class Predictions:
         return np.array([self._places[key] for key in keys])
 
     def of(self, origins: np.ndarray, draws: np.ndarray | None = None) -> "Predictions":
-        """The models of `rows`, in the order asked for."""
-        return self._map(self.rows(origins, draws))
+        """The models of `rows`, in the order asked for, and no longer known by name."""
+        rows = self.rows(origins, draws)
+        return replace(self, files={}, **{name: getattr(self, name)[rows] for name in VALUES})
 
     def restricted(self, chosen: np.ndarray) -> "Predictions":
         """The strings at the places or mask `chosen` only."""
@@ -94,24 +96,12 @@ class Predictions:
             rank_sum=self.rank_sum[..., chosen],
         )
 
-    def renamed(self, name: Callable[[int], int]) -> "Predictions":
-        """Trained models under other draws, without those whose new draw is negative."""
-        kept = {key: name(key[0]) for key in self.files if name(key[0]) >= 0}
-        chosen = self._map(np.array([self._places[key] for key in kept], dtype=int))
-        return replace(chosen, files={(new, 0): self.files[old] for old, new in kept.items()})
-
     @cached_property
     def _places(self) -> dict[Key, int]:
         return {key: place for place, key in enumerate(self.files)}
 
-    def _map(self, rows: np.ndarray) -> "Predictions":
-        values = {name: getattr(self, name)[rows] for name in ("nll", "n_correct", "rank_sum")}
-        return replace(self, files={}, **values)
-
     def _lack(self, key: Key) -> str:
         """Which model is missing, and the file of the nearest one before it, which should be."""
-        if not self.files:
-            return f"no {self.what} model is there; {key[0]} is wanted: give its table"
         before = [known for known in sorted(self.files) if known < key] or sorted(self.files)[:1]
         path = self.files[before[-1]]
         which = f"draw {key[0]}" if self.epochs is not None else f"origin {key[0]}, draw {key[1]}"
@@ -151,16 +141,11 @@ def read_trained(
             wanted = [("string_id", "in", list(string_ids))]
         columns = [*PROBLEM_KEYS, "variant", "epoch", *PREDICTED]
         table = tables.read_arrow(path, "trace", columns, wanted)
-        part = _part(path, table, ["variant"], string_ids, epochs)
-        draws = [_draw(path, name, variant) for (name,) in part.files]
-        parts.append(replace(part, files=dict.fromkeys([(draw, 0) for draw in draws], str(path))))
+        names = _models(path, table, ["variant"], epochs)
+        keys = [(_draw(path, name, variant), 0) for (name,) in names]
+        parts.append(_part(path, table, keys, string_ids, epochs))
     trained = _joined(parts, {ORIGINAL: "original", RETAIN: "retrained"}[variant])
-    if epoch == "all":
-        return trained
-    return replace(
-        trained,
-        **{name: getattr(trained, name)[:, 0] for name in ("nll", "n_correct", "rank_sum")},
-    )
+    return trained if epoch == "all" else _at_one_epoch(trained)
 
 
 def read_unlearned(paths: Iterable[str], method: str, string_ids: np.ndarray) -> Predictions:
@@ -173,66 +158,80 @@ def read_unlearned(paths: Iterable[str], method: str, string_ids: np.ndarray) ->
         columns = [*PROBLEM_KEYS, "method", "origin", "draw", *PREDICTED]
         table = tables.read_arrow(path, "unlearned", columns)
         _check_method(path, table["method"], method)
-        part = _part(path, table, ["origin", "draw"], string_ids, None)
-        parts.append(replace(part, files=dict.fromkeys(part.files, str(path))))
-    read = _joined(parts, f"unlearned ({method})")
-    flat = {name: getattr(read, name)[:, 0] for name in ("nll", "n_correct", "rank_sum")}
-    return replace(read, **flat)
+        keys = _models(path, table, ["origin", "draw"], None)
+        parts.append(_part(path, table, keys, string_ids, None))
+    return _at_one_epoch(_joined(parts, f"unlearned ({method})"))
+
+
+def _models(path: str, table: pa.Table, names: list[str], epochs: np.ndarray | None) -> list[tuple]:
+    """What the columns `names` say of every model of a file, in order.
+
+    Raises `UserError` unless the rows are model after model, epoch after epoch, and each epoch has
+    the same strings in the same order.
+    """
+    strings = table["string_id"].combine_chunks().dictionary_encode()
+    shape = (-1, 1 if epochs is None else len(epochs), len(strings.dictionary))
+    whole = len(table) % (shape[1] * shape[2]) == 0
+    if whole:
+        # A dictionary is in the order of first appearance: that of the first model's strings.
+        places = strings.indices.to_numpy().reshape(shape)
+        whole = (places == np.arange(shape[2])).all()
+    if whole and epochs is not None:
+        whole = (table["epoch"].to_numpy().reshape(shape) == epochs[:, None]).all()
+    found = []
+    for name in names if whole else []:
+        column = table[name].combine_chunks().dictionary_encode()
+        codes = column.indices.to_numpy().reshape(len(places), -1)
+        whole &= (codes == codes[:, :1]).all()
+        found.append([column.dictionary[int(code)].as_py() for code in codes[:, 0]])
+    models = list(zip(*found, strict=True))
+    if not whole or len(set(models)) < len(models):
+        raise UserError(
+            f"{path}: its rows are not model after model, each with the same strings in one "
+            f"order; delete it and rerun: snakemake --cores 1 {path}"
+        )
+    return models
 
 
 def _part(
     path: str,
     table: pa.Table,
-    names: list[str],
+    keys: list[Key],
     string_ids: np.ndarray,
     epochs: np.ndarray | None,
 ) -> Predictions:
-    """One file as arrays [models, epochs, strings]; in `files` a model's names, and nothing."""
-    broken = UserError(
-        f"{path}: its rows are not model after model, each with the same strings in one order; "
-        f"delete it and rerun: snakemake --cores 1 {path}"
-    )
-    strings = table["string_id"].combine_chunks().dictionary_encode()
-    there = np.array(strings.dictionary.to_pylist(), dtype=object)
+    """The models of one file, [models, epochs, strings], with the strings asked for."""
+    remedy = f"delete it and rerun: snakemake --cores 1 {path}"
+    there = table["string_id"].unique().to_pylist()
     place = pd.Index(there).get_indexer(string_ids)
     if (place < 0).any():
-        raise UserError(
-            f"{path}: lacks the string {np.asarray(string_ids)[place < 0][0]}; it is of an older "
-            f"dataset: delete it and rerun: snakemake --cores 1 {path}"
-        )
-    shape = (-1, 1 if epochs is None else len(epochs), len(there))
-    if len(table) % (shape[1] * shape[2]):
-        raise broken
-    # A dictionary is in the order of first appearance: that of the first model's strings.
-    in_order = strings.indices.to_numpy().reshape(shape) == np.arange(len(there))
-    if epochs is not None:
-        in_order &= table["epoch"].to_numpy().reshape(shape) == epochs[:, None]
-    coded = {n: table[n].combine_chunks().dictionary_encode() for n in names}
-    blocks = {n: c.indices.to_numpy().reshape(len(in_order), -1) for n, c in coded.items()}
-    whole = all((block == block[:, :1]).all() for block in blocks.values())
-    if not (in_order.all() and whole):
-        raise broken
-    labels = [np.take(coded[n].dictionary.to_pylist(), blocks[n][:, 0]).tolist() for n in names]
-    nll = table["nll"].to_numpy().reshape(shape)[..., place]
+        stranger = np.asarray(string_ids)[place < 0][0]
+        raise UserError(f"{path}: lacks the string {stranger}; it is of an older dataset: {remedy}")
+    shape = (len(keys), -1, len(there))
+    nll, n_correct, rank_sum = (
+        table[name].to_numpy().reshape(shape)[..., place] for name in VALUES
+    )
     if not np.isfinite(nll).all():
         raise UserError(
-            f"{path}: a model's loss is not finite; give its method a lower learning rate, or "
-            f"delete the file and rerun: snakemake --cores 1 {path}"
+            f"{path}: a model's loss is not finite; lower the learning rate of its method, or "
+            f"{remedy}"
         )
-    models = list(zip(*labels, strict=True))
-    if len(set(models)) < len(models):
-        raise broken
     return Predictions(
         problem={key: table[key][0].as_py() for key in PROBLEM_KEYS},
         what="",
-        files=dict.fromkeys(models, str(path)),
+        files=dict.fromkeys(keys, str(path)),
         epochs=epochs,
         string_ids=np.asarray(string_ids, dtype=object),
         n_tokens=table["n_tokens"].to_numpy()[: len(there)][place],
         nll=nll,
-        n_correct=table["n_correct"].to_numpy().reshape(shape)[..., place],
-        rank_sum=table["rank_sum"].to_numpy().reshape(shape)[..., place],
+        n_correct=n_correct,
+        rank_sum=rank_sum,
     )
+
+
+def _at_one_epoch(predictions: Predictions) -> Predictions:
+    """[models, strings] from [models, 1, strings]."""
+    return replace(predictions, **{name: getattr(predictions, name)[:, 0] for name in VALUES})
 
 
 def _joined(parts: list[Predictions], what: str) -> Predictions:
@@ -253,10 +252,7 @@ def _joined(parts: list[Predictions], what: str) -> Predictions:
                 f"{path}: its model {min(twice)} is in {files[min(twice)]} too; {remedy}"
             )
         files.update(part.files)
-    values = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("nll", "n_correct", "rank_sum")
-    }
+    values = {name: np.concatenate([getattr(part, name) for part in parts]) for name in VALUES}
     return replace(first, what=what, files=files, **values)
 
 
@@ -286,20 +282,23 @@ class Method:
 
     `models` are the rows of `unlearned_models` by origin and draw. The ends know their models by
     one number: `none` by that of the original model, `retrain` by that of the retrained model
-    that it stands beside.
+    that it stands beside, which is `behind` less than its own draw.
     """
 
     name: str
     predictions: Predictions
     models: pd.DataFrame
+    behind: int = 0
 
     def of(self, members: Members) -> Predictions:
         """The models of a repetition."""
-        return self.predictions.of(*self.keys(members))
+        origins, draws = self.keys(members)
+        return self.predictions.of(origins + self.behind, draws)
 
     def rows(self, members: Members) -> np.ndarray:
         """Their places int[n] among all models of the method."""
-        return self.predictions.rows(*self.keys(members))
+        origins, draws = self.keys(members)
+        return self.predictions.rows(origins + self.behind, draws)
 
     def values(self, column: str, members: Members) -> np.ndarray:
         """A column float[n] of `unlearned_models` for the models of a repetition.
@@ -406,7 +405,6 @@ class Problem:
             If a file is of another problem or method than its folder says.
         """
         predicted, known = _by_method(unlearned), _by_method(models)
-        ideal = self.retrained.renamed(lambda draw: draw - self.n_reference)
         yield Method(NONE, self.originals, read_models(known.get(NONE, []), NONE))
         for name, paths in predicted.items():
             if name in (NONE, RETRAIN):
@@ -418,7 +416,8 @@ class Problem:
                     f"delete it and rerun: snakemake --cores 1 {paths[0]}"
                 )
             yield Method(name, predictions, read_models(known.get(name, []), name))
-        yield Method(RETRAIN, ideal, read_models(known.get(RETRAIN, []), RETRAIN))
+        ideal = read_models(known.get(RETRAIN, []), RETRAIN)
+        yield Method(RETRAIN, self.retrained, ideal, self.n_reference)
 
 
 def setups_of(

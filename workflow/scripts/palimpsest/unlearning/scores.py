@@ -139,9 +139,9 @@ class Evaluation:
         """Confidences float[n, forget strings] of unlearned and of retrained models."""
         return self.unlearned[self.method.rows(members)], self.retrained[members.retrained]
 
-    def quality(self, members: Members) -> float:
+    def quality(self, members: Members, thresholds: Thresholds) -> float:
         """Forgetting quality of some models, attackers fitted and evaluated on the same."""
-        strongest = attacks(*self.samples(members), self.rules.delta, self.rules.thresholds)
+        strongest = attacks(*self.samples(members), self.rules.delta, thresholds)
         return forgetting_quality(strongest.epsilon, len(members.retrained), self.rules.bin_width)
 
     def repetition(
@@ -235,8 +235,8 @@ class Evaluation:
 
         Each repetition shuffles the stock of distinct models and has the attackers fitted on n of
         them, or half of the stock if it is smaller than 2 n, and evaluated on the same models; on
-        as many others; and on fewer and fewer of those. All are scored as what as many models as
-        fitted them can show, so that nothing but the evaluation differs.
+        as many others; and on fewer and fewer of those. All are fitted by an exact sweep, and
+        scored as what as many models as fitted them can show, so that only the evaluation differs.
         """
         stock, setup = self.problem.stock, self.problem.setups[0]
         n = min(setup.n, len(stock.origins) // 2)
@@ -245,7 +245,7 @@ class Evaluation:
         for repetition in range(setup.repetitions):
             order = np.random.default_rng([setup.seed, repetition]).permutation(len(stock.origins))
             fit = _chosen(stock, order[:n])
-            yield "attacker", "same", n, repetition, self.quality(fit)
+            yield "attacker", "same", n, repetition, self.quality(fit, "exact")
             for size in _halvings(n):
                 others = _chosen(stock, order[n : n + size])
                 epsilon = held_out_epsilon(
@@ -266,7 +266,7 @@ class Evaluation:
             bootstrap = Setup(BOOTSTRAP, setup.n, times, pool, setup.seed)
             for repetition in range(times):
                 drawn = _chosen(stock, bootstrap.members(repetition).origins)
-                quality = self.quality(drawn)
+                quality = self.quality(drawn, self.rules.thresholds)
                 if repetition < setup.repetitions:
                     yield "pool", "same", pool, repetition, quality
                 for value in BOOTSTRAPS:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from palimpsest.errors import nearest
 from palimpsest.models import resolve
 from palimpsest.unlearning.methods import Method, read_methods
 from palimpsest.unlearning.setups import (
@@ -23,10 +24,10 @@ from palimpsest.unlearning.setups import (
     n_retrained,
     wanted,
 )
-from palimpsest.variants import ORIGINAL, RETAIN
+from palimpsest.variants import ORIGINAL, RETAIN, UNLEARNED
 
 if TYPE_CHECKING:
-    from palimpsest.configuration import Study
+    from palimpsest.configuration import RunGroup, Study
 
 
 @dataclass(frozen=True)
@@ -103,12 +104,19 @@ class UnlearningStudy:
         return 1 if full else self.section["runs_per_job"]
 
     def draws(self, model: str, variant: str) -> list[tuple[int, int]]:
-        """First and last draw of each job that trains models on a variant."""
-        return _parts(self.n_trained(variant), self.runs_per_job(model))
+        """First and last draw of each job that trains models on a variant.
+
+        The ideal's are trained apart, so that no method waits for them.
+        """
+        most = self.runs_per_job(model)
+        if variant == ORIGINAL:
+            return _parts(0, self.n_trained(ORIGINAL), most)
+        half = n_retrained(self.setups)
+        return [*_parts(0, half, most), *_parts(half, half, most)]
 
     def parts(self, model: str, method: str) -> list[tuple[int, int]]:
         """First and last place, in `runs`, of each job that applies a method."""
-        return _parts(len(self.runs(method)), self.runs_per_job(model))
+        return _parts(0, len(self.runs(method)), self.runs_per_job(model))
 
     def starts(self, method: str, first: int, last: int) -> tuple[str, list[int]]:
         """The variant and draws of the models that a job of a method starts from.
@@ -148,6 +156,36 @@ class UnlearningStudy:
         """The section `training` as it holds for the models of the unlearning."""
         return {**self.study.training(model), **self.section["training"]}
 
+    # The plan
+
+    def groups(self) -> list[tuple[RunGroup, int, int]]:
+        """Every problem's models, with its seed and their number: trained ones, unlearned ones."""
+        from palimpsest.configuration import RunGroup
+
+        counts = {variant: self.n_trained(variant) for variant in (ORIGINAL, RETAIN)}
+        counts[UNLEARNED] = sum(len(self.runs(method)) for method in self._applied)
+        return [
+            (RunGroup(problem.model, problem.language, problem.size, variant), problem.seed, n)
+            for problem in self.problems
+            for variant, n in counts.items()
+        ]
+
+    def files(self, group: RunGroup) -> list[str]:
+        """The manifests of all jobs that make a group's models, in the folder of its problem."""
+        if group.variant != UNLEARNED:
+            parts = self.draws(group.model, group.variant)
+            return [f"{group.variant}/draws-{a}-{b}/manifest.json" for a, b in parts]
+        return [
+            f"{UNLEARNED}/{method}/runs-{first}-{last}/manifest.json"
+            for method in self._applied
+            for first, last in self.parts(group.model, method)
+        ]
+
+    @property
+    def _applied(self) -> list[str]:
+        """Every method and point that models are made with."""
+        return [*self.methods, *self.points]
+
     # Checks, each an error's key and text
 
     def mistakes(self) -> list[tuple[str, str]]:
@@ -169,16 +207,14 @@ class UnlearningStudy:
         return found
 
     def _unknown(self, name: str) -> str:
-        from palimpsest.errors import nearest
-
         return (
             f"unknown method {name!r}; known: {', '.join(self.table)}{nearest(name, self.table)}. "
             f"Add it to {self.section['table']}"
         )
 
 
-def _parts(n: int, size: int) -> list[tuple[int, int]]:
-    """First and last place of about equal parts of n things, none larger than `size`."""
-    count = math.ceil(n / size)
-    edges = [round(place * n / count) for place in range(count + 1)]
-    return [(first, after - 1) for first, after in itertools.pairwise(edges)]
+def _parts(first: int, n: int, most: int) -> list[tuple[int, int]]:
+    """First and last place of about equal parts of n things from a place on, none too large."""
+    count = math.ceil(n / most)
+    edges = [first + round(part * n / count) for part in range(count + 1)]
+    return [(edge, after - 1) for edge, after in itertools.pairwise(edges)]
