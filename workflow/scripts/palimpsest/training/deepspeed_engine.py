@@ -45,7 +45,7 @@ class DeepSpeedEngine:
         save_weights: bool = False,
         passes: Passes | None = None,
     ):
-        _stand_alone_unless_launched()
+        stand_alone_unless_launched()
         self.recipe = recipe
         self.state_folder = Path(state_folder)
         self.save_weights = save_weights
@@ -54,7 +54,7 @@ class DeepSpeedEngine:
         self.is_measuring = False
         cut = replace(recipe, micro_batch_size=self.passes.micro_batch_size)
         self.accumulation_steps = cut.accumulation_steps(int(os.environ["WORLD_SIZE"]))
-        self.accelerator, self.dtype = _accelerator(cut, save_weights)
+        self.accelerator, self.dtype = make_accelerator(cut, save_weights)
         self.rank = self.accelerator.process_index
         self.processes = self.accelerator.num_processes
         self.device = self.accelerator.device
@@ -283,7 +283,7 @@ class _Training:
         return True
 
 
-def _stand_alone_unless_launched() -> None:
+def stand_alone_unless_launched() -> None:
     """Without a launcher, describe a world of this one process, on a port that is free now."""
     if launch.is_launched():
         return
@@ -295,7 +295,7 @@ def _stand_alone_unless_launched() -> None:
     )
 
 
-def _accelerator(recipe: Recipe, save_weights: bool):
+def make_accelerator(recipe: Recipe, save_weights: bool):
     """An accelerator that runs DeepSpeed as the recipe says, and the dtype of the weights."""
     import deepspeed
     from accelerate import Accelerator, DeepSpeedPlugin

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterator
 
+import numpy as np
 import torch
-from torch import nn
 
 from palimpsest.models import Model
 from palimpsest.models.build import build
@@ -18,10 +17,10 @@ from palimpsest.training.fleet.probe import probe
 from palimpsest.training.fleet.stack import Stack
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
+from palimpsest.unlearning.anatomy import embeddings_and_head, layers
 
 # Beside a step's activations there are the original models' outputs and other losses.
 TIMES_TRAINING = 3
-BLOCK = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
 
 
 class FleetEngine:
@@ -54,6 +53,10 @@ class FleetEngine:
             recipe.weight_decay,
             recipe.gradient_clipping,
         )
+
+    def agree(self, values: np.ndarray) -> np.ndarray:
+        """There is no other process to agree with."""
+        return values
 
     def wait(self) -> None:
         """There is no other process to wait for."""
@@ -151,18 +154,7 @@ class FleetModels:
 
     def layers(self) -> list[str]:
         """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
-        blocks = {int(m[1]) for m in map(BLOCK.search, self.shapes) if m}
-        return ["embedding", *map(str, sorted(blocks)), "head"]
+        return layers(self.shapes)
 
     def _build(self, seed: int):
         return build(self.row, "twin", self.vocabulary, seed, torch.float32).eval()
-
-
-def embeddings_and_head(model) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the tables of tokens and positions, and that of the output head's weights."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
-    tables = [module.weight for module in model.modules() if isinstance(module, nn.Embedding)]
-    return (
-        frozenset(names[id(table)] for table in tables),
-        frozenset({names[id(model.get_output_embeddings().weight)]}),
-    )

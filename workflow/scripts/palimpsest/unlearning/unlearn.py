@@ -180,7 +180,10 @@ def _waves(
     relearning: Relearning,
     folder: Path,
 ) -> Iterator[list[pd.DataFrame]]:
-    """The tables of one wave of models after another; those already done are in the folder."""
+    """The tables of one wave of models after another; those already done are in the folder.
+
+    The first of several processes writes and reads them.
+    """
     n = len(part.origins)
     waves = np.array_split(np.arange(n), -(-n // problem.engine.together(n)))
     report = show_progress(f"{method.name} on {problem.run.model}, waves")
@@ -194,9 +197,10 @@ def _waves(
                 for (path, kind), frame in zip(files, wave.frames(), strict=True):
                     tables.write(path, frame, kind)
         problem.engine.wait()
-        frames = [tables.read(path, kind) for path, kind in files]
-        report(number + 1, len(waves), problem.loss_in(frames[0]))
-        yield frames
+        if problem.engine.rank == 0:
+            frames = [tables.read(path, kind) for path, kind in files]
+            report(number + 1, len(waves), problem.loss_in(frames[0]))
+            yield frames
 
 
 class Problem:
@@ -251,7 +255,7 @@ class Problem:
             measured = measure_batch(logits, targets_MBT.flatten(0, 1)).cpu().numpy()
             measured = measured.reshape(3, models.count, -1)
             result[:, :, rows[places]] = measured.transpose(1, 0, 2)
-        return result
+        return self.engine.agree(result)
 
     def forget_loss(self, measured: np.ndarray) -> np.ndarray:
         """Nats per token float64[M] over the forget set, of what was measured float64[M, 3, S]."""
@@ -304,9 +308,10 @@ class Wave:
         problem, rate = self.problem, self.problem.run.recipe.learning_rate
         originals = [self.trained.of(ORIGINAL, draw) for draw in self.origins[tried]]
         forget = problem.rows["forget"]
+        unlearned = [self._weights_of(place) for place in tried]
+        # An engine may hold the models that were opened last, and no others.
         before = problem.measure(problem.engine.open(originals), forget)
         goal = problem.forget_loss(before)
-        unlearned = [self._weights_of(place) for place in tried]
         models = problem.engine.open(unlearned)
         task = problem.task(models, [self._seeds()[place] for place in tried])
         losses = [problem.forget_loss(self.measured[tried])]
@@ -351,7 +356,7 @@ class Wave:
 
     def _weights_of(self, place: int) -> dict[str, torch.Tensor]:
         with self.models.weights() as weights:
-            return {name: tensor[place].clone() for name, tensor in weights.items()}
+            return {name: tensor[place].to("cpu", copy=True) for name, tensor in weights.items()}
 
     def _distance(self, others: list[dict[str, torch.Tensor]]) -> np.ndarray:
         """L2 distance float64[models] of all weights from those of another model each."""

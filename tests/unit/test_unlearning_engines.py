@@ -1,0 +1,261 @@
+"""Both engines of unlearning: what one makes of a model, the other does."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers.models import WordLevel
+from transformers import PreTrainedTokenizerFast
+from unlearning_engine import GRAMMAR, METHODS, MODELS, ROOT, run_of, write_dataset
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.models import read_models
+from palimpsest.models.build import build
+from palimpsest.unlearning.deepspeed_engine import DeepSpeedEngine
+from palimpsest.unlearning.methods import read_methods
+
+SCRIPTS = ROOT / "workflow/scripts"
+# Together: training, ascent, gradients without a step, noise, fresh weights, frozen weights, hidden
+# states, the original model's outputs, edits behind each step.
+RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "sun", "npo", "rmu", "l1-sparse"]
+DEEPSPEED = [(stage, precision) for stage in (0, 1, 2) for precision in ("fp32", "bf16")]
+RECIPE = {
+    "learning-rate": 3e-3,
+    "epochs": 30,
+    "batch-size": 6,
+    "micro-batch-size": 6,
+    "warmup-ratio": 0.05,
+    "weight-decay": 0.0,
+    "gradient-clipping": 1.0,
+    "offload-optimizer": "none",
+    "precision": "fp32",
+    "predict-end": "false",
+    "evaluate-every": 10,
+    "evaluation-batch-size": 64,
+    "checkpoint-every": 0,
+}
+
+
+def call(*words) -> None:
+    """Run a program, which must succeed and sees no GPU."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SCRIPTS),
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    command = [sys.executable, *map(str, words)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+
+
+class House:
+    """The models of both engines and the jobs of a full model, started together, two at a time."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        write_dataset(folder)
+        self.dataset = folder / "original/strings.parquet"
+        pool = ThreadPoolExecutor(2)
+        self.jobs = {"full": pool.submit(self.full_model)}
+        for engine, cases in (("fleet", [(0, "fp32")]), ("deepspeed", DEEPSPEED)):
+            for case in cases:
+                self.jobs[engine, *case] = pool.submit(self.arrays, engine, *case)
+        pool.shutdown(wait=False)
+
+    def __getitem__(self, key):
+        return self.jobs[key].result()
+
+    def arrays(self, engine, stage, precision) -> dict[str, np.ndarray]:
+        path = self.folder / f"{engine}-{stage}-{precision}.npz"
+        program = Path(__file__).with_name("unlearning_engine.py")
+        call(program, self.dataset, path, engine, stage, precision, *RUN)
+        return dict(np.load(path))
+
+    def full_model(self) -> Path:
+        """A checkpoint in a folder, trained on both variants and unlearned in three ways."""
+        models = self.write_checkpoint()
+        self.model = ["--model", "mine", "--models", models, "--language", GRAMMAR]
+        self.model += ["--engine", "deepspeed", "--state", self.folder / "state"]
+        variants = ["original", "retain"]
+        words = [SCRIPTS / "finetune.py", *self.model, "--draws", 0, 0, *recipe(zero_stage=2)]
+        for flag, name in (
+            ("dataset", "strings.parquet"),
+            ("trace", "trace.parquet"),
+            ("manifest", "manifest.json"),
+            ("weights", "weights.safetensors"),
+        ):
+            part = "" if flag == "dataset" else "runs"
+            words += [f"--{flag}", *(self.folder / variant / part / name for variant in variants)]
+        call(*words)
+        for name, method, processes in (
+            ("none", "none", 1),
+            ("alone", "kookmin", 1),
+            ("shared", "kookmin", 2),
+        ):
+            self.unlearn(name, method, processes)
+        return self.folder
+
+    def unlearn(self, name, method, processes) -> None:
+        phases = read_methods(METHODS)[method].as_json() if method != "none" else "[]"
+        part = self.folder / "unlearned" / name
+        words = [SCRIPTS / "unlearn.py", *self.model, "--dataset", self.dataset]
+        words += ["--method", method, "--phases", phases, "--variant", "original"]
+        words += ["--weights"]
+        words += [self.folder / v / "runs/weights.safetensors" for v in ("original", "retain")]
+        words += ["--starts", 0, 0, "--origins", 0, 0, "--draws", 0, 1]
+        words += ["--relearn-models", 1, "--relearn-epochs", 2, "--processes", processes]
+        words += ["--predictions", part / "unlearned.parquet", "--manifest", part / "manifest.json"]
+        words += ["--unlearned-models", part / "models.parquet", *recipe(zero_stage=2)]
+        call(*words)
+
+    def write_checkpoint(self) -> Path:
+        """A checkpoint as from the hub, and the table of models that names it `mine`."""
+        row = read_models(MODELS)["pythia-1b"]
+        folder = self.folder / "checkpoint"
+        build(row, "twin", 12, 7, torch.float32).save_pretrained(folder)
+        words = {word: i for i, word in enumerate(["<unk>", "<s>", "</s>", *"123456789"])}
+        made = Tokenizer(WordLevel(words, unk_token="<unk>"))
+        made.pre_tokenizer = pre_tokenizers.Whitespace()
+        specials = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+        PreTrainedTokenizerFast(tokenizer_object=made, **specials).save_pretrained(folder)
+        cells = {**asdict(row), "model": "mine", "id": folder}
+        table = "\n".join("\t".join(map(str, line)) for line in (cells, cells.values()))
+        (self.folder / "mine.tsv").write_text(table + "\n")
+        return self.folder / "mine.tsv"
+
+    def unlearned(self, name):
+        part = self["full"] / "unlearned" / name
+        predictions = tables.read(part / "unlearned.parquet", "unlearned")
+        return predictions, tables.read(part / "models.parquet", "unlearned_models")
+
+
+def recipe(**more) -> list:
+    given = {**RECIPE, **{key.replace("_", "-"): value for key, value in more.items()}}
+    return [word for key, value in given.items() for word in (f"--{key}", value)]
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    return House(tmp_path_factory.mktemp("engines"))
+
+
+def difference(ours, theirs, name) -> float:
+    """Largest difference of a string's loss, nats per token."""
+    return (np.abs(ours[name] - theirs[name]) / ours["n_tokens"]).max()
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_methods_leave_the_same_model_under_both_engines(house, stage):
+    """In float32, from the same weights; and each method has changed the model by far more."""
+    fleet, ours = house["fleet", 0, "fp32"], house["deepspeed", stage, "fp32"]
+    assert difference(ours, fleet, "nll/start") < 1e-6
+    for method in RUN:
+        assert difference(ours, fleet, f"nll/{method}") < 1e-4, method
+        changed = np.abs(ours[f"nll/{method}"] - ours["nll/start"]) / ours["n_tokens"]
+        assert changed.max() > 1e-3, method
+        assert ours[f"steps/{method}"] == fleet[f"steps/{method}"] > 0
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_bf16_is_near(house, stage):
+    fleet, ours = house["fleet", 0, "fp32"], house["deepspeed", stage, "bf16"]
+    for method in RUN:
+        assert 1e-6 < difference(ours, fleet, f"nll/{method}") < 0.1, method
+
+
+@pytest.mark.parametrize(("stage", "precision"), DEEPSPEED)
+def test_looking_is_right_and_changes_nothing(house, stage, precision):
+    """Gradients without a step, the states of each layer, initial weights."""
+    fleet, ours = house["fleet", 0, "fp32"], house["deepspeed", stage, precision]
+    assert (ours["nll/start"] == ours["nll/after"]).all()
+    tolerance = {"fp32": 1e-5, "bf16": 0.2}[precision]
+    names = [n for n in fleet if n.startswith(("gradient/", "hidden/")) or n == "initial"]
+    assert len(names) > 10
+    for name in names:
+        assert ours[name].shape == fleet[name].shape
+        assert ours[name].dtype == np.float32
+        apart = np.linalg.norm(ours[name] - fleet[name])
+        assert apart <= tolerance * np.linalg.norm(fleet[name]) + 1e-6, name
+
+
+@pytest.mark.parametrize(("stage", "precision"), DEEPSPEED)
+def test_edits_survive_the_next_step(house, stage, precision):
+    """In the weights that the optimiser steps, also where bf16 could not hold them."""
+    ours = house["deepspeed", stage, precision]
+    assert ours["edit/size"] > 1e-4
+    assert ours["edit/error"] == 0
+    behind_the_edit, behind_the_step = ours["edit/losses"]
+    assert behind_the_edit == behind_the_step
+    unedited = house["fleet", 0, "fp32"]["edit/losses"][0]
+    assert behind_the_edit == pytest.approx(unedited, rel=0.02)
+
+
+@pytest.mark.parametrize(("stage", "precision"), DEEPSPEED)
+def test_weights_that_must_not_move_do_not(house, stage, precision):
+    """The updates of others are taken back behind each step, in full precision."""
+    ours = house["deepspeed", stage, precision]
+    assert ours["frozen/selected"] > 1e-4
+    assert ours["frozen/others"] == 0
+
+
+@pytest.mark.parametrize(("stage", "precision"), DEEPSPEED)
+def test_a_gradient_that_is_not_finite_is_never_passed_over(house, stage, precision):
+    """DeepSpeed leaves such a step out without a word."""
+    said = str(house["deepspeed", stage, precision]["nan"])
+    assert said == "nan" or "the gradient is no longer finite; lower the method's rates" in said
+
+
+def test_zero_3_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"^training/zero_stage: .* set it to 2"):
+        DeepSpeedEngine(run_of(str(tmp_path / "none"), 3, "fp32"))
+
+
+# A full model, through the workflow's commands
+
+
+def test_a_full_model_unlearns(house):
+    """Its tables are whole, and the method did what it should: unlike doing nothing."""
+    trace = tables.read(house["full"] / "original/runs/trace.parquet", "trace")
+    trained = trace[trace["epoch"] == trace["epoch"].max()]
+    untouched, models = house.unlearned("none")
+    first = untouched[untouched["draw"] == 0]
+    assert first["string_id"].tolist() == trained["string_id"].tolist()
+    np.testing.assert_allclose(first["nll"], trained["nll"], rtol=1e-5)
+    assert (models["steps"] == 0).all()
+    assert (models["distance_to_original"] == 0).all()
+    assert (models["distance_to_retrained"] > 0).all()
+    assert models["relearn_epochs"].tolist()[0] == 0
+    unlearned, models = house.unlearned("alone")
+    assert (models["steps"] > 0).all()
+    assert (models["distance_to_original"] > 0.1).all()
+    assert models["relearn_epochs"].notna().tolist() == [True, False]
+    strings = tables.read(house.dataset, "strings").set_index("string_id")
+    forgotten = strings.index[strings["split"] == "forget"]
+    for draw in (0, 1):
+        losses = [
+            frame[(frame["draw"] == draw) & frame["string_id"].isin(forgotten)]["nll"].sum()
+            for frame in (untouched, unlearned)
+        ]
+        assert losses[1] > losses[0]
+
+
+def test_two_processes_unlearn_as_one_does(house):
+    """The optimiser shared out between them, each with the same batches and random numbers."""
+    ours, models = house.unlearned("shared")
+    alone, models_alone = house.unlearned("alone")
+    keys = ["origin", "draw", "string_id", "n_tokens"]
+    assert ours[keys].equals(alone[keys])
+    assert (np.abs(ours["nll"] - alone["nll"]) / ours["n_tokens"]).max() < 1e-4
+    assert models["steps"].tolist() == models_alone["steps"].tolist()
+    for column in ("distance_to_original", "distance_to_retrained", "relearn_epochs"):
+        np.testing.assert_allclose(models[column], models_alone[column], rtol=1e-4)
+    assert not list((house["full"] / "state").glob("unlearning/*"))
