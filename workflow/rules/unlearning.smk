@@ -64,7 +64,9 @@ rule unlearn:
         dataset=DATASET.replace("{variant}", ORIGINAL),
         weights=weights_to_unlearn,
     output:
-        unlearned=update(f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/unlearned.parquet"),
+        unlearned=update(
+            f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/unlearned.parquet"
+        ),
         models=update(f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/models.parquet"),
         manifest=update(f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/manifest.json"),
     log:
