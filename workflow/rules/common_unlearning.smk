@@ -19,6 +19,17 @@ UNLEARNING_FIGURES = {
     "unlearning_effects": ["unlearning_effects"],
 }
 
+# The command that makes models forget
+MAKE_FORGET = (
+    "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
+    " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
+    " --method {wildcards.method} --phases {params.phases:q} --weights {input.weights}"
+    " --variant {params.variant} --starts {params.starts} --origins {params.origins}"
+    " --draws {params.draws} --relearn-models {params.relearn_models}"
+    " --relearn-epochs {params.relearn_epochs} --predictions {output.unlearned}"
+    " --unlearned-models {output.models} --manifest {output.manifest}" + HOW_TO_TRAIN
+)
+
 unlearning = study.unlearning
 unlearning_methods = unlearning.methods if unlearning else []
 unlearning_points = unlearning.points if unlearning else []

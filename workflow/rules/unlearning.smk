@@ -92,13 +92,7 @@ rule unlearn:
         relearn_models=lookup("unlearning/relearn/models", within=config, default=None),
         relearn_epochs=lookup("unlearning/relearn/epochs", within=config, default=None),
     shell:
-        "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
-        " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
-        " --method {wildcards.method} --phases {params.phases:q} --weights {input.weights}"
-        " --variant {params.variant} --starts {params.starts} --origins {params.origins}"
-        " --draws {params.draws} --relearn-models {params.relearn_models}"
-        " --relearn-epochs {params.relearn_epochs} --predictions {output.unlearned}"
-        " --unlearned-models {output.models} --manifest {output.manifest}" + HOW_TO_TRAIN
+        MAKE_FORGET
 
 
 rule measure_forgetting:
