@@ -27,7 +27,8 @@ MAKE_FORGET = (
     " --variant {params.variant} --starts {params.starts} --origins {params.origins}"
     " --draws {params.draws} --relearn-models {params.relearn_models}"
     " --relearn-epochs {params.relearn_epochs} --predictions {output.unlearned}"
-    " --unlearned-models {output.models} --manifest {output.manifest}" + HOW_TO_TRAIN
+    " --unlearned-models {output.models} --manifest {output.manifest}"
+    f"{HOW_TO_TRAIN}"
 )
 
 unlearning = study.unlearning
