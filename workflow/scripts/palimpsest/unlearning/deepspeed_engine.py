@@ -149,12 +149,7 @@ class DeepSpeedModels:
         """
         for group in self._prepared.optimizer.param_groups:
             group["lr"] = float(rate_M)
-        self._prepared.backward(loss_M.sum())
-        if not self._prepared.zero_optimization():
-            # AdamW passes over a weight without a gradient, and its moments would stay.
-            for parameter in self._parameters.values():
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
+        self._prepared.backward(_ReachesAll.apply(loss_M.sum(), *self._parameters.values()))
         self._prepared.step()
         if not self._prepared.was_step_applied():
             raise UserError(
@@ -197,6 +192,22 @@ class DeepSpeedModels:
     def layers(self) -> list[str]:
         """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
         return layers(self.shapes)
+
+
+class _ReachesAll(torch.autograd.Function):
+    """Passes on a loss, which then has a gradient for every weight: of 0 where it reached none.
+
+    For a weight without one, DeepSpeed would take the last that it had, if it offloads.
+    """
+
+    @staticmethod
+    def forward(context, loss, *parameters):
+        context.parameters = parameters
+        return loss.clone()
+
+    @staticmethod
+    def backward(context, grad):
+        return grad, *(p.new_zeros(()).expand_as(p) for p in context.parameters)
 
 
 class _Masters:
