@@ -70,7 +70,9 @@ def test_the_default_study():
     default = study(DEFAULT)
     assert default.studies() == list(STUDIES)
     assert default.roles == ["s0", "s1", "s2"]
-    assert default.all_languages == ["L1", "L2"]
+    assert default.all_languages == ["L1", "L2", "L3"]
+    assert default.unlearning.methods[0] == "none"
+    assert default.unlearning.methods[-1] == "retrain"
     assert all(group.model.endswith("-twin") for group in default.trained_groups)
     grid = [group for group in default.measured_groups if group.variant == "base"]
     families = {default.models[group.model.removesuffix("-twin")].family for group in grid}
@@ -191,7 +193,7 @@ def test_all_means_the_grid(mine):
     changed = study(DEFAULT, mine(text))
     assert changed.study_groups("frequency", "L7") == [RunGroup("opt-1.3b-twin", "L7", 64)]
     assert changed.study_groups("tradeoff", "L1") == [RunGroup("opt-1.3b-twin", "L1", 64)]
-    assert changed.all_languages == ["L1", "L2", "L7"]
+    assert changed.all_languages == ["L1", "L2", "L7", "L3"]
     assert RunGroup("opt-1.3b-twin", "L7", 64) in changed.measured_groups
 
 
@@ -212,6 +214,7 @@ def test_a_new_language_and_a_new_model_need_no_code(mine, tmp_path):
     }
     config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), over)
     config["datasets"]["high_entropy_counterpart"] = {}
+    config["unlearning"] = None
     own = study(DEFAULT, config=config)
     assert own.grammar_file("mini") == str(tmp_path / "mini.pcfg")
     assert {group.model for group in own.trained_groups} == {"mine", "mine-twin"}
@@ -262,7 +265,14 @@ def test_every_run_has_a_row_of_the_plan(tmp_path):
     """Trainings of leave-one-out count one per string at most; parts of the hours add up."""
     default = study(DEFAULT)
     rows = Planner(default, tmp_path).rows
-    assert len(rows) == sum(len(default.seeds_of(g.variant)) for g in default.trained_groups)
+    of_unlearning = {row["variant"]: row for row in rows[-3:]}
+    assert {variant: row["trainings"] for variant, row in of_unlearning.items()} == {
+        "original": 32,  # reuse-n-n and a pool of as many
+        "retain": 64,  # beside as many for the ideal
+        "unlearned": 7 * 3 * 32 + 2 * 32,  # seven methods, three repetitions; the two ends
+    }
+    studies = sum(len(default.seeds_of(group.variant)) for group in default.trained_groups)
+    assert len(rows) == studies + 3
     (left_out,) = (row for row in rows if row["variant"] == "leave-one-out")
     assert left_out["trainings"] == 64
     for row in rows:
@@ -335,6 +345,42 @@ def test_a_job_trains_all_variants_of_a_twin(mine):
 LANGUAGES = "L1, L2, L3, L4, L4-skewed, L5, L6, L7, L8"
 
 WRONG = {
+    "an unknown method": (
+        "unlearning: {methods: [finetune, scrubb]}",
+        "unlearning/methods[1]: unknown method 'scrubb'; known: ",
+        "(did you mean 'scrub'?)",
+        "Add it to config/unlearning.yaml",
+    ),
+    "an end as a method": (
+        "unlearning: {methods: [none]}",
+        "unlearning/methods[0]: 'none' is always there; leave it out",
+    ),
+    "tuning without a grid": (
+        "unlearning: {tuning: [gradient-ascent]}",
+        "unlearning/tuning[0]: 'gradient-ascent' has no grid in config/unlearning.yaml",
+    ),
+    "a pool that is too small": (
+        "unlearning: {pool: 16}",
+        "unlearning/pool: 16 models are fewer than unlearning/n, which is 32",
+    ),
+    "a share of everything": (
+        "unlearning: {share: 1}",
+        "unlearning/share: 1 is not allowed; must be a number above 0 below 1",
+    ),
+    "a forget set that is not there": (
+        "unlearning: {forget: none.txt}",
+        "unlearning/forget: no such file: none.txt; give a text file with one string a line, or "
+        "drawn",
+    ),
+    "a method table that is not there": (
+        "unlearning: {table: none.yaml}",
+        "unlearning/table: no such file: none.yaml",
+    ),
+    "an unknown set-up": (
+        "unlearning: {setups: [ful]}",
+        "unlearning/setups[0]: 'ful' is not allowed; must be one of full, reuse-n-n, reuse-n-1, "
+        "bootstrap (did you mean 'full'?)",
+    ),
     # what is wrong: (text laid over the default, the message behind the file's name)
     "text for a number": (
         "training: {epochs: fifty}",
@@ -723,6 +769,7 @@ def test_a_size_larger_than_a_language_is_refused(mine, tmp_path):
     path = mine(f"languages_folder: {tmp_path}\nlanguages: [coin]\nsizes: [2, 3]\n")
     config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), yaml.safe_load(path.read_text()))
     config["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
+    config["unlearning"] = None
     said = message(lambda: study(DEFAULT, path, config=config))
     assert said.startswith(f"{path}: sizes: 3 strings cannot be drawn for training from coin")
     assert "has at most 2" in said
@@ -792,6 +839,7 @@ def test_a_broken_grammar_is_named_before_any_job_starts(mine, tmp_path, what):
         {"languages_folder": str(tmp_path), "languages": ["mine"]},
     )
     config["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
+    config["unlearning"] = None
     assert message(lambda: study(DEFAULT, config=config)).startswith(f"{file}{start}")
 
 
@@ -809,6 +857,7 @@ def test_a_grammar_with_a_name_of_its_own_is_refused(tmp_path):
     over = {"languages_folder": str(tmp_path), "languages": ["my language"]}
     config = laid_over(yaml.safe_load(Path(DEFAULT).read_text()), over)
     config["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
+    config["unlearning"] = None
     said = message(lambda: study(DEFAULT, config=config))
     assert "languages[0]: 'my language' is not a name; allowed are letters, digits" in said
     assert "rename the grammar's file" in said

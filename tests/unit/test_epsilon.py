@@ -184,6 +184,20 @@ def test_grid_is_every_threshold_tried_one_by_one(pair):
     )
 
 
+@pytest.mark.parametrize(
+    ("scale", "most"), [(1.0, 9.0), (0.3, 9.0), (3.0, 9.0), (1.0, 1.0)], ids=str
+)
+def test_grid_is_every_threshold_tried_one_by_one_on_distributions_as_they_occur(scale, most):
+    """In the last case both samples are cut off at the same values: their spans are equal."""
+    generator = np.random.default_rng(12)
+    pair = generator.normal(0.5, scale, (50, 8)), generator.normal(0, 1, (60, 8))
+    pair = tuple(x.clip(-most, most) for x in pair)
+    expected = each(plain_epsilon.grid, *pair)
+    np.testing.assert_allclose(
+        unlearning.epsilon(*pair, thresholds="grid"), expected, rtol=0, atol=1e-12
+    )
+
+
 def test_grid_by_hand_with_one_threshold():
     """Medians 1.5 and 5: from a threshold on, values are said to be retrained.
 
@@ -216,6 +230,36 @@ def test_grid_by_hand_does_not_see_what_is_between_its_thresholds():
     exact = attacks(unlearned, retrained)
     assert (exact.epsilon, exact.family) == ([CAP], ["single"])
     assert (exact.fpr, exact.fnr) == ([0], [0])
+
+
+def test_grid_by_hand_with_two_thresholds_of_which_one_is_above_all():
+    """From 3.004 on there are 1 of 6 unlearned and 3 of 4 retrained values.
+
+    One threshold: 0 to 5.4 in 540 steps of 5.4 / 539: none from 3 to 3.004, as neighbours are
+    2.9955 and 3.0056. Two: the narrower sample, retrained, is from 2.5 to 5.4, so lower thresholds
+    are in steps of 4 / 399 from 2.5 - 4: the 450th is 3.0013. FPR 1/6, FNR 1/4, and the greater of
+    the two logarithms is that of (1 - delta - 1/4) / (1/6). Seen from below, one threshold.
+    """
+    unlearned, retrained = column(0, 1, 2, 2.7, 3, 4.5), column(2.5, 3.004, 4, 5.4)
+    found = attacks(unlearned, retrained, thresholds="grid")
+    np.testing.assert_allclose(found.epsilon, math.log(4.5 - 6 * DELTA), rtol=1e-14)
+    assert (found.family, found.inside) == (["single"], ["unlearned"])
+    assert (found.fpr, found.fnr) == ([1 / 6], [0.25])
+    assert (found.lower, found.upper) == ([-np.inf], [(3 + 3.004) / 2])
+
+
+def test_grid_by_hand_includes_values_on_its_thresholds():
+    """Only a threshold from 2 to 2.005 leaves 3 unlearned values and 1 retrained one inside.
+
+    One threshold: -5 to 4 in 900 steps of 9 / 899: neighbours are 1.9978 and 2.0078. Two: the
+    narrower sample, unlearned, is from 0 to 4, so the least upper threshold is 4 - 2 = 2, with
+    lower ones from -4 to 0. FPR 1/4, FNR 1/5: log((1 - delta - 1/4) / (1/5)).
+    """
+    unlearned, retrained = column(0, 1, 2, 4), column(-5, 0.5, 2.005, 2.005, 2.005)
+    found = attacks(unlearned, retrained, thresholds="grid")
+    np.testing.assert_allclose(found.epsilon, math.log(3.75 - 5 * DELTA), rtol=1e-14)
+    assert (found.fpr, found.fnr) == ([0.25], [0.2])
+    assert (found.lower, found.upper) == ([-2.5], [(2 + 2.005) / 2])
 
 
 def test_grid_by_hand_caps_a_sample_of_less_than_one_per_cent_of_the_other():
@@ -262,9 +306,12 @@ def test_neither_the_order_of_models_nor_the_other_examples_matter(thresholds):
 
 
 def test_neighbouring_floats_are_told_apart():
+    """The mean of two neighbours is rounded to the lower or to the upper one."""
     one = np.nextafter(1.0, 2)
-    found = attacks(column(1, 1), column(one, one))
-    assert (found.epsilon, found.upper) == ([CAP], [1.0])
+    two = np.nextafter(one, 2)
+    for below, above in ((1.0, one), (one, two)):
+        found = attacks(column(below, below), column(above, above))
+        assert (found.epsilon, found.upper) == ([CAP], [below])
 
 
 @pytest.mark.parametrize(
@@ -348,9 +395,9 @@ def test_held_out_samples_without_spread():
     assert held_out_epsilon(*fitting, column(0, 0), spread) == [CAP]
     # Wrong about it.
     assert held_out_epsilon(*fitting, column(1, 1), column(1, 1)) == [0]
-    # Its own 0.5: half of the smallest estimate is on either side.
-    halves = held_out_epsilon(*fitting, column(0.5, 0.5), column(0.5, 0.5))
-    assert halves == [0]
+    # On the threshold, half of it is on either side: FPR 1/2, FNR as small as can be.
+    assert held_out_epsilon(*fitting, column(0.5, 0.5), column(1, 1)) == [CAP]
+    assert held_out_epsilon(*fitting, column(0.5, 0.5), column(0.5, 0.5)) == [0]
     # Nothing to choose from.
     assert held_out_epsilon(column(0, 0), column(0, 0), column(0, 0), column(1, 1)) == [0]
 

@@ -193,7 +193,7 @@ def entries(tmp_path_factory):
             save(figure, svg)
             table = results / "studies" / name / f"{language}.parquet"
             command = f"snakemake --cores 1 --force results/figures/{name}-{language}.svg"
-            made.append(report.FigureEntry(name, language, svg, table, command))
+            made.append(report.FigureEntry(name, language, svg, (table,), command))
     return made
 
 
@@ -316,9 +316,18 @@ def test_no_training_set_was_retrained(entries, tmp_path):
 
 
 def test_a_figure_without_one_in_the_paper_names_none(text):
-    """The figure of exact retraining is Palimpsest's own."""
-    assert text.count("Corresponds to figure") == 2 * (len(FIGURES) - 1)
+    """Exact retraining, and memorisation before and after unlearning, are Palimpsest's own."""
+    own = [name for name, kind in FIGURES.items() if not kind.numbers]
+    assert own == ["exact", "unlearning_memorisation"]
+    assert text.count("Corresponds to figure") == 2 * (len(FIGURES) - 2)
     assert "Corresponds to figures  of" not in text
+
+
+def test_a_figure_names_the_paper_that_it_corresponds_to(page):
+    memorisation = "Corresponds to figure 6 of Learning Without Memorizing Considered Infeasible"
+    unlearning = "Corresponds to figures 4 and 5 of Are we making progress in unlearning?"
+    assert page.text.count(memorisation) == 2
+    assert page.text.count(unlearning) == 2
 
 
 def test_the_section_on_thresholds_shows_what_there_is(tmp_path):
@@ -397,13 +406,13 @@ def test_a_study_without_figures_claims_or_targets(tmp_path):
 
 
 def test_a_missing_figure_is_named_with_its_remedy(tmp_path):
-    entry = report.FigureEntry("tradeoff", "L1", tmp_path / "no.svg", "t.parquet", "snakemake x")
+    entry = report.FigureEntry("tradeoff", "L1", tmp_path / "no.svg", (), "snakemake x")
     with pytest.raises(UserError, match=r"no\.svg: cannot be read.*make it with: snakemake x"):
         rendered([entry], tmp_path / "report.html")
     (tmp_path / "no.svg").write_text("<html>")
     with pytest.raises(UserError, match=r"no\.svg: not an SVG file"):
         rendered([entry], tmp_path / "report.html")
-    unknown = report.FigureEntry("tradeof", "L1", "a.svg", "t.parquet", "")
+    unknown = report.FigureEntry("tradeof", "L1", "a.svg", (), "")
     with pytest.raises(UserError, match="did you mean 'tradeoff'"):
         rendered([unknown], tmp_path / "report.html")
     assert not (tmp_path / "report.html").exists()

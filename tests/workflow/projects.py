@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SMALL = Path(__file__).with_name("small.yaml")
+SMALL = [Path(__file__).with_name(name) for name in ("small.yaml", "small_methods.yaml")]
 PARTS = ("Snakefile", "workflow", "config", "envs")
 
 
@@ -30,7 +30,8 @@ class Project:
                 shutil.copytree(ROOT / part, folder / part, ignore=ignored)
             else:
                 shutil.copy(ROOT / part, folder / part)
-        shutil.copy(SMALL, folder / "small.yaml")
+        for file in SMALL:
+            shutil.copy(file, folder)
         return cls(folder)
 
     def command(self, *arguments: str, cores: int = 2, configfile: str | None = "small.yaml"):

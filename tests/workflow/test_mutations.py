@@ -99,7 +99,7 @@ class Mutator:
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
-        self.small = yaml.safe_load(SMALL.read_text())
+        self.small = yaml.safe_load(SMALL[0].read_text())
         self.default = yaml.safe_load((ROOT / "config/config.yaml").read_text())
         self.table = (ROOT / "config/models.tsv").read_text()
         self.grammar = (ROOT / "config/languages/L1.pcfg").read_bytes()
@@ -204,7 +204,7 @@ class Mutator:
         if self.random.random() < 0.5:
             key, again = "epochs", "memorisation: {epochs: 3, start: x, epochs: 4}"
         return Mutation(
-            f"{key} twice", key, {"small.yaml": SMALL.read_bytes() + again.encode() + b"\n"}
+            f"{key} twice", key, {"small.yaml": SMALL[0].read_bytes() + again.encode() + b"\n"}
         )
 
     def bomb(self) -> Mutation:

@@ -1,10 +1,10 @@
-from palimpsest.variants import ORIGINAL, RETAIN
+from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlearn.py"))
 PROBLEM = "results/unlearning/{model}/{language}/n{size}-seed{seed}"
-DRAWS = PROBLEM + "/{variant}/draws-{first}-{last}/{name}"
-UNLEARNED = PROBLEM + "/unlearned/{method}/runs-{first}-{last}/{name}"
-EVALUATED = PROBLEM + "/{table}.parquet"
+DRAWS = f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/{{name}}"
+UNLEARNED = f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/{{name}}"
+EVALUATED = f"{PROBLEM}/{{table}}.parquet"
 SCORED_TABLES = ["epsilons", "scores", "summary", "effects", "hardness", "agreement"]
 
 # The figures and the kinds of tables that they are drawn from
@@ -18,6 +18,18 @@ UNLEARNING_FIGURES = {
     "unlearning_metrics": ["unlearning_metrics", "unlearning_summary"],
     "unlearning_effects": ["unlearning_effects"],
 }
+
+# The command that makes models forget
+MAKE_FORGET = (
+    "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
+    " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
+    " --method {wildcards.method} --phases {params.phases:q} --weights {input.weights}"
+    " --variant {params.variant} --starts {params.starts} --origins {params.origins}"
+    " --draws {params.draws} --relearn-models {params.relearn_models}"
+    " --relearn-epochs {params.relearn_epochs} --predictions {output.unlearned}"
+    " --unlearned-models {output.models} --manifest {output.manifest}"
+    f"{HOW_TO_TRAIN}"
+)
 
 unlearning = study.unlearning
 unlearning_methods = unlearning.methods if unlearning else []
@@ -199,7 +211,7 @@ def wanted_draws():
 def forget_file(wildcards):
     """The file that names what is to be forgotten, if one does."""
     path = config["unlearning"]["forget"]
-    return [] if path == "drawn" else [path]
+    return [] if path == DRAWN else [path]
 
 
 def draws_recipe(wildcards):

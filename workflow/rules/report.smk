@@ -1,11 +1,12 @@
 rule write_report:
     input:
-        figures=all_figures(),
+        figures=[*all_figures(), *unlearning_figures()],
         claims="results/claims.parquet",
         tradeoff=study_tables("tradeoff"),
         agreement=with_targets_measured("agreement"),
         approximation=with_strings_left_out("approximation"),
         manifests=of_groups(MANIFEST, study.trained_groups),
+        unlearning=unlearning_tables(),
     output:
         "results/report.html",
     log:

@@ -32,9 +32,9 @@ rule train_draws:
         grammar=grammar,
         dataset=DATASET,
     output:
-        trace=update(PROBLEM + "/{variant}/draws-{first}-{last}/trace.parquet"),
-        manifest=update(PROBLEM + "/{variant}/draws-{first}-{last}/manifest.json"),
-        weights=update(PROBLEM + "/{variant}/draws-{first}-{last}/weights.safetensors"),
+        trace=update(f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/trace.parquet"),
+        manifest=update(f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/manifest.json"),
+        weights=update(f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/weights.safetensors"),
     log:
         "logs/train_draws/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.log",
     benchmark:
@@ -64,9 +64,11 @@ rule unlearn:
         dataset=DATASET.replace("{variant}", ORIGINAL),
         weights=weights_to_unlearn,
     output:
-        unlearned=update(PROBLEM + "/unlearned/{method}/runs-{first}-{last}/unlearned.parquet"),
-        models=update(PROBLEM + "/unlearned/{method}/runs-{first}-{last}/models.parquet"),
-        manifest=update(PROBLEM + "/unlearned/{method}/runs-{first}-{last}/manifest.json"),
+        unlearned=update(
+            f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/unlearned.parquet"
+        ),
+        models=update(f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/models.parquet"),
+        manifest=update(f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/manifest.json"),
     log:
         "logs/unlearn/{model}/{language}/n{size}-seed{seed}/{method}/{first}-{last}.log",
     benchmark:
@@ -90,13 +92,7 @@ rule unlearn:
         relearn_models=lookup("unlearning/relearn/models", within=config, default=None),
         relearn_epochs=lookup("unlearning/relearn/epochs", within=config, default=None),
     shell:
-        "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
-        " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
-        " --method {wildcards.method} --phases {params.phases:q} --weights {input.weights}"
-        " --variant {params.variant} --starts {params.starts} --origins {params.origins}"
-        " --draws {params.draws} --relearn-models {params.relearn_models}"
-        " --relearn-epochs {params.relearn_epochs} --predictions {output.unlearned}"
-        " --unlearned-models {output.models} --manifest {output.manifest}" + HOW_TO_TRAIN
+        MAKE_FORGET
 
 
 rule measure_forgetting:
@@ -130,7 +126,7 @@ rule measure_other_metrics:
         unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
         models=unlearned_by(unlearning_methods, "models.parquet"),
     output:
-        table=PROBLEM + "/metrics.parquet",
+        table=f"{PROBLEM}/metrics.parquet",
     log:
         "logs/measure_other_metrics/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -155,7 +151,7 @@ rule measure_forgotten_memorisation:
         unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
         models=unlearned_by(unlearning_methods, "models.parquet"),
     output:
-        table=PROBLEM + "/memorisation.parquet",
+        table=f"{PROBLEM}/memorisation.parquet",
     log:
         "logs/measure_forgotten_memorisation/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -181,7 +177,7 @@ rule measure_grid_points:
         unlearned=unlearned_by(unlearning_points, "unlearned.parquet"),
         models=unlearned_by(unlearning_points, "models.parquet"),
     output:
-        table=PROBLEM + "/tuning.parquet",
+        table=f"{PROBLEM}/tuning.parquet",
     log:
         "logs/measure_grid_points/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:

@@ -6,9 +6,12 @@ from palimpsest.door import door
 if __name__ == "__main__":
     with door(snakemake):
         given = snakemake.input
+        unlearning = list(given.get("unlearning", []))
         report.render(
             figures=[
-                report.FigureEntry.of(path) for path in given.figures if path.endswith(".svg")
+                report.FigureEntry.of(path, unlearning)
+                for path in given.figures
+                if path.endswith(".svg")
             ],
             claims=tables.read(given.claims, "claims"),
             study=manifests.totals(given.manifests),
@@ -16,4 +19,5 @@ if __name__ == "__main__":
             tradeoff=tables.read_all(given.tradeoff, "tradeoff"),
             approximation=tables.read_all(given.approximation, "approximation"),
             out_path=snakemake.output[0],
+            unlearning=unlearning,
         )

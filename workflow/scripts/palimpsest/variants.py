@@ -4,3 +4,4 @@ LEAVE_ONE_OUT = "leave-one-out"  # every training string has a run of its own, w
 ORIGINAL = "original"  # all of a train set, some of whose strings are to be forgotten
 RETAIN = "retain"  # the same without these
 UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot
+DRAWN = "drawn"  # what is to be forgotten is drawn at random, and not read from a file

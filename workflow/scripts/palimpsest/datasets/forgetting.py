@@ -18,8 +18,6 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.variants import ORIGINAL, RETAIN
 
-DRAWN = "drawn"
-
 
 def build_forgetting(
     sampler: Sampler,

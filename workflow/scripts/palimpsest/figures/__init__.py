@@ -204,8 +204,8 @@ FIGURES = {
             "models that never saw them, a panel per measure of memorisation. "
             "See whether a method's bars end at the dashed line in all panels or only under "
             "recollection, where the strings are no longer recited but what the model gained from "
-            "them is still there; it is that line and not 0 that unlearning should reach, as chance "
-            "alone carries some retrained models past a threshold."
+            "them is still there; it is that line and not 0 that unlearning should reach, as "
+            "chance alone carries some retrained models past a threshold."
         ),
         numbers="",
         tables=("unlearning_memorisation",),

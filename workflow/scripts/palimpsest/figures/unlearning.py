@@ -76,23 +76,21 @@ def titled(title: str, study: pd.DataFrame, height: float) -> Figure:
 
 
 def name_rows(axes: Axes, rows: list[str], slow: Iterable[str] = ()) -> None:
-    """A row for every method from the top, lines that part the two ends from them."""
+    """A row for every method from the top, in a panel and in those that share its rows."""
     names = [ENDS.get(row, row + SLOW * (row in slow)) for row in rows]
     axes.set_yticks(range(len(rows)), names, fontsize=6.5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.tick_params(axis="y", length=0)
     for label, row in zip(axes.get_yticklabels(), rows, strict=True):
         label.set_color("0.35" if row in ENDS else "black")
+
+
+def part_ends(axes: Axes, rows: list[str]) -> None:
+    """Lines that part the two ends from the methods; rows need no ticks."""
+    axes.tick_params(axis="y", length=0)
     if "retrain" in rows:
         axes.axhline(0.5, color="0.8", linewidth=0.6)
     if "none" in rows:
         axes.axhline(len(rows) - 1.5, color="0.8", linewidth=0.6)
-
-
-def unnamed_rows(axes: Axes, rows: list[str]) -> None:
-    """As `name_rows`, for a panel whose rows are named further left."""
-    name_rows(axes, rows)
-    axes.tick_params(axis="y", labelleft=False)
 
 
 def unit_axis(axes: Axes, label: str, highest: float = 1.0) -> None:
@@ -265,7 +263,9 @@ def labelled(methods: list[str], places: pd.DataFrame) -> list[tuple[str, float,
     """
     labels = {method: str(number) for number, method in enumerate(methods, start=1)}
     labels |= {end: end for end in ENDS}
-    return [(labels[method], x, y) for method, x, y in places.dropna().itertuples()]
+    points = [(labels[method], x, y) for method, x, y in places.dropna().itertuples()]
+    # The words are placed first: they need more room.
+    return sorted(points, key=lambda point: -len(point[0]))
 
 
 def after_layout(figure: Figure, number: Callable[[], None]) -> Figure:

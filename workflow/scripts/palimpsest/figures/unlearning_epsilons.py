@@ -17,7 +17,7 @@ from palimpsest.figures.exact import MARKER, copies_class, copies_handles, fille
 COLUMNS = 5
 CAP = 50.0  # the epsilon of what is told apart without any error, or nearly
 WIDTH = 0.5  # of a bar, and of the steps in which a string's points are halved
-PANEL_HEIGHT = 1.0
+PANEL_HEIGHT, LEAST_HEIGHT = 1.0, 1.8  # inches, of a panel and of all: the label is as long
 EDGE_LINE = {"color": "0.5", "linewidth": 0.8, "linestyle": (0, (1, 1.6))}
 HARDNESS_HEIGHT = 2.5
 
@@ -41,7 +41,7 @@ def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> Figure:
         for model, of_model in shown.groupby("model", sort=False)
     }
     heights = {
-        model: 0.45 + PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS)
+        model: 0.45 + max(LEAST_HEIGHT, PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS))
         for model, methods in rows.items()
     }
     figure = shared.titled("Epsilon of the forget strings", shown, 0.75 + sum(heights.values()))

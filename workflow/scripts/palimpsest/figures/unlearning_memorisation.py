@@ -65,16 +65,15 @@ def in_order(shares: pd.DataFrame) -> list[str]:
 def draw_measures(figure: Figure, shares: pd.DataFrame, rows: list[str]) -> None:
     """A panel per measure and evidence, a row per method."""
     pairs = kinds(shares)
-    panels = figure.subplots(1, len(pairs), squeeze=False)[0]
+    panels = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
     for axes, (measure, evidence) in zip(panels, pairs, strict=True):
         found = shares[(shares["measure"] == measure) & (shares["evidence"] == evidence)]
         draw_shares(axes, found, rows, style.MEASURES[measure].colour)
+        shared.part_ends(axes, rows)
         curves.name_panel(axes, measure)
         if sum(measure == other for other, _ in pairs) > 1:
             axes.set_title(f"{axes.get_title(loc='left')}\n{evidence}")
     shared.name_rows(panels[0], rows)
-    for axes in panels[1:]:
-        shared.unnamed_rows(axes, rows)
     figure.supxlabel("share of forget strings memorised (0 to 1)", fontsize=8)
 
 

@@ -139,9 +139,9 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> Figure:
         drawn += draw_metrics(part, shown[shown["model"] == model], names)
     note = (
         f"Forgetting quality: set-up {shown['setup'].iloc[0]}. Markers: mean over the models; "
-        "bars: 95 % intervals; whoever does not relearn counts as one epoch more than tried. Dashed: retrained models, the "
-        "value that ideal unlearning has; ρ: rank correlation over the methods. Grey: doing "
-        "nothing (none) and retraining (retrain)."
+        "bars: 95 % intervals; models that did not relearn count as one epoch more than was tried. "
+        "Dashed: retrained models, the value that ideal unlearning has; ρ: rank correlation over "
+        "the methods. Grey: doing nothing (none) and retraining (retrain)."
     )
     curves.legend(figure, shared.number_key(methods), note, columns=4)
     return shared.after_layout(figure, lambda: number_all(drawn, methods))
@@ -280,6 +280,7 @@ def draw_attackers(axes: Axes, attackers: pd.DataFrame, rows: list[str]) -> None
             markeredgewidth=0.9,
         )  # fmt: skip
     shared.name_rows(axes, rows)
+    shared.part_ends(axes, rows)
     numbers = {method: number for number, method in enumerate(shared.methods_in(rows), start=1)}
     axes.set_yticks(
         range(len(rows)),

@@ -52,7 +52,7 @@ def draw_scores(figure: Figure, summary: pd.DataFrame, setups: list[str], slow: 
     quality = shared.of_main_setup(summary[summary["quantity"] == "forgetting_quality"])
     methods = shared.best_first(quality.set_index("method")["mean"])
     rows = shared.with_ends(methods, summary["method"])
-    panels = figure.subplots(1, len(SCORES))
+    panels = figure.subplots(1, len(SCORES), sharey=True)
     highest = summary["mean"].where(summary["upper"].isna(), summary["upper"]).max()
     for axes, (quantity, label) in zip(panels, SCORES.items(), strict=True):
         found = summary[summary["quantity"] == quantity]
@@ -64,8 +64,8 @@ def draw_scores(figure: Figure, summary: pd.DataFrame, setups: list[str], slow: 
                 **shared.setup_look(row.setup, row.method, slow),
             )  # fmt: skip
         shared.unit_axis(axes, label, highest)
+        shared.part_ends(axes, rows)
     shared.name_rows(panels[0], rows, slow)
-    shared.unnamed_rows(panels[1], rows)
 
 
 def draw_ideal(axes: Axes, found: pd.DataFrame) -> None:

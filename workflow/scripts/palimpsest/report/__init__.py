@@ -22,7 +22,16 @@ import palimpsest
 from palimpsest import tables
 from palimpsest.errors import UserError, nearest
 from palimpsest.figures import FIGURES, FigureKind
-from palimpsest.report.words import GLOSSARY, MEASURES, QUESTIONS, STUDIES
+from palimpsest.report.unlearning import KINDS as UNLEARNING_KINDS
+from palimpsest.report.unlearning import section
+from palimpsest.report.wording import number
+from palimpsest.report.words import (
+    GLOSSARY,
+    MEASURES,
+    QUESTIONS,
+    STUDIES,
+    UNLEARNING_GLOSSARY,
+)
 
 VERDICTS = ("agrees", "disagrees", "cannot tell")
 RESEARCH = [question for question in QUESTIONS if question.startswith("RQ")]
@@ -41,22 +50,26 @@ QUANTITIES = {
 class FigureEntry:
     """A figure of the report: which it is, where its files are, what rebuilds it.
 
-    `name` is a key of `figures.FIGURES`; `table` is the table it was drawn from.
+    `name` is a key of `figures.FIGURES`; `tables` are the files it was drawn from.
     """
 
     name: str
     language: str
     svg: str | Path
-    table: str | Path
+    tables: tuple[str | Path, ...]
     command: str
 
     @classmethod
-    def of(cls, svg: str | Path) -> "FigureEntry":
-        """The entry of a figure that the workflow made, `{name}-{language}.svg`."""
+    def of(cls, svg: str | Path, sources: Iterable[str] = ()) -> "FigureEntry":
+        """The entry of a figure that the workflow made, `{name}-{language}.svg`.
+
+        Its tables are those of its language; of kinds that have more than one for a language, as
+        many as are among `sources`.
+        """
         name, language = Path(svg).stem.split("-", 1)
-        entry = cls(name, language, svg, "", f"snakemake --cores 1 --force {svg}")
-        table = tables.KINDS[entry.kind.table].path.format(language=language)
-        return replace(entry, table=table)
+        entry = cls(name, language, svg, (), f"snakemake --cores 1 --force {svg}")
+        found = [path for kind in entry.kind.tables for path in of_kind(sources, kind, language)]
+        return replace(entry, tables=tuple(found))
 
     @property
     def kind(self) -> FigureKind:
@@ -73,6 +86,24 @@ class FigureEntry:
         return f"figure-{slug(self.name)}-{slug(self.language)}"
 
 
+def of_kind(sources: Iterable[str], kind: str, language: str | None = None) -> list[str]:
+    """The tables of a kind among the paths `sources`, of one language or of all.
+
+    Where a language has only one table of the kind, that is the answer, among `sources` or not.
+    """
+    pattern = tables.KINDS[kind].path
+    fields = set(re.findall(r"{(\w+)}", pattern))
+    if language is not None and fields == {"language"}:
+        return [pattern.format(language=language)]
+    parts = [
+        re.escape(language) if field == "language" and language is not None else "[^/]+"
+        for field in re.findall(r"{(\w+)}", pattern)
+    ]
+    between = [re.escape(text) for text in re.split(r"{\w+}", pattern)]
+    shape = "".join(text + part for text, part in zip(between, [*parts, ""], strict=True))
+    return [path for path in sources if re.fullmatch(shape, str(path))]
+
+
 def render(
     figures: list[FigureEntry],
     claims: pd.DataFrame,
@@ -81,6 +112,7 @@ def render(
     out_path: str | Path,
     tradeoff: pd.DataFrame | None = None,
     approximation: pd.DataFrame | None = None,
+    unlearning: Iterable[str] = (),
 ) -> None:
     """Write the report.
 
@@ -94,6 +126,8 @@ def render(
     out_path : the HTML file; links to the tables are relative to its folder
     tradeoff : tables `tradeoff`, stacked, for the false alarms; None if they were not made
     approximation : tables `approximation`, stacked; None if no training set was retrained
+    unlearning : paths of the tables of unlearning, of all kinds, models and languages; none if
+        nothing was unlearned
 
     Raises
     ------
@@ -105,19 +139,27 @@ def render(
         shown_figure(entry, number, folder)
         for number, entry in enumerate(in_order(figures), start=1)
     ]
+    unlearned = section(
+        *(tables.read_all(of_kind(unlearning, kind), kind) for kind in UNLEARNING_KINDS)
+    )
     page = environment().get_template("template.html.j2")
     text = page.render(
         headline=headline(claims),
         by_question=by_question(claims),
         measures=MEASURES,
         studies=[
-            {"id": key, **words, "figures": [f for f in numbered if f["study"] == key]}
+            {"id": key, **words, "figures": drawn}
             for key, words in STUDIES.items()
+            for drawn in [[f for f in numbered if f["study"] == key]]
+            if drawn or (key == "unlearning" and unlearned)
         ],
+        unlearned=unlearned,
         agreement=agreement_rows(agreement),
         false_alarms=false_alarm_rows(tradeoff),
         approximation=approximation_rows(approximation),
-        glossary=GLOSSARY,
+        glossary=dict(sorted({**GLOSSARY, **UNLEARNING_GLOSSARY}.items()))
+        if unlearned
+        else GLOSSARY,
         study=study_rows(study),
     )
     with tables.replacing(out_path) as temporary:
@@ -163,10 +205,11 @@ def shown_figure(entry: FigureEntry, number: int, folder: Path) -> dict:
         "study": entry.kind.study,
         "title": entry.kind.title,
         "caption": entry.kind.caption,
+        "numbers": entry.kind.numbers,
         "paper": entry.kind.paper,
         "language": entry.language,
         "svg": inlined(entry),
-        "table": {"name": str(entry.table), "link": link(entry.table, folder)},
+        "tables": [{"name": str(path), "link": link(path, folder)} for path in entry.tables],
         "command": entry.command,
     }
 
@@ -356,16 +399,6 @@ def mean_and_reach(values: pd.Series) -> str:
 
 
 # Words
-
-
-def number(value: float | None) -> str:
-    """A number to three significant digits, a dash for none, with a proper minus sign."""
-    if value is None or pd.isna(value):
-        return "–"
-    if value == 0 or abs(value) < 1e-9:
-        return "0"
-    shown = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return shown.replace("-", "−")
 
 
 def mathematical(region: str) -> str:

@@ -124,6 +124,14 @@ STUDIES = {
         "a model through training: from the right, where it knows nothing, to the left, where it "
         "learns, and upwards as it memorises.",
     },
+    "unlearning": {
+        "title": "What it can be made to forget",
+        "words": "Some strings of the training data are to be forgotten: the forget set. The sure "
+        "way is to train the model again on all other strings, the retain set, but that costs a "
+        "whole training for every wish to be forgotten. Unlearning methods change the trained "
+        "model instead, in a small share of the steps, and hope to arrive where retraining would "
+        "have. The question is whether they do.",
+    },
 }
 
 GLOSSARY = {
@@ -158,4 +166,24 @@ GLOSSARY = {
     "Twin": "A model of the same architecture as a pretrained one, shrunk and randomly "
     "initialised.",
     "Weighted memorisation": "The average score over the training strings.",
+}
+
+UNLEARNING_GLOSSARY = {
+    "Epsilon of a string": "How well the best attack found tells unlearned models from retrained "
+    "ones by their confidence in the string: 0 if it can only guess, and the larger, the more "
+    "surely it can. It is the logarithm of how many times as likely one of its verdicts is where "
+    "it is right as where it is wrong.",
+    "Final score": "The forgetting quality, multiplied by the accuracy on retained strings and by "
+    "that on test strings, each as a share of the accuracy of retrained models.",
+    "Forget set": "The training strings that are to be forgotten.",
+    "Forgetting quality": "The average of the points of the forget strings: 1 for an epsilon below "
+    "0.5, half as many points for every 0.5 more, and none for what the models at hand can no "
+    "longer tell from infinite.",
+    "Retain set": "The training strings that are not to be forgotten.",
+    "Retraining": "Training again, from new initial weights, on the retain set alone: the ideal "
+    "that unlearning is held against.",
+    "Set-up": "Which trained models the repetitions of an evaluation share: none (full), the "
+    "original and retrained ones (reuse-n-n), a single original one (reuse-n-1), or those that are "
+    "drawn from one pool with replacement (bootstrap).",
+    "Unlearning": "Changing a trained model so that it is as if it had never seen the forget set.",
 }

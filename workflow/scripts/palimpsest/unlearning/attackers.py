@@ -79,8 +79,6 @@ def _masses(
     is added up by itself, as the smaller of two that sum to 1 would have no digits left.
     """
     bandwidth = values.std(axis=0, ddof=1) * len(values) ** (-1 / 5)
-    # Rounding leaves equal values a spread of their own.
-    bandwidth[np.ptp(values, axis=0) == 0] = 0.0
     above_lower = _in_bandwidths(values - lower, bandwidth)
     below_upper = _in_bandwidths(upper - values, bandwidth)
     # The same from either end; from the one that is nearer, neither term is close to 1.

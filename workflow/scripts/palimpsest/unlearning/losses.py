@@ -47,15 +47,6 @@ def cross_entropy(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> torch
     return per_token(token_nll(logits_MBTV, targets_MBT), targets_MBT)
 
 
-def weighted_cross_entropy(
-    logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor, weights_MBT: torch.Tensor
-) -> torch.Tensor:
-    """Weighted mean of -log p(target) over the tokens of a batch [M]."""
-    weights_MBT = weights_MBT.masked_fill(~real(targets_MBT), 0.0)
-    total_M = (weights_MBT * token_nll(logits_MBTV, targets_MBT)).sum((1, 2))
-    return total_M / weights_MBT.sum((1, 2))
-
-
 def token_kl(p_MBTV: torch.Tensor, q_MBTV: torch.Tensor) -> torch.Tensor:
     """KL(p || q) [M, B, T] of the distributions that two tensors of logits stand for."""
     log_p, log_q = p_MBTV.log_softmax(-1), q_MBTV.log_softmax(-1)

@@ -5,8 +5,10 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,7 +26,7 @@ from palimpsest.unlearning.setups import (
     n_retrained,
     wanted,
 )
-from palimpsest.variants import ORIGINAL, RETAIN, UNLEARNED
+from palimpsest.variants import DRAWN, ORIGINAL, RETAIN, UNLEARNED
 
 if TYPE_CHECKING:
     from palimpsest.configuration import RunGroup, Study
@@ -85,16 +87,29 @@ class UnlearningStudy:
     def n_trained(self, variant: str) -> int:
         """Models that are trained on a variant; of retrained ones the ideal needs as many again."""
         if variant == ORIGINAL:
-            return max(n_originals(self.setups), 1)
-        return 2 * n_retrained(self.setups)
+            return self._n_originals
+        return 2 * self._n_retrained
 
     def runs(self, method: str) -> list[tuple[int, int]]:
         """The origin and draw of each unlearned model of a method, in order."""
-        if method == NONE:
-            return [(origin, 0) for origin in range(n_originals(self.setups))]
-        if method == RETRAIN:
-            return [(origin, 0) for origin in range(n_retrained(self.setups))]
+        counts = {NONE: self._n_originals, RETRAIN: self._n_retrained}
+        if method in counts:
+            return [(origin, 0) for origin in range(counts[method])]
+        return self._wanted
+
+    # Of tens of thousands of models, and asked for by every job: worked out once.
+
+    @cached_property
+    def _wanted(self) -> list[tuple[int, int]]:
         return wanted(self.setups)
+
+    @cached_property
+    def _n_originals(self) -> int:
+        return n_originals(self.setups)
+
+    @cached_property
+    def _n_retrained(self) -> int:
+        return n_retrained(self.setups)
 
     # Jobs
 
@@ -111,7 +126,7 @@ class UnlearningStudy:
         most = self.runs_per_job(model)
         if variant == ORIGINAL:
             return _parts(0, self.n_trained(ORIGINAL), most)
-        half = n_retrained(self.setups)
+        half = self._n_retrained
         return [*_parts(0, half, most), *_parts(half, half, most)]
 
     def parts(self, model: str, method: str) -> list[tuple[int, int]]:
@@ -125,7 +140,7 @@ class UnlearningStudy:
         """
         origins = self.origins(method, first, last)
         if method == RETRAIN:
-            return RETAIN, [n_retrained(self.setups) + origin for origin in origins]
+            return RETAIN, [self._n_retrained + origin for origin in origins]
         return ORIGINAL, origins
 
     def origins(self, method: str, first: int, last: int) -> list[int]:
@@ -134,11 +149,9 @@ class UnlearningStudy:
 
     def draws_with(self, model: str, variant: str, draws: list[int]) -> list[tuple[int, int]]:
         """The training jobs among which some draws are."""
-        return [
-            (first, last)
-            for first, last in self.draws(model, variant)
-            if any(first <= draw <= last for draw in draws)
-        ]
+        ends = [last for _, last in self.draws(model, variant)]
+        jobs = {bisect.bisect_left(ends, draw) for draw in set(draws)}
+        return [self.draws(model, variant)[job] for job in sorted(jobs)]
 
     def phases(self, method: str) -> str:
         """What a method does, as JSON; the two ends do nothing."""
@@ -189,8 +202,14 @@ class UnlearningStudy:
     # Checks, each an error's key and text
 
     def mistakes(self) -> list[tuple[str, str]]:
-        """What is wrong with the section beyond its schema, and the file's own errors raised."""
+        """What is wrong with the section beyond its schema; `UserError` of the table's own."""
+        table, forget = self.section["table"], self.section["forget"]
+        if not os.path.isfile(table):
+            return [("table", f"no such file: {table}")]
         found = []
+        if forget != DRAWN and not os.path.isfile(forget):
+            remedy = f"give a text file with one string a line, or {DRAWN}"
+            found.append(("forget", f"no such file: {forget}; {remedy}"))
         for key in ("methods", "tuning"):
             for place, name in enumerate(self.section[key]):
                 if name in ENDS:

@@ -89,14 +89,15 @@ def _strongest_single(of_unlearned, of_retrained, n_values, logs):
 def _fewest_false_negatives(of_unlearned, of_retrained, n_values, fewest):
     """Fill `fewest`: by false positives, the least false negatives over all intervals, less one.
 
-    Attacks without false negatives do not count. Being less one, theirs would be -1, which is the
-    largest of all when read without a sign: no branch is needed for them.
+    The intervals have two thresholds, with values below and above them. Attacks without false
+    negatives do not count: less one, theirs would be -1, which is the largest number of all when
+    read without a sign, so that no branch is needed for them.
     """
     n_unlearned, n_retrained = of_unlearned[n_values], of_retrained[n_values]
     fewest[:] = np.uint32(0xFFFFFFFF)
-    for first in range(n_values):
+    for first in range(1, n_values):
         before_unlearned, before_retrained = of_unlearned[first], of_retrained[first]
-        for last in range(first + 1, n_values + 1):
+        for last in range(first + 1, n_values):
             unlearned = of_unlearned[last] - before_unlearned
             retrained = of_retrained[last] - before_retrained
             outside = n_unlearned - unlearned
@@ -143,8 +144,6 @@ def _strongest_exact(of_unlearned, of_retrained, n_values, logs, fewest):
     that with the fewest false negatives needs to be looked at.
     """
     single = _strongest_single(of_unlearned, of_retrained, n_values, logs)
-    if single[0] == math.inf:
-        return single
     first, last, inside = _located(0, 0, of_unlearned, of_retrained, n_values)
     if first >= 0:
         return math.inf, first, last, inside

@@ -83,7 +83,7 @@ class Method:
             written = copy.deepcopy(self.written)
             for places, value in settings.items():
                 _set(written, places, value)
-            points[name] = Method(name, written)
+            points[name] = Method(name, _Reader(name).phases(written))
         return points
 
     def settings(self) -> dict[str, dict[str, Any]]:

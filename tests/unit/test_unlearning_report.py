@@ -1,0 +1,231 @@
+"""The section of the report on unlearning: true to its tables, in words that they decide."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import test_report as others
+import unlearning_tables as made
+
+from palimpsest import report, tables
+from palimpsest.report import unlearning
+
+MODEL = ["pythia-1b-twin"]
+TITLE = "What it can be made to forget"
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Tables of every kind, of two models, at the paths that the workflow gives them."""
+    folder = tmp_path_factory.mktemp("study")
+    paths = []
+    for kind, make in made.TABLES.items():
+        for model in ("m", "n"):
+            named = tables.KINDS[kind].path.format(model=model, language="L4", size=64, seed=0)
+            frame = make(MODEL, 6).assign(model=model, size=64)
+            tables.write(folder / named, frame, kind)
+            paths.append(named)
+    return folder, paths
+
+
+@pytest.fixture(scope="module")
+def page(sources):
+    folder, paths = sources
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        report.render(
+            [], others.CLAIMS, others.STUDY, None, "results/report.html", unlearning=paths
+        )
+    return others.Page((folder / "results" / "report.html").read_text())
+
+
+def of_methods(intervals):
+    """Quality by method as `forgetting_in_words` wants it."""
+    frame = pd.DataFrame(intervals, index=["lower", "upper"]).T
+    return frame.assign(mean=frame.mean(axis=1))
+
+
+ENDS = {"none": (0.0, 0.1), "retrain": (0.4, 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("own", "words"),
+    [
+        ((0.2, 0.3), "forgets in part"),
+        ((0.2, 0.41), "not told apart from retraining"),
+        ((0.45, 0.6), "not told apart from retraining"),
+        ((0.05, 0.3), "no better than doing nothing"),
+        ((0.05, 0.45), "cannot tell: intervals too wide"),
+        ((-0.2, -0.1), "easier to tell from retraining than the original is"),
+        ((np.nan, np.nan), "cannot tell: no intervals"),
+    ],
+)
+def test_words_follow_from_the_intervals(own, words):
+    assert unlearning.forgetting_in_words("own", of_methods({"own": own, **ENDS})) == words
+
+
+def test_an_ideal_of_one_sample_is_not_said_to_be_missed():
+    """Under reuse-n-n alone, retraining is the same models in every repetition."""
+    one_sample = {"none": (0.0, 0.0), "retrain": (0.4, 0.4)}
+    for own, words in (
+        ((0.2, 0.3), "forgets at least in part"),
+        ((0.0, 0.3), "no better than doing nothing"),
+    ):
+        assert (
+            unlearning.forgetting_in_words("own", of_methods({"own": own, **one_sample})) == words
+        )
+
+
+def test_intervals_are_joined_over_the_setups():
+    quality = pd.DataFrame(
+        {"method": ["retrain", "retrain", "own", "own"], "setup": ["a", "b"] * 2,
+         "lower": [0.4, 0.3, 0.1, np.nan], "upper": [0.4, 0.6, 0.2, np.nan]}
+    )  # fmt: skip
+    joined = unlearning.spans(quality)
+    assert tuple(joined.loc["retrain"]) == (0.3, 0.6)
+    assert joined.loc["own"].isna().all(), "one set-up without an interval leaves it open"
+
+
+def test_without_both_ends_nothing_can_be_told():
+    quality = of_methods({"own": (0.2, 0.3), "none": (0.0, 0.1)})
+    assert unlearning.forgetting_in_words("own", quality) == "cannot tell: no intervals"
+
+
+def section(summary=None, scores=None, memorisation=None):
+    given = {
+        "unlearning_summary": summary,
+        "unlearning_scores": scores,
+        "unlearning_memorisation": memorisation,
+    }
+    frames = [made.TABLES[kind](MODEL, 6) if frame is None else frame
+              for kind, frame in given.items()]  # fmt: skip
+    return unlearning.section(*frames)
+
+
+def test_methods_stand_by_final_score_and_the_slow_ones_last():
+    summary, scores = made.summary(MODEL, 25), made.scores(MODEL, 25)
+    (problem,) = section(summary, scores)["problems"]
+    names = [row["name"] for row in problem["methods"]]
+    slow = set(scores.loc[~scores["within_cutoff"], "method"])
+    assert names[0] == "retrain"
+    assert names[-1] == "none"
+    assert set(names[-1 - len(slow) : -1]) == slow
+    main = summary[(summary["setup"] == "reuse-n-n") & (summary["quantity"] == "final_score")]
+    final = main.set_index("method")["mean"]
+    fast = names[1 : -1 - len(slow)]
+    assert list(final[fast]) == sorted(final[fast], reverse=True)
+    assert problem["best"] == fast[0]
+    for row in problem["methods"]:
+        assert ("too slow" in row["words"]) == (row["name"] in slow)
+
+
+def test_accuracy_is_said_to_suffer_where_it_does():
+    summary = made.summary(MODEL, 6)
+    accuracy = (summary["quantity"] == "test_accuracy") & (summary["method"] == "scrub")
+    for kept, suffers in ((0.94, True), (0.96, False)):
+        changed = summary.copy()
+        changed.loc[changed["quantity"] == "retain_accuracy", "mean"] = 0.8
+        changed.loc[accuracy, "mean"] = 0.5 * kept
+        (problem,) = section(changed)["problems"]
+        (row,) = [row for row in problem["methods"] if row["name"] == "scrub"]
+        assert ("accuracy suffers" in row["words"]) == suffers
+        assert row["kept"] == {"retain": "100\u00a0%", "test": f"{100 * kept:.0f}\u00a0%"}
+
+
+def memorised(recollection, contextual):
+    """One method, with before, after and retrained of two measures."""
+    rows = zip(("recollection", "contextual"), (recollection, contextual), strict=True)
+    return pd.DataFrame(
+        {"method": "scrub", "measure": name, "evidence": "constant", "before": values[0],
+         "after": values[1], "retrained": values[2]} for name, values in rows
+    )  # fmt: skip
+
+
+def test_what_is_left_is_told_in_one_sentence():
+    first, best, way = unlearning.told(memorised((0.8, 0.2, 0.1), (0.6, 0.6, 0.2)), "scrub")
+    assert first.replace("\u00a0", " ") == (
+        "Under its only method, recollection of the forget strings falls from 80 % to 20 %, while "
+        "contextual memorisation stays at 60 %; retrained models have 10 % and 20 %."
+    )
+    assert best.startswith("Under scrub, the best of them by final score")
+    assert "go 86\u00a0% by recollection and 0\u00a0% by contextual memorisation" in way
+
+
+def test_memorisation_may_rise():
+    first, *_ = unlearning.told(memorised((0.2, 0.3, 0.1), (0.1, 0.2, 0.3)), None)
+    assert "recollection of the forget strings rises from 20\u00a0% to 30\u00a0%" in first
+
+
+def test_where_there_is_no_way_to_go_no_share_of_it_is_told():
+    found = unlearning.told(memorised((0.8, 0.2, 0.1), (0.2, 0.1, 0.2)), None)
+    assert len(found) == 1
+    rows = unlearning.measure_rows(memorised((0.8, 0.2, 0.1), (0.2, 0.1, 0.2)), None)
+    assert [row["removed"] for row in rows] == ["86\u00a0%", "–"]
+
+
+def test_without_both_measures_nothing_is_told():
+    only = memorised((0.8, 0.2, 0.1), (0.6, 0.6, 0.2)).head(1)
+    assert unlearning.told(only, None) == []
+
+
+@pytest.mark.parametrize(
+    ("n_models", "largest", "edge"), [(32, "3.43", 4), (512, "6.24", 7), (2, "0", 1)]
+)
+def test_the_limit_is_computed_from_the_number_of_models(n_models, largest, edge):
+    it = section(scores=made.scores(MODEL, 6).assign(n_models=n_models))
+    assert (it["largest"], it["no_points_from"]) == (largest, edge)
+
+
+def test_without_unlearning_there_is_no_section(tmp_path):
+    text = others.rendered([], tmp_path / "report.html")
+    assert TITLE not in text
+    assert "Forget set" not in text
+    empty = [tables.read_all([], kind) for kind in unlearning.KINDS]
+    assert unlearning.section(*empty) is None
+
+
+def test_the_section_is_whole(page):
+    assert page.text.count(TITLE) == 2, "in the contents, and as a heading"
+    assert "unlearning" in page.ids
+    assert "Forget set" in page.text
+    for model in ("m", "n"):
+        assert f"Methods on language L4, model {model}, by final score" in page.text
+        assert f"Language L4, model {model}." in page.text
+    assert "about ln(32 − 1) = 3.43, and from 4 on a string has no points" in page.text
+    assert "The repetitions of the set-up reuse-n-n share trained models" in page.text
+
+
+def test_the_numbers_are_those_of_the_summary(page):
+    summary = made.summary(MODEL, 6)
+    main = summary[(summary["setup"] == "reuse-n-n") & (summary["method"] == "finetune")]
+    for quantity in ("forgetting_quality", "final_score"):
+        row = main[main["quantity"] == quantity].iloc[0]
+        shown = f"{row['mean']:.3f} [{row['lower']:.3f}, {row['upper']:.3f}]".replace("-", "−")
+        assert page.text.count(shown) >= 2, "once for each model"
+
+
+def test_one_repetition_has_no_brackets():
+    it = section(made.summary(MODEL, 6, 1), made.scores(MODEL, 6, 1))
+    for row in it["problems"][0]["methods"]:
+        assert "[" not in row["quality"]
+        assert row["end"] or row["words"].startswith("cannot tell: no intervals")
+
+
+def test_memorisation_may_be_missing():
+    it = section(memorisation=tables.read_all([], "unlearning_memorisation"))
+    assert it["problems"][0]["memorised"] == []
+    assert it["problems"][0]["told"] == []
+
+
+def test_a_figure_links_to_the_tables_of_its_language(sources):
+    _, paths = sources
+    elsewhere = [path.replace("/L4/", "/L4-skewed/") for path in paths]
+    entry = report.FigureEntry.of("results/figures/unlearning_metrics-L4.svg", paths + elsewhere)
+    assert list(entry.tables) == [
+        f"results/unlearning/{model}/L4/n64-seed0/{name}.parquet"
+        for name in ("metrics", "summary")
+        for model in ("m", "n")
+    ]
+    tradeoff = report.FigureEntry.of("results/figures/tradeoff-L2.svg", paths)
+    assert tradeoff.tables == ("results/studies/tradeoff/L2.parquet",)
+    sample = report.FigureEntry.of("results/figures/language-L4-skewed.svg")
+    assert sample.tables == ("results/languages/L4-skewed/sample.parquet",)
