@@ -136,11 +136,11 @@ class DeepSpeedModels:
             allow_unused=True,
             materialize_grads=True,
         )
-        for grad in grads:
-            torch.distributed.broadcast(grad, src=0)
-        return {
-            name: grad.float().unsqueeze(0) for name, grad in zip(self.shapes, grads, strict=True)
-        }
+        gradients = {}
+        for name, grad in zip(self.shapes, grads, strict=True):
+            gradients[name] = grad.float().contiguous().unsqueeze(0)
+            torch.distributed.broadcast(gradients[name], src=0)
+        return gradients
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
         """One step of AdamW at a learning rate, the gradient clipped.
