@@ -455,7 +455,7 @@ class Study:
                 raise self._error(
                     f"{where}/zero_stage",
                     f"{model} cannot unlearn with ZeRO 3, which leaves no process a whole weight; "
-                    f"set training_by_model/{model}: {{zero_stage: 2}}, with "
+                    "set it to 2 (of one full model: in training_by_model), with "
                     "offload_optimizer: cpu if memory is short",
                 )
 
