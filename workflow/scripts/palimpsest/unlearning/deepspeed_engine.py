@@ -32,8 +32,8 @@ class DeepSpeedEngine:
         if run.recipe.zero_stage == 3:
             raise UserError(
                 f"training/zero_stage: {run.model} cannot unlearn with ZeRO 3, which leaves no "
-                "process a whole weight; set it to 2 (of one full model: in training_by_model), with "
-                "offload_optimizer: cpu if memory is short"
+                "process a whole weight; set it to 2 (of one full model: in training_by_model), "
+                "with offload_optimizer: cpu if memory is short"
             )
         stand_alone_unless_launched()
         self.run = run
