@@ -621,6 +621,11 @@ WRONG = {
         "training: {offload_optimizer: cpu}",
         "training/offload_optimizer: cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
     ),
+    "unlearning with parted weights": (
+        "training: {zero_stage: 3}\nengine: {twin: deepspeed}\n"
+        "unlearning: {models: [pythia-1b-twin]}",
+        "training/zero_stage: pythia-1b-twin cannot unlearn with ZeRO 3",
+    ),
     "own settings of an unknown model": (
         "training_by_model: {llama-2-13: {zero_stage: 3}}",
         "training_by_model/llama-2-13: unknown model 'llama-2-13'; known: ",

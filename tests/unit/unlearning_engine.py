@@ -37,10 +37,10 @@ def write_dataset(folder: Path) -> None:
         tables.write(folder / variant / "strings.parquet", frame, "strings")
 
 
-def run_of(dataset: str, stage: int, precision: str) -> Run:
+def run_of(dataset: str, stage: int, precision: str, offload: str = "none") -> Run:
     row, scale = resolve(MODEL, read_models(MODELS))
-    recipe = replace(RECIPE, zero_stage=stage, precision=precision)
-    return Run(MODEL, row, scale, Grammar.from_file(GRAMMAR), dataset, recipe)
+    how = {"zero_stage": stage, "precision": precision, "offload_optimizer": offload}
+    return Run(MODEL, row, scale, Grammar.from_file(GRAMMAR), dataset, replace(RECIPE, **how))
 
 
 def start_of(problem: Problem) -> dict[str, torch.Tensor]:
@@ -138,9 +138,9 @@ def look(problem, engine, start) -> dict[str, np.ndarray]:
     return {**left, "nll/after": problem.measure(models)[0, 0]}
 
 
-def main(dataset: str, path: str, name: str, stage: str, precision: str, *methods: str) -> None:
+def main(dataset, path, name, stage, precision, offload, *methods: str) -> None:
     torch.set_num_threads(1)
-    engine = ENGINES[name](run_of(dataset, int(stage), precision), 1, 2**30)
+    engine = ENGINES[name](run_of(dataset, int(stage), precision, offload), 1, 2**30)
     problem = Problem(engine.run, engine)
     given = problem, engine, start_of(problem)
     left = {"n_tokens": problem.material.encoded.n_tokens, **look(*given)}

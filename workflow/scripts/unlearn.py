@@ -43,7 +43,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1, help="processes that share one model")
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of all processes")
     add_flags(parser)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.engine == "fleet" and arguments.processes > 1:
+        parser.error("--processes: a fleet is one process; give it --threads")
+    return arguments
 
 
 def main() -> None:

@@ -448,6 +448,16 @@ class Study:
             return
         for key, mistake in self.unlearning.mistakes():
             raise self._error(f"unlearning/{key}", mistake)
+        for model in self.config["unlearning"]["models"]:
+            if self.engine(model) == "deepspeed" and self.training(model)["zero_stage"] == 3:
+                own = self.config["training_by_model"].get(model, {})
+                where = f"training_by_model/{model}" if "zero_stage" in own else "training"
+                raise self._error(
+                    f"{where}/zero_stage",
+                    f"{model} cannot unlearn with ZeRO 3, which leaves no process a whole weight; "
+                    "set it to 2 (of one full model: in training_by_model), with "
+                    "offload_optimizer: cpu if memory is short",
+                )
 
     def _check_engine(self) -> None:
         for model in self.config["engine"].keys() - {"twin", "full"}:

@@ -32,8 +32,8 @@ class DeepSpeedEngine:
         if run.recipe.zero_stage == 3:
             raise UserError(
                 f"training/zero_stage: {run.model} cannot unlearn with ZeRO 3, which leaves no "
-                "process a whole weight; set it to 2 (or in training_by_model), with "
-                "training/offload_optimizer: cpu if memory is short"
+                "process a whole weight; set it to 2 (of one full model: in training_by_model), "
+                "with offload_optimizer: cpu if memory is short"
             )
         stand_alone_unless_launched()
         self.run = run
@@ -136,11 +136,11 @@ class DeepSpeedModels:
             allow_unused=True,
             materialize_grads=True,
         )
-        for grad in grads:
-            torch.distributed.broadcast(grad, src=0)
-        return {
-            name: grad.float().unsqueeze(0) for name, grad in zip(self.shapes, grads, strict=True)
-        }
+        gradients = {}
+        for name, grad in zip(self.shapes, grads, strict=True):
+            gradients[name] = grad.float().contiguous().unsqueeze(0)
+            torch.distributed.broadcast(gradients[name], src=0)
+        return gradients
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
         """One step of AdamW at a learning rate, the gradient clipped.
@@ -149,12 +149,7 @@ class DeepSpeedModels:
         """
         for group in self._prepared.optimizer.param_groups:
             group["lr"] = float(rate_M)
-        self._prepared.backward(loss_M.sum())
-        if not self._prepared.zero_optimization():
-            # AdamW passes over a weight without a gradient, and its moments would stay.
-            for parameter in self._parameters.values():
-                if parameter.grad is None:
-                    parameter.grad = torch.zeros_like(parameter)
+        self._prepared.backward(_ReachesAll.apply(loss_M.sum(), *self._parameters.values()))
         self._prepared.step()
         if not self._prepared.was_step_applied():
             raise UserError(
@@ -197,6 +192,22 @@ class DeepSpeedModels:
     def layers(self) -> list[str]:
         """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
         return layers(self.shapes)
+
+
+class _ReachesAll(torch.autograd.Function):
+    """Passes on a loss, which then has a gradient for every weight: of 0 where it reached none.
+
+    For a weight without one, DeepSpeed would take the last that it had, if it offloads.
+    """
+
+    @staticmethod
+    def forward(context, loss, *parameters):
+        context.parameters = parameters
+        return loss.clone()
+
+    @staticmethod
+    def backward(context, grad):
+        return grad, *(p.new_zeros(()).expand_as(p) for p in context.parameters)
 
 
 class _Masters:

@@ -24,6 +24,7 @@ from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
 from palimpsest.training.batches import by_length
 from palimpsest.training.evaluation import measure_batch
+from palimpsest.training.finetune import is_out_of_memory
 from palimpsest.training.manifest import DIGITS, provenance
 from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
@@ -117,7 +118,8 @@ def unlearn(
     state : folder in which a killed job finds what it has already done.
     threads, memory : CPU threads, and bytes that a fleet may use.
 
-    Raises `UserError` if weights are missing, or a model's loss is no longer finite.
+    Raises `UserError` if weights are missing, a model's loss is no longer finite, or memory is
+    short.
     """
     torch.set_num_threads(threads)
     row, scale = resolve(model, read_models(models))
@@ -141,7 +143,16 @@ def unlearn(
     started = time.perf_counter()
     problem = Problem(run, ENGINES[engine](run, threads, memory))
     folder = Path(state) / "unlearning" / key
-    done = list(_waves(problem, method, part, trained, relearning, folder))
+    try:
+        done = list(_waves(problem, method, part, trained, relearning, folder))
+    except RuntimeError as error:
+        if not is_out_of_memory(error) or engine == "fleet":
+            raise
+        raise UserError(
+            f"{method.name} on {model}: out of memory; raise training/processes with "
+            "training/zero_stage 2, set training/offload_optimizer to cpu, or lower "
+            "training/evaluation_batch_size"
+        ) from None
     if problem.engine.rank == 0:
         Path(part.manifest).unlink(missing_ok=True)
         for place, (path, kind) in enumerate(part.tables()):
