@@ -352,12 +352,12 @@ WRONG = {
         "Add it to config/unlearning.yaml",
     ),
     "an end as a method": (
-        "unlearning: {methods: [none]}",
+        "unlearning: {methods: [none, finetune]}",
         "unlearning/methods[0]: 'none' is always there; leave it out",
     ),
     "tuning without a grid": (
-        "unlearning: {tuning: [gradient-ascent]}",
-        "unlearning/tuning[0]: 'gradient-ascent' has no grid in config/unlearning.yaml",
+        "unlearning: {tuning: [sun]}",
+        "unlearning/tuning[0]: 'sun' has no grid in config/unlearning.yaml",
     ),
     "a pool that is too small": (
         "unlearning: {pool: 16}",

@@ -226,9 +226,11 @@ class UnlearningStudy:
         return found
 
     def _unknown(self, name: str) -> str:
+        known = [method for method in self.table if "." not in method]  # points are not asked for
+        hint = nearest(name, known)
         return (
-            f"unknown method {name!r}; known: {', '.join(self.table)}{nearest(name, self.table)}. "
-            f"Add it to {self.section['table']}"
+            f"unknown method {name!r}; known: {', '.join(known)}{hint}. Add it to "
+            f"{self.section['table']}"
         )
 
 
