@@ -663,13 +663,16 @@ KINDS = {
                 Column(
                     "distance_to_original",
                     _float,
-                    "L2 distance of its weights from those of the model it started from",
+                    "L2 distance of its weights from those of the original model of its number; null "
+                    "if there is none",
+                    True,
                 ),
                 Column(
                     "distance_to_retrained",
                     _float,
                     "L2 distance of its weights from the retrained model of the same initial "
-                    "weights",
+                    "weights; null if there is none",
+                    True,
                 ),
                 Column(
                     "relearn_epochs",

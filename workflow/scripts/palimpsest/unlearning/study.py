@@ -148,9 +148,9 @@ class UnlearningStudy:
         return [origin for origin, _ in self.runs(method)[first : last + 1]]
 
     def draws_with(self, model: str, variant: str, draws: list[int]) -> list[tuple[int, int]]:
-        """The training jobs among which some draws are."""
+        """The training jobs among which some draws are, as far as these are trained."""
         ends = [last for _, last in self.draws(model, variant)]
-        jobs = {bisect.bisect_left(ends, draw) for draw in set(draws)}
+        jobs = {bisect.bisect_left(ends, draw) for draw in set(draws) if draw <= ends[-1]}
         return [self.draws(model, variant)[job] for job in sorted(jobs)]
 
     def phases(self, method: str) -> str:

@@ -82,6 +82,10 @@ class Weights:
             for name in names:
                 self._files.setdefault(name.partition("/")[0], (path, []))[1].append(name)
 
+    def has(self, variant: str, draw: int) -> bool:
+        """Whether a model's weights are among those given."""
+        return f"{variant}-{draw}" in self._files
+
     def of(self, variant: str, draw: int) -> dict[str, torch.Tensor]:
         """One model's weights, by the parameters' names."""
         which = f"{variant}-{draw}"
@@ -305,15 +309,14 @@ class Wave:
                 f"{method.name} on {problem.run.model}: the loss is no longer finite; lower the "
                 "method's rates in unlearning/table"
             )
-        self.distance = {
-            variant: self._distance([self.trained.of(variant, draw) for draw in self.origins])
-            for variant in (ORIGINAL, RETAIN)
-        }
+        self.distance = {variant: self._distance(variant) for variant in (ORIGINAL, RETAIN)}
 
     def relearn(self, relearning: Relearning) -> None:
         """Train the first models on the forget set until its loss is the original's again."""
         self.relearned = np.full(len(self.origins), np.nan)
-        tried = np.flatnonzero((self.draws == 0) & (self.origins < relearning.models))
+        tried = np.flatnonzero(
+            (self.draws == 0) & (self.origins < relearning.models) & self._beside(ORIGINAL)
+        )
         if not len(tried):
             return
         problem, rate = self.problem, self.problem.run.recipe.learning_rate
@@ -369,15 +372,24 @@ class Wave:
         with self.models.weights() as weights:
             return {name: tensor[place].to("cpu", copy=True) for name, tensor in weights.items()}
 
-    def _distance(self, others: list[dict[str, torch.Tensor]]) -> np.ndarray:
-        """L2 distance float64[models] of all weights from those of another model each."""
-        squares = torch.zeros(len(others), dtype=torch.float64)
+    def _beside(self, variant: str) -> np.ndarray:
+        """Whether there is a model of a variant with the origin's number, bool[models].
+
+        There are fewer original models than retrained ones where one is unlearned again and again.
+        """
+        return np.array([self.trained.has(variant, draw) for draw in self.origins])
+
+    def _distance(self, variant: str) -> np.ndarray:
+        """L2 distance float64[models] of all weights from the model of a variant; NaN if none."""
+        squares = np.full(len(self.origins), np.nan)
         with self.models.weights() as weights:
-            for name, tensor in weights.items():
-                for place, other in enumerate(others):
-                    apart = tensor[place].double().cpu() - other[name].double()
-                    squares[place] += apart.square().sum()
-        return squares.sqrt().numpy()
+            for place in np.flatnonzero(self._beside(variant)):
+                other = self.trained.of(variant, self.origins[place])
+                squares[place] = sum(
+                    float((tensor[place].double().cpu() - other[name].double()).square().sum())
+                    for name, tensor in weights.items()
+                )
+        return np.sqrt(squares)
 
 
 def _fleet(run: Run, threads: int, memory: int):
