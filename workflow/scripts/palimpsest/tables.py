@@ -663,7 +663,7 @@ KINDS = {
                 Column(
                     "distance_to_original",
                     _float,
-                    "L2 distance of its weights from those of the original model of its number; null "
+                    "L2 distance of its weights from the original model of its number; null "
                     "if there is none",
                     True,
                 ),
