@@ -1,3 +1,4 @@
+from palimpsest.unlearning.methods.table import METHOD_OR_POINT
 from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlearn.py"))
@@ -52,7 +53,7 @@ SCORING |= {
 wildcard_constraints:
     first=r"\d+",
     last=r"\d+",
-    method=r"[a-z0-9][a-z0-9.-]*",
+    method=METHOD_OR_POINT,
 
 
 # Files of models

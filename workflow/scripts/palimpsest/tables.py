@@ -670,8 +670,8 @@ KINDS = {
                 Column(
                     "distance_to_retrained",
                     _float,
-                    "L2 distance of its weights from the retrained model of the same initial "
-                    "weights; null if there is none",
+                    "L2 distance of its weights from the retrained model of its number, whose initial "
+                    "weights are others; null if there is none",
                     True,
                 ),
                 Column(

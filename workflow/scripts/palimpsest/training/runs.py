@@ -1,5 +1,6 @@
 """Runs: what is trained on what, and the strings of a run as an engine needs them."""
 
+import zlib
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -61,9 +62,13 @@ class Run:
         }
 
 
-def seed_of_draw(seed: int, draw: int) -> int:
-    """The seed of one of many trainings on a dataset, the same whichever strings are retained."""
-    return int(np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)[0])
+def seed_of_draw(seed: int, variant: str, draw: int) -> int:
+    """The seed of one of many trainings on a variant of a dataset, independent of all others.
+
+    Of the other variant's too: models are compared as samples of two distributions.
+    """
+    entropy = [seed, zlib.crc32(variant.encode()), draw]
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
 def strings_to_leave_out(dataset: str) -> list[str]:
@@ -89,8 +94,8 @@ class Material:
             keys["variant"] = f"without-{run.left_out}"
         self.seed = int(keys["seed"])
         if run.draw is not None:
+            self.seed = seed_of_draw(self.seed, keys["variant"], run.draw)
             keys["variant"] = f"{keys['variant']}-{run.draw}"
-            self.seed = seed_of_draw(self.seed, run.draw)
         self.keys = {"model": run.model, **keys}
         self.token_ids: Tokens = tokens(run.row, run.scale, run.grammar.terminals)
         self.encoded: TokenisedStrings = encode(

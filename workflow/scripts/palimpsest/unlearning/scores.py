@@ -62,7 +62,7 @@ def retraining(
     Retrained models that were trained side by side share the time of their job.
     """
     read = [manifests.read(path) for path in manifests_of_retrained]
-    seconds = sum(content["wall_time_seconds"] for content in read)
+    seconds = sum(content["training_seconds"] for content in read)
     n_runs = sum(content.get("n_runs", 1) for content in read)
     return Retraining(problem.retraining_steps(epochs, batch_size), seconds / n_runs)
 

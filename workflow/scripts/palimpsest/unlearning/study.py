@@ -220,6 +220,12 @@ class UnlearningStudy:
                     found.append(
                         (f"{key}[{place}]", f"{name!r} has no grid in {self.section['table']}")
                     )
+        share, size = self.section["share"], self.section["size"]
+        if forget == DRAWN and round(share * size) == 0:
+            least = 1 / size
+            found.append(
+                ("share", f"{share:g} of {size} strings is none; raise it to {least:.2g} or more")
+            )
         n, pool = self.section["n"], self.section["pool"]
         if BOOTSTRAP in self.section["setups"] and pool < n:
             found.append(("pool", f"{pool} models are fewer than unlearning/n, which is {n}"))

@@ -9,6 +9,7 @@ import hashlib
 import json
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -37,7 +38,7 @@ from palimpsest.variants import ORIGINAL, RETAIN
 
 # Strings of all models per forward pass when measuring on a CPU: few keep to its caches.
 MEASURED_ON_CPU = 64
-AFTERWARDS = 0  # the number of the phase that relearning counts as, which no phase has
+AFTERWARDS = "relearn"  # what the batches of relearning are drawn for
 SETS = {"forget": "forget", "retain": "train", "validation": "validation"}  # and their split
 
 
@@ -298,7 +299,7 @@ class Wave:
     def forget(self, method: Method) -> None:
         """Apply the method, and note what it cost and did."""
         problem = self.problem
-        task = problem.task(self.models, self._seeds())
+        task = problem.task(self.models, self._seeds(method.name))
         started = time.perf_counter()
         task.run(method.phases)
         self.seconds = (time.perf_counter() - started) / len(self.origins)
@@ -327,10 +328,10 @@ class Wave:
         before = problem.measure(problem.engine.open(originals), forget)
         goal = problem.forget_loss(before)
         models = problem.engine.open(unlearned)
-        task = problem.task(models, [self._seeds()[place] for place in tried])
+        task = problem.task(models, [self._seeds(AFTERWARDS)[place] for place in tried])
         losses = [problem.forget_loss(self.measured[tried])]
         while not (losses[-1] <= goal).all() and len(losses) <= relearning.epochs:
-            for batch in task.batches("forget", AFTERWARDS, epoch=len(losses)):
+            for batch in task.batches("forget", 0, epoch=len(losses)):
                 loss_M = cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
                 models.step(loss_M, torch.full((models.count,), rate))
             losses.append(problem.forget_loss(problem.measure(models, forget)))
@@ -362,11 +363,11 @@ class Wave:
         keys = {**self.problem.keys, "method": self.method}
         return [pd.DataFrame({**keys, **columns}) for columns in (predictions, of_models)]
 
-    def _seeds(self) -> list[tuple[int, ...]]:
-        """What the random draws of each model follow from: its problem, its origin and its draw."""
-        seed = self.problem.keys["seed"]
+    def _seeds(self, purpose: str) -> list[tuple[int, ...]]:
+        """What each model's random draws follow from: the problem, origin, draw and a purpose."""
+        first = self.problem.keys["seed"], zlib.crc32(purpose.encode())
         pairs = zip(self.origins, self.draws, strict=True)
-        return [(seed, int(origin), int(draw)) for origin, draw in pairs]
+        return [(*first, int(origin), int(draw)) for origin, draw in pairs]
 
     def _weights_of(self, place: int) -> dict[str, torch.Tensor]:
         with self.models.weights() as weights:

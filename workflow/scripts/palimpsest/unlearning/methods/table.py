@@ -24,7 +24,8 @@ from palimpsest.unlearning.methods.phases import ROLES, Phase, registered
 from palimpsest.unlearning.setups import ENDS
 from palimpsest.yaml_files import check_file
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths; a point is NAME.number
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
+METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered
 REPEAT, PHASES, GRID = "repeat", "phases", "grid"
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
 AND = " and "  # between the places that a line of a grid changes together
