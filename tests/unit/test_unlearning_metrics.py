@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 from sklearn.model_selection import StratifiedKFold
@@ -152,6 +152,7 @@ def smirnov(one, other):
     return Fraction(2 * sum(terms), math.comb(2 * n, n))
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(-2, 2), st.sampled_from([None, 0, 1]))
 def test_kolmogorov_smirnov_is_exact(seed, n, shift, decimals):
     """In whole numbers; with ties too, and model by model."""
