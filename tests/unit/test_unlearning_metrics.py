@@ -139,6 +139,9 @@ def test_scikit_learn_is_not_imported_before_it_is_needed():
     assert done.stdout.split() == [b"False"]
 
 
+AT_1 = 5e-5  # how far scipy's approximation of a p-value of 1 is from it
+
+
 def smirnov(one, other):
     """The exact p-value, as a fraction of the paths that leave the diagonal as far or farther.
 
@@ -160,15 +163,16 @@ def test_kolmogorov_smirnov_is_exact(seed, n, shift, decimals):
     one, other = chance.normal(size=(3, n)), shift + chance.normal(size=(3, n))
     if decimals is not None:
         one, other = one.round(decimals), other.round(decimals)
-    expected = [math.log(smirnov(*pair)) for pair in zip(one, other, strict=True)]
-    np.testing.assert_allclose(ks_log_p(one, other), expected, atol=1e-9)
+    expected = np.array([math.log(smirnov(*pair)) for pair in zip(one, other, strict=True)])
+    tolerance = np.where(expected == 0, AT_1, 1e-9)
+    assert (np.abs(ks_log_p(one, other) - expected) <= tolerance).all()
 
 
-@pytest.mark.parametrize("n", range(1, 120, 7))
+@pytest.mark.parametrize("n", range(1, 130))
 def test_kolmogorov_smirnov_of_interleaved_samples_is_1(recwarn, n):
-    """Rounding could have taken it above 1; nothing is said of that."""
+    """Rounding can take it above 1, and then it is approximated; nothing is said of that."""
     one = np.arange(n)[None, :] / n
-    np.testing.assert_allclose(ks_log_p(one, one + 0.5 / n), 0, atol=1e-9)
+    np.testing.assert_allclose(ks_log_p(one, one + 0.5 / n), 0, atol=AT_1)
     np.testing.assert_array_equal(ks_log_p(one, one), 0)
     assert not recwarn.list
 

@@ -186,7 +186,7 @@ def ks_log_p(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     more than 500 that are wholly apart, counts as the smallest normal one, whose log is -708.4.
     """
     with warnings.catch_warnings():
-        # Rounding can take a p-value of 1 beyond it; the approximation that stands in is 1 too.
+        # Rounding can take a p-value of 1 beyond it; an approximation stands in, 0.99996 at least.
         warnings.filterwarnings("ignore", "ks_2samp: Exact calculation unsuccessful")
         p = ks_2samp(one, other, axis=1, method="exact").pvalue
     return np.log(np.maximum(p, np.finfo(float).tiny))
