@@ -70,7 +70,7 @@ def test_the_default_study():
     default = study(DEFAULT)
     assert default.studies() == list(STUDIES)
     assert default.roles == ["s0", "s1", "s2"]
-    assert default.all_languages == ["L1", "L2", "L3"]
+    assert default.all_languages == ["L1", "L2", "L4"]
     assert default.unlearning.methods[0] == "none"
     assert default.unlearning.methods[-1] == "retrain"
     assert all(group.model.endswith("-twin") for group in default.trained_groups)
@@ -193,7 +193,7 @@ def test_all_means_the_grid(mine):
     changed = study(DEFAULT, mine(text))
     assert changed.study_groups("frequency", "L7") == [RunGroup("opt-1.3b-twin", "L7", 64)]
     assert changed.study_groups("tradeoff", "L1") == [RunGroup("opt-1.3b-twin", "L1", 64)]
-    assert changed.all_languages == ["L1", "L2", "L7", "L3"]
+    assert changed.all_languages == ["L1", "L2", "L7", "L4"]
     assert RunGroup("opt-1.3b-twin", "L7", 64) in changed.measured_groups
 
 
@@ -267,7 +267,7 @@ def test_every_run_has_a_row_of_the_plan(tmp_path):
     rows = Planner(default, tmp_path).rows
     of_unlearning = {row["variant"]: row for row in rows[-3:]}
     assert {variant: row["trainings"] for variant, row in of_unlearning.items()} == {
-        "original": 32,  # reuse-n-n and a pool of as many
+        "original": 32,
         "retain": 64,  # beside as many for the ideal
         "unlearned": 7 * 3 * 32 + 2 * 32,  # seven methods, three repetitions; the two ends
     }
@@ -360,8 +360,12 @@ WRONG = {
         "unlearning/tuning[0]: 'sun' has no grid in config/unlearning.yaml",
     ),
     "a pool that is too small": (
-        "unlearning: {pool: 16}",
+        "unlearning: {pool: 16, setups: [bootstrap]}",
         "unlearning/pool: 16 models are fewer than unlearning/n, which is 32",
+    ),
+    "a share of nothing": (
+        "unlearning: {share: 0.001}",
+        "unlearning/share: 0.001 of 48 strings is none; raise it to 0.021 or more",
     ),
     "a share of everything": (
         "unlearning: {share: 1}",

@@ -184,12 +184,11 @@ def test_draws_are_independent(trained):
 
 
 @pytest.mark.parametrize("draw", range(DRAWS))
-def test_a_draw_begins_alike_in_both_variants(trained, draw):
-    """What sets an original and the retrained model beside it apart is what they are trained on."""
-    before = [trained.trace(variant, draw, 0)[PREDICTED] for variant in VARIANTS]
-    after = [trained.trace(variant, draw, RECIPE.epochs)["nll"] for variant in VARIANTS]
-    assert before[0].equals(before[1])
-    assert (after[0] != after[1]).all()
+def test_a_draw_of_one_variant_is_independent_of_the_others(trained, draw):
+    """Original and retrained models are samples of two distributions, not pairs."""
+    original = trained.trace("original", draw, 0)["nll"]
+    for other in range(DRAWS):
+        assert (original != trained.trace("retain", other, 0)["nll"]).all()
 
 
 def test_a_draw_does_not_depend_on_its_neighbours(trained, tmp_path):

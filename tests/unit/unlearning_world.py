@@ -168,7 +168,7 @@ def world(
         written.append(unlearned(folder, method, keys, loss))
     strings, manifest = folder / "strings.parquet", folder / "manifest.json"
     tables.write(strings, STRINGS, "strings")
-    manifest.write_text(json.dumps({"wall_time_seconds": 40.0, "n_runs": 4}))
+    manifest.write_text(json.dumps({"training_seconds": 40.0, "n_runs": 4}))
     return World(
         folder,
         setups,

@@ -256,6 +256,12 @@ def draws_minutes(wildcards, attempt):
     return duration.asked_for(seconds, attempt, study.planner.most_seconds)
 
 
+def evaluation_memory(wildcards, attempt):
+    """Main memory of an evaluation, in megabytes, more at every attempt."""
+    expected = study.planner.evaluation_memory(int(wildcards.size))
+    return memory.asked_for(expected, attempt, study.planner.most_memory)
+
+
 def grid_points(wildcards):
     """The method and the settings of every point of the grids that are searched."""
     return unlearning.settings_of_points()

@@ -110,7 +110,7 @@ rule measure_forgetting:
         "../../envs/analysis.yaml"
     threads: 1
     resources:
-        mem_mb=8000,
+        mem_mb=evaluation_memory,
         runtime=120,
     params:
         **SETUPS,
@@ -135,7 +135,7 @@ rule measure_other_metrics:
         "../../envs/analysis.yaml"
     threads: 1
     resources:
-        mem_mb=8000,
+        mem_mb=evaluation_memory,
         runtime=120,
     params:
         **SETUPS,
@@ -160,7 +160,7 @@ rule measure_forgotten_memorisation:
         "../../envs/analysis.yaml"
     threads: 1
     resources:
-        mem_mb=8000,
+        mem_mb=evaluation_memory,
         runtime=120,
     params:
         **SETUPS,
@@ -186,7 +186,7 @@ rule measure_grid_points:
         "../../envs/analysis.yaml"
     threads: 1
     resources:
-        mem_mb=8000,
+        mem_mb=evaluation_memory,
         runtime=120,
     params:
         **SETUPS,

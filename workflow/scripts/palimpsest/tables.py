@@ -670,9 +670,7 @@ KINDS = {
                 Column(
                     "distance_to_retrained",
                     _float,
-                    "L2 distance of its weights from the retrained model of its number, whose initial "
-                    "weights are others; null if there is none",
-                    True,
+                    "L2 distance of its weights from the retrained model of its number",
                 ),
                 Column(
                     "relearn_epochs",

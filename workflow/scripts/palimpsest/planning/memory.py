@@ -34,6 +34,8 @@ RESERVED = 2 * GB  # the CUDA context, communication libraries, and what the all
 
 PROCESS = 4 * GB  # main memory of a process with PyTorch and CUDA in it, without a model
 LEAST_OF_FULL, LEAST_OF_TWINS = 16 * GB, 4 * GB
+LEAST_OF_EVALUATIONS = 2 * GB
+PREDICTION = 3 * 24  # three numbers of each, which are read, joined and chosen from
 WAVE = 8  # members that a fleet trains at once per thread of a CPU, where more are no faster
 FLEET_COPIES = 5  # of a member's parameters
 
@@ -152,6 +154,11 @@ def twin_memory(shape: Shape, settings: Settings, longest: int, threads: int) ->
     saved = ACTIVATIONS * FP32 * shape.layers * shape.hidden * tokens
     member = saved * (1 + BACKWARD) + FP32 * FLEET_COPIES * shape.parameters
     return max(LEAST_OF_TWINS, PROCESS / 2 + WAVE * threads * member)
+
+
+def evaluation_memory(n_predictions: float) -> float:
+    """Bytes in which so many predictions, of a string by a model, are compared."""
+    return LEAST_OF_EVALUATIONS + PREDICTION * n_predictions
 
 
 def asked_for(expected: float, attempt: int, most: float) -> int:

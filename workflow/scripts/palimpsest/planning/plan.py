@@ -174,6 +174,15 @@ class Planner:
         each = self.duration(model, language, size, variant=ORIGINAL).seconds
         return TWIN_START_SECONDS + n_runs * each
 
+    def evaluation_memory(self, size: int) -> float:
+        """Bytes of main memory in which unlearned models are compared with retrained ones."""
+        unlearning = self.study.unlearning
+        n_models = unlearning.n_trained(ORIGINAL) + unlearning.n_trained(RETAIN)
+        n_models += max(len(unlearning.runs(method)) for method in unlearning.methods)
+        datasets = self.study.config["datasets"]
+        n_strings = size + datasets["test_size"] + unlearning.section["validation"]
+        return memory.evaluation_memory(n_models * n_strings)
+
     # What has been measured
 
     def speed(self, model: str) -> Speed | None:

@@ -143,11 +143,13 @@ def unlearn(
         "engine": engine,
     }
     key = _key(about, dataset)
+    folder = Path(state) / "unlearning" / key
     if _is_delivered(part, key):
+        # A kill may have come between delivering and forgetting.
+        shutil.rmtree(folder, ignore_errors=True)
         return
     started = time.perf_counter()
     problem = Problem(run, ENGINES[engine](run, threads, memory))
-    folder = Path(state) / "unlearning" / key
     try:
         done = list(_waves(problem, method, part, trained, relearning, folder))
     except RuntimeError as error:
@@ -235,7 +237,7 @@ class Problem:
             name: np.repeat(np.flatnonzero(split == value), self._copies(split == value))
             for name, value in SETS.items()
         }
-        if not len(self.rows["forget"]):
+        if not self.material.counts[self.rows["forget"]].any():
             raise UserError(f"{run.dataset}: has no string to forget; it must be of `original`")
         self.keys = {key: self.material.keys[key] for key in ("model", "language", "size", "seed")}
 
@@ -292,6 +294,10 @@ class Wave:
         self.problem, self.trained = problem, trained
         self.origins = np.array(part.origins)[places]
         self.draws = np.array(part.draws)[places]
+        # There are fewer original models than retrained ones where one is unlearned over and over,
+        # so the ideal may have none beside it.
+        there = [part.variant != RETAIN or trained.has(ORIGINAL, draw) for draw in self.origins]
+        self.beside = {ORIGINAL: np.array(there), RETAIN: np.ones(len(places), dtype=bool)}
         self.models: Models = problem.engine.open(
             [trained.of(part.variant, draw) for draw in np.array(part.starts)[places]]
         )
@@ -316,7 +322,7 @@ class Wave:
         """Train the first models on the forget set until its loss is the original's again."""
         self.relearned = np.full(len(self.origins), np.nan)
         tried = np.flatnonzero(
-            (self.draws == 0) & (self.origins < relearning.models) & self._beside(ORIGINAL)
+            (self.draws == 0) & (self.origins < relearning.models) & self.beside[ORIGINAL]
         )
         if not len(tried):
             return
@@ -373,18 +379,11 @@ class Wave:
         with self.models.weights() as weights:
             return {name: tensor[place].to("cpu", copy=True) for name, tensor in weights.items()}
 
-    def _beside(self, variant: str) -> np.ndarray:
-        """Whether there is a model of a variant with the origin's number, bool[models].
-
-        There are fewer original models than retrained ones where one is unlearned again and again.
-        """
-        return np.array([self.trained.has(variant, draw) for draw in self.origins])
-
     def _distance(self, variant: str) -> np.ndarray:
-        """L2 distance float64[models] of all weights from the model of a variant; NaN if none."""
+        """L2 distance float64[models] of all weights from the model beside; NaN if there is none."""
         squares = np.full(len(self.origins), np.nan)
         with self.models.weights() as weights:
-            for place in np.flatnonzero(self._beside(variant)):
+            for place in np.flatnonzero(self.beside[variant]):
                 other = self.trained.of(variant, self.origins[place])
                 squares[place] = sum(
                     float((tensor[place].double().cpu() - other[name].double()).square().sum())
