@@ -197,6 +197,18 @@ def test_one_repetition_has_no_interval_and_says_so():
     assert any("without an interval" in text for text in said(figure))
 
 
+def test_what_is_not_drawn_anew_has_no_bar_and_the_legend_says_so():
+    figure = draw("unlearning_scores")  # reuse-n-n and the bootstrap
+    bars = len(figure.axes[0].collections)
+    ends, setups, methods = 2, 2, 6
+    assert bars == setups * (methods + ends) - ends
+    assert any("No bar: the same models" in text for text in said(figure))
+    summary = made.summary(ONE, 6, 3, ("bootstrap",))
+    figure = draw("unlearning_scores", summary, made.scores(ONE, 6, 3, ("bootstrap",)))
+    assert len(figure.axes[0].collections) == methods + ends
+    assert not any("No bar" in text for text in said(figure))
+
+
 def test_the_tradeoff_divides_by_what_retrained_models_have():
     scores = table("unlearning_scores")
     figure = draw("unlearning_tradeoff", scores)

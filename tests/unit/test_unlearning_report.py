@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 import test_report as others
 import unlearning_tables as made
+from scipy import stats
 
 from palimpsest import report, tables
-from palimpsest.report import unlearning
+from palimpsest.report import held_out, unlearning
 
 MODEL = ["pythia-1b-twin"]
 TITLE = "What it can be made to forget"
@@ -38,63 +39,86 @@ def page(sources):
     return others.Page((folder / "results" / "report.html").read_text())
 
 
-def of_methods(intervals):
-    """Quality by method as `forgetting_in_words` wants it."""
-    frame = pd.DataFrame(intervals, index=["lower", "upper"]).T
-    return frame.assign(mean=frame.mean(axis=1))
-
-
-ENDS = {"none": (0.0, 0.1), "retrain": (0.4, 0.5)}
+def held(**methods):
+    """Held-out forgetting quality by repetition, as `held_out.in_words` wants it."""
+    ends = {"none": [0.05, 0.1, 0.0], "retrain": [0.9, 1.0, 0.95]}
+    return pd.DataFrame({**ends, **methods})
 
 
 @pytest.mark.parametrize(
     ("own", "words"),
     [
-        ((0.2, 0.3), "forgets in part"),
-        ((0.2, 0.41), "not told apart from retraining"),
-        ((0.45, 0.6), "not told apart from retraining"),
-        ((0.05, 0.3), "no better than doing nothing"),
-        ((0.05, 0.45), "cannot tell: intervals too wide"),
-        ((-0.2, -0.1), "easier to tell from retraining than the original is"),
-        ((np.nan, np.nan), "cannot tell: no intervals"),
+        ([0.35, 0.4, 0.3], "forgets in part"),
+        ([0.9, 0.9, 0.95], "not told apart from retraining"),
+        ([1.0, 1.1, 1.05], "not told apart from retraining"),
+        ([0.06, 0.09, 0.05], "not told apart from doing nothing"),
+        ([0.05, 0.1, 0.0], "not told apart from doing nothing"),
+        ([0.0, 1.0, 0.7], "cannot tell: intervals too wide"),
+        ([-0.15, -0.1, -0.2], "easier to tell from retraining than the original is"),
     ],
 )
-def test_words_follow_from_the_intervals(own, words):
-    assert unlearning.forgetting_in_words("own", of_methods({"own": own, **ENDS})) == words
+def test_words_follow_from_the_differences_to_both_ends(own, words):
+    assert held_out.in_words("own", held(own=own)) == words
 
 
-def test_an_ideal_of_one_sample_is_not_said_to_be_missed():
-    """Under reuse-n-n alone, retraining is the same models in every repetition."""
-    one_sample = {"none": (0.0, 0.0), "retrain": (0.4, 0.4)}
-    for own, words in (
-        ((0.2, 0.3), "forgets at least in part"),
-        ((0.0, 0.3), "no better than doing nothing"),
-    ):
-        assert (
-            unlearning.forgetting_in_words("own", of_methods({"own": own, **one_sample})) == words
-        )
+def test_differences_are_paired_by_repetition():
+    """What every method has by chance in a repetition does not hide a difference."""
+    chance = np.array([0.0, 0.5, 0.2])
+    found = pd.DataFrame(
+        {"none": chance, "own": chance + 0.1, "retrain": chance + np.array([0.3, 0.31, 0.32])}
+    )
+    assert held_out.in_words("own", found) == "forgets in part"
+    unpaired = found.assign(own=found["own"].to_numpy()[[1, 2, 0]])
+    assert held_out.in_words("own", unpaired) == "cannot tell: intervals too wide"
 
 
-def test_intervals_are_joined_over_the_setups():
-    quality = pd.DataFrame(
-        {"method": ["retrain", "retrain", "own", "own"], "setup": ["a", "b"] * 2,
-         "lower": [0.4, 0.3, 0.1, np.nan], "upper": [0.4, 0.6, 0.2, np.nan]}
-    )  # fmt: skip
-    joined = unlearning.spans(quality)
-    assert tuple(joined.loc["retrain"]) == (0.3, 0.6)
-    assert joined.loc["own"].isna().all(), "one set-up without an interval leaves it open"
+def test_the_interval_of_differences_is_students():
+    values = pd.Series([0.1, 0.4, 0.3, 0.35])
+    found = held_out.interval(values)
+    expected = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+    assert (found["lower"], found["upper"]) == pytest.approx(expected)
+    assert held_out.interval(pd.Series([0.1 + 0.2 - 0.3] * 3)) == dict.fromkeys(found, 0)
 
 
-def test_without_both_ends_nothing_can_be_told():
-    quality = of_methods({"own": (0.2, 0.3), "none": (0.0, 0.1)})
-    assert unlearning.forgetting_in_words("own", quality) == "cannot tell: no intervals"
+def test_without_models_held_out_or_repetitions_nothing_can_be_told():
+    found = held(own=[0.3] * 3)
+    assert held_out.in_words("own", found.head(1)) == "cannot tell: one repetition"
+    for missing in found.columns:
+        words = held_out.in_words("own", found.drop(columns=missing))
+        assert words == "cannot tell: too few models"
+    effects = made.effects(MODEL, 6)
+    it = section(effects=effects[effects["effect"] == "pool"])
+    assert it["held_out"] is None
+    for row in it["problems"][0]["methods"]:
+        assert row["held_out"] == "–"
+        assert row["end"] or row["words"].startswith("cannot tell: too few models")
 
 
-def section(summary=None, scores=None, memorisation=None):
+def test_words_know_nothing_of_attackers_judged_where_they_were_fitted():
+    """Nor of any set-up: only held-out rows of the problem's own effects count."""
+    effects = made.effects(MODEL, 6)
+    other = effects["attacker"] == "same"
+    changed = effects.assign(
+        forgetting_quality=effects["forgetting_quality"].mask(other, 1 - effects["value"] / 40)
+    )
+    changed = pd.concat([changed, made.effects(["another"], 6).assign(forgetting_quality=0.5)])
+    scores = made.scores(MODEL, 6, 3, ("bootstrap", "full"))
+    words = [
+        [row["words"] for row in it["problems"][0]["methods"]]
+        for it in (section(effects=effects), section(effects=changed),
+                   section(made.summary(MODEL, 6, 3, ("bootstrap", "full")), scores))
+    ]  # fmt: skip
+    assert words[0] == words[1]
+    assert sorted(words[0]) == sorted(words[2]), "the order alone is that of the set-up"
+    assert len(set(words[0])) > 2
+
+
+def section(summary=None, scores=None, memorisation=None, effects=None):
     given = {
         "unlearning_summary": summary,
         "unlearning_scores": scores,
         "unlearning_memorisation": memorisation,
+        "unlearning_effects": effects,
     }
     frames = [made.TABLES[kind](MODEL, 6) if frame is None else frame
               for kind, frame in given.items()]  # fmt: skip
@@ -162,6 +186,28 @@ def test_where_there_is_no_way_to_go_no_share_of_it_is_told():
     assert [row["removed"] for row in rows] == ["86\u00a0%", "–"]
 
 
+def test_a_measure_that_found_nothing_before_has_no_answer():
+    """Nearly nothing is nothing: 0.4 % would be shown as 0 %."""
+    found = unlearning.told(memorised((0.004, 0.0, 0.0), (0.9, 0.6, 0.3)), "scrub")
+    first, second, third, way = (text.replace("\u00a0", " ") for text in found)
+    assert first == (
+        "Recollection cannot answer here: the original models show it on 0 % of the forget "
+        "strings, so that there was nothing to remove."
+    )
+    assert second == (
+        "Under its only method, contextual memorisation of the forget strings falls from 90 % to "
+        "60 %; retrained models have 30 %."
+    )
+    assert third.startswith("Under scrub")
+    assert way.endswith("the methods go 50 % by contextual memorisation, on average.")
+    rows = unlearning.measure_rows(memorised((0.004, 0.0, 0.0), (0.9, 0.6, 0.3)), "scrub")
+    assert [row["removed"] for row in rows] == ["–", "50\u00a0%"]
+    neither = unlearning.told(memorised((0.0, 0.1, 0.0), (0.0, 0.0, 0.0)), "scrub")
+    assert [text.split(" here")[0] for text in neither] == [
+        "Recollection cannot answer", "Contextual memorisation cannot answer"
+    ]  # fmt: skip
+
+
 def test_without_both_measures_nothing_is_told():
     only = memorised((0.8, 0.2, 0.1), (0.6, 0.6, 0.2)).head(1)
     assert unlearning.told(only, None) == []
@@ -204,10 +250,33 @@ def test_the_numbers_are_those_of_the_summary(page):
 
 
 def test_one_repetition_has_no_brackets():
-    it = section(made.summary(MODEL, 6, 1), made.scores(MODEL, 6, 1))
+    it = section(
+        made.summary(MODEL, 6, 1), made.scores(MODEL, 6, 1), effects=made.effects(MODEL, 6, 1)
+    )
     for row in it["problems"][0]["methods"]:
-        assert "[" not in row["quality"]
-        assert row["end"] or row["words"].startswith("cannot tell: no intervals")
+        assert "[" not in row["quality"] + row["held_out"]
+        assert row["end"] or row["words"].startswith("cannot tell: one repetition")
+
+
+def test_the_ends_have_no_brackets_where_nothing_is_drawn_anew():
+    for setup, brackets in (("reuse-n-n", False), ("bootstrap", True)):
+        it = section(made.summary(MODEL, 6, 3, (setup,)), made.scores(MODEL, 6, 3, (setup,)))
+        for row in it["problems"][0]["methods"]:
+            assert ("[" in row["quality"]) == (brackets or not row["end"])
+            assert "[" in row["held_out"], "whose splits are drawn anew under any set-up"
+
+
+def test_the_held_out_quality_is_that_of_the_effects(page):
+    effects = made.effects(MODEL, 6)
+    effects = effects[(effects["effect"] == "attacker") & (effects["attacker"] == "held-out")]
+    for method in ("finetune", "retrain", "none"):
+        mean = effects.loc[effects["method"] == method, "forgetting_quality"].mean()
+        assert page.text.count(f"{mean:.3f} [") >= 2, "once for each model"
+    assert "chosen on 16 models of each kind and judged on 16 others" in page.text
+
+
+def test_the_settings_are_said_to_be_tuned_in_view_of_the_evaluation(page):
+    assert "tuned on a twin with this very evaluation in view" in page.text
 
 
 def test_memorisation_may_be_missing():

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from unlearning_world import FORGET, STRINGS, unlearned, world
+from unlearning_world import FORGET, STRINGS, TRAINED, losses, unlearned, world
 
 from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.unlearning import scores
 from palimpsest.unlearning.scores import Rules, evaluate, retraining, student
-from palimpsest.unlearning.setups import wanted
+from palimpsest.unlearning.setups import Setup, wanted
 
 RULES = Rules("geometric_mean", "exact", 1e-5, 0.5, 0.2)
 KINDS = ("epsilons", "unlearning_scores", "unlearning_summary", "unlearning_effects")
@@ -64,12 +64,32 @@ def test_methods_are_ranked_as_they_forget(found):
     """The same predictions cannot be told apart; those of the original are, without an error."""
     assert (quality(found, "copied") == 1).all()
     assert (quality(found, "none") == 0).all()
-    good, shifted = quality(found, "good").mean(), quality(found, "shifted").mean()
-    assert good > 5 * shifted
+    assert quality(found, "good").mean() > 5 * quality(found, "shifted").mean()
     epsilons = found["epsilons"].groupby("method")["epsilon"]
     assert epsilons.max()["copied"] < 1e-4
     assert epsilons.min()["none"] == 50
-    assert good == pytest.approx(quality(found, "retrain").mean(), abs=0.1)
+
+
+def test_held_out_attackers_rank_what_lies_between_the_ends(tmp_path):
+    """Losses that fall short of retrained models' by one, two and four standard deviations."""
+    made = world(tmp_path, ["reuse-n-n"], n=32, repetitions=3, methods=("good",))
+    keys, chance = wanted(made.setups), np.random.default_rng(1)
+    for method, short in (("near", 0.1), ("halfway", 0.2), ("far", 0.4)):
+        loss = losses(chance, len(keys), TRAINED & ~FORGET)
+        loss[:, FORGET] *= np.exp(-short)
+        files = unlearned(made.folder, method, keys, loss)
+        made.unlearned.append(files[0])
+        made.models.append(files[1])
+    effects = evaluated(made)["unlearning_effects"]
+    held = effects[(effects["effect"] == "attacker") & (effects["attacker"] == "held-out")]
+    by_split = held.pivot(index="repetition", columns="method", values="forgetting_quality")
+    assert len(by_split) == 3
+    for worse, better in (("far", "halfway"), ("halfway", "near"), ("near", "retrain")):
+        assert (by_split[better] > by_split[worse] + 0.1).all(), (worse, better)
+    assert (by_split["none"] == 0).all()
+    assert by_split["far"].mean() > 0
+    assert by_split["good"].mean() == pytest.approx(by_split["retrain"].mean(), abs=0.1)
+    assert (by_split["good"] > by_split["near"] + 0.2).all()
 
 
 def test_final_score_of_equal_predictions_is_their_quality(found):
@@ -139,6 +159,29 @@ def test_summary_is_over_the_repetitions(found):
     )
 
 
+def test_what_is_not_drawn_anew_has_no_interval(found):
+    """Under reuse-n-n, the original and the retrained models are the same in every repetition."""
+    table = found["unlearning_summary"]
+    missing = table[["lower", "upper"]].isna()
+    assert (missing["lower"] == missing["upper"]).all()
+    ends = table["method"].isin(["none", "retrain"])
+    of_retrained = table["quantity"].str.endswith("_retrained")
+    expected = (table["setup"] == "reuse-n-n") & (ends | of_retrained)
+    assert expected.sum() == 2 * len(scores.QUANTITIES) + 3 * 3
+    pd.testing.assert_series_equal(missing["lower"], expected, check_names=False)
+    assert table["mean"].notna().all()
+
+
+@pytest.mark.parametrize(("setup", "drawn"), [("full", True), ("reuse-n-1", False)])
+def test_the_ends_have_an_interval_where_they_are_drawn_anew(setup, drawn, tmp_path):
+    made = world(tmp_path, [setup], n=4, repetitions=2, methods=("good",))
+    table = evaluated(made)["unlearning_summary"].set_index(["method", "quantity"])["lower"]
+    for row in (("none", "forget_accuracy"), ("retrain", "final_score"),
+                ("good", "test_accuracy_retrained")):  # fmt: skip
+        assert pd.notna(table[row]) == drawn
+    assert pd.notna(table["good", "forgetting_quality"])
+
+
 def test_one_repetition_has_no_interval(tmp_path):
     made = world(tmp_path, ["reuse-n-n"], n=8, repetitions=1)
     table = evaluated(made)["unlearning_summary"]
@@ -168,6 +211,23 @@ def test_attackers_are_evaluated_on_models_that_they_were_not_fitted_on(made, mo
         assert len(fit) == 8
         assert len(evaluation) in (8, 4)
         assert not np.isin(evaluation, fit).any()
+
+
+def test_shuffles_are_not_those_that_the_bootstrap_draws_with(made, monkeypatch):
+    seen = []
+
+    def spy(stock, places):
+        seen.append(tuple(places))
+        return chosen(stock, places)
+
+    chosen = scores._chosen
+    monkeypatch.setattr(scores, "_chosen", spy)
+    evaluated(made)
+    for repetition in range(2):
+        drawn = Setup("bootstrap", 16, 2, 16).members(repetition).origins
+        assert tuple(drawn) in seen, "the spy sees what is drawn"
+        same_stream = np.random.default_rng([0, repetition]).permutation(16)
+        assert tuple(same_stream[:8]) not in seen
 
 
 def test_attackers_overfit_and_effects_have_every_value(found):

@@ -104,6 +104,9 @@ def summary(models, n, repetitions=3, setups=("reuse-n-n", "bootstrap")):
     frame = long.groupby([*keys, "quantity"], sort=False)["value"].agg(["mean", "std", "count"])
     frame = frame.reset_index().rename(columns={"count": "n_repetitions"})
     reach = 4.3 * frame["std"] / np.sqrt(frame["n_repetitions"])
+    of_ends = frame["method"].isin(["none", "retrain"])
+    of_ends |= frame["quantity"].str.endswith("_retrained")
+    reach = reach.mask(of_ends & frame["setup"].isin(["reuse-n-n", "reuse-n-1"]))
     frame = frame.assign(lower=frame["mean"] - reach, upper=frame["mean"] + reach)
     return of_kind(frame, "unlearning_summary")
 

@@ -752,8 +752,15 @@ KINDS = {
                 Column("quantity", _text, "a column of `unlearning_scores`"),
                 Column("n_repetitions", _int, "repetitions behind the interval"),
                 Column("mean", _float, "over the repetitions"),
-                Column("lower", _float, "lower end of the 95 % Student interval", True),
-                Column("upper", _float, "upper end of the interval", True),
+                Column(
+                    "lower",
+                    _float,
+                    "lower end of the 95 % Student interval; null: one repetition, or none of the "
+                    "models is drawn anew (none, retrain and the accuracy of retrained models "
+                    "under reuse-n-n and reuse-n-1)",
+                    True,
+                ),
+                Column("upper", _float, "upper end of the interval; null likewise", True),
             ),
         ),
         Kind(

@@ -43,6 +43,8 @@ def unlearning_scores(summary: pd.DataFrame, scores: pd.DataFrame) -> Figure:
         shared.ideal_handle("retraining, mean (first set-up)"),
     ]
     note = shared.repetitions_note(int(shown["n_repetitions"].max()))
+    if (shown["lower"].isna() & (shown["n_repetitions"] > 1)).any():
+        note += " No bar: the same models in every repetition."
     curves.legend(figure, handles, f"{note} {shared.SLOW_NOTE}" if slow else note)
     return figure
 

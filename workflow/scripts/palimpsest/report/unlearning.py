@@ -1,15 +1,21 @@
 """What the report says of unlearning, in numbers and in words computed from them."""
 
 import math
+from collections.abc import Iterable
 
-import numpy as np
 import pandas as pd
 
+from palimpsest.report import held_out
+from palimpsest.report.held_out import ENDS
 from palimpsest.report.wording import number, percent, score
 
-KINDS = ("unlearning_summary", "unlearning_scores", "unlearning_memorisation")
-NONE, RETRAIN = "none", "retrain"
-ENDS = (RETRAIN, NONE)
+KINDS = (
+    "unlearning_summary",
+    "unlearning_scores",
+    "unlearning_memorisation",
+    "unlearning_effects",
+)
+NOTHING = 0.005  # a share below is shown as 0 %
 SUFFERS = 0.95  # of retraining's accuracy: a method that keeps less is said to lose accuracy
 PROBLEM = ["language", "model"]
 MEASURES = {
@@ -22,21 +28,26 @@ MEASURES = {
 COMPARED = ("recollection", "contextual")
 
 
-def section(summary: pd.DataFrame, scores: pd.DataFrame, memorisation: pd.DataFrame) -> dict | None:
+def section(
+    summary: pd.DataFrame,
+    scores: pd.DataFrame,
+    memorisation: pd.DataFrame,
+    effects: pd.DataFrame,
+) -> dict | None:
     """All that the section on unlearning needs; None if nothing was unlearned.
 
     Parameters
     ----------
-    summary, scores, memorisation : tables of the kinds `KINDS`, stacked; memorisation may be empty
+    summary, scores, memorisation, effects : tables of the kinds `KINDS`, stacked; memorisation and
+        effects may be empty
     """
     if summary.empty or scores.empty:
         return None
-    quality = summary[summary["quantity"] == "forgetting_quality"]
     summary, scores = of_first_setup(summary), of_first_setup(scores)
     n_models = int(scores["n_models"].min())
     problems = [
-        problem(language, model, found, scores, memorisation, quality)
-        for (language, model), found in summary.groupby(PROBLEM, sort=False)
+        problem(found, *(of_problem(table, *key) for table in (scores, memorisation, effects)))
+        for key, found in summary.groupby(PROBLEM, sort=False)
     ]
     return {
         "setup": summary["setup"].iloc[0],
@@ -46,6 +57,7 @@ def section(summary: pd.DataFrame, scores: pd.DataFrame, memorisation: pd.DataFr
         "no_points_from": max(1, math.ceil(math.log(max(n_models - 1, 1)))),
         "suffers": percent(SUFFERS),
         "ends": reach_of_ends(summary),
+        "held_out": held_out_ends([each["held_out"] for each in problems]),
         "problems": problems,
     }
 
@@ -55,32 +67,44 @@ def of_first_setup(table: pd.DataFrame) -> pd.DataFrame:
     return table[table["setup"] == table["setup"].iloc[0]]
 
 
+def of_problem(table: pd.DataFrame, language: str, model: str) -> pd.DataFrame:
+    """The rows of one model on one language."""
+    return table[(table["language"] == language) & (table["model"] == model)]
+
+
 def reach_of_ends(summary: pd.DataFrame) -> dict[str, str]:
     """Forgetting quality of doing nothing and of retraining, from the lowest to the highest."""
     quality = summary[summary["quantity"] == "forgetting_quality"]
-    reach = {}
-    for end in ENDS:
-        values = quality.loc[quality["method"] == end, "mean"]
-        shown = dict.fromkeys(score(value) for value in (values.min(), values.max()))
-        reach[end] = " to ".join(shown)
-    return reach
+    return {end: from_to(quality.loc[quality["method"] == end, "mean"]) for end in ENDS}
+
+
+def from_to(values: Iterable[float]) -> str:
+    """The lowest and the highest of some scores; one if they look alike."""
+    shown = dict.fromkeys(score(value) for value in (min(values), max(values)))
+    return " to ".join(shown)
+
+
+def held_out_ends(found: list[dict | None]) -> dict | None:
+    """The same ends under attackers judged on models held out, and how many models those are.
+
+    None unless every problem has some.
+    """
+    if None in found:
+        return None
+    return {
+        "n_models": min(each["n_models"] for each in found),
+        "ends": {end: from_to([each["means"][end] for each in found]) for end in ENDS},
+    }
 
 
 def problem(
-    language: str,
-    model: str,
-    summary: pd.DataFrame,
-    scores: pd.DataFrame,
-    memorised: pd.DataFrame,
-    quality: pd.DataFrame,
+    summary: pd.DataFrame, scores: pd.DataFrame, memorised: pd.DataFrame, effects: pd.DataFrame
 ) -> dict:
     """One model on one language: the table of methods, and what is still memorised.
 
-    `summary` is of the problem and of the first set-up; the others are of all problems, and
-    `quality` is the forgetting quality under all set-ups.
+    All tables are of the problem; `summary` and `scores` are of the first set-up.
     """
-    here = (scores["language"] == language) & (scores["model"] == model)
-    slow = set(scores.loc[here & ~scores["within_cutoff"].astype(bool), "method"])
+    slow = set(scores.loc[~scores["within_cutoff"].astype(bool), "method"])
     quantities = {
         name: rows.set_index("method") for name, rows in summary.groupby("quantity", sort=False)
     }
@@ -89,35 +113,24 @@ def problem(
     ranked = sorted(methods, key=lambda name: name in slow)
     present = [end for end in ENDS if end in final.index]
     order = [*present[:1], *ranked, *present[1:]]
-    here = (memorised["language"] == language) & (memorised["model"] == model)
-    ends = spans(quality[(quality["language"] == language) & (quality["model"] == model)])
+    held = held_out.qualities(effects)
     best = next((name for name in ranked if name not in slow), None)
     return {
-        "language": language,
-        "model": model,
-        "methods": [method_row(name, quantities, ends, name in slow) for name in order],
+        **summary[PROBLEM].iloc[0],
+        "held_out": {"n_models": held_out.n_held_out(effects), "means": held.mean()}
+        if set(ENDS) <= set(held.columns)
+        else None,
+        "methods": [method_row(name, quantities, held, name in slow) for name in order],
         "best": best,
-        "memorised": measure_rows(memorised[here], best),
-        "told": told(memorised[here], best),
+        "memorised": measure_rows(memorised, best),
+        "told": told(memorised, best),
     }
 
 
-def spans(quality: pd.DataFrame) -> pd.DataFrame:
-    """The lowest and the highest end of the intervals of the forgetting quality, by method.
-
-    Over all set-ups: under reuse-n-n, `none` and `retrain` are the same models in every
-    repetition, and have an interval without width.
-    """
-    ends = quality.groupby("method", sort=False).agg({"lower": "min", "upper": "max"})
-    undefined = quality.loc[quality[["lower", "upper"]].isna().any(axis=1), "method"]
-    ends.loc[undefined.unique()] = np.nan
-    return ends
-
-
 def method_row(
-    name: str, quantities: dict[str, pd.DataFrame], ends: pd.DataFrame, slow: bool
+    name: str, quantities: dict[str, pd.DataFrame], held: pd.DataFrame, slow: bool
 ) -> dict:
-    """A method's scores for a reader; `ends` are those of `spans`."""
+    """A method's scores for a reader; `held` is as `held_out.qualities` gives it."""
     kept = {
         which: quantities[f"{which}_accuracy"]["mean"][name]
         / quantities[f"{which}_accuracy_retrained"]["mean"][name]
@@ -127,49 +140,29 @@ def method_row(
         "name": name,
         "end": name in ENDS,
         "quality": with_interval(quantities["forgetting_quality"].loc[name]),
+        "held_out": with_interval(held_out.interval(held[name])) if name in held else "–",
         "final": with_interval(quantities["final_score"].loc[name]),
         "kept": {which: percent(share) for which, share in kept.items()},
         "steps": f"{number(round(100 * quantities['steps_share']['mean'][name], 1))}\u00a0%",
-        "words": "" if name in ENDS else in_words(name, ends, min(kept.values()), slow),
+        "words": "" if name in ENDS else in_words(name, held, min(kept.values()), slow),
     }
 
 
-def with_interval(row: pd.Series) -> str:
+def with_interval(row: pd.Series | dict[str, float]) -> str:
     """Mean [lower, upper]; the mean alone where there is no interval."""
     if pd.isna(row["lower"]):
         return score(row["mean"])
     return f"{score(row['mean'])} [{score(row['lower'])}, {score(row['upper'])}]"
 
 
-def in_words(name: str, ends: pd.DataFrame, kept: float, slow: bool) -> str:
+def in_words(name: str, held: pd.DataFrame, kept: float, slow: bool) -> str:
     """What the scores say of a method."""
-    words = [forgetting_in_words(name, ends)]
+    words = [held_out.in_words(name, held)]
     if kept < SUFFERS:
         words.append("accuracy suffers")
     if slow:
         words.append("too slow to count")
     return "; ".join(words)
-
-
-def forgetting_in_words(name: str, ends: pd.DataFrame) -> str:
-    """Where a method's interval lies between doing nothing and retraining, as `spans` has them.
-
-    Intervals that overlap are not told apart, which is cautious: means can differ although their
-    intervals overlap. Where retraining was evaluated on one sample of models only, how far chance
-    moves it is not known, so that nothing can be told to fall short of it.
-    """
-    wanted = [name, *ENDS]
-    if ends.reindex(wanted).isna().any(axis=None):
-        return "cannot tell: no intervals"
-    own, ideal, nothing = (ends.loc[each] for each in (name, RETRAIN, NONE))
-    if own["upper"] < nothing["lower"]:
-        return "easier to tell from retraining than the original is"
-    better, short = own["lower"] > nothing["upper"], own["upper"] < ideal["lower"]
-    if ideal["lower"] == ideal["upper"]:
-        return "forgets at least in part" if better else "no better than doing nothing"
-    if better:
-        return "forgets in part" if short else "not told apart from retraining"
-    return "no better than doing nothing" if short else "cannot tell: intervals too wide"
 
 
 # Memorisation
@@ -212,7 +205,7 @@ def measure_rows(memorised: pd.DataFrame, best: str | None) -> list[dict]:
 def removed(row: pd.Series) -> float | None:
     """Share of the way from the original to the retrained models; None if there is none to go."""
     way = row["before"] - row["retrained"]
-    return None if way <= 0 else (row["before"] - row["after"]) / way
+    return None if way < NOTHING else (row["before"] - row["after"]) / way
 
 
 def removed_in_words(row: pd.Series) -> str:
@@ -224,37 +217,51 @@ def removed_in_words(row: pd.Series) -> str:
 def told(memorised: pd.DataFrame, best: str | None) -> list[str]:
     """Sentences on recollection and contextual memorisation, before and after.
 
-    One of the average over the methods, one of the best of them; none if either measure is missing.
+    One on every measure that had nothing to remove; of what the others say, one of the average over
+    the methods and one of the best of them. None at all if either measure is missing.
     """
     both = {measure: shares(memorised, measure) for measure in COMPARED}
     both = {measure: found[~found.index.isin(ENDS)] for measure, found in both.items()}
     if any(found.empty for found in both.values()):
         return []
-    n_methods = len(both["recollection"])
     means = {measure: found.mean() for measure, found in both.items()}
+    sentences = [
+        nothing_to_remove(measure, row) for measure, row in means.items() if row["before"] < NOTHING
+    ]
+    means = {measure: row for measure, row in means.items() if row["before"] >= NOTHING}
+    if not means:
+        return sentences
+    n_methods = len(both["recollection"])
     whose = f"on average over the {n_methods} methods" if n_methods > 1 else "under its only method"
-    sentences = [sentence(whose, means)]
+    sentences.append(sentence(whose, means))
     if best is not None and best in both["recollection"].index:
-        rows = {measure: found.loc[best] for measure, found in both.items()}
+        rows = {measure: both[measure].loc[best] for measure in means}
         sentences.append(sentence(f"under {best}, the best of them by final score", rows))
-    way = [removed(row) for row in means.values()]
-    if None not in way:
+    way = {MEASURES[measure]: removed(row) for measure, row in means.items()}
+    if None not in way.values():
+        gone = " and ".join(f"{percent(share)} by {measure}" for measure, share in way.items())
         sentences.append(
             "Of the way from the original to the retrained models, the methods go "
-            f"{percent(way[0])} by recollection and {percent(way[1])} by contextual memorisation, "
-            "on average."
+            f"{gone}, on average."
         )
     return sentences
 
 
-def sentence(whose: str, rows: dict[str, pd.Series]) -> str:
-    """Recollection and contextual memorisation before and after, in one sentence."""
-    recollection, contextual = (rows[measure] for measure in COMPARED)
-    text = (
-        f"{whose}, recollection of the forget strings {change(recollection)}, while contextual "
-        f"memorisation {change(contextual)}; retrained models have "
-        f"{percent(recollection['retrained'])} and {percent(contextual['retrained'])}."
+def nothing_to_remove(measure: str, row: pd.Series) -> str:
+    """That a measure has no answer, as it found nothing memorised before unlearning."""
+    return (
+        f"{MEASURES[measure].capitalize()} cannot answer here: the original models show it on "
+        f"{percent(row['before'])} of the forget strings, so that there was nothing to remove."
     )
+
+
+def sentence(whose: str, rows: dict[str, pd.Series]) -> str:
+    """What is memorised before and after, by one measure or by two, in one sentence."""
+    names = [MEASURES[measure] for measure in rows]
+    names[0] += " of the forget strings"
+    changes = [f"{name} {change(row)}" for name, row in zip(names, rows.values(), strict=True)]
+    retrained = " and ".join(percent(row["retrained"]) for row in rows.values())
+    text = f"{whose}, {', while '.join(changes)}; retrained models have {retrained}."
     return text[0].upper() + text[1:]
 
 

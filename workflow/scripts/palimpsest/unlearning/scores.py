@@ -13,7 +13,16 @@ from palimpsest.unlearning.attackers import held_out_epsilon
 from palimpsest.unlearning.confidence import Of, logit_scaled_confidence
 from palimpsest.unlearning.quality import final_score, forgetting_quality
 from palimpsest.unlearning.samples import PROBLEM_KEYS, Method, Predictions, Problem
-from palimpsest.unlearning.setups import BOOTSTRAP, ENDS, NONE, RETRAIN, Members, Setup
+from palimpsest.unlearning.setups import (
+    BOOTSTRAP,
+    ENDS,
+    NONE,
+    RETRAIN,
+    REUSE_N_1,
+    REUSE_N_N,
+    Members,
+    Setup,
+)
 from palimpsest.unlearning.thresholds import Thresholds, attacks
 
 CONFIDENCE = 0.95  # of the intervals over repetitions and over models
@@ -27,6 +36,7 @@ QUANTITIES = (
 )
 # Fewer models show neither of the two errors of an attack often enough to tell what it is worth.
 FEWEST = 4
+SHUFFLES = 1  # keeps the shuffles apart from the draws of the bootstrap, which have the same seed
 BOOTSTRAPS = (5, 10, 20)  # repetitions of the bootstrap that are compared; 20 are the paper's
 
 
@@ -243,7 +253,8 @@ class Evaluation:
         if n < FEWEST:
             return
         for repetition in range(setup.repetitions):
-            order = np.random.default_rng([setup.seed, repetition]).permutation(len(stock.origins))
+            chance = np.random.default_rng([setup.seed, repetition, SHUFFLES])
+            order = chance.permutation(len(stock.origins))
             fit = _chosen(stock, order[:n])
             yield "attacker", "same", n, repetition, self.quality(fit, "exact")
             for size in _halvings(n):
@@ -308,7 +319,8 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     """The table `unlearning_summary`: every quantity of the scores over the repetitions.
 
     Only under the set-up full are repetitions independent. The intervals of the others are of what
-    differs between their repetitions, and too narrow by what these share.
+    differs between their repetitions, and too narrow by what these share; what has nothing drawn
+    anew between them has no interval.
 
     Source: Are we making progress in unlearning?, section 4.
     """
@@ -317,9 +329,12 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
     for key, group in scores.groupby(keys, sort=False):
         for quantity in QUANTITIES:
             mean, lower, upper = student(group[quantity])
+            names = dict(zip(keys, key, strict=True))
+            if not _redrawn(names["method"], names["setup"], quantity):
+                lower = upper = np.nan
             rows.append(
                 {
-                    **dict(zip(keys, key, strict=True)),
+                    **names,
                     "quantity": quantity,
                     "n_repetitions": len(group),
                     "mean": mean,
@@ -328,3 +343,9 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _redrawn(method: str, setup: str, quantity: str) -> bool:
+    """Whether repetitions of a set-up differ in any model that a quantity is of."""
+    trained_once = setup in (REUSE_N_N, REUSE_N_1)
+    return not (trained_once and (method in ENDS or quantity.endswith("_retrained")))
