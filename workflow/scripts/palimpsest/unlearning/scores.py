@@ -37,6 +37,8 @@ QUANTITIES = (
 # Fewer models show neither of the two errors of an attack often enough to tell what it is worth.
 FEWEST = 4
 SHUFFLES = 1  # keeps the shuffles apart from the draws of the bootstrap, which have the same seed
+# Ways to split the models, at least: one split of few models is a matter of chance.
+SPLITS = 10
 BOOTSTRAPS = (5, 10, 20)  # repetitions of the bootstrap that are compared; 20 are the paper's
 
 
@@ -243,7 +245,7 @@ class Evaluation:
     def _held_out(self) -> Iterator[tuple]:
         """Rows on attackers that are fitted on some models and evaluated on others.
 
-        Each repetition shuffles the stock of distinct models and has the attackers fitted on n of
+        Each of at least ten repetitions shuffles the stock of distinct models and has the attackers fitted on n of
         them, or half of the stock if it is smaller than 2 n, and evaluated on the same models; on
         as many others; and on fewer and fewer of those. All are fitted by an exact sweep, and
         scored as what as many models as fitted them can show, so that only the evaluation differs.
@@ -252,7 +254,7 @@ class Evaluation:
         n = min(setup.n, len(stock.origins) // 2)
         if n < FEWEST:
             return
-        for repetition in range(setup.repetitions):
+        for repetition in range(max(setup.repetitions, SPLITS)):
             chance = np.random.default_rng([setup.seed, repetition, SHUFFLES])
             order = chance.permutation(len(stock.origins))
             fit = _chosen(stock, order[:n])

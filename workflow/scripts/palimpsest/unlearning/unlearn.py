@@ -380,7 +380,7 @@ class Wave:
             return {name: tensor[place].to("cpu", copy=True) for name, tensor in weights.items()}
 
     def _distance(self, variant: str) -> np.ndarray:
-        """L2 distance float64[models] of all weights from the model beside; NaN if there is none."""
+        """L2 distance float64[models] of all weights from the model beside; NaN without one."""
         squares = np.full(len(self.origins), np.nan)
         with self.models.weights() as weights:
             for place in np.flatnonzero(self.beside[variant]):
