@@ -127,7 +127,13 @@ def read_forget_set(path: str | Path) -> list[String]:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
-    return list(dict.fromkeys(tuple(line.split()) for line in lines if line.strip()))
+    strings = list(dict.fromkeys(tuple(line.split()) for line in lines if line.strip()))
+    if not strings:
+        raise UserError(
+            f"{path}: names no string to forget; write one a line, its symbols separated by "
+            "spaces, or set unlearning/forget to drawn"
+        )
+    return strings
 
 
 def _drawn(sampler: Sampler, names: dict[String, str], share: float) -> list[str]:
