@@ -69,6 +69,7 @@ rule memorisation:
 
 rule unlearning:
     input:
+        unlearned_files(),
         unlearning_tables(),
         unlearning_figures(),
 

@@ -169,10 +169,17 @@ def replace(path: Path, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+def of_a_new(folder: str) -> list[str]:
+    """All jobs of the unlearning of a size and a seed that there were not."""
+    per_model = ("train_draws", "unlearn", "measure_*")
+    jobs = [f"{kind}/opt-1.3b-twin/L1/{folder}*" for kind in per_model]
+    return [f"dataset_forgetting/L1/{folder}", *jobs, "figure_unlearning/*", "report"]
+
+
 NOTHING: list[str] = []
 SCORED_BY = {
     "confidence": "sequence",
-    "delta": 1e-6,
+    "delta": "1.0e-6",
     "thresholds": "grid",
     "bin_width": 0.25,
     "cutoff": 0.3,
@@ -199,6 +206,19 @@ CASES = {
             "figure/language-L3",
             "figure/tradeoff-L3",
             *END,
+        ],
+    ),
+    "a language is added to the unlearning": Case(
+        "unlearning={languages: [L1, L3]}",
+        [
+            "language/L3",
+            "figure/language-L3",
+            "dataset_forgetting/L3/*",
+            "train_draws/*/L3/*",
+            "unlearn/*/L3/*",
+            "measure_*/L3/*",
+            "figure_unlearning/*-L3",
+            "report",
         ],
     ),
     "a language is taken out of the grid": Case("languages=[L2]", END),
@@ -426,13 +446,25 @@ CASES = {
     # Unlearning
     "`unlearning/n`": Case(
         "unlearning={n: 5, pool: 5}",
-        [f"train_draws/{MODEL}/*/*-[49]", f"train_draws/{MODEL}/retain/5-9", *UNLEARN],
+        ["train_draws/*/0-4", "train_draws/*/5-9", "unlearn/*/0-4", "unlearn/*/5-9", *ALL_SCORES],
     ),
-    "`unlearning/repetitions`": Case("unlearning={repetitions: 3}", []),
+    "`unlearning/repetitions`": Case(
+        "unlearning={repetitions: 3}", ["unlearn/*/0-5", "unlearn/*/6-11", *ALL_SCORES]
+    ),
     "`unlearning/setups`: one is taken out": Case("unlearning={setups: [reuse-n-n]}", ALL_SCORES),
-    "`unlearning/pool`": Case("unlearning={pool: 6}", []),
-    "`unlearning/size`": Case("unlearning={size: 18}", []),
-    "`unlearning/seed`": Case("unlearning={seed: 1}", []),
+    "`unlearning/pool`": Case(
+        "unlearning={pool: 6}",
+        [
+            "train_draws/*/0-5",
+            "train_draws/*/6-11",
+            "unlearn/*/0-4",
+            "unlearn/*/0-5",
+            "unlearn/*/5-9",
+            *ALL_SCORES,
+        ],
+    ),
+    "`unlearning/size`": Case("unlearning={size: 18}", of_a_new("n18-seed0")),
+    "`unlearning/seed`": Case("unlearning={seed: 1}", of_a_new("n16-seed1")),
     "`unlearning/share`": Case("unlearning={share: 0.3}", FORGET),
     "`unlearning/groups`": Case("unlearning={groups: derivation}", FORGET),
     "`unlearning/forget` names a file": Case(forget_named, FORGET),
@@ -442,12 +474,20 @@ CASES = {
         "unlearning={training: {evaluate_every: 1}}", TRAIN_DRAWS
     ),
     "a model is added to the unlearning": Case(
-        "unlearning={models: [opt-1.3b-twin, opt-2.7b-twin]}", []
+        "unlearning={models: [opt-1.3b-twin, opt-2.7b-twin]}",
+        [
+            "train_draws/opt-2.7b-twin/*",
+            "unlearn/opt-2.7b-twin/*",
+            "measure_*/opt-2.7b-twin/L1/n16-seed0",
+            "figure_unlearning/*",
+            "report",
+        ],
     ),
-    "a language is added to the unlearning": Case("unlearning={languages: [L1, L3]}", []),
     "a method is added": Case(
         both(
-            commented("small_methods.yaml", "mine: {phases: [{repair: finetune, epochs: 1}]}"),
+            commented(
+                "small_methods.yaml", "mine: {phases: [{repair: finetune, epochs: 1, rate: 1}]}"
+            ),
             edited("small.yaml", "[finetune, g", "[finetune, mine, g"),
         ),
         ["unlearn/*/mine/*", *SCORES],
@@ -476,7 +516,14 @@ CASES = {
     },
     "`unlearning/relearn/models`": Case("unlearning={relearn: {models: 3}}", UNLEARN),
     "`unlearning/relearn/epochs`": Case("unlearning={relearn: {epochs: 3}}", UNLEARN),
-    "`unlearning/runs_per_job`": Case("unlearning={runs_per_job: 3}", []),
+    "`unlearning/runs_per_job`": Case(
+        "unlearning={runs_per_job: 3}",
+        [
+            *(f"train_draws/*/{part}" for part in ("0-1", "2-3", "4-5", "6-7")),
+            *(f"unlearn/*/{part}" for part in ("0-1", "2-3", "0-2", "3-4", "5-7")),
+            *ALL_SCORES,
+        ],
+    ),
     "`unlearning: null`": Case("unlearning=null", ["report"]),
     "a file of the library's `unlearning/methods`": Case(
         commented(f"{LIBRARY}/unlearning/methods/ascent.py"), ALL_SCORES
