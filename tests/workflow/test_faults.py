@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 from projects import Project, wait_until, workers
 
+from palimpsest import tables
+
 FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
 EVERY, EPOCHS = 5, 250
@@ -84,6 +86,26 @@ def test_a_killed_training_resumes(untrained, undisturbed):
     saved = kill_training(untrained)
     complete(untrained, undisturbed)
     assert saved <= manifest(untrained)["resumed_from_epoch"] < saved + EVERY
+
+
+def test_a_training_killed_over_an_older_one(undisturbed, tmp_path):
+    """Traces of another recipe stay until theirs are there, but never pass for them."""
+    folder = tmp_path / "copy"
+    shutil.copytree(undisturbed.folder, folder)
+    project = Project(folder)
+    older = (folder / TRACE).read_bytes()
+    longer = [TRACE, "--config", f"training={{epochs: {EPOCHS + 50}, checkpoint_every: {EVERY}}}"]
+    with project.running(*longer) as process:
+        wait_until(lambda: max(saved_epochs(project), default=0) > EVERY)
+        for trainer in workers(process, "finetune.py"):
+            trainer.kill()
+        assert process.wait(60) != 0
+    assert (folder / TRACE).read_bytes() == older
+    done = project.snakemake(*longer)
+    assert done.returncode == 0, done.stdout
+    assert tables.read(folder / TRACE, "trace")["epoch"].max() == EPOCHS + 50
+    assert manifest(project)["resumed_from_epoch"] > 0
+    assert "Nothing to be done" in project.snakemake(*longer).stdout
 
 
 def test_a_killed_snakemake(untrained, undisturbed):

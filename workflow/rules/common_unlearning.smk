@@ -228,7 +228,7 @@ def wanted_draws():
 def forget_file(wildcards):
     """The file that names what is to be forgotten, if one does."""
     path = config["unlearning"]["forget"]
-    return [] if path == DRAWN else [path]
+    return [] if path == DRAWN else path
 
 
 def draws_recipe(wildcards):
