@@ -1,6 +1,6 @@
 from snakemake.utils import min_version
 
-min_version("9.0")
+min_version("9.27")
 
 
 include: "workflow/rules/files.smk"
@@ -69,6 +69,7 @@ rule memorisation:
 
 rule unlearning:
     input:
+        unlearned_files(),
         unlearning_tables(),
         unlearning_figures(),
 

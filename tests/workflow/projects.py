@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).parents[2]
 SMALL = [Path(__file__).with_name(name) for name in ("small.yaml", "small_methods.yaml")]
 PARTS = ("Snakefile", "workflow", "config", "envs")
@@ -82,6 +84,16 @@ class Project:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait(60)
+
+
+def workers(process: subprocess.Popen, script: str) -> list[psutil.Process]:
+    """The processes under a Snakemake that run a script."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any(word.endswith(script) for word in child.cmdline()):
+                found.append(child)
+    return found
 
 
 def wait_until(condition: Callable, seconds: float = 180):

@@ -4,7 +4,6 @@ Every fault hits the training of two seeds of a twin, whose traces are compared,
 those of an undisturbed training.
 """
 
-import contextlib
 import json
 import os
 import shutil
@@ -12,9 +11,10 @@ import signal
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
-from projects import Project, wait_until
+from projects import Project, wait_until, workers
+
+from palimpsest import tables
 
 FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
@@ -49,21 +49,11 @@ def saved_epochs(project: Project) -> list[int]:
     return [int(path.name.removeprefix("epoch-")) for path in found]
 
 
-def trainers(process: subprocess.Popen) -> list[psutil.Process]:
-    """The training processes under a Snakemake."""
-    found = []
-    for child in psutil.Process(process.pid).children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if any(word.endswith("finetune.py") for word in child.cmdline()):
-                found.append(child)
-    return found
-
-
 def kill_training(project: Project) -> int:
     """Kill the training with signal 9 after its second checkpoint; the epoch then saved last."""
     with project.running(*command()) as process:
         wait_until(lambda: max(saved_epochs(project), default=0) > EVERY)
-        for trainer in trainers(process):
+        for trainer in workers(process, "finetune.py"):
             trainer.kill()
         assert process.wait(60) != 0
     assert not (project.folder / TRACE).exists()
@@ -98,11 +88,31 @@ def test_a_killed_training_resumes(untrained, undisturbed):
     assert saved <= manifest(untrained)["resumed_from_epoch"] < saved + EVERY
 
 
+def test_a_training_killed_over_an_older_one(undisturbed, tmp_path):
+    """Traces of another recipe stay until theirs are there, but never pass for them."""
+    folder = tmp_path / "copy"
+    shutil.copytree(undisturbed.folder, folder)
+    project = Project(folder)
+    older = (folder / TRACE).read_bytes()
+    longer = [TRACE, "--config", f"training={{epochs: {EPOCHS + 50}, checkpoint_every: {EVERY}}}"]
+    with project.running(*longer) as process:
+        wait_until(lambda: max(saved_epochs(project), default=0) > EVERY)
+        for trainer in workers(process, "finetune.py"):
+            trainer.kill()
+        assert process.wait(60) != 0
+    assert (folder / TRACE).read_bytes() == older
+    done = project.snakemake(*longer)
+    assert done.returncode == 0, done.stdout
+    assert tables.read(folder / TRACE, "trace")["epoch"].max() == EPOCHS + 50
+    assert manifest(project)["resumed_from_epoch"] > 0
+    assert "Nothing to be done" in project.snakemake(*longer).stdout
+
+
 def test_a_killed_snakemake(untrained, undisturbed):
     """Its training lives on, and the next Snakemake waits for it instead of training beside it."""
     with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
-        (orphan, *_) = trainers(process)
+        (orphan, *_) = workers(process, "finetune.py")
         os.kill(process.pid, signal.SIGKILL)
         process.wait(60)
         assert orphan.is_running()

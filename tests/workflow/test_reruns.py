@@ -21,29 +21,61 @@ DATASET = "results/datasets/L2/n16-seed0/base/strings.parquet"
 RUN = "results/runs/opt-1.3b-twin/L2/n16-seed0/base"
 MEASURED = "results/memorisation/opt-1.3b-twin/L2/n16/base/starts.parquet"
 
+MODEL = "opt-1.3b-twin/L1/n16-seed0"
+PROBLEM = f"results/unlearning/{MODEL}"
+UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
+
 # The columns of the page's tables; a job belongs to one by the first part of its log's path.
-STAGES = {
-    "languages": "language",
-    "datasets": "dataset*",
-    "training": "train",
-    "measures": "measure*",
+FORGETTING = {
+    "datasets": ["dataset_forgetting"],
+    "models": ["train_draws"],
+    "methods": ["unlearn"],
+    "scores": [
+        "measure_forgetting",
+        "measure_other_metrics",
+        "measure_forgotten_memorisation",
+        "measure_grid_points",
+    ],
+    "its figures": ["figure_unlearning"],
+    "report": ["report"],
+}
+MEMORISING = {
+    "languages": ["language"],
+    "datasets": ["dataset", "dataset_matched", "dataset_targets"],
+    "training": ["train"],
+    "measures": ["measure", "measure_targets", "measure_leave_one_out"],
     "studies": ["study_*", "claims"],
-    "figures": "figure",
-    "report": "report",
+    "figures": ["figure"],
+    "unlearning": [kind for stage in list(FORGETTING)[:-1] for kind in FORGETTING[stage]],
+    "report": ["report"],
 }
 
 # Jobs by their logs, as patterns
 LANGUAGES = ["language/*", "figure/language-*"]
-DATASETS = ["dataset*/*"]
+DATASETS = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
 TRAINING = ["train/*"]
 END = ["claims", "report"]
 STUDIES = ["study_*", "figure/[!l]*", *END]
-AFTER_TRAINING = ["measure*/*", *STUDIES]
+MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
+AFTER_TRAINING = [*MEASURES, *STUDIES]
 # All that reads the job of the twin with every variant, which every study on L2 does
 RICHEST = "opt-1.3b-twin/L2/n16"
 ON_L2 = ["study_*/L2", "figure/[!l]*-L2", *END]
 AFTER_RICHEST = [f"measure*/{RICHEST}*", *ON_L2]
 RETRAIN_RICHEST = [f"train/{RICHEST}", *AFTER_RICHEST]
+# Of the unlearning: what reads some tables, from the last to the first
+FORGOTTEN_MEMORISATION = [
+    "measure_forgotten_memorisation/*",
+    "figure_unlearning/unlearning_memorisation-*",
+]
+EPSILONS = ["measure_forgetting/*", "figure_unlearning/unlearning_[!m]*", "report"]
+EPSILONS += ["figure_unlearning/unlearning_metrics-*"]
+SCORES = ["measure_forgetting/*", "measure_other_metrics/*", "measure_forgotten_memorisation/*"]
+SCORES += ["figure_unlearning/*", "report"]
+ALL_SCORES = [*SCORES, "measure_grid_points/*"]
+UNLEARN = ["unlearn/*", *ALL_SCORES]
+TRAIN_DRAWS = ["train_draws/*", *UNLEARN]
+FORGET = ["dataset_forgetting/*", *TRAIN_DRAWS]
 ALL_OF_L2 = ["language/L2", "dataset*/L2/*", "train/*/L2/*", "measure*/*/L2/*", "figure/*-L2"]
 
 
@@ -78,6 +110,22 @@ def commented(file: str, comment: str = "# another thought") -> Callable[[Path],
 def touched(file: str) -> Callable[[Path], None]:
     """Give a file a new date and its old content."""
     return lambda folder: replace(folder / file, (folder / file).read_bytes())
+
+
+def both(*changes: Callable[[Path], None]) -> Callable[[Path], None]:
+    """One change after another."""
+
+    def change(folder: Path) -> None:
+        for one in changes:
+            one(folder)
+
+    return change
+
+
+def forget_named(folder: Path) -> None:
+    """Name the strings to forget in a file."""
+    (folder / "forget.txt").write_text("1 2 3\n")
+    edited("small.yaml", "share: 0.2", "share: 0.2\n  forget: forget.txt")(folder)
 
 
 def deleted(*files: str) -> Callable[[Path], None]:
@@ -121,7 +169,21 @@ def replace(path: Path, content: str | bytes) -> None:
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
+def of_a_new(folder: str) -> list[str]:
+    """All jobs of the unlearning of a size and a seed that there were not."""
+    per_model = ("train_draws", "unlearn", "measure_*")
+    jobs = [f"{kind}/opt-1.3b-twin/L1/{folder}*" for kind in per_model]
+    return [f"dataset_forgetting/L1/{folder}", *jobs, "figure_unlearning/*", "report"]
+
+
 NOTHING: list[str] = []
+SCORED_BY = {
+    "confidence": "sequence",
+    "delta": "1.0e-6",
+    "thresholds": "grid",
+    "bin_width": 0.25,
+    "cutoff": 0.3,
+}
 CASES = {
     # The configuration; a text is what is given to --config
     "a comment in a configuration file": Case(commented("small.yaml"), NOTHING),
@@ -146,6 +208,19 @@ CASES = {
             *END,
         ],
     ),
+    "a language is added to the unlearning": Case(
+        "unlearning={languages: [L1, L3]}",
+        [
+            "language/L3",
+            "figure/language-L3",
+            "dataset_forgetting/L3/*",
+            "train_draws/*/L3/*",
+            "unlearn/*/L3/*",
+            "measure_*/L3/*",
+            "figure_unlearning/*-L3",
+            "report",
+        ],
+    ),
     "a language is taken out of the grid": Case("languages=[L2]", END),
     "a model is added to the grid": Case(
         "models=[opt-1.3b-twin, pythia-1b-twin, gemma-2-2b-twin]",
@@ -163,19 +238,37 @@ CASES = {
     ),
     "`memorisation/loss_threshold`": Case(
         "memorisation={loss_threshold: 0.3}",
-        ["measure/*", "measure_targets/*", "study_[!e]*", "figure/[!el]*", *END],
+        [
+            "measure/*",
+            "measure_targets/*",
+            "study_[!e]*",
+            "figure/[!el]*",
+            *FORGOTTEN_MEMORISATION,
+            *END,
+        ],
     ),
     "`memorisation/accuracy_threshold`": Case(
         "memorisation={accuracy_threshold: 0.9}",
-        ["measure/*", "measure_targets/*", "study_[!e]*", "figure/[!el]*", *END],
+        [
+            "measure/*",
+            "measure_targets/*",
+            "study_[!e]*",
+            "figure/[!el]*",
+            *FORGOTTEN_MEMORISATION,
+            *END,
+        ],
     ),
     "`memorisation/start`": Case("memorisation={start: first_crossing}", AFTER_TRAINING),
     "`training/epochs`": Case("training={epochs: 5}", [*TRAINING, *AFTER_TRAINING]),
     "`training/evaluate_every`": Case("training={evaluate_every: 2}", [*TRAINING, *AFTER_TRAINING]),
-    "`training/weight_decay`": Case("training={weight_decay: 0.1}", [*TRAINING, *AFTER_TRAINING]),
+    "`training/weight_decay`": Case(
+        "training={weight_decay: 0.1}", [*TRAINING, *AFTER_TRAINING, *TRAIN_DRAWS]
+    ),
     "`training/checkpoint_every`": Case("training={checkpoint_every: 3}", NOTHING),
     "`training/processes`, of twins": Case("training={processes: 2}", NOTHING),
-    "`training/zero_stage`": Case("training={zero_stage: 1}", [*TRAINING, *AFTER_TRAINING]),
+    "`training/zero_stage`": Case(
+        "training={zero_stage: 1}", [*TRAINING, *AFTER_TRAINING, *TRAIN_DRAWS]
+    ),
     "`training_by_model`, of other models": Case(
         "training_by_model={gemma-2-2b: {processes: 4}}", NOTHING
     ),
@@ -194,10 +287,10 @@ CASES = {
         ],
     ),
     "`datasets/test_size`": Case(
-        "datasets={test_size: 41}", [*DATASETS, *TRAINING, *AFTER_TRAINING]
+        "datasets={test_size: 41}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
     ),
     "`datasets/predict_end`": Case(
-        "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING]
+        "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
     ),
     "`datasets/language_sample`": Case(
         "datasets={language_sample: 301}", [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST]
@@ -290,13 +383,14 @@ CASES = {
             "figure/*-L1",
             "study_*/L1",
             *RETRAIN_RICHEST,
+            *FORGET,
         ],
     ),
     "a grammar that nothing uses": Case(commented("config/languages/L5.pcfg"), NOTHING),
     "a grammar is saved again as it was": Case(touched("config/languages/L2.pcfg"), NOTHING),
     "`languages_folder` names a copy": Case(
         copied("config/languages", "copy", "languages_folder"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING],
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     # The table of models
     "the learning rate of a twin": Case(
@@ -309,6 +403,17 @@ CASES = {
             "figure/tradeoff-*",
             "figure/frequency-*",
             *END,
+        ],
+    ),
+    "the learning rate of a twin that unlearns, too": Case(
+        cell("opt-1.3b", "3e-3", "2e-3"),
+        [
+            "train/opt-1.3b-twin/*",
+            "measure/opt-1.3b-twin/*",
+            "measure_targets/*",
+            "measure_leave_one_out/*",
+            *STUDIES,
+            *TRAIN_DRAWS,
         ],
     ),
     "the family of a model": Case(
@@ -335,31 +440,154 @@ CASES = {
         NOTHING,
     ),
     "`models_table` names a copy": Case(
-        copied("config/models.tsv", "copy.tsv", "models_table"), [*TRAINING, *AFTER_TRAINING]
+        copied("config/models.tsv", "copy.tsv", "models_table"),
+        [*TRAINING, *AFTER_TRAINING, *TRAIN_DRAWS],
     ),
+    # Unlearning
+    "`unlearning/n`": Case(
+        "unlearning={n: 5, pool: 5}",
+        ["train_draws/*/0-4", "train_draws/*/5-9", "unlearn/*/0-4", "unlearn/*/5-9", *ALL_SCORES],
+    ),
+    "`unlearning/repetitions`": Case(
+        "unlearning={repetitions: 3}", ["unlearn/*/0-5", "unlearn/*/6-11", *ALL_SCORES]
+    ),
+    "`unlearning/setups`: one is taken out": Case("unlearning={setups: [reuse-n-n]}", ALL_SCORES),
+    "`unlearning/pool`": Case(
+        "unlearning={pool: 6}",
+        [
+            "train_draws/*/0-5",
+            "train_draws/*/6-11",
+            "unlearn/*/0-4",
+            "unlearn/*/0-5",
+            "unlearn/*/5-9",
+            *ALL_SCORES,
+        ],
+    ),
+    "`unlearning/size`": Case("unlearning={size: 18}", of_a_new("n18-seed0")),
+    "`unlearning/seed`": Case("unlearning={seed: 1}", of_a_new("n16-seed1")),
+    "`unlearning/share`": Case("unlearning={share: 0.3}", FORGET),
+    "`unlearning/groups`": Case("unlearning={groups: derivation}", FORGET),
+    "`unlearning/forget` names a file": Case(forget_named, FORGET),
+    "`unlearning/validation`": Case("unlearning={validation: 9}", FORGET),
+    "`unlearning/training/epochs`": Case("unlearning={training: {epochs: 5}}", TRAIN_DRAWS),
+    "`unlearning/training/evaluate_every`": Case(
+        "unlearning={training: {evaluate_every: 1}}", TRAIN_DRAWS
+    ),
+    "a model is added to the unlearning": Case(
+        "unlearning={models: [opt-1.3b-twin, opt-2.7b-twin]}",
+        [
+            "train_draws/opt-2.7b-twin/*",
+            "unlearn/opt-2.7b-twin/*",
+            "measure_*/opt-2.7b-twin/L1/n16-seed0",
+            "figure_unlearning/*",
+            "report",
+        ],
+    ),
+    "a method is added": Case(
+        both(
+            commented(
+                "small_methods.yaml", "mine: {phases: [{repair: finetune, epochs: 1, rate: 1}]}"
+            ),
+            edited("small.yaml", "[finetune, g", "[finetune, mine, g"),
+        ),
+        ["unlearn/*/mine/*", *SCORES],
+    ),
+    "a method is taken out, for a grid point that was searched": Case(
+        "unlearning={methods: [gradient-ascent, gradient-ascent.1]}", SCORES
+    ),
+    "the rate of a method's phase": Case(
+        edited("small_methods.yaml", "rate: 0.5", "rate: 0.4"), ["unlearn/*/finetune/*", *SCORES]
+    ),
+    "a value is added to the grid of a method that is tuned": Case(
+        edited("small_methods.yaml", "[0.1, 0.2]", "[0.1, 0.2, 0.3]"),
+        ["unlearn/*/gradient-ascent.3/*", "measure_grid_points/*", "report"],
+    ),
+    "the grid of a method that is not tuned": Case(
+        edited("small_methods.yaml", "rate: 0.5}", "rate: 0.5}\n  grid: {1.rate: [0.1, 0.9]}"),
+        NOTHING,
+    ),
+    "a comment in the table of methods": Case(commented("small_methods.yaml"), NOTHING),
+    "`unlearning/tuning` is emptied": Case("unlearning={tuning: []}", ["report"]),
+    **{
+        f"`unlearning/{key}`": Case(
+            f"unlearning={{{key}: {value}}}", [*EPSILONS, "measure_grid_points/*"]
+        )
+        for key, value in SCORED_BY.items()
+    },
+    "`unlearning/relearn/models`": Case("unlearning={relearn: {models: 3}}", UNLEARN),
+    "`unlearning/relearn/epochs`": Case("unlearning={relearn: {epochs: 3}}", UNLEARN),
+    "`unlearning/runs_per_job`": Case(
+        "unlearning={runs_per_job: 3}",
+        [
+            *(f"train_draws/*/{part}" for part in ("0-1", "2-3", "4-5", "6-7")),
+            *(f"unlearn/*/{part}" for part in ("0-1", "2-3", "0-2", "3-4", "5-7")),
+            *ALL_SCORES,
+        ],
+    ),
+    "`unlearning: null`": Case("unlearning=null", ["report"]),
+    "a file of the library's `unlearning/methods`": Case(
+        commented(f"{LIBRARY}/unlearning/methods/ascent.py"), ALL_SCORES
+    ),
+    "another file of the library's `unlearning`": Case(
+        commented(f"{LIBRARY}/unlearning/scores.py"), ALL_SCORES
+    ),
+    "`scripts/dataset_forgetting.py`": Case(
+        commented("workflow/scripts/dataset_forgetting.py"), FORGET
+    ),
+    "`scripts/unlearn.py`": Case(commented("workflow/scripts/unlearn.py"), NOTHING),
+    "`scripts/unlearning_scores.py`": Case(
+        commented("workflow/scripts/unlearning_scores.py"), EPSILONS
+    ),
+    "`scripts/unlearning_metrics.py`": Case(
+        commented("workflow/scripts/unlearning_metrics.py"),
+        ["measure_other_metrics/*", "figure_unlearning/unlearning_metrics-*", "report"],
+    ),
+    "`scripts/unlearning_memorisation.py`": Case(
+        commented("workflow/scripts/unlearning_memorisation.py"),
+        [*FORGOTTEN_MEMORISATION, "report"],
+    ),
+    "`scripts/unlearning_tuning.py`": Case(
+        commented("workflow/scripts/unlearning_tuning.py"), ["measure_grid_points/*", "report"]
+    ),
+    "a dataset to forget from is deleted": Case(
+        deleted("results/datasets/L1/n16-seed0/retain/strings.parquet"), FORGET
+    ),
+    "the weights of original models are deleted": Case(
+        deleted(f"{PROBLEM}/original/draws-0-3/weights.safetensors"),
+        ["train_draws/*/original/*", *UNLEARN],
+    ),
+    "the weights of the ideal's models are deleted": Case(
+        deleted(f"{PROBLEM}/retain/draws-4-7/weights.safetensors"),
+        ["train_draws/*/retain/4-7", "unlearn/*/retrain/*", *ALL_SCORES],
+    ),
+    "an unlearned table is deleted": Case(deleted(UNLEARNED), ["unlearn/*/finetune/0-3", *SCORES]),
+    "an unlearned table is saved again as it was": Case(touched(UNLEARNED), NOTHING),
+    "a table of scores is deleted": Case(deleted(f"{PROBLEM}/scores.parquet"), EPSILONS),
     # Code
     "a file of the library's `languages`": Case(
         commented(f"{LIBRARY}/languages/inside.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING],
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `datasets`": Case(
         commented(f"{LIBRARY}/datasets/build.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING],
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `training`": Case(commented(f"{LIBRARY}/training/runs.py"), NOTHING),
     "a file of the library's `models`": Case(commented(f"{LIBRARY}/models/build.py"), NOTHING),
     "a file of the library's `memorisation`": Case(
-        commented(f"{LIBRARY}/memorisation/measures.py"), AFTER_TRAINING
+        commented(f"{LIBRARY}/memorisation/measures.py"),
+        [*AFTER_TRAINING, *FORGOTTEN_MEMORISATION],
     ),
     "a figure's style: a file of the library's `figures`": Case(
-        commented(f"{LIBRARY}/figures/style.py"), ["figure/*", "report"]
+        commented(f"{LIBRARY}/figures/style.py"), ["figure*/*", "report"]
     ),
     "a file of the library's `report`": Case(commented(f"{LIBRARY}/report/words.py"), ["report"]),
     "the report's template": Case(
         commented(f"{LIBRARY}/report/template.html.j2", "<!-- another thought -->"), ["report"]
     ),
     "a file that the library's parts share: `tables.py`": Case(
-        commented(f"{LIBRARY}/tables.py"), [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING]
+        commented(f"{LIBRARY}/tables.py"),
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `planning`": Case(
         edited(f"{LIBRARY}/planning/assumptions.py", "SAFETY = 2.0", "SAFETY = 3.0"), NOTHING
@@ -394,7 +622,7 @@ CASES = {
     ),
     "`scripts/study.py`": Case(commented("workflow/scripts/study.py"), STUDIES),
     "`scripts/claims.py`": Case(commented("workflow/scripts/claims.py"), END),
-    "`scripts/figure.py`": Case(commented("workflow/scripts/figure.py"), ["figure/*", "report"]),
+    "`scripts/figure.py`": Case(commented("workflow/scripts/figure.py"), ["figure*/*", "report"]),
     "`scripts/report.py`": Case(commented("workflow/scripts/report.py"), ["report"]),
     "a comment in a rule": Case(commented("workflow/rules/memorisation.smk"), NOTHING),
     "the memory or time of a rule": Case(
@@ -434,12 +662,16 @@ CASES = {
 
 def rows() -> dict[str, dict[str, str]]:
     """The rows of the page's tables: what changes, and for every stage what runs again."""
-    found = {}
+    found, columns = {}, []
     for line in PAGE.read_text().splitlines():
+        if not line.startswith("| "):
+            continue
         cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
-        if len(cells) == len(STAGES) + 1 and cells[0] != "what changes":
-            assert cells[0] not in found, cells[0]
-            found[cells[0]] = dict(zip(STAGES, cells[1:], strict=True))
+        if cells[0] == "what changes":
+            columns = cells[1:]
+            continue
+        assert cells[0] not in found, cells[0]
+        found[cells[0]] = dict(zip(columns, cells[1:], strict=True))
     return found
 
 
@@ -462,9 +694,8 @@ def planned(outcome: Outcome) -> set[str]:
     return jobs
 
 
-def of_stage(stage: str, jobs: set[str]) -> set[str]:
+def of_stage(kinds: list[str], jobs: set[str]) -> set[str]:
     """Those of some jobs that belong to a stage."""
-    kinds = [STAGES[stage]] if isinstance(STAGES[stage], str) else STAGES[stage]
     return {job for job in jobs if any(fnmatchcase(job.split("/")[0], kind) for kind in kinds)}
 
 
@@ -500,8 +731,12 @@ def test_exactly_these_jobs_run_again(plans, what):
 @pytest.mark.parametrize("what", rows())
 def test_the_page_says_what_runs_again(plans, what):
     """A dash stands for no job of a stage, `all` for all of them, other words for some."""
-    for stage, words in rows()[what].items():
-        jobs, there = of_stage(stage, plans[what]), of_stage(stage, plans[None])
+    row = rows()[what]
+    stages = MEMORISING if "training" in row else FORGETTING
+    assert list(row) == list(stages)
+    assert plans[what] <= set().union(*(of_stage(kinds, plans[what]) for kinds in stages.values()))
+    for stage, words in row.items():
+        jobs, there = (of_stage(stages[stage], plans[which]) for which in (what, None))
         said = "–" if not jobs else "all" if there <= jobs else "some"
         assert said == (words if words in ("–", "all") else "some"), f"{stage}: {sorted(jobs)}"
 

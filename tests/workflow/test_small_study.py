@@ -21,6 +21,9 @@ def test_every_table_of_the_contract_is_there_and_valid(finished):
         if kind.name in ("dataset", "starts", "scores", "learning", "averages"):
             # two models on two languages, two variants, another size, another model
             assert len(paths) == 8, kind.name
+        if kind.name in ("unlearned", "unlearned_models"):
+            # the two ends in a job each, two methods and two grid points in two
+            assert len(paths) == 2 + 4 * 2, kind.name
         assert paths, f"no {kind.name} at {kind.path}"
         for path in paths:
             assert len(tables.read(path, kind.name)), path
@@ -39,6 +42,14 @@ def test_figures_and_report_are_there(finished):
         "model_size",
         "tradeoff",
         "training_size",
+        "unlearning_agreement",
+        "unlearning_effects",
+        "unlearning_epsilons",
+        "unlearning_hardness",
+        "unlearning_memorisation",
+        "unlearning_metrics",
+        "unlearning_scores",
+        "unlearning_tradeoff",
     ]
     report = (finished.folder / "results/report.html").read_text()
     for figure in figures:
@@ -228,6 +239,7 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "datasets",
         "finetune",
         "memorisation",
+        "unlearning",
         "figures",
         "report",
         "disagreement",
@@ -240,6 +252,8 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "results/claims.parquet",
         "results/figures/tradeoff-L1.svg",
         "results/runs/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
+        "results/unlearning/opt-1.3b-twin/L1/n16-seed0/scores.parquet",
+        "results/figures/unlearning_scores-L1.svg",
     ],
 )
 def test_every_target_can_be_asked_for_alone(project, target):

@@ -4,13 +4,14 @@ import sys
 import time
 from glob import glob
 
+from snakemake.persistence import PersistenceBase
 from snakemake.utils import update_config
 
 from palimpsest import devices
 from palimpsest.configuration import Study, as_yaml
 from palimpsest.errors import UserError
 from palimpsest.fingerprint import of_code
-from palimpsest.folder import WorkingFolder, put_damaged_aside
+from palimpsest.folder import WorkingFolder, leave_failed_updates, put_damaged_aside
 from palimpsest.launch import prefer_this_python
 from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.models.table import resolve
@@ -56,6 +57,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 working_folder = WorkingFolder()
+leave_failed_updates(PersistenceBase)
 
 
 def taking_the_folder(execute):

@@ -163,6 +163,24 @@ def trained_draws():
     ]
 
 
+def unlearned_files():
+    """What is left of all unlearned models; the tables made of them do not bring back a lost one."""
+    return [
+        path
+        for problem in (unlearning.problems if unlearning else [])
+        for method in [*unlearning_methods, *unlearning_points]
+        for first, last in unlearning.parts(problem.model, method)
+        for path in expand(
+            UNLEARNED,
+            **vars(problem),
+            method=method,
+            first=first,
+            last=last,
+            name=["unlearned.parquet", "models.parquet", "manifest.json"],
+        )
+    ]
+
+
 def unlearning_tables():
     """Every table of the unlearning."""
     tuned = ["tuning"] if unlearning_points else []
@@ -212,7 +230,7 @@ def wanted_draws():
 def forget_file(wildcards):
     """The file that names what is to be forgotten, if one does."""
     path = config["unlearning"]["forget"]
-    return [] if path == DRAWN else [path]
+    return [] if path == DRAWN else path
 
 
 def draws_recipe(wildcards):

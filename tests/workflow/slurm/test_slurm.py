@@ -63,10 +63,12 @@ def ready_to_train(folder: Path) -> SlurmProject:
 
 
 def whole_study(folder: Path) -> SlurmProject:
-    """The small study to its report; the models of one rule are trained on a GPU."""
+    """The small study to its report; some models are trained, and some unlearned, on a GPU."""
     project = SlurmProject.fresh(folder)
     project.ask_for(RULE, "gpu: 1")
+    project.ask_for("unlearn", "gpu: 1")
     project.ask_for(RULE_OF_MANY, "gpu: 0")
+    project.ask_for("train_draws", "gpu: 0")
     project.finish(project.start())
     return project
 
@@ -163,22 +165,28 @@ def test_the_whole_study(side_by_side):
 def test_every_job_was_where_it_should_be(side_by_side):
     """Partition, GPUs, memory and time limit of every submission, as SLURM accounted them."""
     jobs = side_by_side["whole_study"].result().accounted()
-    assert len(jobs) == 14
+    assert len(jobs) == 28
     assert {job["State"] for job in jobs} == {"COMPLETED"}
-    on_gpu = [job for job in jobs if job["Comment"].startswith(f"rule_{RULE}_wildcards")]
-    assert len(on_gpu) == 5
+    rules = (f"rule_{RULE}_wildcards", "rule_unlearn_wildcards")
+    on_gpu = [job for job in jobs if job["Comment"].startswith(rules)]
+    assert len(on_gpu) == 5 + 10
     for job in jobs:
         given = dict(part.split("=") for part in job["AllocTRES"].split(","))
         assert job["Partition"] == ("gpu" if job in on_gpu else "cpu"), job
         assert given.get("gres/gpu", "0") == ("1" if job in on_gpu else "0"), job
         assert given["node"] == given["cpu"] == "1", job
     asked = {job["Comment"]: (job["AllocTRES"], job["TimelimitRaw"]) for job in jobs}
-    # Its members one after another: the memory of the largest, the time of all.
+    # Their members one after another: the memory of the largest, the time of all.
     memory, minutes = asked[
         "rule_measures_opt-1.3b-twin_measure_measure_leave_one_out_measure_targets"
     ]
     assert "mem=8000M" in memory
     assert minutes == str(6 * 5 + 30)
+    ((memory, minutes),) = [
+        given for comment, given in asked.items() if comment.startswith("rule_unlearning_L1_")
+    ]
+    assert "mem=8000M" in memory
+    assert minutes == str(4 * 60 + 8 * 5)
 
 
 def test_a_cancelled_training(side_by_side):

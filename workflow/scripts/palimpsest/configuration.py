@@ -578,7 +578,8 @@ def _hint(value, rules: dict) -> str:
         return nearest(value, rules["enum"])
     if isinstance(value, str) and rules.get("type") in ("number", "integer"):
         try:
-            return f" (YAML reads it as text; write {float(value)!r})"
+            number = yaml.safe_dump(float(value)).split()[0]
+            return f" (YAML reads it as text; write {number})"
         except ValueError:
             return ""
     return ""

@@ -108,6 +108,35 @@ def put_damaged_aside(paths: Iterable[str]) -> None:
             )
 
 
+def leave_failed_updates(books: type) -> None:
+    """Let a failed job that was to update its files leave them, and Snakemake's books, as they are.
+
+    Snakemake gives such files a new date and notes them down as made as the job would have made
+    them, so that the same command again would find nothing to do. `books` is the class that keeps
+    its books. A file that stands in no book is taken away, as it would be without this.
+    """
+    note_down = books.finished
+    failed: set[str] = set()
+
+    def keep(self, path: Path) -> bool:
+        self.cleanup_backup(path)
+        if not path.exists() or self._read_record(str(path)) is None:
+            return False
+        failed.add(str(path))
+        return True
+
+    async def note_down_unless_failed(self, job) -> None:
+        outputs = {str(path) for path in job.output}
+        if failed.isdisjoint(outputs):
+            await note_down(self, job)
+            return
+        failed.difference_update(outputs)
+        for path in job.output:
+            self._unmark_incomplete(self._get_key(path))
+
+    books.restore_output, books.finished = keep, note_down_unless_failed
+
+
 def ends_as_parquet(path: str) -> bool:
     """Whether a file ends with the mark that Parquet files are closed with."""
     with open(path, "rb") as file:

@@ -129,7 +129,10 @@ def read_forget_set(path: str | Path) -> list[String]:
         raise UserError(f"{path}: cannot be read: {error}") from None
     strings = list(dict.fromkeys(tuple(line.split()) for line in lines if line.strip()))
     if not strings:
-        raise UserError(f"{path}: the forget set is empty; name a string a line, such as: 5 6 7")
+        raise UserError(
+            f"{path}: names no string to forget; write one a line, its symbols separated by "
+            "spaces, or set unlearning/forget to drawn"
+        )
     return strings
 
 

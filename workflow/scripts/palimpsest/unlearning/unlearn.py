@@ -200,13 +200,15 @@ def _waves(
 ) -> Iterator[list[pd.DataFrame]]:
     """The tables of one wave of models after another; those already done are in the folder.
 
-    The first of several processes writes and reads them.
+    Their files are named by their models: a job that goes on may have room for other waves. The
+    first of several processes writes and reads them.
     """
     n = len(part.origins)
     waves = np.array_split(np.arange(n), -(-n // problem.engine.together(n)))
     report = show_progress(f"{method.name} on {problem.run.model}, waves")
     for number, places in enumerate(waves):
-        files = [(folder / f"{number}-{kind}.parquet", kind) for _, kind in part.tables()]
+        name = f"{places[0]}-{places[-1]}"
+        files = [(folder / f"{name}-{kind}.parquet", kind) for _, kind in part.tables()]
         if not all(path.exists() for path, _ in files):
             wave = Wave(problem, part, trained, places)
             wave.forget(method)

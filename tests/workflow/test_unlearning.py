@@ -1,0 +1,212 @@
+"""Unlearning as a workflow: methods of a user's own, kills, forget sets from files, repetition."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from projects import ROOT, Project, wait_until, workers
+from test_bad_input import refused
+from test_reruns import commented, edited
+
+from palimpsest import tables
+from palimpsest.datasets.forgetting import group_names
+from palimpsest.languages import Grammar
+from palimpsest.variants import ORIGINAL, RETAIN
+
+PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
+FINETUNE = f"{PROBLEM}/unlearned/finetune/runs-0-3"
+DATASET = "results/datasets/L1/n16-seed0/{}/strings.parquet"
+STATE = "results/.state/unlearning"
+LIBRARY = "workflow/scripts/palimpsest"
+SCORED = [f"{PROBLEM}/{name}.parquet" for name in ("scores", "metrics", "memorisation", "tuning")]
+
+
+def test_everything_of_the_unlearning_is_one_target(project):
+    """From nothing, `unlearning` lists every job of the small study's unlearning and no other."""
+    jobs = project.jobs("unlearning")
+    assert jobs == {
+        "unlearning": 1,
+        "dataset_forgetting": 1,
+        "train_draws": 3,  # original, retrained, and as many for the ideal
+        "unlearn": 2 + 4 * 2,  # the two ends; two methods and two grid points in two parts
+        "measure_forgetting": 1,
+        "measure_other_metrics": 1,
+        "measure_forgotten_memorisation": 1,
+        "measure_grid_points": 1,
+        "figure_unlearning": 8,
+        "total": 27,
+    }
+
+
+def test_a_method_of_ones_own_is_one_file_and_two_lines(copy_of_finished):
+    """The page's example: it is scored, drawn and reported, and of the old models none changes."""
+    folder = copy_of_finished.folder
+    page = (ROOT / "docs/methods.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (folder / LIBRARY / "unlearning/methods/mine.py").write_text(code)
+    (name,) = re.findall(r'@phase\("(.*)"\)', code)
+    entry = f"mine:\n  phases:\n    - {{erase: {name}, epochs: 2, rate: 0.1, share: 0.5}}"
+    commented("small_methods.yaml", entry)(folder)
+    edited("small.yaml", "methods: [", "methods: [mine, ")(folder)
+    before = copy_of_finished.contents()
+    done = copy_of_finished.snakemake()
+    assert done.returncode == 0, done.stdout
+    after = copy_of_finished.contents()
+    made = [path for path in before if "/unlearned/" in path or "/draws-" in path]
+    assert made
+    assert all(before[path] == after[path] for path in made)
+    scores = tables.read(folder / f"{PROBLEM}/scores.parquet", "unlearning_scores")
+    assert list(scores["method"].unique()) == [
+        "none",
+        "mine",
+        "finetune",
+        "gradient-ascent",
+        "retrain",
+    ]
+    figure = (folder / "results/figures/unlearning_scores-L1.svg").read_text()
+    assert "mine" in figure
+    report = (folder / "results/report.html").read_text()
+    assert re.search(r"<t[dh][^>]*>(<[^>]*>)*mine<", report)
+
+
+# Kills
+
+SLOW = "finetune, epochs: 40"
+
+
+def slow(project: Project, together: int) -> None:
+    """Let `finetune` take longer, on so many models at a time."""
+    edited("small_methods.yaml", "finetune, epochs: 0.5", SLOW)(project.folder)
+    in_waves_of(project, together)
+
+
+def in_waves_of(project: Project, together: int) -> None:
+    """Let a thread of the CPU hold so many models."""
+    path = project.folder / LIBRARY / "training/fleet/memory.py"
+    text, found = re.subn(
+        r"(?m)^FASTEST_ON_CPU = \d+", f"FASTEST_ON_CPU = {together}", path.read_text()
+    )
+    assert found == 1
+    path.write_text(text)
+
+
+def waves(project: Project) -> list[Path]:
+    """What is there of the models that a job has finished before its end."""
+    return sorted((project.folder / STATE).glob("*/*models.parquet"))
+
+
+def unlearned(project: Project) -> tuple[bytes, pd.DataFrame]:
+    """The two tables of a job: what its models predict, byte by byte, and what is said of them."""
+    models = tables.read(project.folder / FINETUNE / "models.parquet", "unlearned_models")
+    return (project.folder / FINETUNE / "unlearned.parquet").read_bytes(), models
+
+
+def fresh_copy(finished: Project, folder: Path) -> Project:
+    """A copy of the finished study that may be changed."""
+    shutil.copytree(finished.folder, folder)
+    return Project(folder)
+
+
+@pytest.mark.parametrize("afterwards", [1, 2])
+def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
+    """The models that it had finished are taken as they are, also if more then fit at a time."""
+    target = f"{FINETUNE}/unlearned.parquet"
+    undisturbed, killed = (fresh_copy(finished, tmp_path / name) for name in "ab")
+    slow(undisturbed, 8)
+    done = undisturbed.snakemake(target)
+    assert done.returncode == 0, done.stdout
+    slow(killed, 1)
+    with killed.running(target) as process:
+        wait_until(lambda: waves(killed))
+        for worker in workers(process, "unlearn.py"):
+            worker.kill()
+        assert process.wait(60) != 0
+    kept = pd.concat(tables.read(path, "unlearned_models") for path in waves(killed))
+    assert 0 < len(kept) < 4
+    in_waves_of(killed, afterwards)
+    done = killed.snakemake(target)
+    assert done.returncode == 0, done.stdout
+    (predicted, models), (expected, of_models) = unlearned(killed), unlearned(undisturbed)
+    assert predicted == expected
+    pd.testing.assert_frame_equal(models.drop(columns="seconds"), of_models.drop(columns="seconds"))
+    if afterwards == 1:
+        assert models["seconds"][: len(kept)].tolist() == kept["seconds"].tolist()
+    assert not list((killed.folder / STATE).glob("*"))
+
+
+# What is to be forgotten
+
+
+@pytest.fixture(scope="module")
+def strings(finished) -> pd.DataFrame:
+    """The train strings of the small study, each with its group by derivation."""
+    table = tables.read(finished.folder / DATASET.format(ORIGINAL), "strings")
+    table = table[table["count"] > 0].reset_index(drop=True)
+    grammar = Grammar.from_file(ROOT / "config/languages/L1.pcfg")
+    names = group_names([tuple(line.split()) for line in table["text"]], grammar, "derivation")
+    return table.assign(derivation=list(names.values()))
+
+
+def test_a_forget_set_from_a_file(project, strings):
+    """Exactly the file's strings are forgotten, whatever the share says."""
+    chosen = strings["text"][[2, 5]].tolist()
+    (project.folder / "forget.txt").write_text("\n".join(chosen) + "\n")
+    done = project.snakemake(DATASET.format(RETAIN), "--config", "unlearning={forget: forget.txt}")
+    assert done.returncode == 0, done.stdout
+    for variant in (ORIGINAL, RETAIN):
+        table = tables.read(project.folder / DATASET.format(variant), "strings")
+        assert set(table.loc[table["split"] == "forget", "text"]) == set(chosen)
+    assert (table.loc[table["text"].isin(chosen), "count"] == 0).all()
+
+
+@pytest.mark.parametrize(
+    ("which", "groups", "message"),
+    [
+        ("none", "string", "forget.txt: names no string to forget; write one a line"),
+        ("all", "string", "the forget set is everything that was trained on"),
+        ("stranger", "string", "the forget set has the string '1 1 1 1', which is not in train"),
+        ("one of a group", "derivation", "the forget set splits the group"),
+    ],
+)
+def test_a_forget_set_that_cannot_be(project, strings, which, groups, message):
+    """It is refused in one line, and nothing is made."""
+    several = strings["derivation"].duplicated(keep=False)
+    lines = {
+        "none": ["", " "],
+        "all": strings["text"],
+        "stranger": ["1 1 1 1"],
+        "one of a group": strings["text"][several][:1],
+    }[which]
+    (project.folder / "forget.txt").write_text("\n".join(lines))
+    settings = f"unlearning={{forget: forget.txt, groups: {groups}}}"
+    line = refused(project.snakemake(DATASET.format(RETAIN), "--config", settings))
+    assert message in line
+    assert not list(project.folder.glob(DATASET.format("*")))
+
+
+# The same again
+
+
+def test_the_same_evaluation_gives_the_same_tables(copy_of_finished):
+    """What is drawn for an evaluation follows from the seed alone, to the byte."""
+    before = copy_of_finished.contents()
+    for path in copy_of_finished.folder.glob(f"{PROBLEM}/*.parquet"):
+        path.unlink()
+    done = copy_of_finished.snakemake(*SCORED)
+    assert done.returncode == 0, done.stdout
+    assert copy_of_finished.contents() == before
+
+
+def test_unlearning_that_is_asked_for_again_leaves_everything_as_it_was(copy_of_finished):
+    """Its datasets come out alike, so its jobs run and touch no table; then all is done."""
+    commented(f"{LIBRARY}/datasets/forgetting.py")(copy_of_finished.folder)
+    before = copy_of_finished.contents()
+    target = f"{FINETUNE}/unlearned.parquet"
+    done = copy_of_finished.snakemake(target)
+    assert done.returncode == 0, done.stdout
+    for rule in ("dataset_forgetting", "train_draws", "unlearn"):
+        assert f"rule {rule}:" in done.stdout
+    assert copy_of_finished.contents() == before
+    assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run", target).stdout
