@@ -245,8 +245,8 @@ class Evaluation:
     def _held_out(self) -> Iterator[tuple]:
         """Rows on attackers that are fitted on some models and evaluated on others.
 
-        Each of at least ten repetitions shuffles the stock of distinct models and has the attackers fitted on n of
-        them, or half of the stock if it is smaller than 2 n, and evaluated on the same models; on
+        Each of at least ten repetitions shuffles the stock of distinct models and has the attackers
+        fitted on n of them, or half of the stock if it is smaller than 2 n, and evaluated on the same models; on
         as many others; and on fewer and fewer of those. All are fitted by an exact sweep, and
         scored as what as many models as fitted them can show, so that only the evaluation differs.
         """
