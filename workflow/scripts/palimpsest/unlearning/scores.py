@@ -246,9 +246,10 @@ class Evaluation:
         """Rows on attackers that are fitted on some models and evaluated on others.
 
         Each of at least ten repetitions shuffles the stock of distinct models and has the attackers
-        fitted on n of them, or half of the stock if it is smaller than 2 n, and evaluated on the same models; on
-        as many others; and on fewer and fewer of those. All are fitted by an exact sweep, and
-        scored as what as many models as fitted them can show, so that only the evaluation differs.
+        fitted on n of them, or half of the stock if it is smaller than 2 n, and evaluated on the
+        same models; on as many others; and on fewer and fewer of those. All are fitted by an exact
+        sweep, and scored as what as many models as fitted them can show, so that only the
+        evaluation differs.
         """
         stock, setup = self.problem.stock, self.problem.setups[0]
         n = min(setup.n, len(stock.origins) // 2)
