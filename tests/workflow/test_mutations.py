@@ -179,7 +179,12 @@ class Mutator:
     def of_a_file_of_the_study(self) -> Mutation:
         """What stands in a file: rubbish, nothing, something else, a key twice."""
         file = self.random.choice(
-            ["config/config.yaml", "config/models.tsv", "config/languages/L2.pcfg"]
+            [
+                "config/config.yaml",
+                "config/models.tsv",
+                "config/languages/L2.pcfg",
+                "small_methods.yaml",
+            ]
         )
         contents = [
             b"",
@@ -257,7 +262,8 @@ def mutated(folder: Path, mutation: Mutation, project: Project) -> None:
     for part in ("Snakefile", "workflow", "envs"):
         (folder / part).symlink_to(project.folder / part)
     shutil.copytree(project.folder / "config", folder / "config")
-    shutil.copy(project.folder / "small.yaml", folder)
+    for file in SMALL:
+        shutil.copy(project.folder / file.name, folder)
     for name, content in mutation.files.items():
         (folder / name).write_bytes(content)
 
