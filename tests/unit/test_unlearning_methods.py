@@ -12,9 +12,10 @@ from palimpsest.errors import UserError
 from palimpsest.models import read_models
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED, TokenisedStrings
+from palimpsest.unlearning import losses
 from palimpsest.unlearning.fleet_engine import FleetModels
 from palimpsest.unlearning.losses import string_nll
-from palimpsest.unlearning.methods import Method, read_methods, registered
+from palimpsest.unlearning.methods import Method, Training, read_methods, registered
 from palimpsest.unlearning.methods.selection import parts_of, weight_layers
 from palimpsest.unlearning.methods.values import DOMAIN
 from palimpsest.unlearning.task import Task
@@ -153,25 +154,16 @@ def test_padding_is_no_target():
     assert n_targets.tolist() == task.strings.n_tokens[[[0, 1], [1, 2]]].tolist()
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("gradient-ascent", {}),
-        ("uniform", {}),
-        ("npo", {"retain": 0}),
-        ("simnpo", {"retain": 0}),
-        ("random-label", {}),
-        ("undial", {"gamma": 2}),
-    ],
-)
-def test_erasing_raises_the_loss_of_what_was_learned(name, values):
-    task = task_of()
-    for weight_name, learned_weight in learned().items():
-        with task.models.weights() as weights:
-            weights[weight_name].copy_(learned_weight)
-    before = forget_nll(task)
-    task.run(phases((name, {"epochs": 2, "rate": 0.3, **values})))
-    assert (forget_nll(task) > before).all()
+# Directions
+
+
+def learned_task():
+    """A task whose models have learned the forget set, too."""
+    task, after = task_of(), learned()
+    with task.models.weights() as weights:
+        for name, weight in after.items():
+            weights[name].copy_(weight)
+    return task
 
 
 @functools.cache
@@ -183,10 +175,157 @@ def learned():
     return weights_of(task)
 
 
-def forget_nll(task):
+def measure(of):
+    """What `of` makes of a task and a batch of all strings of a set: [M], by the set's name."""
+
+    def on(name):
+        def measured(task):
+            with torch.no_grad():
+                return of(task, task.batch(np.tile(SETS[name], (2, 1))))
+
+        return measured
+
+    return on
+
+
+def logits_before(batch):
+    return learned_task().models.logits(batch.ids_MBT)
+
+
+@measure
+def nll(task, batch):
+    return string_nll(task.models.logits(batch.ids_MBT), batch.targets_MBT).sum(1)
+
+
+@measure
+def entropy(task, batch):
+    entropies = losses.token_entropy(task.models.logits(batch.ids_MBT))
+    return losses.per_token(entropies, batch.targets_MBT)
+
+
+@measure
+def kl_from_before(task, batch):
+    now = task.models.logits(batch.ids_MBT)
+    return losses.kl(logits_before(batch), now, batch.targets_MBT)
+
+
+@measure
+def kl_to_before(task, batch):
+    now = task.models.logits(batch.ids_MBT)
+    return losses.kl(now, logits_before(batch), batch.targets_MBT)
+
+
+@measure
+def entropy_moved(task, batch):
+    now = task.models.logits(batch.ids_MBT)
+    return losses.entropy_gap(now, logits_before(batch), batch.targets_MBT)
+
+
+@measure
+def logits_moved(task, batch):
+    now = task.models.logits(batch.ids_MBT)
+    return losses.squared_error(now, logits_before(batch), batch.targets_MBT)
+
+
+@measure
+def states_moved(task, batch):
+    states, before = (t.models.hidden(batch.ids_MBT, 1) for t in (task, learned_task()))
+    return losses.squared_error(states, before, batch.targets_MBT)
+
+
+@measure
+def preference(task, batch):
+    """How differently similar forgotten strings' mean logits are to retained ones'."""
+    beside = task.batch(np.tile(SETS["retain"], (2, 1)))
+    forget, retain = (
+        losses.string_means(task.models.logits(b.ids_MBT), b.targets_MBT) for b in (batch, beside)
+    )
+    return (forget @ retain.transpose(1, 2)).std(2).mean(1)
+
+
+def size_of_weights(task):
+    return torch.stack([w.abs().flatten(1).sum(1) for w in weights_of(task).values()]).sum(0)
+
+
+UP, DOWN = 1, -1
+AWAY = ("gradient-ascent", {"epochs": 2, "rate": 0.3})  # at the original itself, KL has no slope
+FROM_AWAY = {"distil", "distil-finetune", "entropy-finetune", "noisy-distil"}
+FROM_AWAY |= {"scrub-max", "scrub-min"}
+
+# A phase with some values, next to it with others or not at all (None): what goes where.
+DIRECTIONS = [
+    ("gradient-ascent", {}, None, nll("forget"), UP),
+    ("gradient-difference", {}, None, nll("forget"), UP),
+    ("gradient-difference", {"retain": 20}, {"retain": 0.1}, nll("retain"), DOWN),
+    ("kl-ascent", {}, None, nll("forget"), UP),
+    ("kl-ascent", {"retain": 20}, {"retain": 0.1}, kl_from_before("retain"), DOWN),
+    ("neggrad", {"alpha": 0.1}, None, nll("forget"), UP),
+    ("neggrad", {"alpha": 0.9}, {"alpha": 0.1}, nll("retain"), DOWN),
+    ("npo", {"retain": 0}, None, nll("forget"), UP),
+    ("npo", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
+    ("simnpo", {"retain": 0}, None, nll("forget"), UP),
+    ("simnpo", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
+    ("dpo", {"retain": 0}, None, nll("forget"), UP),
+    ("dpo", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
+    ("rmu", {"retain": 0}, None, states_moved("forget"), UP),
+    ("rmu", {"retain": 20}, {"retain": 0}, states_moved("retain"), DOWN),
+    ("undial", {"gamma": 2}, None, nll("forget"), UP),
+    ("random-label", {}, None, nll("forget"), UP),
+    ("uniform", {}, None, entropy("forget"), UP),
+    ("contrastive", {}, None, preference("forget"), DOWN),
+    ("scrub-max", {}, None, kl_from_before("forget"), UP),
+    ("scrub-min", {"weight": 20}, {"weight": 0}, kl_from_before("retain"), DOWN),
+    ("scrub-min", {"weight": 0}, None, nll("retain"), DOWN),
+    ("distil", {}, None, kl_to_before("validation"), DOWN),
+    ("distil", {"over": "retain"}, None, kl_to_before("retain"), DOWN),
+    ("distil-finetune", {"weight": 20}, {"weight": 0}, kl_to_before("retain"), DOWN),
+    ("distil-finetune", {"weight": 0}, None, nll("retain"), DOWN),
+    ("entropy-finetune", {"weight": 20}, {"weight": 0}, entropy_moved("retain"), DOWN),
+    ("entropy-finetune", {"weight": 0}, None, nll("retain"), DOWN),
+    ("noisy-distil", {}, None, logits_moved("retain"), DOWN),
+    ("finetune", {}, None, nll("retain"), DOWN),
+    ("majority-finetune", {}, None, nll("retain"), DOWN),
+    ("l1-finetune", {"alpha": 0}, None, nll("retain"), DOWN),
+    ("l1-finetune", {"alpha": 1}, {"alpha": 0}, size_of_weights, DOWN),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "others", "measured", "direction"), DIRECTIONS)
+def test_a_phase_moves_what_it_is_about(name, values, others, measured, direction):
+    def after(values):
+        task, before = learned_task(), [AWAY] if name in FROM_AWAY else []
+        asked = [] if values is None else [(name, {"epochs": 2, "rate": 0.1, **values})]
+        task.run(phases(*before, *asked))
+        return measured(task)
+
+    assert (direction * (after(values) - after(others)) > 0).all()
+
+
+def test_there_is_a_direction_for_every_phase_that_trains():
+    training = {name for name, cls in registered().items() if issubclass(cls, Training)}
+    assert {name for name, *_ in DIRECTIONS} == training
+
+
+def test_saluns_mask_is_of_the_largest_gradients_and_holds_the_rest():
+    written = METHODS["salun"].written[:2]
+    task = learned_task()
+    start, before = weights_of(task), nll("forget")(task)
     batch = task.batch(np.tile(SETS["forget"], (2, 1)))
-    with torch.no_grad():
-        return string_nll(task.models.logits(batch.ids_MBT), batch.targets_MBT).sum(1)
+    loss = losses.cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+    gradients = task.models.gradients(loss)
+    task.run(Method("erasing", written).phases)
+    assert (nll("forget")(task) > before).all()
+    for member in range(2):
+        chosen, others = (
+            torch.cat([g[member][task.selected[n][member] == is_] for n, g in gradients.items()])
+            for is_ in (True, False)
+        )
+        assert chosen.abs().min() >= others.abs().max() - 1e-6
+    for name, weight in weights_of(task).items():
+        assert torch.equal(weight[~task.selected[name]], start[name][~task.selected[name]])
+
+
+# Held weights
 
 
 def test_weights_that_are_not_selected_move_by_a_share_of_their_step():
@@ -370,13 +509,13 @@ def test_noisy_inputs_keep_the_start_and_most_tokens():
 
 def test_dpo_prefers_the_first_validation_string():
     task = task_of()
-    before = nll_of(task, SETS["validation"][0])
+    before = nll_of_string(task, SETS["validation"][0])
     task.run(phases(("dpo", {"epochs": 5, "rate": 0.3, "retain": 0})))
-    assert (nll_of(task, SETS["validation"][0]) < before).all()
-    assert task.steps == 10 * 2
+    assert (nll_of_string(task, SETS["validation"][0]) < before).all()
+    assert task.steps == 10
 
 
-def nll_of(task, row):
+def nll_of_string(task, row):
     batch = task.batch(np.full((2, 1), row))
     with torch.no_grad():
         return string_nll(task.models.logits(batch.ids_MBT), batch.targets_MBT)[:, 0]
@@ -433,9 +572,44 @@ def test_the_reference_is_of_the_models_before_the_first_phase():
         original = task.models.logits(batch.ids_MBT)
     edit = ("select-parts", {"parts": ("head",)}), ("reinitialise", {})
     task.run(phases(*edit, ("distil", {"epochs": 0.01, "rate": 1})))
-    torch.testing.assert_close(task.reference.logits(batch), original, atol=1e-5, rtol=0)
+    real = batch.targets_MBT != IGNORED
+    kept = task.reference.logits(batch)
+    torch.testing.assert_close(kept[real], original[real], atol=1e-5, rtol=0)
     with torch.no_grad():
         assert (task.models.logits(batch.ids_MBT) - original).abs().max() > 0.01
+
+
+def test_a_number_is_kept_of_a_string_of_which_no_more_is_asked():
+    task = task_of()
+    before = string_nll_of(task, "forget")
+    task.run(phases(("npo", {"epochs": 1, "rate": 1}), ("dpo", {"epochs": 1, "rate": 1})))
+    batch = task.batch(np.tile(SETS["forget"], (2, 1)))
+    torch.testing.assert_close(task.reference.nll(batch), before, atol=1e-5, rtol=0)
+    assert (string_nll_of(task, "forget") - before).abs().max() > 0.01
+    assert sum(kept.numel() for kept in task.reference._kept.values()) == 2 * (5 + 1)
+
+
+def string_nll_of(task, name):
+    batch = task.batch(np.tile(SETS[name], (2, 1)))
+    with torch.no_grad():
+        return string_nll(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+
+
+def test_original_outputs_take_no_more_room_than_the_longest_string():
+    task = task_of()
+    task.strings.lengths[SETS["validation"]] = [5, 7, 6, 5, 7, 6]
+    task.run(phases(("distil", {"epochs": 0.01, "rate": 1})))
+    (kept,) = task.reference._kept.values()
+    assert kept.shape == (2, 6, 6, VOCABULARY)
+
+
+def test_a_second_run_does_not_take_changed_models_for_the_original():
+    task = task_of()
+    task.run(phases(("distil", {"epochs": 1, "rate": 1}), ("finetune", {"epochs": 1, "rate": 1})))
+    batch = task.batch(np.tile(SETS["validation"], (2, 1)))
+    before = task.reference.logits(batch)
+    task.run(phases(("finetune", {"epochs": 1, "rate": 1})))
+    assert torch.equal(task.reference.logits(batch), before)
 
 
 def test_what_was_not_kept_cannot_be_asked_for():

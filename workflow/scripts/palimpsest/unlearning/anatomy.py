@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from torch import nn
+from palimpsest.lazily import lazily
+
+torch = lazily("torch")
 
 BLOCK = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
 
@@ -13,7 +15,7 @@ BLOCK = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
 def embeddings_and_head(model) -> tuple[frozenset[str], frozenset[str]]:
     """The names of the tables of tokens and positions, and that of the output head's weights."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
-    tables = [module.weight for module in model.modules() if isinstance(module, nn.Embedding)]
+    tables = [module.weight for module in model.modules() if isinstance(module, torch.nn.Embedding)]
     return (
         frozenset(names[id(table)] for table in tables),
         frozenset({names[id(model.get_output_embeddings().weight)]}),

@@ -30,11 +30,14 @@ def per_token(values_MBT: torch.Tensor, targets_MBT: torch.Tensor) -> torch.Tens
 
 
 def token_nll(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> torch.Tensor:
-    """-log p(target) of every token [M, B, T]; 0 at padding."""
-    nll = torch.nn.functional.cross_entropy(
-        logits_MBTV.flatten(0, 2), targets_MBT.flatten(), ignore_index=IGNORED, reduction="none"
-    )
-    return nll.view(targets_MBT.shape)
+    """-log p(target) of every token [M, B, T]; 0 at padding.
+
+    By the operation that training has for the device, whichever engine the logits are of.
+    """
+    from palimpsest.training.fleet.stack import operations_for
+
+    nll = operations_for(logits_MBTV.device).token_nll
+    return nll(logits_MBTV.flatten(0, 2), targets_MBT.flatten(), IGNORED).view(targets_MBT.shape)
 
 
 def string_nll(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> torch.Tensor:
@@ -62,7 +65,9 @@ def symmetric_kl(
     p_MBTV: torch.Tensor, q_MBTV: torch.Tensor, targets_MBT: torch.Tensor
 ) -> torch.Tensor:
     """(KL(p || q) + KL(q || p)) / 2, a mean over real tokens [M]."""
-    return (kl(p_MBTV, q_MBTV, targets_MBT) + kl(q_MBTV, p_MBTV, targets_MBT)) / 2
+    log_p, log_q = p_MBTV.log_softmax(-1), q_MBTV.log_softmax(-1)
+    far_MBT = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1)
+    return per_token(far_MBT, targets_MBT) / 2
 
 
 def token_entropy(logits_MBTV: torch.Tensor) -> torch.Tensor:

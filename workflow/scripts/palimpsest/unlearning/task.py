@@ -14,7 +14,7 @@ import numpy as np
 
 from palimpsest.errors import UserError
 from palimpsest.lazily import lazily
-from palimpsest.unlearning.losses import IGNORED
+from palimpsest.unlearning.losses import IGNORED, string_nll
 from palimpsest.unlearning.methods.phases import RETAIN, Phase
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Task:
                 raise UserError(f"there is no string in the {name} set, and the method needs some")
         for phase in phases:
             phase.prepare(self)
+        self.reference.compute()
         for self.phase_number, phase in enumerate(phases, start=1):
             phase.run(self)
             if progress:
@@ -119,9 +120,9 @@ class Task:
         generators = self._generators(stream, phase_number, epoch)
         return np.stack([generator.permutation(self.sets[name]) for generator in generators])
 
-    def batch(self, rows_MB: np.ndarray, longest: int | None = None) -> Batch:
-        """The given strings, padded to the longest among them, or to a given length."""
-        longest = longest or int(self.strings.lengths[rows_MB].max())
+    def batch(self, rows_MB: np.ndarray) -> Batch:
+        """The given strings, padded to the longest among them."""
+        longest = int(self.strings.lengths[rows_MB].max())
         places = torch.from_numpy(rows_MB).to(self.models.device)
         return Batch(
             self._ids[places][..., : longest - 1],
@@ -189,13 +190,13 @@ class Task:
 class Reference:
     """Outputs of the original models: computed once, before any phase, and kept in main memory.
 
-    A phase says in `prepare` what it will ask for.
+    A phase says in `prepare` what it will ask for; what is asked for once is computed once.
     """
 
     def __init__(self, task: Task):
         self._task = task
+        self._wanted: dict[Hashable, _Wanted] = {}
         self._kept: dict[Hashable, torch.Tensor] = {}
-        self._places: dict[Hashable, np.ndarray] = {}
 
     def keep_logits(self, name: str) -> None:
         """Keep the logits for the strings of a set."""
@@ -206,6 +207,15 @@ class Reference:
         models = self._task.models
         self.keep(("hidden", layer), name, lambda batch: models.hidden(batch.ids_MBT, layer))
 
+    def keep_nll(self, name: str, first: int | None = None) -> None:
+        """Keep -log p of the strings of a set, or of its first so many: a number for each."""
+        models = self._task.models
+
+        def nll(batch: Batch) -> torch.Tensor:
+            return string_nll(models.logits(batch.ids_MBT), batch.targets_MBT)
+
+        self.keep("nll", name, nll, first)
+
     def logits(self, batch: Batch) -> torch.Tensor:
         """Logits [M, B, T, V] of the original models."""
         return self.of("logits", batch)
@@ -214,36 +224,67 @@ class Reference:
         """What a layer of the original models leaves, [M, B, T, D]."""
         return self.of(("hidden", layer), batch)
 
-    def keep(self, kind: Hashable, name: str, compute: Callable[[Batch], torch.Tensor]) -> None:
-        """Keep what `compute` makes of batches of the strings of a set, [M, B, T, ...]."""
+    def nll(self, batch: Batch) -> torch.Tensor:
+        """-log p of the strings [M, B] under the original models."""
+        return self._strings("nll", batch).to(batch.ids_MBT.device)
+
+    def keep(
+        self,
+        kind: Hashable,
+        name: str,
+        compute: Callable[[Batch], torch.Tensor],
+        first: int | None = None,
+    ) -> None:
+        """Keep what `compute` makes of batches of a set's strings: [M, B, T, ...], or [M, B]."""
         if self._task.phase_number:
             raise RuntimeError("outputs of the original models are kept before the first phase")
         n_strings = len(self._task.strings.lengths)
-        places = self._places.setdefault(kind, np.full(n_strings, -1))
-        missing = np.unique(self._task.sets[name])
-        missing = missing[places[missing] < 0]
-        for first in range(0, len(missing), self._task.batch_size):
-            rows = missing[first : first + self._task.batch_size]
-            self._append(kind, rows, self._compute(rows, compute))
+        wanted = self._wanted.setdefault(kind, _Wanted(compute, np.full(n_strings, -1)))
+        wanted.places[self._task.sets[name][:first]] = 0
+
+    def compute(self) -> None:
+        """Compute what phases have said that they will ask for, of models that none has changed."""
+        for kind, wanted in self._wanted.items():
+            if kind not in self._kept:
+                self._kept[kind] = self._outputs(wanted)
 
     def of(self, kind: Hashable, batch: Batch) -> torch.Tensor:
-        """What was kept for the strings of a batch."""
-        places_MB = self._places[kind][batch.rows_MB]
+        """What was kept for the tokens of a batch, [M, B, T, ...]."""
+        values = self._strings(kind, batch)
+        return values[:, :, : batch.ids_MBT.shape[2]].to(batch.ids_MBT.device)
+
+    def _strings(self, kind: Hashable, batch: Batch) -> torch.Tensor:
+        """What was kept for the strings of a batch, of whatever length."""
+        places_MB = self._wanted[kind].places[batch.rows_MB]
         if (places_MB < 0).any():
             raise RuntimeError(f"{kind}: not kept for some string of the batch")
         models_M1 = torch.arange(len(places_MB))[:, None]
-        values = self._kept[kind][models_M1, torch.from_numpy(places_MB)]
-        return values[:, :, : batch.ids_MBT.shape[2]].to(batch.ids_MBT.device)
+        return self._kept[kind][models_M1, torch.from_numpy(places_MB)]
 
-    def _compute(self, rows: np.ndarray, compute: Callable) -> torch.Tensor:
-        """What `compute` makes of some strings of every model, at their full length."""
-        rows_MB = np.tile(rows, (self._task.models.count, 1))
-        batch = self._task.batch(rows_MB, longest=self._task.strings.ids.shape[1])
-        with torch.no_grad():
-            return compute(batch).cpu()
+    def _outputs(self, wanted: _Wanted) -> torch.Tensor:
+        """What is wanted of every model's strings, at most as long as the longest of them.
 
-    def _append(self, kind: Hashable, rows: np.ndarray, values: torch.Tensor) -> None:
-        before = self._kept.get(kind)
-        first = 0 if before is None else before.shape[1]
-        self._kept[kind] = values if before is None else torch.cat([before, values], dim=1)
-        self._places[kind][rows] = np.arange(first, first + len(rows))
+        The longest strings go first, which shows how much room all of them need.
+        """
+        task = self._task
+        rows = np.flatnonzero(wanted.places >= 0)
+        rows = rows[np.argsort(-task.strings.lengths[rows], kind="stable")]
+        for first in range(0, len(rows), task.batch_size):
+            some = rows[first : first + task.batch_size]
+            batch = task.batch(np.tile(some, (task.models.count, 1)))
+            with torch.no_grad():
+                values = wanted.compute(batch)
+            if not first:
+                kept = torch.zeros(values.shape[0], len(rows), *values.shape[2:])
+            room = kept[:, first : first + len(some)]
+            room[(..., *map(slice, values.shape[2:]))] = values
+        wanted.places[rows] = np.arange(len(rows))
+        return kept
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What to compute of strings, and of which: those whose place, int[S], is not -1."""
+
+    compute: Callable[[Batch], torch.Tensor]
+    places: np.ndarray

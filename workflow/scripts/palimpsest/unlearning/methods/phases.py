@@ -154,8 +154,13 @@ class Training(Phase):
         return max(1, round(self.epochs * -(-sizes[self.over] // batch_size)))
 
     def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
-        """Forward and backward passes: one a step, and one more for a batch beside."""
-        return self.steps(sizes, batch_size) * len(self.sets)
+        """Passes over a batch: one a step, and one more for a batch beside."""
+        return self.steps(sizes, batch_size) * self.passes_per_step
+
+    @property
+    def passes_per_step(self) -> int:
+        """Passes over a batch of a set; single strings that a phase adds to one do not count."""
+        return 1 if self.beside is None else 2
 
     def loss(self, task: Task, batch: Batch, beside: Batch | None) -> torch.Tensor:
         """What each model minimises on its own batch, [M]; `beside` is None without such a set."""
@@ -170,7 +175,7 @@ class Training(Phase):
         task.models.fresh_optimizer()
         for batch, beside in self._batches(task):
             loss_M = self.loss(task, batch, beside)
-            task.steps += len(self.sets)
+            task.steps += self.passes_per_step
             self.step(task, loss_M, self.rate_M(task, batch))
 
     def _batches(self, task: Task) -> Iterator[tuple[Batch, Batch | None]]:

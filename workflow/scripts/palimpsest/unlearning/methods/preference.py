@@ -14,10 +14,6 @@ def _nll(task, batch):
     return string_nll(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
-def _reference_nll(task, batch):
-    return string_nll(task.reference.logits(batch), batch.targets_MBT)
-
-
 @phase("npo")
 class NPO(HeldBack):
     """Negative preference optimisation: gradient ascent that fades as a string is forgotten.
@@ -29,10 +25,10 @@ class NPO(HeldBack):
     retain: float = number(1.0, least=0)
 
     def prepare(self, task):
-        task.reference.keep_logits(FORGET)
+        task.reference.keep_nll(FORGET)
 
     def forget_loss(self, task, batch):
-        return npo(_nll(task, batch), _reference_nll(task, batch), self.beta)
+        return npo(_nll(task, batch), task.reference.nll(batch), self.beta)
 
 
 @phase("simnpo")
@@ -56,6 +52,8 @@ class SimNPO(HeldBack):
 class DPO(HeldBack):
     """Direct preference of one fixed string to each string of the forget set.
 
+    The preferred one is one more string of each batch.
+
     Strings of a grammar are no answers to a prompt, so there is no refusal to prefer: the first
     string of the validation set takes its place.
 
@@ -68,20 +66,19 @@ class DPO(HeldBack):
 
     @property
     def sets(self):
-        """The validation set as well, of which each step reads a string."""
+        """The validation set as well, of which each step reads a string, and not a batch."""
         return (*super().sets, VALIDATION)
 
     def prepare(self, task):
-        task.reference.keep_logits(FORGET)
-        task.reference.keep_logits(VALIDATION)
+        task.reference.keep_nll(FORGET)
+        task.reference.keep_nll(VALIDATION, first=1)
+
+    def loss(self, task, batch, beside):
+        first_M1 = np.full((task.models.count, 1), task.sets[VALIDATION][0])
+        with_preferred = task.batch(np.concatenate([batch.rows_MB, first_M1], axis=1))
+        return super().loss(task, with_preferred, beside)
 
     def forget_loss(self, task, batch):
-        first_M1 = np.full((task.models.count, 1), task.sets[VALIDATION][0])
-        preferred = task.batch(first_M1)
-        return dpo(
-            _nll(task, batch),
-            _reference_nll(task, batch),
-            _nll(task, preferred),
-            _reference_nll(task, preferred),
-            self.beta,
-        )
+        nll_MB, original_MB = _nll(task, batch), task.reference.nll(batch)
+        preferred = nll_MB[:, -1:], original_MB[:, -1:]
+        return dpo(nll_MB[:, :-1], original_MB[:, :-1], *preferred, self.beta)

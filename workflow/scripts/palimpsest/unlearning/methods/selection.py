@@ -7,11 +7,10 @@ are both.
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from palimpsest.lazily import lazily
+from palimpsest.unlearning.anatomy import BLOCK
 from palimpsest.unlearning.losses import token_nll
 from palimpsest.unlearning.methods.phases import FORGET, RETAIN, Select, phase
 from palimpsest.unlearning.methods.values import choice, choices, number
@@ -21,7 +20,6 @@ torch = lazily("torch")
 
 MATRICES, EMBEDDINGS, HEAD, REST = PARTS = ("matrices", "embeddings", "head", "rest")
 SMALLEST, LARGEST = "smallest", "largest"
-BLOCK = re.compile(r"\.(?:layers|h|blocks)\.\d+\.")
 
 
 def parts_of(models, name: str) -> set[str]:
