@@ -28,7 +28,7 @@ from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.unlearning import fleet_engine
 from palimpsest.unlearning.methods import Method, Training, read_methods
-from palimpsest.unlearning.unlearn import Problem
+from palimpsest.unlearning.unlearn import Workbench
 
 ROOT = Path(__file__).resolve().parents[2]
 GRAMMAR = ROOT / "config/languages/L3.pcfg"
@@ -38,7 +38,7 @@ ROUNDS = 5
 
 
 def problem_in(folder: Path) -> Run:
-    """The default study's problem: 80 strings of L3, ten to be forgotten."""
+    """The default study's workbench: 80 strings of L3, ten to be forgotten."""
     sampler = Sampler("L3", Grammar.from_file(GRAMMAR), 0)
     variants = build_forgetting(sampler, 80, 96, 32, False, "string", 0.125)
     path = folder / "strings.parquet"
@@ -57,9 +57,9 @@ def plain_wave(run: Run, folder: Path) -> Wave:
     return wave
 
 
-def untrained(problem: Problem) -> list[dict[str, torch.Tensor]]:
+def untrained(workbench: Workbench) -> list[dict[str, torch.Tensor]]:
     """Weights to start from; how long a step takes does not depend on them."""
-    run, vocabulary = problem.run, problem.material.vocabulary
+    run, vocabulary = workbench.run, workbench.material.vocabulary
     models = [build(run.row, "twin", vocabulary, seed, torch.float32) for seed in range(MEMBERS)]
     return [dict(model.named_parameters()) for model in models]
 
@@ -71,7 +71,9 @@ def seconds_of(work: Callable[[], None]) -> float:
     return time.process_time() - began
 
 
-def side_by_side(problem: Problem, method: Method, weights, wave: Wave) -> tuple[float, float, int]:
+def side_by_side(
+    workbench: Workbench, method: Method, weights, wave: Wave
+) -> tuple[float, float, int]:
     """Seconds in which a wave unlearns, of an epoch of plain training, and the method's passes.
 
     Both are the best of some rounds, in each of which one comes right behind the other.
@@ -79,16 +81,16 @@ def side_by_side(problem: Problem, method: Method, weights, wave: Wave) -> tuple
     ours, plain = [], []
     for round_ in range(ROUNDS):
         plain.append(seconds_of(wave._train_epoch))
-        models = problem.engine.open(weights)
-        task = problem.task(models, [(0, member, round_) for member in range(MEMBERS)])
+        models = workbench.engine.open(weights)
+        task = workbench.task(models, [(0, member, round_) for member in range(MEMBERS)])
         ours.append(seconds_of(lambda task=task: task.run(method.phases)))
     return min(ours), min(plain), task.steps
 
 
-def optimizer_steps(problem: Problem, method: Method) -> int:
+def optimizer_steps(workbench: Workbench, method: Method) -> int:
     """How often a method's optimiser steps."""
-    sizes = {name: len(rows) for name, rows in problem.rows.items()}
-    batch_size = problem.run.recipe.batch_size
+    sizes = {name: len(rows) for name, rows in workbench.rows.items()}
+    batch_size = workbench.run.recipe.batch_size
     training = [phase for phase in method.phases if isinstance(phase, Training)]
     return sum(phase.steps(sizes, batch_size) for phase in training)
 
@@ -99,13 +101,13 @@ def rows() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run = problem_in(folder)
-        problem = Problem(run, fleet_engine.FleetEngine(run, 1, 2**33))
-        weights = untrained(problem)
+        workbench = Workbench(run, fleet_engine.FleetEngine(run, 1, 2**33))
+        weights = untrained(workbench)
         for method in read_methods(ROOT / "config/unlearning.yaml").values():
             wave = plain_wave(run, folder)
-            seconds, plain, passes = side_by_side(problem, method, weights, wave)
+            seconds, plain, passes = side_by_side(workbench, method, weights, wave)
             plain_rate = MEMBERS * wave.members[0].steps_per_epoch / plain
-            steps = optimizer_steps(problem, method)
+            steps = optimizer_steps(workbench, method)
             for count, what in (passes, "passes"), (steps, "optimiser steps"):
                 yield at_least(
                     f"{method.name}, {count} {what}; peer: plain steps",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.tables import KINDS
-from palimpsest.unlearning.samples import Method, Problem
+from palimpsest.unlearning.samples import Problem, UnlearnedModels
 from palimpsest.unlearning.scores import Evaluation, Retraining, Rules
 from palimpsest.unlearning.setups import ENDS
 
@@ -79,7 +79,7 @@ def agreement(problem: Problem, epsilons: pd.DataFrame) -> pd.DataFrame:
 
 def tuning(
     problem: Problem,
-    points: Iterable[Method],
+    points: Iterable[UnlearnedModels],
     settings: dict[str, dict],
     rules: Rules,
     cost: Retraining,
@@ -88,7 +88,7 @@ def tuning(
 
     Parameters
     ----------
-    points : iterable of Method, the points of the grids; the ends are passed over
+    points : iterable of UnlearnedModels, the points of the grids; the ends are passed over
     settings : dict of point -> {"method": its method, "settings": what it sets}
 
     A point is as good as its final score, its mean over the repetitions of the first set-up. One

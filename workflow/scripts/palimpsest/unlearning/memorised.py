@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.memorisation.measures import Memorisation
-from palimpsest.unlearning.samples import Method, Predictions, Problem
+from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
 
 RECOLLECTION = ("recollection", "recollection_accuracy")
 # Models stand where a measure has epochs, and they do not follow one another: each is judged alone.
@@ -15,7 +15,7 @@ EACH_ALONE = "first_crossing"
 
 def memorisation(
     problem: Problem,
-    methods: Iterable[Method],
+    methods: Iterable[UnlearnedModels],
     retrained: Predictions,
     loss_threshold: float,
     accuracy_threshold: float,
@@ -36,7 +36,7 @@ def memorisation(
     Parameters
     ----------
     problem : Problem
-    methods : iterable of Method, as `Problem.methods` gives them
+    methods : iterable of UnlearnedModels, as `Problem.methods` gives them
     retrained : Predictions
         Of retrained models, of the forget strings, at all epochs.
     loss_threshold : float, nats per token; recollection is below it

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import ks_2samp
 
-from palimpsest.unlearning.samples import Method, Predictions, Problem
+from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
 from palimpsest.unlearning.scores import student
 from palimpsest.unlearning.setups import ENDS, RETRAIN
 
@@ -19,7 +19,10 @@ OF_WEIGHTS = ("relearn_epochs", "distance_to_original", "distance_to_retrained")
 
 
 def metrics(
-    problem: Problem, methods: Iterable[Method], relearn_epochs: int, attacked: int = ATTACKED
+    problem: Problem,
+    methods: Iterable[UnlearnedModels],
+    relearn_epochs: int,
+    attacked: int = ATTACKED,
 ) -> pd.DataFrame:
     """The table `unlearning_metrics`: every metric of every model, then its mean over the models.
 
@@ -46,7 +49,7 @@ def metrics(
     Parameters
     ----------
     problem : Problem
-    methods : iterable of Method, as `Problem.methods` gives them
+    methods : iterable of UnlearnedModels, as `Problem.methods` gives them
     relearn_epochs : int, the most that were tried
     attacked : int, the most models of a method whose membership is attacked
 
@@ -107,7 +110,7 @@ def _of_predictions(
 
 
 def _of_weights(
-    problem: Problem, method: Method, relearn_epochs: int
+    problem: Problem, method: UnlearnedModels, relearn_epochs: int
 ) -> Iterator[tuple[str, dict]]:
     """Metric and row of what is noted of the models; the ends may have nothing noted."""
     for metric in OF_WEIGHTS:

@@ -277,7 +277,7 @@ def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:
 
 
 @dataclass(frozen=True)
-class Method:
+class UnlearnedModels:
     """A method and its models: what they predict and, where it is known, what they cost.
 
     `models` are the rows of `unlearned_models` by origin and draw. The ends know their models by
@@ -390,7 +390,7 @@ class Problem:
             (_distinct(setup) for setup in self.setups), key=lambda stock: len(stock.origins)
         )
 
-    def methods(self, unlearned: Iterable[str], models: Iterable[str]) -> Iterator[Method]:
+    def methods(self, unlearned: Iterable[str], models: Iterable[str]) -> Iterator[UnlearnedModels]:
         """The original models, every method of the files, one at a time, and the ideal.
 
         Parameters
@@ -405,7 +405,7 @@ class Problem:
             If a file is of another problem or method than its folder says.
         """
         predicted, known = _by_method(unlearned), _by_method(models)
-        yield Method(NONE, self.originals, read_models(known.get(NONE, []), NONE))
+        yield UnlearnedModels(NONE, self.originals, read_models(known.get(NONE, []), NONE))
         for name, paths in predicted.items():
             if name in (NONE, RETRAIN):
                 continue
@@ -415,9 +415,9 @@ class Problem:
                     f"{paths[0]}: is of {predictions.problem}, the traces are of {self.keys}; "
                     f"delete it and rerun: snakemake --cores 1 {paths[0]}"
                 )
-            yield Method(name, predictions, read_models(known.get(name, []), name))
+            yield UnlearnedModels(name, predictions, read_models(known.get(name, []), name))
         ideal = read_models(known.get(RETRAIN, []), RETRAIN)
-        yield Method(RETRAIN, self.retrained, ideal, self.n_reference)
+        yield UnlearnedModels(RETRAIN, self.retrained, ideal, self.n_reference)
 
 
 def setups_of(

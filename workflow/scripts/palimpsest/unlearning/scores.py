@@ -12,7 +12,7 @@ from palimpsest.errors import UserError
 from palimpsest.unlearning.attackers import held_out_epsilon
 from palimpsest.unlearning.confidence import Of, logit_scaled_confidence
 from palimpsest.unlearning.quality import final_score, forgetting_quality
-from palimpsest.unlearning.samples import PROBLEM_KEYS, Method, Predictions, Problem
+from palimpsest.unlearning.samples import PROBLEM_KEYS, Predictions, Problem, UnlearnedModels
 from palimpsest.unlearning.setups import (
     BOOTSTRAP,
     ENDS,
@@ -80,7 +80,7 @@ def retraining(
 
 
 def evaluate(
-    problem: Problem, methods: Iterable[Method], rules: Rules, cost: Retraining
+    problem: Problem, methods: Iterable[UnlearnedModels], rules: Rules, cost: Retraining
 ) -> dict[str, pd.DataFrame]:
     """Every method under every set-up and repetition.
 
@@ -91,7 +91,7 @@ def evaluate(
     Parameters
     ----------
     problem : Problem
-    methods : iterable of Method, as `Problem.methods` gives them
+    methods : iterable of UnlearnedModels, as `Problem.methods` gives them
     rules : Rules
     cost : Retraining
 
@@ -129,7 +129,7 @@ def evaluate(
 class Evaluation:
     """A method beside the retrained models, as an attacker and as a user see them."""
 
-    def __init__(self, problem: Problem, method: Method, rules: Rules):
+    def __init__(self, problem: Problem, method: UnlearnedModels, rules: Rules):
         self.problem, self.method, self.rules = problem, method, rules
         self.unlearned = self._confidences(method.predictions)
         self.retrained = self._confidences(problem.reference)

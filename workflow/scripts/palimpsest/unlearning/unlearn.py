@@ -149,9 +149,9 @@ def unlearn(
         shutil.rmtree(folder, ignore_errors=True)
         return
     started = time.perf_counter()
-    problem = Problem(run, ENGINES[engine](run, threads, memory))
+    workbench = Workbench(run, ENGINES[engine](run, threads, memory))
     try:
-        done = list(_waves(problem, method, part, trained, relearning, folder))
+        done = list(_waves(workbench, method, part, trained, relearning, folder))
     except RuntimeError as error:
         if not is_out_of_memory(error) or engine == "fleet":
             raise
@@ -160,15 +160,15 @@ def unlearn(
             "training/zero_stage 2, set training/offload_optimizer to cpu, or lower "
             "training/evaluation_batch_size"
         ) from None
-    if problem.engine.rank == 0:
+    if workbench.engine.rank == 0:
         Path(part.manifest).unlink(missing_ok=True)
         for place, (path, kind) in enumerate(part.tables()):
             tables.write(path, pd.concat(frames[place] for frames in done), kind)
         seconds = round(time.perf_counter() - started, DIGITS)
-        content = {**problem.keys, "key": key, **about, "wall_time_seconds": seconds}
+        content = {**workbench.keys, "key": key, **about, "wall_time_seconds": seconds}
         tables.write_json(part.manifest, {**content, **provenance()})
         shutil.rmtree(folder)
-    problem.engine.close()
+    workbench.engine.close()
 
 
 def _key(about: dict, dataset: str) -> str:
@@ -191,7 +191,7 @@ def _is_delivered(part: Part, key: str) -> bool:
 
 
 def _waves(
-    problem: Problem,
+    workbench: Workbench,
     method: Method,
     part: Part,
     trained: Weights,
@@ -204,27 +204,27 @@ def _waves(
     first of several processes writes and reads them.
     """
     n = len(part.origins)
-    waves = np.array_split(np.arange(n), -(-n // problem.engine.together(n)))
-    report = show_progress(f"{method.name} on {problem.run.model}, waves")
+    waves = np.array_split(np.arange(n), -(-n // workbench.engine.together(n)))
+    report = show_progress(f"{method.name} on {workbench.run.model}, waves")
     for number, places in enumerate(waves):
         name = f"{places[0]}-{places[-1]}"
         files = [(folder / f"{name}-{kind}.parquet", kind) for _, kind in part.tables()]
         if not all(path.exists() for path, _ in files):
-            wave = Wave(problem, part, trained, places)
+            wave = Wave(workbench, part, trained, places)
             wave.forget(method)
             wave.relearn(relearning)
-            if problem.engine.rank == 0:
+            if workbench.engine.rank == 0:
                 for (path, kind), frame in zip(files, wave.frames(), strict=True):
                     tables.write(path, frame, kind)
-        problem.engine.wait()
-        if problem.engine.rank == 0:
+        workbench.engine.wait()
+        if workbench.engine.rank == 0:
             frames = [tables.read(path, kind) for path, kind in files]
-            report(number + 1, len(waves), problem.loss_in(frames[0]))
+            report(number + 1, len(waves), workbench.loss_in(frames[0]))
             yield frames
 
 
-class Problem:
-    """The strings of a problem on an engine: what there is to forget, to retain and to measure.
+class Workbench:
+    """A problem on an engine: strings to forget, to retain and to measure, and models for it.
 
     `rows` are int[strings] by the name of a set, places among the dataset's strings, copies
     repeated.
@@ -292,30 +292,30 @@ class Problem:
 class Wave:
     """Models that unlearn side by side, from their start to what is noted of them."""
 
-    def __init__(self, problem: Problem, part: Part, trained: Weights, places: np.ndarray):
-        self.problem, self.trained = problem, trained
+    def __init__(self, workbench: Workbench, part: Part, trained: Weights, places: np.ndarray):
+        self.workbench, self.trained = workbench, trained
         self.origins = np.array(part.origins)[places]
         self.draws = np.array(part.draws)[places]
         # There are fewer original models than retrained ones where one is unlearned over and over,
         # so the ideal may have none beside it.
         there = [part.variant != RETAIN or trained.has(ORIGINAL, draw) for draw in self.origins]
         self.beside = {ORIGINAL: np.array(there), RETAIN: np.ones(len(places), dtype=bool)}
-        self.models: Models = problem.engine.open(
+        self.models: Models = workbench.engine.open(
             [trained.of(part.variant, draw) for draw in np.array(part.starts)[places]]
         )
 
     def forget(self, method: Method) -> None:
         """Apply the method, and note what it cost and did."""
-        problem = self.problem
-        task = problem.task(self.models, self._seeds(method.name))
+        workbench = self.workbench
+        task = workbench.task(self.models, self._seeds(method.name))
         started = time.perf_counter()
         task.run(method.phases)
         self.seconds = (time.perf_counter() - started) / len(self.origins)
         self.steps, self.method = task.steps, method.name
-        self.measured = problem.measure(self.models)
+        self.measured = workbench.measure(self.models)
         if not np.isfinite(self.measured).all():
             raise UserError(
-                f"{method.name} on {problem.run.model}: the loss is no longer finite; lower the "
+                f"{method.name} on {workbench.run.model}: the loss is no longer finite; lower the "
                 "method's rates in unlearning/table"
             )
         self.distance = {variant: self._distance(variant) for variant in (ORIGINAL, RETAIN)}
@@ -328,27 +328,27 @@ class Wave:
         )
         if not len(tried):
             return
-        problem, rate = self.problem, self.problem.run.recipe.learning_rate
+        workbench, rate = self.workbench, self.workbench.run.recipe.learning_rate
         originals = [self.trained.of(ORIGINAL, draw) for draw in self.origins[tried]]
-        forget = problem.rows["forget"]
+        forget = workbench.rows["forget"]
         unlearned = [self._weights_of(place) for place in tried]
         # An engine may hold the models that were opened last, and no others.
-        before = problem.measure(problem.engine.open(originals), forget)
-        goal = problem.forget_loss(before)
-        models = problem.engine.open(unlearned)
-        task = problem.task(models, [self._seeds(AFTERWARDS)[place] for place in tried])
-        losses = [problem.forget_loss(self.measured[tried])]
+        before = workbench.measure(workbench.engine.open(originals), forget)
+        goal = workbench.forget_loss(before)
+        models = workbench.engine.open(unlearned)
+        task = workbench.task(models, [self._seeds(AFTERWARDS)[place] for place in tried])
+        losses = [workbench.forget_loss(self.measured[tried])]
         while not (losses[-1] <= goal).all() and len(losses) <= relearning.epochs:
             for batch in task.batches("forget", 0, epoch=len(losses)):
                 loss_M = cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
                 models.step(loss_M, torch.full((models.count,), rate))
-            losses.append(problem.forget_loss(problem.measure(models, forget)))
+            losses.append(workbench.forget_loss(workbench.measure(models, forget)))
         reached = np.stack(losses) <= goal
         self.relearned[tried] = np.where(reached.any(axis=0), reached.argmax(axis=0), np.inf)
 
     def frames(self) -> list[pd.DataFrame]:
         """The wave's tables of kinds `unlearned` and `unlearned_models`."""
-        material = self.problem.material
+        material = self.workbench.material
         n_models, _, n_strings = self.measured.shape
         nll, n_correct, rank_sum = self.measured.transpose(1, 0, 2).reshape(3, -1)
         which = {"origin": self.origins, "draw": self.draws}
@@ -368,12 +368,12 @@ class Wave:
             "distance_to_retrained": self.distance[RETAIN],
             "relearn_epochs": self.relearned,
         }
-        keys = {**self.problem.keys, "method": self.method}
+        keys = {**self.workbench.keys, "method": self.method}
         return [pd.DataFrame({**keys, **columns}) for columns in (predictions, of_models)]
 
     def _seeds(self, purpose: str) -> list[tuple[int, ...]]:
         """What each model's random draws follow from: the problem, origin, draw and a purpose."""
-        first = self.problem.keys["seed"], zlib.crc32(purpose.encode())
+        first = self.workbench.keys["seed"], zlib.crc32(purpose.encode())
         pairs = zip(self.origins, self.draws, strict=True)
         return [(*first, int(origin), int(draw)) for origin, draw in pairs]
 
