@@ -6,6 +6,8 @@ from projects import ROOT
 from palimpsest import tables
 from palimpsest.variants import LEAVE_ONE_OUT
 
+PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
+
 
 def planned(project, **options):
     """The plan of a study, as it is written and as it is shown."""
@@ -56,6 +58,9 @@ def test_a_finished_study_is_measured_and_nothing_is_left(finished):
     plan = tables.read(finished.folder / "results/plan.parquet", "plan")
     assert plan["done"].all()
     assert set(plan["basis"]) == {"measured"}
+    models = plan.set_index("variant")["trainings"]
+    assert (models["original"], models["retain"]) == (4, 2 * 4)
+    assert models["unlearned"] == 4 + 4 + 4 * 8  # the two ends; two methods and two grid points
 
 
 def test_a_plan_that_is_asked_for_is_made_anew(copy_of_finished):
@@ -65,6 +70,9 @@ def test_a_plan_that_is_asked_for_is_made_anew(copy_of_finished):
     plan, shown = planned(copy_of_finished)
     assert (~plan["done"]).sum() == 1
     assert "Measured by finished runs: " in shown
+    (copy_of_finished.folder / PROBLEM / "unlearned/finetune/runs-4-7/manifest.json").unlink()
+    plan, _ = planned(copy_of_finished)
+    assert set(plan.loc[~plan["done"], "variant"]) == {"base", "unlearned"}
 
 
 @pytest.mark.parametrize("target", ["all", "plan", "languages", "results/report.html"])
