@@ -443,7 +443,7 @@ def test_a_killed_job_goes_on_where_it_was(bench, monkeypatch, lost, to_do):
         bench.apply(METHOD, part, memory=ONE_AT_A_TIME)
     assert begun == [[0], [1]]
     assert not Path(part.predictions).parent.exists()
-    left = {path.stem.partition("-")[2]: path for path in files_in(bench.state)}
+    left = {path.stem.rpartition("-")[2]: path for path in files_in(bench.state)}
     assert set(left) == {"unlearned", "unlearned_models"}
     if lost:
         left[lost].unlink()
