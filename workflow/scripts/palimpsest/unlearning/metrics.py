@@ -14,7 +14,7 @@ from palimpsest.unlearning.setups import ENDS, RETRAIN
 FOLDS = 10
 SEED = 0  # of which strings are in which fold: the same for all models, methods and problems
 # Models of a method whose membership is attacked: each takes tens of milliseconds.
-ATTACKED = 32
+ATTACKED = 8
 OF_WEIGHTS = ("relearn_epochs", "distance_to_original", "distance_to_retrained")
 
 
