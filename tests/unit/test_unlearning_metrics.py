@@ -129,7 +129,7 @@ def test_only_the_first_models_are_attacked(made, found):
     others = ~few["metric"].isin(["mia_accuracy", "mia_gap"])
     assert few[others].equals(found[others])
     assert set(found.loc[~others, "n_models"]) == {16}
-    assert ATTACKED == 32
+    assert ATTACKED == 8
 
 
 def test_scikit_learn_is_not_imported_before_it_is_needed():
