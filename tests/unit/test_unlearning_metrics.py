@@ -128,8 +128,8 @@ def test_only_the_first_models_are_attacked(made, found):
     assert row["reference"] == of_retrained.mean()
     others = ~few["metric"].isin(["mia_accuracy", "mia_gap"])
     assert few[others].equals(found[others])
-    assert set(found.loc[~others, "n_models"]) == {16}
-    assert ATTACKED == 8
+    assert set(found.loc[~others, "n_models"]) == {ATTACKED}
+    assert ATTACKED < 16
 
 
 def test_scikit_learn_is_not_imported_before_it_is_needed():
