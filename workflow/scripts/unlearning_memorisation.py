@@ -3,17 +3,12 @@
 from palimpsest import tables
 from palimpsest.door import door
 from palimpsest.unlearning.memorised import memorisation
-from palimpsest.unlearning.samples import RETAIN, read_problem, read_trained, setups_of
+from palimpsest.unlearning.samples import RETAIN, problem_of, read_trained
 
 if __name__ == "__main__":
     with door(snakemake):
         given, asked = snakemake.input, snakemake.params
-        problem = read_problem(
-            given.originals,
-            given.retrained,
-            given.dataset,
-            setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, asked.seed),
-        )
+        problem = problem_of(snakemake)
         forgotten = problem.string_ids[problem.forget]
         table = memorisation(
             problem,

@@ -3,17 +3,11 @@
 from palimpsest import tables
 from palimpsest.door import door
 from palimpsest.unlearning.metrics import metrics
-from palimpsest.unlearning.samples import read_problem, setups_of
+from palimpsest.unlearning.samples import problem_of
 
 if __name__ == "__main__":
     with door(snakemake):
-        given, asked = snakemake.input, snakemake.params
-        problem = read_problem(
-            given.originals,
-            given.retrained,
-            given.dataset,
-            setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, asked.seed),
-        )
-        methods = problem.methods(given.unlearned, given.models)
-        table = metrics(problem, methods, asked.relearn_epochs)
+        problem = problem_of(snakemake)
+        methods = problem.methods(snakemake.input.unlearned, snakemake.input.models)
+        table = metrics(problem, methods, snakemake.params.relearn_epochs)
         tables.write(snakemake.output.table, table, "unlearning_metrics")

@@ -3,22 +3,13 @@
 from palimpsest import tables
 from palimpsest.door import door
 from palimpsest.unlearning.analyses import tuning
-from palimpsest.unlearning.samples import read_problem, setups_of
-from palimpsest.unlearning.scores import Rules, retraining
+from palimpsest.unlearning.samples import problem_of
+from palimpsest.unlearning.scores import scoring_of
 
 if __name__ == "__main__":
     with door(snakemake):
-        given, asked = snakemake.input, snakemake.params
-        problem = read_problem(
-            given.originals,
-            given.retrained,
-            given.dataset,
-            setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, asked.seed),
-        )
-        rules = Rules(
-            asked.confidence, asked.thresholds, asked.delta, asked.bin_width, asked.cutoff
-        )
-        cost = retraining(problem, given.manifests, asked.epochs, asked.batch_size)
-        points = problem.methods(given.unlearned, given.models)
-        table = tuning(problem, points, asked.points, rules, cost)
+        problem = problem_of(snakemake)
+        points = problem.methods(snakemake.input.unlearned, snakemake.input.models)
+        scoring = scoring_of(snakemake, problem)
+        table = tuning(problem, points, snakemake.params.points, *scoring)
         tables.write(snakemake.output.table, table, "unlearning_tuning")

@@ -5,19 +5,21 @@ import time
 from collections.abc import Callable
 
 
-def show_progress(name: str) -> Callable[[int, int, float], None]:
+def show_progress(
+    name: str, unit: str = "epoch", measured: str = "train loss"
+) -> Callable[[int, int, float], None]:
     """A progress reporter for one run: a bar on a terminal, a plain line now and then in a log."""
     last = time.monotonic()
 
-    def report(epoch: int, epochs: int, loss: float) -> None:
+    def report(done: int, whole: int, loss: float) -> None:
         nonlocal last
-        line = f"{name}: epoch {epoch}/{epochs}, train loss {loss:.4f} nats per token"
+        line = f"{name}: {unit} {done}/{whole}, {measured} {loss:.4f} nats per token"
         if sys.stderr.isatty():
-            filled = "#" * (20 * epoch // epochs)
+            filled = "#" * (20 * done // whole)
             print(f"\r[{filled:<20}] {line}", end="", file=sys.stderr, flush=True)
-            if epoch == epochs:
+            if done == whole:
                 print(file=sys.stderr)
-        elif epoch in (1, epochs) or time.monotonic() - last > 30:
+        elif done in (1, whole) or time.monotonic() - last > 30:
             print(line, file=sys.stderr, flush=True)
             last = time.monotonic()
 

@@ -427,6 +427,13 @@ def setups_of(
     return tuple(Setup(name, n, repetitions, pool, seed) for name in names)
 
 
+def problem_of(job) -> Problem:
+    """What a `script:` job evaluates; `job` is Snakemake's `snakemake` object."""
+    given, asked = job.input, job.params
+    setups = setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, asked.seed)
+    return read_problem(given.originals, given.retrained, given.dataset, setups)
+
+
 def read_problem(
     originals: Iterable[str], retrained: Iterable[str], dataset: str, setups: Iterable[Setup]
 ) -> Problem:

@@ -205,7 +205,7 @@ def _waves(
     """
     n = len(part.origins)
     waves = np.array_split(np.arange(n), -(-n // workbench.engine.together(n)))
-    report = show_progress(f"{method.name} on {workbench.run.model}, waves")
+    report = show_progress(f"{method.name} on {workbench.run.model}", "wave", "forget loss")
     for number, places in enumerate(waves):
         name = f"{places[0]}-{places[-1]}"
         files = [(folder / f"{name}-{kind}.parquet", kind) for _, kind in part.tables()]
