@@ -38,7 +38,7 @@ ROUNDS = 5
 
 
 def problem_in(folder: Path) -> Run:
-    """The default study's workbench: 80 strings of L3, ten to be forgotten."""
+    """80 strings of L3, ten of them to be forgotten, at the recipe of the default study."""
     sampler = Sampler("L3", Grammar.from_file(GRAMMAR), 0)
     variants = build_forgetting(sampler, 80, 96, 32, False, "string", 0.125)
     path = folder / "strings.parquet"
