@@ -40,7 +40,7 @@ def write(project, name: str, text: str) -> None:
         ("models_table=nowhere.tsv", "models_table: no such file: nowhere.tsv"),
         (
             "unlearning={methods: [scrub, finetune]}",
-            r"unlearning/methods\[0\]: unknown method 'scrub'; known: finetune, gradient-ascent,.*"
+            r"unlearning/methods\[0\]: unknown method 'scrub'; known: finetune, gradient-ascent\. "
             "Add it to small_methods.yaml",
         ),
         ("unlearning={methods: [none, finetune]}", "unlearning/methods.0.: 'none' is always there"),
@@ -48,7 +48,10 @@ def write(project, name: str, text: str) -> None:
         ("unlearning={table: nowhere.yaml}", "unlearning/table: no such file: nowhere.yaml"),
         ("unlearning={forget: nowhere.txt}", "unlearning/forget: no such file: nowhere.txt"),
         ("unlearning={pool: 3}", "unlearning/pool: 3 is not allowed"),
-        ("unlearning={n: 5}", "unlearning/pool: 4 models are fewer than unlearning/n, which is 5"),
+        (
+            "unlearning={n: 5, setups: [bootstrap]}",
+            "unlearning/pool: 4 models are fewer than unlearning/n, which is 5",
+        ),
         ("unlearning={delta: 1e-6}", "unlearning/delta: '1e-6' .*reads it as text; write 1.0e-06"),
         (
             "unlearning={models: [gpt-5-twin]}",
