@@ -246,13 +246,13 @@ def phases(wildcards):
 def origins(wildcards):
     """The original models that a job's unlearned ones are of."""
     given = wildcards.method, int(wildcards.first), int(wildcards.last)
-    return unlearning.origins(*given)
+    return in_words(unlearning.origins(*given))
 
 
 def unlearning_draws(wildcards):
     """Which unlearning of its origin each of a job's models is."""
     runs = unlearning.runs(wildcards.method)
-    return [draw for _, draw in runs[int(wildcards.first) : int(wildcards.last) + 1]]
+    return in_words(draw for _, draw in runs[int(wildcards.first) : int(wildcards.last) + 1])
 
 
 def variant_to_start_from(wildcards):
@@ -262,7 +262,14 @@ def variant_to_start_from(wildcards):
 
 def starts(wildcards):
     """The draws of the models that a job starts from."""
-    return unlearning.starts(wildcards.method, int(wildcards.first), int(wildcards.last))[1]
+    return in_words(
+        unlearning.starts(wildcards.method, int(wildcards.first), int(wildcards.last))[1]
+    )
+
+
+def in_words(numbers):
+    """Numbers as one text: of thousands in a list, Snakemake looks at each."""
+    return " ".join(map(str, numbers))
 
 
 def draws_minutes(wildcards, attempt):
