@@ -82,9 +82,14 @@ def draws_with(wildcards, variant, draws):
     return draws_of(wildcards, variant, "weights.safetensors", parts)
 
 
+def part_of(wildcards):
+    """The method of a job that unlearns, and its first and last place among the method's runs."""
+    return wildcards.method, int(wildcards.first), int(wildcards.last)
+
+
 def weights_to_unlearn(wildcards):
     """The weights that a job starts from, and those that it compares with."""
-    given = wildcards.method, int(wildcards.first), int(wildcards.last)
+    given = part_of(wildcards)
     variant, starts = unlearning.starts(*given)
     origins = unlearning.origins(*given)
     return list(
@@ -245,8 +250,7 @@ def phases(wildcards):
 
 def origins(wildcards):
     """The original models that a job's unlearned ones are of."""
-    given = wildcards.method, int(wildcards.first), int(wildcards.last)
-    return in_words(unlearning.origins(*given))
+    return in_words(unlearning.origins(*part_of(wildcards)))
 
 
 def unlearning_draws(wildcards):
@@ -257,14 +261,12 @@ def unlearning_draws(wildcards):
 
 def variant_to_start_from(wildcards):
     """The variant on which the models that a job starts from were trained."""
-    return unlearning.starts(wildcards.method, int(wildcards.first), int(wildcards.last))[0]
+    return unlearning.starts(*part_of(wildcards))[0]
 
 
 def starts(wildcards):
     """The draws of the models that a job starts from."""
-    return in_words(
-        unlearning.starts(wildcards.method, int(wildcards.first), int(wildcards.last))[1]
-    )
+    return in_words(unlearning.starts(*part_of(wildcards))[1])
 
 
 def in_words(numbers):
