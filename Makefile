@@ -1,26 +1,39 @@
-# Two commands: `make run` makes the report of the default study, `make test` runs all tests.
+# Two commands: `make run` makes the report of the default experiment, `make test` runs all tests.
 # Both make the environment first, in .venv, from the pins of requirements.txt.
 
 PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
 INSTALLED := .venv/requirements.installed
+IN_PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run test test-slurm lint format bench docs clean-environment
+.PHONY: help run tour check test test-slurm lint format bench docs clean-environment
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
 
-run: $(INSTALLED) ## Run the default study on all cores and write results/report.html
-	@echo "== Running the default study (CORES=$(CORES)); some minutes on two cores"
+run: $(INSTALLED) ## Run the default experiment on all cores and write results/report.html
+	@echo "== Running the default experiment (CORES=$(CORES)); some minutes on two cores"
 	$(BIN)/snakemake --cores $(CORES) --quiet rules reason
 	@echo "== Done: open results/report.html"
 
+tour: $(INSTALLED) ## Run every section at its smallest, from nothing to results/report.html
+	@echo "== A tour of every section (CORES=$(CORES)); two to three minutes on two cores"
+	$(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/tour.yaml
+	@echo "== Done: open results/report.html"
+
+check: $(INSTALLED) ## Run the quick tests and check the style of Python and of the rules
+	@echo "== Checking; about two minutes on two cores"
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile workflow/rules/*.smk workflow/rules/functions/*.smk
+	$(BIN)/python -m pytest --quiet $(IN_PARALLEL) -m "not (slow or figures or workflow or pretrained or gpu)"
+
 test: $(INSTALLED) ## Run all tests
-	@echo "== Running all tests; some minutes on two cores"
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+	@echo "== Running all tests; about twenty minutes on two cores"
+	$(BIN)/python -m pytest $(IN_PARALLEL)
 
 test-slurm: $(INSTALLED) ## Install SLURM on this machine (as root, from apt) and run the tests on it
 	@echo "== Installing SLURM, and running the tests on a cluster of its own; about ten minutes on two cores"
@@ -30,13 +43,13 @@ test-slurm: $(INSTALLED) ## Install SLURM on this machine (as root, from apt) an
 lint: $(INSTALLED) ## Check the style of the code and of the workflow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/snakefmt --check Snakefile workflow/rules/*.smk
+	$(BIN)/snakefmt --check Snakefile workflow/rules/*.smk workflow/rules/functions/*.smk
 	$(BIN)/snakemake --lint
 
 format: $(INSTALLED) ## Mend the style of the code and of the workflow
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/snakefmt Snakefile workflow/rules/*.smk
+	$(BIN)/snakefmt Snakefile workflow/rules/*.smk workflow/rules/functions/*.smk
 
 bench: $(INSTALLED) ## Measure every speed that the README quotes, beside a peer
 	$(BIN)/python tests/benchmarks/run.py

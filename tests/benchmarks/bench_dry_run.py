@@ -7,7 +7,6 @@ The dry run is made in a fresh copy of the project, so that every job has to be 
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -15,11 +14,12 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/benchmarks"))
+sys.path.insert(0, str(ROOT / "tests"))
 
-from rows import Row, at_most, report  # noqa: E402
+from rows import Row, at_most, main  # noqa: E402
 
-PARTS = ("Snakefile", "workflow", "config", "envs")
+from helpers.projects import copy_of_the_project  # noqa: E402
+
 LIMIT_SECONDS = 10
 ROUNDS = 3
 
@@ -35,31 +35,27 @@ def dry_run(folder: Path, *arguments: str) -> tuple[float, str]:
     return seconds, done.stdout + done.stderr
 
 
-def full_study(folder: Path) -> Row:
-    """The dry run of config/paper.yaml, beside that of a Snakefile with one empty rule."""
-    for part in PARTS:
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-        copy(ROOT / part, folder / "paper" / part)
+def full_study(folder: Path, configfile: str, rounds: int) -> Row:
+    """The dry run of a configuration, beside that of a Snakefile with one empty rule."""
+    copy_of_the_project(folder / "paper")
     (folder / "empty").mkdir()
     (folder / "empty/Snakefile").write_text("rule all:\n    input: []\n")
     ours, peer = [], []
-    for _ in range(ROUNDS):
-        seconds, printed = dry_run(
-            folder / "paper", "--configfile", "config/paper.yaml", "--quiet", "rules"
-        )
+    for _ in range(rounds):
+        seconds, printed = dry_run(folder / "paper", "--configfile", configfile, "--quiet", "rules")
         ours.append(seconds)
         peer.append(dry_run(folder / "empty")[0])
     n_jobs = int(re.findall(r"^total\s+(\d+)", printed, re.MULTILINE)[-1])
     name = f"plan the paper's study, {n_jobs:,} jobs; peer: no job"
-    return at_most(name, sorted(ours)[ROUNDS // 2], sorted(peer)[ROUNDS // 2], "s", LIMIT_SECONDS)
+    return at_most(name, sorted(ours)[rounds // 2], sorted(peer)[rounds // 2], "s", LIMIT_SECONDS)
 
 
-def rows() -> list[Row]:
+def rows(tiny: bool) -> list[Row]:
     """All rows of this benchmark."""
+    size = ("config/config.yaml", 1) if tiny else ("config/paper.yaml", ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        (Path(folder) / "paper").mkdir()
-        return [full_study(Path(folder))]
+        return [full_study(Path(folder), *size)]
 
 
 if __name__ == "__main__":
-    sys.exit(report(rows()))
+    sys.exit(main(rows))

@@ -23,11 +23,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve()
-sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/benchmarks")]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
-from rows import Row, at_least, number, report  # noqa: E402
+from rows import HEADER, Row, at_least, number, report  # noqa: E402
 
 from palimpsest import tables  # noqa: E402
 from palimpsest.datasets.build import Sampler, build  # noqa: E402
@@ -35,36 +35,38 @@ from palimpsest.languages import Grammar  # noqa: E402
 from palimpsest.launch import keep_freed_memory  # noqa: E402
 from palimpsest.models import read_models  # noqa: E402
 from palimpsest.models.build import build as build_model  # noqa: E402
+from palimpsest.sections import KINDS  # noqa: E402
 from palimpsest.training.batches import IGNORED  # noqa: E402
 from palimpsest.training.recipe import Recipe, epoch_order  # noqa: E402
 from palimpsest.training.runs import Material, Run  # noqa: E402
 
 GRAMMAR = ROOT / "config/languages/L2.pcfg"
-FAMILIES = (
-    "mistral-7b-v0.3",
-    "llama-3.1-8b",
-    "qwen2.5-7b",
-    "gemma-2-9b",
-    "pythia-6.9b",
-    "opt-6.7b",
-)
+TINY = "--tiny" in sys.argv
+TINY_FLAG = ["--tiny"] if TINY else []
+LLAMA = "llama-3.1-8b"
+FAMILIES = ("mistral-7b-v0.3", LLAMA, "qwen2.5-7b", "gemma-2-9b", "pythia-6.9b", "opt-6.7b")
+if TINY:
+    FAMILIES = (LLAMA,)
 ON_GPU = torch.cuda.is_available()
 CORES = 1 if ON_GPU else 2
-MEMBERS = 256 if ON_GPU else 64
+MEMBERS = 4 if TINY else 256 if ON_GPU else 64
 STEPS_TARGET, WHOLE_TARGET = (30.0, 30.0) if ON_GPU else (2.0, 4.0)
 SCALING = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-EPOCHS_PER_ROUND, ROUNDS = 2, 3
-STEPS_OF_A_RUN = 400
-WHOLE_RUNS = 8  # trainings that the peer really does; it would take minutes to do all
+EPOCHS_PER_ROUND, ROUNDS = 2, 1 if TINY else 3
+EPOCHS = 2 if TINY else 50
+STEPS_OF_A_RUN = 8 * EPOCHS
+WHOLE_RUNS = (
+    2 if TINY else 8
+)  # trainings that the peer really does; it would take minutes to do all
 
 
 def run_of(folder: Path, model: str, seed: int, epochs: int) -> Run:
-    """64 strings of L2 and 16 more, at the recipe of the default study."""
+    """64 strings of L2 and 16 more, at the recipe of the default experiment."""
     path = folder / f"seed{seed}.parquet"
     grammar = Grammar.from_file(GRAMMAR)
     if not path.exists():
         strings = build(Sampler("L2", grammar, seed), "base", 64, 16, predict_end=False)
-        tables.write(path, strings, "strings")
+        tables.write(path, strings, KINDS["strings"])
     row = read_models(ROOT / "config/models.tsv")[model]
     recipe = Recipe(
         row.twin_learning_rate, epochs=epochs, zero_stage=0, precision="fp32", checkpoint_every=0
@@ -124,7 +126,7 @@ def plain_steps(folder: Path, model: str) -> float:
 def plain_whole(folder: Path, model: str) -> Iterator[float]:
     """One training from beginning to end, the process's start included by the parent."""
     torch.set_num_threads(1)
-    run = run_of(folder, model, int(os.environ["SEED"]), 50)
+    run = run_of(folder, model, int(os.environ["SEED"]), EPOCHS)
     train_plainly(run, range(1, run.recipe.epochs + 1))
     yield 0.0
 
@@ -165,7 +167,7 @@ def fleet_whole(folder: Path, model: str) -> Iterator[float]:
     """All trainings from beginning to end, the process's start included by the parent."""
     from palimpsest.training.fleet.engine import FleetEngine
 
-    runs = [run_of(folder, model, seed, 50) for seed in range(MEMBERS)]
+    runs = [run_of(folder, model, seed, EPOCHS) for seed in range(MEMBERS)]
     runs = [_without_measuring(run) for run in runs]
     FleetEngine(folder / "state", CORES, 2**33).train(runs, lambda name: lambda *_: None)
     yield 0.0
@@ -190,7 +192,7 @@ class Workers:
 
     def __init__(self, side: str, folder: Path, model: str, count: int, **more):
         command = [sys.executable, str(HERE), "--side", side, "--folder", str(folder)]
-        command += ["--model", model]
+        command += ["--model", model, *TINY_FLAG]
         for name, value in more.items():
             command += [f"--{name}", str(value)]
         self.processes = [
@@ -223,7 +225,7 @@ def whole(side: str, folder: Path, model: str, runs: int, lanes: int) -> float:
             command = [sys.executable, str(HERE), "--side", side, "--folder", str(folder)]
             running.append(
                 subprocess.Popen(
-                    [*command, "--model", model],
+                    [*command, "--model", model, *TINY_FLAG],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     env=environment,
@@ -296,10 +298,9 @@ def rows() -> Iterator[Row]:
             yield at_least(
                 "the same; peer: torch's matrix products alone", fleet, limit, unit, target_ratio=0
             )
-        model = FAMILIES[1]
-        seconds = whole("fleet_whole", folder, model, 1, 1)
-        each = whole("plain_whole", folder, model, WHOLE_RUNS, CORES) / WHOLE_RUNS
-        title = f"{MEMBERS} {model} twins, 400 steps, starts counted; peer: "
+        seconds = whole("fleet_whole", folder, LLAMA, 1, 1)
+        each = whole("plain_whole", folder, LLAMA, WHOLE_RUNS, CORES) / WHOLE_RUNS
+        title = f"{MEMBERS} {LLAMA} twins, {STEPS_OF_A_RUN} steps, starts counted; peer: "
         yield at_least(
             f"{title}a process each, from {WHOLE_RUNS}",
             MEMBERS / seconds,
@@ -308,7 +309,7 @@ def rows() -> Iterator[Row]:
             target_ratio=WHOLE_TARGET,
         )
         # One process per core, which starts once and goes on: start-up and one run less the run.
-        plain_steps_per_second = measured[model][1]
+        plain_steps_per_second = measured[LLAMA][1]
         run = MEMBERS * STEPS_OF_A_RUN / plain_steps_per_second
         start = max(0.0, each * CORES - STEPS_OF_A_RUN * CORES / plain_steps_per_second)
         yield at_least(
@@ -327,7 +328,7 @@ def scaling(folder: Path) -> list[dict]:
     """Model-steps per second and memory of one wave of M members, for growing M."""
     found = []
     for members in SCALING:
-        worker = Workers("fleet_memory", folder, FAMILIES[1], 1, members=members)
+        worker = Workers("fleet_memory", folder, LLAMA, 1, members=members)
         (process,) = worker.processes
         process.stdin.write("go\n")
         process.stdin.flush()
@@ -389,6 +390,8 @@ def parse_arguments() -> argparse.Namespace:
     """The command line; --side and what follows it are for the processes started here."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scaling", action="store_true", help="measure and draw growing fleets")
+    parser.add_argument("--tiny", action="store_true", help="only see that the benchmark runs")
+    parser.add_argument("--no-header", action="store_true", help="print the rows alone")
     parser.add_argument("--side", help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--model", help=argparse.SUPPRESS)
@@ -410,7 +413,9 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as name:
             draw(scaling(Path(name)), ROOT / "docs/images/fleet.svg")
         return 0
-    return report(rows())
+    if not arguments.no_header:
+        print(HEADER)
+    return report(rows(), judged=not TINY)
 
 
 if __name__ == "__main__":

@@ -20,14 +20,15 @@ import nltk
 import numpy as np
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/benchmarks")]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from rows import at_least, report  # noqa: E402
+from rows import at_least, main  # noqa: E402
 
 from palimpsest.languages import Grammar, GrammarWarning  # noqa: E402
 from palimpsest.languages.notation import Symbol  # noqa: E402
 
 NLTK_SECONDS = 20.0
+TINY = 0.01  # part of the strings and seconds of a run that only shows that all works
 
 
 def language(name):
@@ -37,51 +38,52 @@ def language(name):
         return Grammar.from_file(ROOT / f"config/languages/{name}.pcfg")
 
 
-def sampling(name="L3"):
+def sampling(part, name="L3"):
     """Strings sampled per second, against a recursive sampler in plain Python.
 
     NLTK has no sampler: its `generate` lists all derivations one after the other.
     """
     grammar = language(name)
     grammar.sample_encoded(10, seed=0)  # compile
-    ours = best_rate(500_000, lambda: grammar.sample_encoded(500_000, seed=1))
-    decoded = best_rate(50_000, lambda: grammar.sample(50_000, seed=1))
+    n, n_decoded, n_peer = (int(part * count) for count in (500_000, 50_000, 5_000))
+    ours = best_rate(n, lambda: grammar.sample_encoded(n, seed=1))
+    decoded = best_rate(n_decoded, lambda: grammar.sample(n_decoded, seed=1))
     peer_sample = recursive_sampler(grammar)
-    peer = best_rate(5_000, lambda: [peer_sample() for _ in range(5_000)])
+    peer = best_rate(n_peer, lambda: [peer_sample() for _ in range(n_peer)])
     return [
         row(f"sample {name}, encoded", ours, peer, target=500_000),
         row(f"sample {name}, as tuples", decoded, peer, target_ratio=1),
     ]
 
 
-def log_probability(name="L3"):
+def log_probability(part, name="L3"):
     """Strings scored per second, against NLTK's InsideChartParser on the same strings."""
     grammar = language(name)
-    strings, peer_scores, seconds = nltk_scores(grammar)
+    strings, peer_scores, seconds = nltk_scores(grammar, part * NLTK_SECONDS)
     scores = grammar.log_probability(strings)
     np.testing.assert_allclose(scores, peer_scores, rtol=1e-9)
     peer = len(strings) / seconds
     same = min(timed(lambda: grammar.log_probability(strings)) for _ in range(20))
-    many = grammar.sample(20_000, seed=2)
+    many = grammar.sample(int(part * 20_000), seed=2)
     ours = best_rate(len(many), lambda: grammar.log_probability(many))
     title = f"score {name}, {len(strings)} strings NLTK managed in {seconds:.0f} s"
     return [
         row(title, len(strings) / same, peer, target_ratio=200),
-        row(f"score {name}, 20,000 strings", ours, peer, target=2_000),
+        row(f"score {name}, {len(many):,} strings", ours, peer, target=2_000),
     ]
 
 
-def long_strings(name="L1"):
+def long_strings(part, name="L1"):
     """Scoring and prefix scoring of the longest strings (72 symbols); NLTK as above."""
     grammar = language(name)
-    strings, peer_scores, seconds = nltk_scores(grammar, budget=NLTK_SECONDS / 4)
+    strings, peer_scores, seconds = nltk_scores(grammar, part * NLTK_SECONDS / 4)
     np.testing.assert_allclose(grammar.log_probability(strings), peer_scores, rtol=1e-9)
     peer = len(strings) / seconds
-    many = grammar.sample_encoded(20_000, seed=2)
+    many = grammar.sample_encoded(int(part * 20_000), seed=2)
     whole = best_rate(len(many), lambda: grammar.log_probability(many))
     prefix = best_rate(len(many), lambda: grammar.log_prefix_probability(many))
     return [
-        row(f"score {name}, 20,000 strings", whole, peer, target=2_000),
+        row(f"score {name}, {len(many):,} strings", whole, peer, target=2_000),
         row(f"score {name} as prefixes", prefix, peer, target=2_000),
     ]
 
@@ -126,7 +128,7 @@ def recursive_sampler(grammar):
     return lambda: tuple(expand(start))
 
 
-def nltk_scores(grammar, budget=NLTK_SECONDS):
+def nltk_scores(grammar, budget):
     """Strings in the order sampled, NLTK's log probabilities (over all parses), and its seconds."""
     parser = nltk.parse.InsideChartParser(nltk.PCFG.fromstring(str(grammar)))
     strings, scores, seconds = [], [], 0.0
@@ -140,11 +142,11 @@ def nltk_scores(grammar, budget=NLTK_SECONDS):
     return strings, scores, seconds
 
 
-def rows():
+def rows(tiny):
     """All rows of this benchmark, each as soon as it is measured."""
     for benchmark in BENCHMARKS:
-        yield from benchmark()
+        yield from benchmark(TINY if tiny else 1)
 
 
 if __name__ == "__main__":
-    sys.exit(report(rows()))
+    sys.exit(main(rows))

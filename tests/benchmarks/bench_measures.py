@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/benchmarks")]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
-from rows import Row, at_most, report  # noqa: E402
+from rows import Row, at_most, main  # noqa: E402
 
 from palimpsest import memorisation  # noqa: E402
 from palimpsest.memorisation.approximation import TIE  # noqa: E402
 
 N_EPOCHS, N_STRINGS, N_TEST = 50, 2048, 1024
+TINY = 5, 32, 16
 TARGET_MS = 50.0
 
 
@@ -50,12 +51,12 @@ def best_of(function: Callable, repeats: int) -> tuple[float, object]:
     return min(times), result
 
 
-def measures() -> list[Row]:
+def measures(n_epochs: int, n_strings: int) -> list[Row]:
     """Recollection, counterfactual and contextual memorisation together."""
     generator = np.random.default_rng(0)
-    decay = np.exp(-np.arange(N_EPOCHS) / 12)[:, None]
-    loss = decay * generator.uniform(0.5, 2, (N_EPOCHS, N_STRINGS))
-    loss_without = np.maximum(decay, 0.3) * generator.uniform(0.8, 2, (N_EPOCHS, N_STRINGS))
+    decay = np.exp(-np.arange(n_epochs) / 12)[:, None]
+    loss = decay * generator.uniform(0.5, 2, (n_epochs, n_strings))
+    loss_without = np.maximum(decay, 0.3) * generator.uniform(0.8, 2, (n_epochs, n_strings))
 
     def ours():
         return (
@@ -65,7 +66,7 @@ def measures() -> list[Row]:
         )
 
     def peer():
-        optimal = np.tile(loss_without.min(axis=0), (N_EPOCHS, 1))
+        optimal = np.tile(loss_without.min(axis=0), (n_epochs, 1))
         return (
             looped(loss, np.full(loss.shape, 0.2), binary=True),
             looped(loss, loss_without, binary=False),
@@ -77,20 +78,20 @@ def measures() -> list[Row]:
     for result, (start, score) in zip(results, expected, strict=True):
         np.testing.assert_array_equal(result.start, start)
         np.testing.assert_array_equal(result.score, score)
-    name = f"start and score, 3 measures, {N_STRINGS:,} strings x {N_EPOCHS} epochs"
+    name = f"start and score, 3 measures, {n_strings:,} strings x {n_epochs} epochs"
     return [at_most(name, fast, slow, "ms", TARGET_MS)]
 
 
-def stand_ins() -> list[Row]:
+def stand_ins(n_epochs: int, n_strings: int, n_test: int) -> list[Row]:
     """Same-frequency stand-ins and the median of their losses."""
     generator = np.random.default_rng(0)
-    train = generator.integers(-60, 0, N_STRINGS) / 2
-    test = generator.integers(-60, 0, N_TEST) / 2
-    loss = generator.random((N_EPOCHS, N_TEST))
+    train = generator.integers(-60, 0, n_strings) / 2
+    test = generator.integers(-60, 0, n_test) / 2
+    loss = generator.random((n_epochs, n_test))
 
     def peer():
-        medians = np.empty((N_EPOCHS, N_STRINGS))
-        for s in range(N_STRINGS):
+        medians = np.empty((n_epochs, n_strings))
+        for s in range(n_strings):
             distance = np.abs(test - train[s])
             tied = distance <= distance.min() + TIE * max(1.0, abs(train[s]))
             medians[:, s] = np.median(loss[:, tied], axis=1)
@@ -99,14 +100,15 @@ def stand_ins() -> list[Row]:
     fast, result = best_of(lambda: memorisation.stand_ins(train, test).median(loss), 10)
     slow, expected = best_of(peer, 1)
     np.testing.assert_array_equal(result, expected)
-    name = f"stand-ins, {N_STRINGS:,} of {N_TEST:,} strings x {N_EPOCHS} epochs"
+    name = f"stand-ins, {n_strings:,} of {n_test:,} strings x {n_epochs} epochs"
     return [at_most(name, fast, slow, "ms", TARGET_MS)]
 
 
-def rows() -> list[Row]:
+def rows(tiny: bool) -> list[Row]:
     """All rows of this benchmark."""
-    return [*measures(), *stand_ins()]
+    n_epochs, n_strings, n_test = TINY if tiny else (N_EPOCHS, N_STRINGS, N_TEST)
+    return [*measures(n_epochs, n_strings), *stand_ins(n_epochs, n_strings, n_test)]
 
 
 if __name__ == "__main__":
-    sys.exit(report(rows()))
+    sys.exit(main(rows))

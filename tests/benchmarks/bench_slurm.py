@@ -1,4 +1,4 @@
-"""The default study through SLURM against the same study without it, on the same machine.
+"""The default experiment through SLURM against the same study without it, on the same machine.
 
     python tests/benchmarks/bench_slurm.py
 
@@ -8,7 +8,6 @@ Snakemake started twice for every job, and the wait until Snakemake asks how its
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,21 +15,20 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/benchmarks"), str(ROOT / "tests/workflow/slurm")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/workflow/slurm")]
 
 import cluster  # noqa: E402
-from rows import Row, at_most, report  # noqa: E402
+from rows import Row, at_most, main  # noqa: E402
 
-PARTS = ("Snakefile", "workflow", "config", "envs")
+from helpers.projects import copy_of_the_project  # noqa: E402
+
 HOW = {"locally": ["--cores", "2"], "slurm": ["--workflow-profile", "config/profiles/slurm"]}
 
 
-def study_from_nothing(folder: Path, how: str) -> float:
-    """Run the default study in a fresh copy of the project; seconds."""
-    for part in PARTS:
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-        copy(ROOT / part, folder / part)
-    command = [sys.executable, "-m", "snakemake", *HOW[how], "--quiet", "all"]
+def study_from_nothing(folder: Path, how: str, asked: list[str]) -> float:
+    """Run the default experiment in a fresh copy of the project; seconds."""
+    copy_of_the_project(folder)
+    command = [sys.executable, "-m", "snakemake", *HOW[how], *asked, "--quiet", "all"]
     begin = time.perf_counter()
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONPATH": ""})
     return time.perf_counter() - begin
@@ -41,24 +39,24 @@ def submissions(folder: Path) -> int:
     return len(list((folder / "logs/slurm").rglob("*.log")))
 
 
-def default_study() -> Row:
-    """Wall time of the default study through SLURM, beside that without."""
+def default_study(asked: list[str]) -> Row:
+    """Wall time of the default experiment through SLURM, beside that without."""
     with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as there:
-        locally = study_from_nothing(Path(here), "locally")
-        through_slurm = study_from_nothing(Path(there), "slurm")
-        name = f"default study through SLURM, {submissions(Path(there))} submissions"
+        locally = study_from_nothing(Path(here), "locally", asked)
+        through_slurm = study_from_nothing(Path(there), "slurm", asked)
+        name = f"default experiment through SLURM, {submissions(Path(there))} submissions"
     return at_most(name, through_slurm, locally, "s", round(1.5 * locally + 60))
 
 
-def rows() -> list[Row]:
+def rows(tiny: bool) -> list[Row]:
     """All rows of this benchmark; none where no cluster can be started."""
     try:
         with cluster.lent():
-            return [default_study()]
+            return [default_study(["results/languages/L1/summary.json"] if tiny else [])]
     except cluster.UnusableError as reason:
         print(f"bench_slurm: skipped: {reason}", file=sys.stderr)
         return []
 
 
 if __name__ == "__main__":
-    sys.exit(report(rows()))
+    sys.exit(main(rows))

@@ -1,4 +1,4 @@
-"""The default study, from nothing, twice: how long it takes, and whether its results are the same.
+"""The default experiment from nothing, twice: how long it takes, and whether its results are equal.
 
 Its two halves have a mark each: memorisation, and what models can be made to forget.
 
@@ -6,7 +6,6 @@ Run as a script: `python tests/benchmarks/bench_study.py`. Takes twice as long a
 """
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -16,22 +15,23 @@ from dataclasses import replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/benchmarks"))
+sys.path.insert(0, str(ROOT / "tests"))
 
-from rows import Row, at_least, at_most, report  # noqa: E402
+from rows import Row, at_least, at_most, main  # noqa: E402
 
-PARTS = ("Snakefile", "workflow", "config", "envs")
+from helpers.projects import copy_of_the_project  # noqa: E402
+
 LIMIT_SECONDS, UNLEARNING_SECONDS = 240, 180
 MEMORISATION = ("all", "--config", "unlearning=null")
 UNLEARNING = ("unlearning",)
+TINY = ("datasets", "--configfile", "config/tour.yaml")
 
 
 def study_from_nothing(folder: Path, asked: tuple[str, ...]) -> float:
-    """Run half of the default study in a fresh copy of the project on two cores; seconds."""
-    for part in PARTS:
-        copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
-        copy(ROOT / part, folder / part)
-    command = [sys.executable, "-m", "snakemake", "--cores", "2", "--quiet", *asked]
+    """Run half of the default experiment in a fresh copy of the project on two cores; seconds."""
+    copy_of_the_project(folder)
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", *asked]
+    command += ["--quiet", "rules", "reason"]
     begin = time.perf_counter()
     subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONPATH": ""})
     return time.perf_counter() - begin
@@ -54,12 +54,15 @@ def half(work: str, asked: tuple[str, ...], limit: float, names: set[str]) -> It
     yield replace(whole, reached=equal == len(one) == len(other))
 
 
-def rows() -> Iterator[Row]:
+def rows(tiny: bool) -> Iterator[Row]:
     """All rows of this benchmark; a table with seconds in it is not among the compared ones."""
+    if tiny:
+        yield from half("datasets of the tour", TINY, LIMIT_SECONDS, {"strings.parquet"})
+        return
     traces, forgotten = {"trace.parquet"}, {"unlearned.parquet", "epsilons.parquet"}
-    yield from half("default study, memorisation", MEMORISATION, LIMIT_SECONDS, traces)
-    yield from half("default study, unlearning", UNLEARNING, UNLEARNING_SECONDS, forgotten)
+    yield from half("default experiment, memorisation", MEMORISATION, LIMIT_SECONDS, traces)
+    yield from half("default experiment, unlearning", UNLEARNING, UNLEARNING_SECONDS, forgotten)
 
 
 if __name__ == "__main__":
-    sys.exit(report(rows()))
+    sys.exit(main(rows))

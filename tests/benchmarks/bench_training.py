@@ -14,15 +14,16 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests/benchmarks")]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
 
 import torch  # noqa: E402
-from rows import Row, at_least, report  # noqa: E402
+from rows import Row, at_least, main  # noqa: E402
 
 from palimpsest import tables  # noqa: E402
 from palimpsest.datasets.build import Sampler, build  # noqa: E402
@@ -30,6 +31,7 @@ from palimpsest.languages import Grammar  # noqa: E402
 from palimpsest.launch import keep_freed_memory  # noqa: E402
 from palimpsest.models import read_models  # noqa: E402
 from palimpsest.models.build import build as build_model  # noqa: E402
+from palimpsest.sections import KINDS  # noqa: E402
 from palimpsest.training.batches import IGNORED  # noqa: E402
 from palimpsest.training.deepspeed_engine import DeepSpeedEngine  # noqa: E402
 from palimpsest.training.evaluation import evaluate  # noqa: E402
@@ -37,22 +39,27 @@ from palimpsest.training.recipe import Recipe, epoch_order  # noqa: E402
 from palimpsest.training.runs import Material, Run  # noqa: E402
 
 GRAMMAR = ROOT / "config/languages/L2.pcfg"
-CELLS = "ten-million Llama - main llama 10000000 5e-5 384 6 6 3e-4"
+WIDTH, LAYERS, HEADS, LEARNING_RATE = 384, 6, 6, 3e-4  # 10.6 million parameters
 ROUNDS = 9
 TARGET_RATIO = 0.90
 
 
-def run_in(folder: Path) -> Run:
-    """32 strings, a row of a table of models, and the recipe: four steps an epoch."""
+def run_in(folder: Path, width: int, layers: int, rounds: int) -> Run:
+    """32 strings, a Llama of some size, and the recipe: four steps an epoch."""
     grammar = Grammar.from_file(GRAMMAR)
     strings = build(Sampler("L2", grammar, 0), "base", 32, 1, predict_end=False)
-    tables.write(folder / "strings.parquet", strings, "strings")
-    header = (ROOT / "config/models.tsv").read_text().splitlines()[0]
-    (folder / "models.tsv").write_text(header + "\n" + CELLS.replace(" ", "\t") + "\n")
-    row = read_models(folder / "models.tsv")["ten-million"]
+    tables.write(folder / "strings.parquet", strings, KINDS["strings"])
+    row = replace(
+        read_models(ROOT / "config/models.tsv")["llama-3.2-1b"],
+        model="ten-million",
+        twin_hidden=width,
+        twin_layers=layers,
+        twin_heads=HEADS,
+        twin_learning_rate=LEARNING_RATE,
+    )
     recipe = Recipe(
         row.twin_learning_rate,
-        epochs=ROUNDS + 1,
+        epochs=rounds + 1,
         zero_stage=0,
         precision="fp32",
         checkpoint_every=0,
@@ -94,20 +101,18 @@ class BareLoop:
 
 def assert_equal_training(ours, peer) -> None:
     """After the first epoch both models have the same loss on every string."""
-    losses = [
-        evaluate(side.model, ours.encoded, 64, torch.device("cpu"))[0] for side in (ours, peer)
-    ]
+    encoded, cpu = ours.material.encoded, torch.device("cpu")
+    losses = [evaluate(side.model, encoded, 64, cpu)[0] for side in (ours, peer)]
     np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
 
 
-def engine_against_loop(folder: Path) -> Row:
+def engine_against_loop(folder: Path, *size: int) -> Row:
     """Tokens per second of both, the median over rounds in which they take turns."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    run = run_in(folder)
+    run = run_in(folder, *size)
     engine = DeepSpeedEngine(run.recipe, folder / "state")
     ours = engine._ready(run, Material(run), engine.state(run))
-    assert ours.n_parameters > 10_000_000
     peer = BareLoop(run, ours.material.encoded, ours.material.multiset)
     seconds = []
     for epoch in range(1, run.recipe.epochs + 1):
@@ -134,11 +139,12 @@ def engine_against_loop(folder: Path) -> Row:
     )
 
 
-def rows() -> list[Row]:
+def rows(tiny: bool) -> list[Row]:
     """All rows of this benchmark."""
+    size = (48, 1, 1) if tiny else (WIDTH, LAYERS, ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        return [engine_against_loop(Path(folder))]
+        return [engine_against_loop(Path(folder), *size)]
 
 
 if __name__ == "__main__":
-    sys.exit(report(rows()))
+    sys.exit(main(rows))

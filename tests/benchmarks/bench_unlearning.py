@@ -8,41 +8,50 @@ does for it. In either, all that a method does is in its time: the original mode
 weights that it draws anew. At least half as fast is at most twice the cost.
 """
 
+import os
+
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
+
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import torch
-from rows import Row, at_least
-
-from palimpsest import tables
-from palimpsest.datasets.build import Sampler
-from palimpsest.datasets.forgetting import build_forgetting
-from palimpsest.languages import Grammar
-from palimpsest.models import read_models
-from palimpsest.models.build import build
-from palimpsest.training.fleet.engine import FleetEngine, Wave
-from palimpsest.training.fleet.members import Member
-from palimpsest.training.recipe import Recipe
-from palimpsest.training.runs import Material, Run
-from palimpsest.unlearning import fleet_engine
-from palimpsest.unlearning.methods import Method, Training, read_methods
-from palimpsest.unlearning.unlearn import Workbench
-
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+import torch  # noqa: E402
+from rows import Row, at_least, main  # noqa: E402
+
+from palimpsest import tables  # noqa: E402
+from palimpsest.datasets.build import Sampler  # noqa: E402
+from palimpsest.datasets.forgetting import build_forgetting  # noqa: E402
+from palimpsest.languages import Grammar  # noqa: E402
+from palimpsest.models import read_models  # noqa: E402
+from palimpsest.models.build import build  # noqa: E402
+from palimpsest.sections import KINDS  # noqa: E402
+from palimpsest.training.fleet.engine import FleetEngine, Wave  # noqa: E402
+from palimpsest.training.fleet.members import Member  # noqa: E402
+from palimpsest.training.recipe import Recipe  # noqa: E402
+from palimpsest.training.runs import Material, Run  # noqa: E402
+from palimpsest.unlearning import fleet_engine  # noqa: E402
+from palimpsest.unlearning.methods import Method, Training, read_methods  # noqa: E402
+from palimpsest.unlearning.unlearn import Workbench  # noqa: E402
+
 GRAMMAR = ROOT / "config/languages/L3.pcfg"
 MODEL = "pythia-1b"
 MEMBERS = 8  # a wave of one thread; 32 models are four of them
 ROUNDS = 5
+TINY = ("finetune", "npo", "kookmin")
 
 
 def problem_in(folder: Path) -> Run:
-    """80 strings of L3, ten of them to be forgotten, at the recipe of the default study."""
+    """80 strings of L3, ten of them to be forgotten, at the recipe of the default experiment."""
     sampler = Sampler("L3", Grammar.from_file(GRAMMAR), 0)
     variants = build_forgetting(sampler, 80, 96, 32, False, "string", 0.125)
     path = folder / "strings.parquet"
-    tables.write(path, variants["original"], "strings")
+    tables.write(path, variants["original"], KINDS["strings"])
     row = read_models(ROOT / "config/models.tsv")[MODEL]
     recipe = Recipe(row.twin_learning_rate, epochs=40, zero_stage=0, checkpoint_every=0)
     return Run(f"{MODEL}-twin", row, "twin", Grammar.from_file(GRAMMAR), str(path), recipe)
@@ -72,14 +81,14 @@ def seconds_of(work: Callable[[], None]) -> float:
 
 
 def side_by_side(
-    workbench: Workbench, method: Method, weights, wave: Wave
+    workbench: Workbench, method: Method, weights, wave: Wave, rounds: int
 ) -> tuple[float, float, int]:
     """Seconds in which a wave unlearns, of an epoch of plain training, and the method's passes.
 
     Both are the best of some rounds, in each of which one comes right behind the other.
     """
     ours, plain = [], []
-    for round_ in range(ROUNDS):
+    for round_ in range(rounds):
         plain.append(seconds_of(wave._train_epoch))
         models = workbench.engine.open(weights)
         task = workbench.task(models, [(0, member, round_) for member in range(MEMBERS)])
@@ -95,7 +104,7 @@ def optimizer_steps(workbench: Workbench, method: Method) -> int:
     return sum(phase.steps(sizes, batch_size) for phase in training)
 
 
-def rows() -> Iterator[Row]:
+def rows(tiny: bool) -> Iterator[Row]:
     """Two rows per method: passes and optimiser steps per second, and plain fine-tuning's steps."""
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as name:
@@ -103,9 +112,13 @@ def rows() -> Iterator[Row]:
         run = problem_in(folder)
         workbench = Workbench(run, fleet_engine.FleetEngine(run, 1, 2**33))
         weights = untrained(workbench)
-        for method in read_methods(ROOT / "config/unlearning.yaml").values():
+        methods = read_methods(ROOT / "config/unlearning.yaml")
+        for name in TINY if tiny else methods:
+            method = methods[name]
             wave = plain_wave(run, folder)
-            seconds, plain, passes = side_by_side(workbench, method, weights, wave)
+            seconds, plain, passes = side_by_side(
+                workbench, method, weights, wave, 1 if tiny else ROUNDS
+            )
             plain_rate = MEMBERS * wave.members[0].steps_per_epoch / plain
             steps = optimizer_steps(workbench, method)
             for count, what in (passes, "passes"), (steps, "optimiser steps"):
@@ -119,6 +132,4 @@ def rows() -> Iterator[Row]:
 
 
 if __name__ == "__main__":
-    from rows import report
-
-    raise SystemExit(report(rows()))
+    sys.exit(main(rows))

@@ -1,7 +1,11 @@
 """One line of a benchmark's table: ours beside a peer's, and whether the target was reached."""
 
-from collections.abc import Iterable
+import argparse
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+MISSED = 3  # exit status of a benchmark that missed a target; Python's own for an error is 1
+HEADER = f"{'work':58} {'ours':>11} {'peer':>11} {'unit':10} {'ratio':>9}  target"
 
 
 @dataclass(frozen=True)
@@ -33,18 +37,29 @@ def at_most(name, ours, peer, unit, target) -> Row:
     return Row(name, ours, peer, unit, peer / ours, f"<= {target:,} {unit}", ours <= target)
 
 
-def report(rows: Iterable[Row]) -> int:
-    """Print rows as they come; the exit status, 1 if a target was missed."""
-    print(f"{'work':58} {'ours':>11} {'peer':>11} {'unit':10} {'ratio':>9}  target")
+def main(rows: Callable[[bool], Iterable[Row]]) -> int:
+    """The command line of a benchmark, whose `rows` are asked for at their real or tiny size."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tiny", action="store_true", help="only see that the benchmark runs")
+    parser.add_argument("--no-header", action="store_true", help="print the rows alone")
+    arguments = parser.parse_args()
+    if not arguments.no_header:
+        print(HEADER)
+    return report(rows(arguments.tiny), judged=not arguments.tiny)
+
+
+def report(rows: Iterable[Row], judged: bool = True) -> int:
+    """Print rows as they come; the exit status, which tells whether a target was missed."""
     missed = 0
     for row in rows:
-        missed += not row.reached
+        missed += judged and not row.reached
+        verdict = ("reached" if row.reached else "MISSED") if judged else "not judged"
         print(
             f"{row.name:58} {number(row.ours):>11} {number(row.peer):>11} {row.unit:10} "
-            f"{number(row.ratio):>8}x  {row.target}: {'reached' if row.reached else 'MISSED'}",
+            f"{number(row.ratio):>8}x  {row.target}: {verdict}",
             flush=True,
         )
-    return 1 if missed else 0
+    return MISSED if missed else 0
 
 
 def number(value: float) -> str:

@@ -1,31 +1,48 @@
-"""Run every benchmark and print one table; exit status 1 if a target was missed.
+"""Run the benchmarks and print one table; exit status 1 if one failed or missed a target.
 
-    python tests/benchmarks/run.py [part of a file's name ...]
+    python tests/benchmarks/run.py [--tiny] [part of a file's name ...]
 
-A benchmark is a file bench_*.py beside this one, with a function `rows`.
+A benchmark is a file bench_*.py beside this one. Each runs in a process of its own, which sets the
+threads that it documents, and a benchmark that fails does not stop the others.
 """
 
-import os
-
-os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", NUMBA_NUM_THREADS="1")
-
-import importlib
+import argparse
+import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
+from rows import HEADER, MISSED
+
 FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER))
-
-from rows import Row, report  # noqa: E402
 
 
-def chosen(words: list[str]) -> Iterator[Row]:
-    """The rows of every benchmark whose name has one of the words; without words, of all."""
-    for path in sorted(FOLDER.glob("bench_*.py")):
-        if not words or any(word in path.stem for word in words):
-            yield from importlib.import_module(path.stem).rows()
+def benchmarks(words: list[str]) -> list[Path]:
+    """The benchmarks whose names have one of the words; without words, all."""
+    found = sorted(FOLDER.glob("bench_*.py"))
+    return [path for path in found if not words or any(word in path.stem for word in words)]
+
+
+def ended_badly(path: Path, more: list[str]) -> str | None:
+    """Run a benchmark, which prints its rows; what was wrong, or None."""
+    status = subprocess.run([sys.executable, path, "--no-header", *more]).returncode
+    if status == 0:
+        return None
+    return f"{path.name}: " + ("missed a target" if status == MISSED else "failed")
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tiny", action="store_true", help="only see that the benchmarks run")
+    parser.add_argument("words", nargs="*", help="parts of names of benchmarks")
+    arguments = parser.parse_args()
+    print(HEADER, flush=True)
+    more = ["--tiny"] if arguments.tiny else []
+    bad = [line for path in benchmarks(arguments.words) if (line := ended_badly(path, more))]
+    for line in bad:
+        print(line, file=sys.stderr)
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":
-    sys.exit(report(chosen(sys.argv[1:])))
+    sys.exit(main())

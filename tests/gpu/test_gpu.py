@@ -4,38 +4,28 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
+from helpers.commands import GRAMMAR, finetune
 from palimpsest import tables
 from palimpsest.datasets.build import Sampler, build
 from palimpsest.languages import Grammar
+from palimpsest.sections import KINDS
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
 ]
 
-ROOT = Path(__file__).parents[2]
-GRAMMAR = ROOT / "config/languages/L2.pcfg"
 RECIPE = {
-    "learning_rate": 3e-3,
     "epochs": 6,
     "batch_size": 6,
     "micro_batch_size": 6,
-    "warmup_ratio": 0.05,
-    "weight_decay": 0.0,
-    "gradient_clipping": 1.0,
     "zero_stage": 2,
-    "offload_optimizer": "none",
     "precision": "auto",
-    "predict_end": "false",
-    "evaluate_every": 1,
-    "evaluation_batch_size": 64,
     "checkpoint_every": 2,
 }
 
@@ -45,28 +35,27 @@ def trained(tmp_path_factory):
     """A function that trains a twin as the workflow does: its trace and its manifest."""
     folder = tmp_path_factory.mktemp("gpu")
     strings = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 16, 8, False)
-    tables.write(folder / "strings.parquet", strings, "strings")
+    tables.write(folder / "strings.parquet", strings, KINDS["strings"])
     many = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 2048, 8, False)
-    tables.write(folder / "many.parquet", many, "strings")
+    tables.write(folder / "many.parquet", many, KINDS["strings"])
 
     def train(
         name, on_gpu=True, engine="deepspeed", dataset="strings", **recipe
     ) -> tuple[pd.DataFrame, dict]:
-        words = [sys.executable, ROOT / "workflow/scripts/finetune.py"]
-        words += ["--model", "llama-3.2-1b-twin", "--models", ROOT / "config/models.tsv"]
-        words += ["--language", GRAMMAR, "--dataset", folder / f"{dataset}.parquet"]
-        words += ["--trace", folder / f"{name}.parquet", "--manifest", folder / f"{name}.json"]
-        words += ["--engine", engine, "--state", folder / f"state-{name}"]
-        words += ["--gpus", int(on_gpu)]
-        for key, value in {**RECIPE, **recipe}.items():
-            words += ["--" + key.replace("_", "-"), value]
-        environment = {**os.environ, **({} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""})}
-        done = subprocess.run(
-            list(map(str, words)), env=environment, capture_output=True, text=True, timeout=500
+        words = finetune(
+            dataset=folder / f"{dataset}.parquet",
+            trace=folder / f"{name}.parquet",
+            manifest=folder / f"{name}.json",
+            engine=engine,
+            state=folder / f"state-{name}",
+            gpus=int(on_gpu),
+            **{**RECIPE, **recipe},
         )
+        environment = {**os.environ, **({} if on_gpu else {"CUDA_VISIBLE_DEVICES": ""})}
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=500)
         assert done.returncode == 0, done.stderr
         manifest = json.loads((folder / f"{name}.json").read_text())
-        return tables.read(folder / f"{name}.parquet", "trace"), manifest
+        return tables.read(folder / f"{name}.parquet", KINDS["trace"]), manifest
 
     return train
 

@@ -13,13 +13,14 @@ from palimpsest import tables
 from palimpsest.datasets.build import Sampler
 from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.languages import Grammar
+from palimpsest.sections import KINDS
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),
 ]
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = ROOT / "tests/unit/unlearning_engine.py"
+PROGRAM = ROOT / "tests/helpers/unlearning_engine.py"
 RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "npo", "rmu"]
 
 
@@ -29,7 +30,7 @@ def left(tmp_path_factory):
     folder = tmp_path_factory.mktemp("unlearning")
     sampler = Sampler("L2", Grammar.from_file(ROOT / "config/languages/L2.pcfg"), 0)
     strings = build_forgetting(sampler, 24, 8, 6, False, "string", 0.25)["original"]
-    tables.write(folder / "strings.parquet", strings, "strings")
+    tables.write(folder / "strings.parquet", strings, KINDS["strings"])
 
     def run(engine, stage=0, precision="fp32", on_gpu=True) -> dict[str, np.ndarray]:
         path = folder / f"{engine}-{stage}-{precision}-{on_gpu}.npz"

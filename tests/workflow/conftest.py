@@ -1,10 +1,12 @@
 """Projects for the tests of the workflow: fresh, finished, or a copy to be damaged."""
 
+import fcntl
 import shutil
 from pathlib import Path
 
 import pytest
-from projects import Project
+
+from helpers.projects import Project
 
 
 @pytest.fixture
@@ -14,12 +16,24 @@ def project(tmp_path) -> Project:
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory) -> Project:
-    """The small study, run to its report; tests must leave its files as they are."""
-    project = Project.fresh(tmp_path_factory.mktemp("finished"))
-    for target in ("all", "plan"):
-        done = project.snakemake(target)
-        assert done.returncode == 0, done.stdout
+def finished(tmp_path_factory, worker_id) -> Project:
+    """The tour, run to its report; tests must leave its files as they are.
+
+    It runs once for all processes of the tests: the first that needs it makes it.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if worker_id != "master":  # a folder of this process, in the folder of all
+        folder = folder.parent
+    with (folder / "finished.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        project = Project(folder / "finished")
+        if not project.folder.exists():
+            Project.fresh(project.folder)
+        for target in ("all", "plan"):
+            if not (project.folder / f"{target}.done").exists():
+                done = project.snakemake(target)
+                assert done.returncode == 0, done.stdout
+                (project.folder / f"{target}.done").touch()
     return project
 
 

@@ -4,15 +4,8 @@ import re
 
 import pytest
 
-
-def refused(done) -> str:
-    """The one line of an error, after checking that it is one and that there is no traceback."""
-    assert done.returncode == 1, done.stdout
-    assert "Traceback" not in done.stdout
-    lines = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
-    assert lines, done.stdout
-    assert len(set(lines)) == 1, lines
-    return lines[0]
+from helpers.edits import edited
+from helpers.projects import TOUR, refused
 
 
 def write(project, name: str, text: str) -> None:
@@ -34,8 +27,8 @@ def write(project, name: str, text: str) -> None:
             "unknown model 'pythia-1b-twins'.*did you mean 'pythia-1b-twin'",
         ),
         (
-            "studies={tradeoff: {models: [gpt-5-twin], languages: all, size: 16}}",
-            r"studies/tradeoff/models\[0\]: unknown model 'gpt-5-twin'",
+            "memorisation={studies: {tradeoff: {models: [gpt-5-twin], languages: all, size: 16}}}",
+            r"memorisation/studies/tradeoff/models\[0\]: unknown model 'gpt-5-twin'",
         ),
         ("models_table=nowhere.tsv", "models_table: no such file: nowhere.tsv"),
         (
@@ -70,10 +63,8 @@ def test_configuration(project, setting, message):
 
 def test_configuration_file_is_named(project):
     """The message names the file in which the wrong value stands."""
-    write(
-        project, "small.yaml", (project.folder / "small.yaml").read_text().replace("16", "-16", 1)
-    )
-    assert "small.yaml: sizes[0]: -16 is not allowed" in refused(project.snakemake())
+    edited(TOUR, "sizes: [16]", "sizes: [-16]")(project.folder)
+    assert f"{TOUR}: sizes[0]: -16 is not allowed" in refused(project.snakemake())
 
 
 def test_grammar(project):
@@ -95,7 +86,7 @@ def test_train_size_beyond_the_language(project):
     """A training size larger than the language can fill is refused before any job starts."""
     write(project, "config/languages/tiny.pcfg", "S -> 'a' [0.5] | 'b' [0.5]\n")
     line = refused(project.snakemake("--config", "languages=[tiny]"))
-    assert "small.yaml: sizes: 16 strings cannot be drawn" in line
+    assert f"{TOUR}: sizes: 16 strings cannot be drawn" in line
     assert "at most 2" in line
 
 

@@ -12,9 +12,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from projects import Project, wait_until, workers
 
+from helpers.projects import Project, wait_until, workers
 from palimpsest import tables
+from palimpsest.sections import KINDS
 
 FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
@@ -103,7 +104,7 @@ def test_a_training_killed_over_an_older_one(undisturbed, tmp_path):
     assert (folder / TRACE).read_bytes() == older
     done = project.snakemake(*longer)
     assert done.returncode == 0, done.stdout
-    assert tables.read(folder / TRACE, "trace")["epoch"].max() == EPOCHS + 50
+    assert tables.read(folder / TRACE, KINDS["trace"])["epoch"].max() == EPOCHS + 50
     assert manifest(project)["resumed_from_epoch"] > 0
     assert "Nothing to be done" in project.snakemake(*longer).stdout
 

@@ -1,4 +1,4 @@
-"""Two hundred random mutations of the configuration: each is accepted, or refused in one line."""
+"""A hundred random mutations of the configuration: each is accepted, or refused in one line."""
 
 import copy
 import math
@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-from forks import Outcome, snakemake_in_forks
-from projects import ROOT, SMALL, Project
 
-SEED, HOW_MANY = 20240229, 200
+from helpers.forks import Outcome, snakemake_in_forks
+from helpers.projects import ROOT, TOUR, Project
+
+SEED, HOW_MANY = 20240229, 100
 TARGET = "results/runs/opt-1.3b-twin/L1/n16-seed0/base/trace.parquet"
 CANARY = "pwned"
 MODELS = ("opt-1.3b", "pythia-1b", "opt-2.7b")
@@ -58,7 +59,7 @@ OTHERS = [None, True, [], {}, [[1]], {"a": 1}, [None], "8", {1: 2}, [{"x": ["y"]
 
 @dataclass(frozen=True)
 class Mutation:
-    """Files to write over those of the small study, arguments to add, and what must be named."""
+    """Files to write over those of the tour, arguments to add, and what must be named."""
 
     what: str
     named: str
@@ -95,11 +96,11 @@ def as_file(settings: dict) -> bytes:
 
 
 class Mutator:
-    """Draws mutations of the small study, always the same ones."""
+    """Draws mutations of the tour, always the same ones."""
 
     def __init__(self, seed: int):
         self.random = random.Random(seed)
-        self.small = yaml.safe_load(SMALL[0].read_text())
+        self.tour = yaml.safe_load((ROOT / TOUR).read_text())
         self.default = yaml.safe_load((ROOT / "config/config.yaml").read_text())
         self.table = (ROOT / "config/models.tsv").read_text()
         self.grammar = (ROOT / "config/languages/L1.pcfg").read_bytes()
@@ -112,12 +113,12 @@ class Mutator:
         return [value] if self.random.random() < 0.2 else value
 
     def of_a_file(self) -> Mutation:
-        """A value of the small study's file."""
+        """A value of the tour's file."""
         path, value = self.random.choice(self.places), self.value()
-        settings = copy.deepcopy(self.small)
+        settings = copy.deepcopy(self.tour)
         block = block_at(settings, path[:-1])
         block[path[-1]] = value
-        return Mutation(f"{path}: {value!r}", path[-1], {"small.yaml": as_file(settings)})
+        return Mutation(f"{path}: {value!r}", path[-1], {TOUR: as_file(settings)})
 
     def of_the_command_line(self) -> Mutation:
         """A value given with --config."""
@@ -133,10 +134,10 @@ class Mutator:
         )
 
     def without_a_key(self) -> Mutation:
-        """A key is missing from the default configuration and from the small one."""
+        """A key is missing from the default configuration and from the tour."""
         path = self.random.choice([p for p in self.places if "high_entropy" not in str(p)])
         files = {}
-        for name, settings in (("config/config.yaml", self.default), ("small.yaml", self.small)):
+        for name, settings in (("config/config.yaml", self.default), (TOUR, self.tour)):
             settings = copy.deepcopy(settings)
             block_at(settings, path[:-1]).pop(path[-1], None)
             files[name] = as_file(settings)
@@ -147,11 +148,11 @@ class Mutator:
         blocks = [(), *(p for p in self.places if isinstance(value_at(self.default, p), dict))]
         path = self.random.choice(blocks)
         key = self.random.choice([*TEXTS, 1, None, True, 2.5, "epoch", "Models"])
-        settings = copy.deepcopy(self.small)
+        settings = copy.deepcopy(self.tour)
         block_at(settings, path)[key] = self.value()
         # White space and what cannot be printed are not shown as they are.
         named = repr((str(key).split() or [""])[0])[1:-1]
-        return Mutation(f"key {(*path, key)}", named, {"small.yaml": as_file(settings)})
+        return Mutation(f"key {(*path, key)}", named, {TOUR: as_file(settings)})
 
     def of_a_cell(self) -> Mutation:
         """A cell of the table of models."""
@@ -171,7 +172,7 @@ class Mutator:
         """A language whose file has a hostile name, and is there where a file can have it."""
         names = [*TEXTS, "x" * 240, "a.b", "L1 ", "L1.pcfg", "é", "base", "-"]
         name = self.random.choice(names)
-        files = {"small.yaml": as_file({**self.small, "languages": ["L1", "L2", name]})}
+        files = {TOUR: as_file({**self.tour, "languages": ["L1", "L2", name]})}
         if "/" not in name and "\0" not in name and len(name.encode()) < 250:
             files[f"config/languages/{name}.pcfg"] = self.grammar
         return Mutation(f"language {name!r}", "languages[2]", files)
@@ -181,9 +182,10 @@ class Mutator:
         file = self.random.choice(
             [
                 "config/config.yaml",
+                TOUR,
                 "config/models.tsv",
                 "config/languages/L2.pcfg",
-                "small_methods.yaml",
+                "config/unlearning.yaml",
             ]
         )
         contents = [
@@ -204,12 +206,12 @@ class Mutator:
         return Mutation(f"{file}: {content[:40]!r}", Path(file).name, {file: content})
 
     def of_a_repeated_key(self) -> Mutation:
-        """The small study's file gives a key twice, outermost or within a block."""
+        """The tour's file gives a key twice, outermost or within a block."""
         key, again = self.random.choice([("seeds", "seeds: [3]"), ("training", "training: {}")])
         if self.random.random() < 0.5:
-            key, again = "epochs", "memorisation: {epochs: 3, start: x, epochs: 4}"
+            key, again = "epochs", "hardware: {epochs: 3, start: x, epochs: 4}"
         return Mutation(
-            f"{key} twice", key, {"small.yaml": SMALL[0].read_bytes() + again.encode() + b"\n"}
+            f"{key} twice", key, {TOUR: (ROOT / TOUR).read_bytes() + again.encode() + b"\n"}
         )
 
     def bomb(self) -> Mutation:
@@ -226,20 +228,20 @@ class Mutator:
                 ("seeds", f"seeds: [{', '.join(['1'] * 15_000)}]\n"),
             ]
         )
-        return Mutation(f"bomb {text[:30]!r}", name, {"small.yaml": text.encode()})
+        return Mutation(f"bomb {text[:30]!r}", name, {TOUR: text.encode()})
 
     def mutations(self) -> list[Mutation]:
         """As many of each kind as its weight says."""
         weights: dict[Callable[[], Mutation], int] = {
-            self.of_a_file: 60,
-            self.of_the_command_line: 45,
-            self.without_a_key: 15,
-            self.of_a_key: 15,
-            self.of_a_cell: 25,
-            self.of_a_grammar_file: 16,
-            self.of_a_file_of_the_study: 16,
-            self.of_a_repeated_key: 4,
-            self.bomb: 4,
+            self.of_a_file: 30,
+            self.of_the_command_line: 22,
+            self.without_a_key: 8,
+            self.of_a_key: 8,
+            self.of_a_cell: 12,
+            self.of_a_grammar_file: 8,
+            self.of_a_file_of_the_study: 8,
+            self.of_a_repeated_key: 2,
+            self.bomb: 2,
         }
         return [draw() for draw, weight in weights.items() for _ in range(weight)]
 
@@ -257,13 +259,11 @@ MUTATIONS = Mutator(SEED).mutations()
 
 
 def mutated(folder: Path, mutation: Mutation, project: Project) -> None:
-    """A folder of the small study with a mutation; what no mutation changes is linked to."""
+    """A folder of the tour with a mutation; what no mutation changes is linked to."""
     folder.mkdir()
-    for part in ("Snakefile", "workflow", "envs"):
+    for part in ("Snakefile", "workflow", "envs", "profiles"):
         (folder / part).symlink_to(project.folder / part)
     shutil.copytree(project.folder / "config", folder / "config")
-    for file in SMALL:
-        shutil.copy(project.folder / file.name, folder)
     for name, content in mutation.files.items():
         (folder / name).write_bytes(content)
 
@@ -306,7 +306,7 @@ def results(tmp_path_factory) -> list[Result]:
 def arguments(mutation: Mutation) -> list[str]:
     """The command line of a dry run of everything."""
     given = ["--cores", "2", "--dry-run", "--quiet", "all"]
-    return [*given, "--configfile", "small.yaml", *mutation.arguments]
+    return [*given, "--configfile", TOUR, *mutation.arguments]
 
 
 def error_of(outcome: Outcome) -> str:
@@ -316,7 +316,7 @@ def error_of(outcome: Outcome) -> str:
     return lines.pop()
 
 
-def test_there_are_two_hundred_mutations():
+def test_there_are_as_many_mutations_as_the_weights_say():
     assert len(MUTATIONS) == HOW_MANY
 
 
@@ -336,32 +336,56 @@ def test_a_mutation_is_accepted_or_refused_in_one_line(results, place):
     assert re.match(r"error: (--config|[\w./ ]+(:\d+)?): ", line), line
 
 
-# What Snakemake reads before the workflow is asked, so that the words are its own
-RUBBISH = [b"", b"- a\n- list\n", b"models: [\n", b"\xff\xfe\x00\x01" * 40, b"key: *nowhere\n"]
+# What Snakemake itself reads, before the workflow
+RUBBISH = {
+    "empty": (b"", "must hold keys and their values"),
+    "a list": (b"- a\n- list\n", "must hold keys and their values"),
+    "broken off": (b"models: [\n", "expected the node content"),
+    "binary": (b"\xff\xfe\x00\x01" * 40, "is not text in YAML"),
+    "an alias of nothing": (b"key: *nowhere\n", "found undefined alias"),
+    "a key twice": (b"seeds: [0]\nseeds: [1]\n", "the key 'seeds' stands there a second time"),
+}
+PROFILES = [[], *(["--workflow-profile", f"config/profiles/{p}"] for p in ("slurm", "workstation"))]
 
 
-@pytest.mark.parametrize("content", RUBBISH)
-def test_a_file_of_rubbish_on_the_command_line_starts_nothing(project, content):
-    """Snakemake refuses it itself, without coming to any code of the workflow."""
-    (project.folder / "small.yaml").write_bytes(content)
+@pytest.mark.parametrize("profile", PROFILES, ids=" ".join)
+def test_a_broken_file_on_the_command_line_is_named(project, profile):
+    """One line says which file and what is wrong with it, and nothing is made."""
+    for name, (content, _) in RUBBISH.items():
+        (project.folder / f"{name}.yaml").write_bytes(content)
     before = files_in(project.folder)
-    done = project.snakemake()
-    assert done.returncode == 1, done.stdout
-    assert "palimpsest" not in done.stdout
-    assert files_in(project.folder) == before
+    given = ["--cores", "1", *profile, "--configfile", TOUR]
+    runs = [(project.folder, [*given, f"{name}.yaml"]) for name in [*RUBBISH, "nowhere"]]
+    *outcomes, missing = snakemake_in_forks(runs)
+    for (name, (_, wrong)), outcome in zip(RUBBISH.items(), outcomes, strict=True):
+        assert outcome.returncode == 1, outcome.stdout
+        assert "Traceback" not in outcome.stdout
+        line = error_of(outcome)
+        assert line.startswith(f"error: {name}.yaml:")
+        assert wrong in line
+    assert error_of(missing) == "error: nowhere.yaml: no such file; it was given with --configfile"
+    assert {f for f in files_in(project.folder) - before if "__pycache__" not in f} == set()
+
+
+def test_snakemake_still_reads_these_files_first(project):
+    """Without a profile the words are Snakemake's; the day they are not, the profiles can go."""
+    (project.folder / "empty.yaml").write_bytes(b"")
+    done = project.snakemake("--workflow-profile", "none", configfiles=("empty.yaml",))
+    assert done.returncode == 1
+    assert "error: empty.yaml" not in done.stdout
 
 
 def test_a_fork_does_what_the_command_does(tmp_path):
     """A few mutations, of each kind of end: the same status and the same words."""
     (tmp_path / "project").mkdir()
     project = Project.fresh(tmp_path / "project")
-    chosen = [MUTATIONS[place] for place in (0, 65, 110, 144, 180)]
+    chosen = [MUTATIONS[place] for place in (0, 33, 55, 72, 90)]
     folders = [tmp_path / str(place) for place in range(len(chosen))]
     for folder, mutation in zip(folders, chosen, strict=True):
         mutated(folder, mutation, project)
     runs = [(f, arguments(m)) for f, m in zip(folders, chosen, strict=True)]
     for (folder, given), forked in zip(runs, snakemake_in_forks(runs), strict=True):
-        done = Project(folder).snakemake(*given, configfile=None)
+        done = Project(folder).snakemake(*given, configfiles=())
         assert done.returncode == forked.returncode
         assert lasting(done.stdout) == lasting(forked.stdout)
 
@@ -377,7 +401,7 @@ def test_paths_that_are_commands_are_only_paths(project):
     folder, table = f'it\'s "a" $(touch {CANARY}) ;dir', f"`touch {CANARY}` & -rf.tsv"
     os.rename(project.folder / "config/languages", project.folder / folder)
     os.rename(project.folder / "config/models.tsv", project.folder / table)
-    with open(project.folder / "small.yaml", "a") as file:
+    with open(project.folder / TOUR, "a") as file:
         yaml.safe_dump({"languages_folder": folder, "models_table": table}, file)
     before = files_in(project.folder)
     done = project.snakemake(TARGET)

@@ -1,9 +1,10 @@
 """The plan of a study: written and shown before anything runs, and refused where nothing fits."""
 
 import pytest
-from projects import ROOT
 
+from helpers.projects import ROOT
 from palimpsest import tables
+from palimpsest.sections import KINDS
 from palimpsest.variants import LEAVE_ONE_OUT
 
 PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
@@ -13,7 +14,7 @@ def planned(project, **options):
     """The plan of a study, as it is written and as it is shown."""
     done = project.snakemake("plan", "--quiet", "all", **options)
     assert done.returncode == 0, done.stdout
-    return tables.read(project.folder / "results/plan.parquet", "plan"), done.stdout
+    return tables.read(project.folder / "results/plan.parquet", KINDS["plan"]), done.stdout
 
 
 def test_a_plan_is_made_before_anything_else(project):
@@ -35,7 +36,7 @@ def test_a_plan_is_made_before_anything_else(project):
 
 def test_the_papers_study_is_planned_and_fits(project):
     """Each run of 18 models, and of the twin, in a folder in which nothing has been made."""
-    plan, shown = planned(project, configfile="config/paper.yaml")
+    plan, shown = planned(project, configfiles=("config/paper.yaml",))
     assert plan["model"].nunique() == 19
     grid = plan[plan["variant"] == "base"].groupby(["language", "size"])["model"].nunique()
     assert (grid.drop("L4-skewed", level="language", errors="ignore") >= 18).all()
@@ -55,7 +56,7 @@ def test_the_papers_study_is_planned_and_fits(project):
 
 def test_a_finished_study_is_measured_and_nothing_is_left(finished):
     """The plan of the finished study, which was made after it."""
-    plan = tables.read(finished.folder / "results/plan.parquet", "plan")
+    plan = tables.read(finished.folder / "results/plan.parquet", KINDS["plan"])
     assert plan["done"].all()
     assert set(plan["basis"]) == {"measured"}
     models = plan.set_index("variant")["trainings"]
@@ -94,7 +95,7 @@ def test_jobs_ask_for_what_is_planned(project):
         "results/runs/mistral-7b-v0.3-twin/L2/n256-seed0/leave-one-out/trace.parquet",
     ]
     given = ["--dry-run", *targets, "--resources", "gpu=8"]
-    done = project.snakemake(*given, configfile="config/paper.yaml")
+    done = project.snakemake(*given, configfiles=("config/paper.yaml",))
     assert done.returncode == 0, done.stdout
     asked = {}
     for job in done.stdout.split("\nrule ")[1:]:
@@ -116,7 +117,7 @@ def test_one_models_settings_concern_that_model_alone(project):
 
     def commands(*settings):
         done = project.snakemake(
-            "--dry-run", "--printshellcmds", *paths, *settings, configfile="config/paper.yaml"
+            "--dry-run", "--printshellcmds", *paths, *settings, configfiles=("config/paper.yaml",)
         )
         assert done.returncode == 0, done.stdout
         found = [line for line in done.stdout.splitlines() if "finetune.py" in line]

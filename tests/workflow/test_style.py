@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 # One by one: of a folder beside a file, snakefmt looks at the file alone.
-RULES = sorted(map(str, (ROOT / "workflow/rules").glob("*.smk")))
+RULES = sorted(map(str, (ROOT / "workflow/rules").rglob("*.smk")))
 
 
 @pytest.mark.parametrize(

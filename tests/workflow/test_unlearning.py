@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from projects import ROOT, Project, wait_until, workers
-from test_bad_input import refused
-from test_reruns import commented, edited
 
+from helpers.edits import commented, edited
+from helpers.projects import ROOT, TOUR, Project, refused, wait_until, workers
 from palimpsest import tables
 from palimpsest.datasets.forgetting import group_names
 from palimpsest.languages import Grammar
+from palimpsest.sections import KINDS
 from palimpsest.variants import ORIGINAL, RETAIN
 
 PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
@@ -24,18 +24,18 @@ SCORED = [f"{PROBLEM}/{name}.parquet" for name in ("scores", "metrics", "memoris
 
 
 def test_everything_of_the_unlearning_is_one_target(project):
-    """From nothing, `unlearning` lists every job of the small study's unlearning and no other."""
+    """From nothing, `unlearning` lists every job of the tour's unlearning and no other."""
     jobs = project.jobs("unlearning")
     assert jobs == {
         "unlearning": 1,
         "dataset_forgetting": 1,
-        "train_draws": 3,  # original, retrained, and as many for the ideal
+        "train_replicates": 3,  # original, retrained, and as many for the ideal
         "unlearn": 2 + 4 * 2,  # the two ends; two methods and two grid points in two parts
         "measure_forgetting": 1,
         "measure_other_metrics": 1,
         "measure_forgotten_memorisation": 1,
         "measure_grid_points": 1,
-        "figure_unlearning": 8,
+        "figure": 8,
         "total": 27,
     }
 
@@ -49,7 +49,7 @@ def test_a_method_of_ones_own_is_one_file_and_two_lines(copy_of_finished):
     (name,) = re.findall(r'@phase\("(.*)"\)', code)
     entry = f"mine:\n  phases:\n    - {{erase: {name}, epochs: 2, rate: 0.1, share: 0.5}}"
     commented("small_methods.yaml", entry)(folder)
-    edited("small.yaml", "methods: [", "methods: [mine, ")(folder)
+    edited(TOUR, "methods: [", "methods: [mine, ")(folder)
     before = copy_of_finished.contents()
     done = copy_of_finished.snakemake()
     assert done.returncode == 0, done.stdout
@@ -57,7 +57,7 @@ def test_a_method_of_ones_own_is_one_file_and_two_lines(copy_of_finished):
     made = [path for path in before if "/unlearned/" in path or "/draws-" in path]
     assert made
     assert all(before[path] == after[path] for path in made)
-    scores = tables.read(folder / f"{PROBLEM}/scores.parquet", "unlearning_scores")
+    scores = tables.read(folder / f"{PROBLEM}/scores.parquet", KINDS["unlearning_scores"])
     assert list(scores["method"].unique()) == [
         "none",
         "mine",
@@ -99,7 +99,7 @@ def waves(project: Project) -> list[Path]:
 
 def unlearned(project: Project) -> tuple[bytes, pd.DataFrame]:
     """The two tables of a job: what its models predict, byte by byte, and what is said of them."""
-    models = tables.read(project.folder / FINETUNE / "models.parquet", "unlearned_models")
+    models = tables.read(project.folder / FINETUNE / "models.parquet", KINDS["unlearned_models"])
     return (project.folder / FINETUNE / "unlearned.parquet").read_bytes(), models
 
 
@@ -123,7 +123,7 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
         for worker in workers(process, "unlearn.py"):
             worker.kill()
         assert process.wait(60) != 0
-    kept = pd.concat(tables.read(path, "unlearned_models") for path in waves(killed))
+    kept = pd.concat(tables.read(path, KINDS["unlearned_models"]) for path in waves(killed))
     assert 0 < len(kept) < 4
     in_waves_of(killed, afterwards)
     done = killed.snakemake(target)
@@ -141,8 +141,8 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
 
 @pytest.fixture(scope="module")
 def strings(finished) -> pd.DataFrame:
-    """The train strings of the small study, each with its group by derivation."""
-    table = tables.read(finished.folder / DATASET.format(ORIGINAL), "strings")
+    """The train strings of the tour, each with its group by derivation."""
+    table = tables.read(finished.folder / DATASET.format(ORIGINAL), KINDS["strings"])
     table = table[table["count"] > 0].reset_index(drop=True)
     grammar = Grammar.from_file(ROOT / "config/languages/L1.pcfg")
     names = group_names([tuple(line.split()) for line in table["text"]], grammar, "derivation")
@@ -156,7 +156,7 @@ def test_a_forget_set_from_a_file(project, strings):
     done = project.snakemake(DATASET.format(RETAIN), "--config", "unlearning={forget: forget.txt}")
     assert done.returncode == 0, done.stdout
     for variant in (ORIGINAL, RETAIN):
-        table = tables.read(project.folder / DATASET.format(variant), "strings")
+        table = tables.read(project.folder / DATASET.format(variant), KINDS["strings"])
         assert set(table.loc[table["split"] == "forget", "text"]) == set(chosen)
     assert (table.loc[table["text"].isin(chosen), "count"] == 0).all()
 
@@ -206,7 +206,7 @@ def test_unlearning_that_is_asked_for_again_leaves_everything_as_it_was(copy_of_
     target = f"{FINETUNE}/unlearned.parquet"
     done = copy_of_finished.snakemake(target)
     assert done.returncode == 0, done.stdout
-    for rule in ("dataset_forgetting", "train_draws", "unlearn"):
+    for rule in ("dataset_forgetting", "train_replicates", "unlearn"):
         assert f"rule {rule}:" in done.stdout
     assert copy_of_finished.contents() == before
     assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run", target).stdout

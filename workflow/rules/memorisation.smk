@@ -1,13 +1,44 @@
+# What models memorised: measures of every run, and the studies.
+include: "functions/memorisation.smk"
+
+
+rule memorisation:
+    input:
+        delivered("memorisation"),
+    localrule: True
+
+
+rule dataset_targets:
+    input:
+        grammar=grammar,
+        targets=paths.LANGUAGE_TARGETS,
+    output:
+        with_targets(paths.DATASET),
+    log:
+        "logs/dataset_targets/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/dataset_targets/{language}/n{size}-seed{seed}.tsv"
+    priority: 1000
+    conda:
+        "../../envs/languages.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        test_size=lookup("datasets/test_size", within=config),
+        predict_end=lookup("datasets/predict_end", within=config),
+        code=of_code("dataset.py"),
+    script:
+        "../scripts/dataset.py"
+
+
 rule measure:
     input:
-        traces=with_seeds(TRACE),
-        datasets=with_seeds(DATASET),
+        traces=with_seeds(paths.TRACE),
+        datasets=with_seeds(paths.DATASET),
     output:
-        starts="results/memorisation/{model}/{language}/n{size}/{variant}/starts.parquet",
-        scores="results/memorisation/{model}/{language}/n{size}/{variant}/scores.parquet",
-        dataset="results/memorisation/{model}/{language}/n{size}/{variant}/dataset.parquet",
-        learning="results/memorisation/{model}/{language}/n{size}/{variant}/learning.parquet",
-        averages="results/memorisation/{model}/{language}/n{size}/{variant}/averages.parquet",
+        **{kind.name: kind.path for kind in MEASURED},
     log:
         "logs/measure/{model}/{language}/n{size}/{variant}.log",
     benchmark:
@@ -19,22 +50,20 @@ rule measure:
         mem_mb=4000,
         runtime=30,
     params:
-        start=lookup("memorisation/start", within=config),
-        loss_threshold=lookup("memorisation/loss_threshold", within=config),
-        accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config),
-        code=of_code("memorisation"),
+        **THRESHOLDS,
+        code=of_code("measure.py"),
     script:
         "../scripts/measure.py"
 
 
 rule measure_targets:
     input:
-        with_traces=with_seeds(with_targets(TRACE, ["with"])),
-        with_datasets=with_seeds(with_targets(DATASET, ["with"])),
-        without_traces=with_seeds(with_targets(TRACE, ["without"])),
+        with_traces=with_seeds(with_targets(paths.TRACE, ["with"])),
+        with_datasets=with_seeds(with_targets(paths.DATASET, ["with"])),
+        without_traces=with_seeds(with_targets(paths.TRACE, ["without"])),
     output:
-        target_scores="results/memorisation/{model}/{language}/n{size}/exact.parquet",
-        agreement="results/memorisation/{model}/{language}/n{size}/agreement.parquet",
+        target_scores=memorised.TARGET_SCORES.path,
+        agreement=memorised.AGREEMENT.path,
     log:
         "logs/measure_targets/{model}/{language}/n{size}.log",
     benchmark:
@@ -46,22 +75,20 @@ rule measure_targets:
         mem_mb=4000,
         runtime=30,
     params:
-        start=lookup("memorisation/start", within=config),
-        loss_threshold=lookup("memorisation/loss_threshold", within=config),
-        accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config),
-        code=of_code("memorisation"),
+        **THRESHOLDS,
+        code=of_code("measure_targets.py"),
     script:
         "../scripts/measure_targets.py"
 
 
 rule measure_leave_one_out:
     input:
-        traces=with_exact_seeds(TRACE, "base"),
-        datasets=with_exact_seeds(DATASET, "base"),
-        left_out=with_exact_seeds(TRACE, LEAVE_ONE_OUT),
+        traces=with_exact_seeds(paths.TRACE, "base"),
+        datasets=with_exact_seeds(paths.DATASET, "base"),
+        left_out=with_exact_seeds(paths.TRACE, LEAVE_ONE_OUT),
     output:
-        leave_one_out="results/memorisation/{model}/{language}/n{size}/leave_one_out.parquet",
-        approximation="results/memorisation/{model}/{language}/n{size}/approximation.parquet",
+        leave_one_out=memorised.LEAVE_ONE_OUT.path,
+        approximation=memorised.APPROXIMATION.path,
     log:
         "logs/measure_leave_one_out/{model}/{language}/n{size}.log",
     benchmark:
@@ -73,21 +100,23 @@ rule measure_leave_one_out:
         mem_mb=8000,
         runtime=60,
     params:
-        start=lookup("memorisation/start", within=config),
-        code=of_code("memorisation"),
+        start=THRESHOLDS["start"],
+        code=of_code("measure_leave_one_out.py"),
     script:
         "../scripts/measure_leave_one_out.py"
 
 
-rule study_disagreement:
+rule study:
     input:
-        target_scores=target_tables,
+        unpack(study_inputs),
     output:
-        table="results/studies/disagreement/{language}.parquet",
+        table="results/studies/{study}/{language}.parquet",
     log:
-        "logs/study_disagreement/{language}.log",
+        "logs/study/{study}-{language}.log",
     benchmark:
-        "benchmarks/study_disagreement/{language}.tsv"
+        "benchmarks/study/{study}-{language}.tsv"
+    wildcard_constraints:
+        study="|".join(STUDIES),
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -95,126 +124,18 @@ rule study_disagreement:
         mem_mb=8000,
         runtime=30,
     params:
-        study="disagreement",
-        code=of_code("memorisation"),
+        parameters=study_parameters,
+        code=study_code,
     script:
         "../scripts/study.py"
 
 
-use rule study_disagreement as study_exact with:
-    input:
-        leave_one_out=left_out("leave_one_out"),
-        approximation=left_out("approximation"),
-    output:
-        table="results/studies/exact/{language}.parquet",
-    log:
-        "logs/study_exact/{language}.log",
-    benchmark:
-        "benchmarks/study_exact/{language}.tsv"
-    params:
-        study="exact",
-        code=of_code("memorisation"),
+# Every study is a target of its own: its tables, and its figures.
+for name, one in STUDIES.items():
 
-
-use rule study_disagreement as study_tradeoff with:
-    input:
-        dataset=measured("tradeoff", "dataset"),
-        learning=measured("tradeoff", "learning"),
-    output:
-        table="results/studies/tradeoff/{language}.parquet",
-    log:
-        "logs/study_tradeoff/{language}.log",
-    benchmark:
-        "benchmarks/study_tradeoff/{language}.tsv"
-    params:
-        study="tradeoff",
-        code=of_code("memorisation"),
-
-
-use rule study_disagreement as study_frequency with:
-    input:
-        starts=measured("frequency", "starts"),
-        scores=measured("frequency", "scores"),
-        learning=measured("frequency", "learning"),
-    output:
-        table="results/studies/frequency/{language}.parquet",
-    log:
-        "logs/study_frequency/{language}.log",
-    benchmark:
-        "benchmarks/study_frequency/{language}.tsv"
-    params:
-        study="frequency",
-        code=of_code("memorisation"),
-        share=lookup("studies/frequency/share", within=config, default=None),
-
-
-use rule study_disagreement as study_deduplication with:
-    input:
-        starts=measured("deduplication", "starts"),
-        dataset=measured("deduplication", "dataset"),
-        learning=measured("deduplication", "learning"),
-    output:
-        table="results/studies/deduplication/{language}.parquet",
-    log:
-        "logs/study_deduplication/{language}.log",
-    benchmark:
-        "benchmarks/study_deduplication/{language}.tsv"
-    params:
-        study="deduplication",
-        code=of_code("memorisation"),
-
-
-use rule study_disagreement as study_training_size with:
-    input:
-        starts=measured("training_size", "starts"),
-        dataset=measured("training_size", "dataset"),
-        learning=measured("training_size", "learning"),
-    output:
-        table="results/studies/training_size/{language}.parquet",
-    log:
-        "logs/study_training_size/{language}.log",
-    benchmark:
-        "benchmarks/study_training_size/{language}.tsv"
-    params:
-        study="training_size",
-        code=of_code("memorisation"),
-
-
-use rule study_disagreement as study_model_size with:
-    input:
-        dataset=measured("model_size", "dataset"),
-        learning=measured("model_size", "learning"),
-        manifests=read_by("model_size", MANIFEST),
-    output:
-        table="results/studies/model_size/{language}.parquet",
-    log:
-        "logs/study_model_size/{language}.log",
-    benchmark:
-        "benchmarks/study_model_size/{language}.tsv"
-    params:
-        study="model_size",
-        families=families,
-        code=of_code("memorisation"),
-
-
-rule claims:
-    input:
-        studies=of_studies(study_tables),
-        agreement=with_targets_measured("agreement"),
-        approximation=with_strings_left_out("approximation"),
-    output:
-        table="results/claims.parquet",
-    log:
-        "logs/claims.log",
-    benchmark:
-        "benchmarks/claims.tsv"
-    conda:
-        "../../envs/analysis.yaml"
-    threads: 1
-    resources:
-        mem_mb=8000,
-        runtime=30,
-    params:
-        code=of_code("memorisation"),
-    script:
-        "../scripts/claims.py"
+    rule:
+        name:
+            name
+        input:
+            one.outputs(settings),
+            experiment.figure_files("memorisation", name),

@@ -1,12 +1,16 @@
+include: "functions/plan.smk"
+
+
 # What there is to do is worked out with the graph of jobs; the job itself writes it down. It is made
 # anew whenever it is asked for, because finished runs change it and are none of its inputs.
 rule plan:
     output:
-        table="results/plan.parquet",
+        table=paths.PLAN,
     log:
         "logs/plan.log",
     benchmark:
         "benchmarks/plan.tsv"
+    localrule: True
     conda:
         "../../envs/analysis.yaml"
     threads: 1

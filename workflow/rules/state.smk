@@ -1,7 +1,11 @@
+include: "functions/state.smk"
+
+
 # Neither has an output, nor a benchmark, which would be one: each runs whenever it is asked for.
 rule stale_state:
     log:
         "logs/stale_state.log",
+    localrule: True
     conda:
         "../../envs/training.yaml"
     threads: 1
@@ -9,7 +13,7 @@ rule stale_state:
         mem_mb=4000,
         runtime=30,
     params:
-        state=STATE,
+        state=paths.STATE,
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
         delete=False,
@@ -21,7 +25,7 @@ use rule stale_state as remove_stale_state with:
     log:
         "logs/remove_stale_state.log",
     params:
-        state=STATE,
+        state=paths.STATE,
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
         delete=True,

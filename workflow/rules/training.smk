@@ -2,24 +2,20 @@
 # retrain a large model. Each manifest records the code's revision. Traces that are still right are
 # kept (`update`): the command looks whether they are of this very model, recipe and data. How often
 # a run is saved decides no result, so it is a resource: a changed parameter would rerun the rule.
-CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
-TRAIN = train_command(weights=config["save_weights"])
+include: "functions/training.smk"
 
-# All that decides a trace beside its data, value by value: a key that is not here reruns nothing.
-RECIPE = dict(
-    recipe=recipe,
-    predict_end=lookup("datasets/predict_end", within=config),
-    models=lookup("models_table", within=config),
-    row=model_row,
-    engine=engine,
-    learning_rate=learning_rate,
-)
+
+rule finetune:
+    input:
+        trained_files(experiment.single_runs, TRAINED.values()),
+        trained_files(experiment.replicates, REPLICATES.values()),
+    localrule: True
 
 
 rule train_full:
     input:
         grammar=grammar,
-        dataset=DATASET,
+        dataset=paths.DATASET,
     output:
         **trained(one_run),
     log:
@@ -27,7 +23,7 @@ rule train_full:
     benchmark:
         "benchmarks/train/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        model=r"[A-Za-z0-9][A-Za-z0-9._-]*(?<!-twin)",
+        model=f"{NAME}(?<!-twin)",
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -44,23 +40,23 @@ rule train_full:
 
 
 # All seeds and variants of a twin are one job: a fleet, if that is the engine. One rule for each
-# choice of variants that the studies make.
-for variants, groups in study.twin_jobs.items():
+# choice of variants that is asked for.
+for variants, jobs in experiment.twin_jobs.items():
 
     rule:
         name:
-            f"train_twins_on_{kinds_of(variants)}"
+            f"train_twins_on_{in_words(variants)}"
         input:
             grammar=grammar,
             dataset=trained_on(variants),
         output:
-            **trained(of_twins(variants)),
+            **trained(all_runs(variants)),
         log:
             "logs/train/{model}/{language}/n{size}.log",
         benchmark:
             "benchmarks/train/{model}/{language}/n{size}.tsv"
         wildcard_constraints:
-            model=any_of(groups),
+            model=any_of(jobs),
         # The longest job of a small study starts first.
         priority: len(trained_on(variants))
         conda:
@@ -78,11 +74,11 @@ for variants, groups in study.twin_jobs.items():
             TRAIN
 
 
-# A twin that no study asks for is a target all the same.
+# A twin that no section asks for is a target all the same.
 use rule train_full as train_twins_of_one_variant with:
     input:
         grammar=grammar,
-        dataset=with_seeds(DATASET),
+        dataset=with_seeds(paths.DATASET),
     output:
         **trained(with_seeds),
     log:
@@ -90,10 +86,37 @@ use rule train_full as train_twins_of_one_variant with:
     benchmark:
         "benchmarks/train/{model}/{language}/n{size}/{variant}.tsv"
     wildcard_constraints:
-        model=none_of(study.trained_groups),
+        model=none_of(experiment.single_runs),
         variant=r"(?!leave-one-out).*",
     resources:
         mem_mb=training_memory,
         runtime=one_variant_minutes,
         gpu=training_gpus,
         checkpoint_every=CHECKPOINT_EVERY,
+
+
+rule train_replicates:
+    input:
+        grammar=grammar,
+        dataset=paths.DATASET,
+    output:
+        **{name: update(pattern) for name, pattern in REPLICATES.items()},
+    log:
+        "logs/train_replicates/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.log",
+    benchmark:
+        "benchmarks/train_replicates/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.tsv"
+    # All that is made of them waits for them.
+    priority: 500
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=replicates_minutes,
+        gpu=training_gpus,
+        checkpoint_every=CHECKPOINT_EVERY,
+    params:
+        **{**RECIPE, "recipe": replicates_recipe},
+        script=FINETUNE,
+    shell:
+        train_command(weights=True, more=" --draws {wildcards.first} {wildcards.last}")

@@ -1,10 +1,24 @@
-# Trainings and unlearnings rerun when data, models or methods change, not when code does.
+# What models can be made to forget. Unlearnings rerun when data, models or methods change, not when
+# code does.
+include: "functions/unlearning.smk"
+
+
+wildcard_constraints:
+    method=METHOD_OR_POINT,
+
+
+rule unlearning:
+    input:
+        delivered("unlearning"),
+    localrule: True
+
+
 rule dataset_forgetting:
     input:
         grammar=grammar,
         forget=forget_file,
     output:
-        with_variants(DATASET, [ORIGINAL, RETAIN]),
+        with_variants(paths.DATASET, [ORIGINAL, RETAIN]),
     log:
         "logs/dataset_forgetting/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -17,58 +31,23 @@ rule dataset_forgetting:
         mem_mb=2000,
         runtime=30,
     params:
+        **unlearning_values("validation", "groups", "share"),
         test_size=lookup("datasets/test_size", within=config),
         predict_end=lookup("datasets/predict_end", within=config),
-        validation=lookup("unlearning/validation", within=config, default=None),
-        groups=lookup("unlearning/groups", within=config, default=None),
-        share=lookup("unlearning/share", within=config, default=None),
-        code=of_code("languages", "datasets"),
+        code=of_code("dataset_forgetting.py"),
     script:
         "../scripts/dataset_forgetting.py"
-
-
-rule train_draws:
-    input:
-        grammar=grammar,
-        dataset=DATASET,
-    output:
-        trace=update(f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/trace.parquet"),
-        manifest=update(f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/manifest.json"),
-        weights=update(f"{PROBLEM}/{{variant}}/draws-{{first}}-{{last}}/weights.safetensors"),
-    log:
-        "logs/train_draws/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.log",
-    benchmark:
-        "benchmarks/train_draws/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.tsv"
-    wildcard_constraints:
-        variant=f"{ORIGINAL}|{RETAIN}",
-    # All unlearning waits for them.
-    priority: 500
-    conda:
-        "../../envs/training.yaml"
-    threads: training_threads
-    resources:
-        mem_mb=training_memory,
-        runtime=draws_minutes,
-        gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
-    params:
-        **{**RECIPE, "recipe": draws_recipe},
-        script=FINETUNE,
-    shell:
-        train_command(weights=True, more=" --draws {wildcards.first} {wildcards.last}")
 
 
 rule unlearn:
     input:
         grammar=grammar,
-        dataset=DATASET.replace("{variant}", ORIGINAL),
+        dataset=ORIGINAL_DATASET,
         weights=weights_to_unlearn,
     output:
-        unlearned=update(
-            f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/unlearned.parquet"
-        ),
-        models=update(f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/models.parquet"),
-        manifest=update(f"{PROBLEM}/unlearned/{{method}}/runs-{{first}}-{{last}}/manifest.json"),
+        unlearned=update(forgotten.UNLEARNED.path),
+        models=update(forgotten.UNLEARNED_MODELS.path),
+        manifest=update(f"{forgotten.UNLEARNED_FOLDER}/manifest.json"),
     log:
         "logs/unlearn/{model}/{language}/n{size}-seed{seed}/{method}/{first}-{last}.log",
     benchmark:
@@ -78,17 +57,17 @@ rule unlearn:
     threads: training_threads
     resources:
         mem_mb=training_memory,
-        runtime=draws_minutes,
+        runtime=unlearning_minutes,
         gpu=training_gpus,
         checkpoint_every=CHECKPOINT_EVERY,
     params:
-        **{**RECIPE, "recipe": draws_recipe},
+        **{**RECIPE, "recipe": unlearning_recipe},
         script=UNLEARN,
         phases=phases,
         variant=variant_to_start_from,
         starts=starts,
         origins=origins,
-        draws=unlearning_draws,
+        draws=unlearning_numbers,
         relearn_models=lookup("unlearning/relearn/models", within=config, default=None),
         relearn_epochs=lookup("unlearning/relearn/epochs", within=config, default=None),
     shell:
@@ -98,10 +77,10 @@ rule unlearn:
 rule measure_forgetting:
     input:
         **EVALUATED_FROM,
-        unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
-        models=unlearned_by(unlearning_methods, "models.parquet"),
+        unlearned=unlearned_by("methods", "unlearned.parquet"),
+        models=unlearned_by("methods", "models.parquet"),
     output:
-        **{table: f"{PROBLEM}/{table}.parquet" for table in SCORED_TABLES},
+        **{kind.name: kind.path for kind in SCORED},
     log:
         "logs/measure_forgetting/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -115,7 +94,7 @@ rule measure_forgetting:
     params:
         **SETUPS,
         **SCORING,
-        code=of_code("unlearning"),
+        code=of_code("unlearning_scores.py"),
     script:
         "../scripts/unlearning_scores.py"
 
@@ -123,10 +102,10 @@ rule measure_forgetting:
 rule measure_other_metrics:
     input:
         **EVALUATED_FROM,
-        unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
-        models=unlearned_by(unlearning_methods, "models.parquet"),
+        unlearned=unlearned_by("methods", "unlearned.parquet"),
+        models=unlearned_by("methods", "models.parquet"),
     output:
-        table=f"{PROBLEM}/metrics.parquet",
+        table=forgotten.METRICS.path,
     log:
         "logs/measure_other_metrics/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -140,7 +119,7 @@ rule measure_other_metrics:
     params:
         **SETUPS,
         relearn_epochs=lookup("unlearning/relearn/epochs", within=config, default=None),
-        code=of_code("unlearning"),
+        code=of_code("unlearning_metrics.py"),
     script:
         "../scripts/unlearning_metrics.py"
 
@@ -148,10 +127,10 @@ rule measure_other_metrics:
 rule measure_forgotten_memorisation:
     input:
         **EVALUATED_FROM,
-        unlearned=unlearned_by(unlearning_methods, "unlearned.parquet"),
-        models=unlearned_by(unlearning_methods, "models.parquet"),
+        unlearned=unlearned_by("methods", "unlearned.parquet"),
+        models=unlearned_by("methods", "models.parquet"),
     output:
-        table=f"{PROBLEM}/memorisation.parquet",
+        table=forgotten.MEMORISATION.path,
     log:
         "logs/measure_forgotten_memorisation/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -164,9 +143,9 @@ rule measure_forgotten_memorisation:
         runtime=120,
     params:
         **SETUPS,
-        loss_threshold=lookup("memorisation/loss_threshold", within=config),
-        accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config),
-        code=of_code("memorisation", "unlearning"),
+        loss_threshold=lookup("memorisation/loss_threshold", within=config, default=None),
+        accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config, default=None),
+        code=of_code("unlearning_memorisation.py"),
     script:
         "../scripts/unlearning_memorisation.py"
 
@@ -174,10 +153,10 @@ rule measure_forgotten_memorisation:
 rule measure_grid_points:
     input:
         **EVALUATED_FROM,
-        unlearned=unlearned_by(unlearning_points, "unlearned.parquet"),
-        models=unlearned_by(unlearning_points, "models.parquet"),
+        unlearned=unlearned_by("points", "unlearned.parquet"),
+        models=unlearned_by("points", "models.parquet"),
     output:
-        table=f"{PROBLEM}/tuning.parquet",
+        table=forgotten.TUNING.path,
     log:
         "logs/measure_grid_points/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -192,6 +171,6 @@ rule measure_grid_points:
         **SETUPS,
         **SCORING,
         points=grid_points,
-        code=of_code("unlearning"),
+        code=of_code("unlearning_tuning.py"),
     script:
         "../scripts/unlearning_tuning.py"

@@ -1,23 +1,16 @@
-"""The paper's claims, each with its statistic and this study's verdict."""
-
-from collections import defaultdict
-from pathlib import Path
-
-import pandas as pd
+"""The claims of every section, each with its statistic and this experiment's verdict."""
 
 from palimpsest import tables
-from palimpsest.door import door
-from palimpsest.memorisation.claims import claims
+from palimpsest.claims import judge_all
+from palimpsest.script_job import script_job
+from palimpsest.sections import SECTIONS
+from palimpsest.tables.claims import CLAIMS
 
 if __name__ == "__main__":
-    with door(snakemake):
-        studies = defaultdict(list)
-        for path in snakemake.input.studies:
-            study = Path(path).parent.name
-            studies[study].append(tables.read(path, study))
-        judged = claims(
-            {study: pd.concat(found, ignore_index=True) for study, found in studies.items()},
-            tables.read_all(snakemake.input.agreement, "agreement"),
-            tables.read_all(snakemake.input.approximation, "approximation"),
-        )
-        tables.write(snakemake.output.table, judged, "claims")
+    with script_job(snakemake):
+        asked = [section for section in SECTIONS if section.name in snakemake.params.sections]
+        kinds = [kind for section in asked for kind in section.judged]
+        # Every input is named by its kind of table.
+        given = {kind.name: tables.read_all(snakemake.input[kind.name], kind) for kind in kinds}
+        claims = [claim for section in asked for claim in section.load("claims")]
+        tables.write(snakemake.output.table, judge_all(claims, given), CLAIMS)

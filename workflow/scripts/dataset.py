@@ -4,11 +4,12 @@ from pathlib import Path
 
 from palimpsest import tables
 from palimpsest.datasets.build import Sampler, build
-from palimpsest.door import door
+from palimpsest.datasets.kinds import STRINGS, TARGETS
 from palimpsest.languages import Grammar
+from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
-    with door(snakemake):
+    with script_job(snakemake):
         given = snakemake.input
         counterpart, targets = given.get("counterpart"), given.get("targets")
         sampler = Sampler(
@@ -24,6 +25,6 @@ if __name__ == "__main__":
                 size=int(snakemake.wildcards.size),
                 test_size=snakemake.params.test_size,
                 predict_end=snakemake.params.predict_end,
-                targets=tables.read(targets, "targets") if targets else None,
+                targets=tables.read(targets, TARGETS) if targets else None,
             )
-            tables.write(path, strings, "strings")
+            tables.write(path, strings, STRINGS)

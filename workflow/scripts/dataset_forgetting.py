@@ -5,11 +5,12 @@ from pathlib import Path
 from palimpsest import tables
 from palimpsest.datasets.build import Sampler
 from palimpsest.datasets.forgetting import build_forgetting, read_forget_set
-from palimpsest.door import door
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.languages import Grammar
+from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
-    with door(snakemake):
+    with script_job(snakemake):
         given = snakemake.params
         sampler = Sampler(
             language=snakemake.wildcards.language,
@@ -28,4 +29,4 @@ if __name__ == "__main__":
             forget=read_forget_set(forget) if forget else None,
         )
         for path in snakemake.output:
-            tables.write(path, variants[Path(path).parent.name], "strings")
+            tables.write(path, variants[Path(path).parent.name], STRINGS)

@@ -1,8 +1,10 @@
 """One figure, from its tables."""
 
-from palimpsest import figures
-from palimpsest.door import door
+from palimpsest.figures.render import render
+from palimpsest.script_job import script_job
+from palimpsest.sections import FIGURES
 
 if __name__ == "__main__":
-    with door(snakemake):
-        figures.render(snakemake.params.figure, dict(snakemake.input.items()), snakemake.output.svg)
+    with script_job(snakemake):
+        figure = FIGURES[snakemake.wildcards.figure]
+        render(figure, dict(snakemake.input.items()), snakemake.output.svg)

@@ -1,18 +1,19 @@
 """A language's sample, its target strings and a summary of it."""
 
 from palimpsest import tables
+from palimpsest.datasets.kinds import LANGUAGE_SAMPLE, TARGETS
 from palimpsest.datasets.strings import distinct_sample, summarise, target_strings
-from palimpsest.door import door
 from palimpsest.languages import Grammar
+from palimpsest.script_job import script_job
 
 SEED = 0  # of the sample; runs have their own seeds
 
 if __name__ == "__main__":
-    with door(snakemake):
+    with script_job(snakemake):
         language = snakemake.wildcards.language
         grammar = Grammar.from_file(snakemake.input.grammar)
         sample = distinct_sample(grammar, language, snakemake.params.sample, SEED)
         targets = target_strings(sample, snakemake.params.targets)
-        tables.write(snakemake.output.sample, sample.drop(columns="string"), "language_sample")
-        tables.write(snakemake.output.targets, targets, "targets")
+        tables.write(snakemake.output.sample, sample.drop(columns="string"), LANGUAGE_SAMPLE)
+        tables.write(snakemake.output.targets, targets, TARGETS)
         tables.write_json(snakemake.output.summary, summarise(grammar, language, sample))

@@ -1,17 +1,19 @@
 """Memorisation of every training string of a group of runs, under every measure."""
 
 from palimpsest import tables, traces
-from palimpsest.door import door
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.memorisation.kinds import AVERAGES, DATASET, LEARNING, SCORES, STARTS
 from palimpsest.memorisation.runs import memorisation_tables
+from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
-    with door(snakemake):
+    with script_job(snakemake):
         measured = memorisation_tables(
             [traces.read(path) for path in snakemake.input.traces],
-            [tables.read(path, "strings") for path in snakemake.input.datasets],
+            [tables.read(path, STRINGS) for path in snakemake.input.datasets],
             snakemake.params.start,
             snakemake.params.loss_threshold,
             snakemake.params.accuracy_threshold,
         )
-        for kind, table in measured.items():
-            tables.write(snakemake.output[kind], table, kind)
+        for kind in (STARTS, SCORES, DATASET, LEARNING, AVERAGES):
+            tables.write(snakemake.output[kind.name], measured[kind.name], kind)

@@ -1,18 +1,20 @@
 """Memorisation of the target strings by retraining without them, beside the approximations."""
 
 from palimpsest import tables, traces
-from palimpsest.door import door
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
 from palimpsest.memorisation.targets import target_tables
+from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
-    with door(snakemake):
+    with script_job(snakemake):
         measured = target_tables(
             [traces.read(path) for path in snakemake.input.with_traces],
-            [tables.read(path, "strings") for path in snakemake.input.with_datasets],
+            [tables.read(path, STRINGS) for path in snakemake.input.with_datasets],
             [traces.read(path) for path in snakemake.input.without_traces],
             snakemake.params.start,
             snakemake.params.loss_threshold,
             snakemake.params.accuracy_threshold,
         )
-        for kind, table in measured.items():
-            tables.write(snakemake.output[kind], table, kind)
+        for kind in (TARGET_SCORES, AGREEMENT):
+            tables.write(snakemake.output[kind.name], measured[kind.name], kind)

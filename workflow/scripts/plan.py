@@ -3,9 +3,10 @@
 import pandas as pd
 
 from palimpsest import tables
-from palimpsest.door import door
+from palimpsest.planning.kinds import PLAN
+from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
-    with door(snakemake):
-        tables.write(snakemake.output.table, pd.DataFrame(snakemake.params.rows), "plan")
+    with script_job(snakemake):
+        tables.write(snakemake.output.table, pd.DataFrame(snakemake.params.rows), PLAN)
         print(snakemake.params.summary)

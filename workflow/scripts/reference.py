@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 
 from palimpsest import reference
+from palimpsest.experiment import schema_of
+from palimpsest.sections import KINDS, SECTIONS
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,9 +15,9 @@ def pages() -> dict[str, str]:
     config = ROOT / "config"
     return {
         "configuration.md": reference.configuration_page(
-            config / "schemas/config.schema.yaml", config / "config.yaml", config / "paper.yaml"
+            schema_of(config / "schemas", SECTIONS), config / "config.yaml", config / "paper.yaml"
         ),
-        "tables.md": reference.tables_page(),
+        "tables.md": reference.tables_page(KINDS.values()),
     }
 
 

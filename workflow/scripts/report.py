@@ -1,23 +1,25 @@
 """The report: every figure, the claims and their verdicts, and how it was all made."""
 
 from palimpsest import manifests, report, tables
-from palimpsest.door import door
+from palimpsest.report.part import part_of
+from palimpsest.script_job import script_job
+from palimpsest.sections import FIGURES, SECTIONS
+from palimpsest.tables.claims import CLAIMS
 
 if __name__ == "__main__":
-    with door(snakemake):
-        given = snakemake.input
-        unlearning = list(given.get("unlearning", []))
+    with script_job(snakemake):
+        given, params = snakemake.input, snakemake.params
+        sections = [section for section in SECTIONS if section.name in params.sections]
+        reported = {
+            kind.name: tables.read_all(given.get(kind.name, []), kind)
+            for section in sections
+            for kind in section.reported
+        }
         report.render(
-            figures=[
-                report.FigureEntry.of(path, unlearning)
-                for path in given.figures
-                if path.endswith(".svg")
-            ],
-            claims=tables.read(given.claims, "claims"),
-            study=manifests.totals(given.manifests),
-            agreement=tables.read_all(given.agreement, "agreement"),
-            tradeoff=tables.read_all(given.tradeoff, "tradeoff"),
-            approximation=tables.read_all(given.approximation, "approximation"),
-            out_path=snakemake.output[0],
-            unlearning=unlearning,
+            snakemake.output[0],
+            parts=[part_of(section, reported) for section in sections],
+            figures=report.entries(params.drawn, FIGURES),
+            claims=tables.read(given.claims, CLAIMS),
+            totals=manifests.totals(given.manifests),
+            title=params.title,
         )

@@ -1,16 +1,16 @@
 """A study's table on one language, from the tables of memorisation that it reads."""
 
-from palimpsest import manifests, tables
-from palimpsest.door import door
-from palimpsest.memorisation.studies import STUDIES
+from importlib import import_module
+
+from palimpsest import tables
+from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
-    with door(snakemake):
+    with script_job(snakemake):
+        # By name: the table of a study does not hang on the code of the others.
+        study = import_module(f"palimpsest.memorisation.studies.{snakemake.wildcards.study}").STUDY
         given = dict(snakemake.input.items())
-        families = snakemake.params.get("families")
-        models = {"models": manifests.models(given.pop("manifests"), families)} if families else {}
-        read = {kind: tables.read_all(paths, kind) for kind, paths in given.items()}
-        name, share = snakemake.params.study, snakemake.params.get("share")
-        parameters = {} if share is None else {"share": share}
-        study = STUDIES[name](**read, **models, **parameters)
-        tables.write(snakemake.output.table, study, name)
+        kinds = {kind.name: kind for kind in study.reads}
+        read = {name: tables.read_all(given.pop(name), kind) for name, kind in kinds.items()}
+        table = study.table(**read, **given, **snakemake.params.parameters)
+        tables.write(snakemake.output.table, table, study.kind)

@@ -1,17 +1,18 @@
 """Forgetting quality, utility and cost of every method of unlearning, and what they depend on."""
 
 from palimpsest import tables
-from palimpsest.door import door
+from palimpsest.script_job import script_job
 from palimpsest.unlearning.analyses import agreement, hardness
+from palimpsest.unlearning.jobs import SCORED
 from palimpsest.unlearning.samples import problem_of
 from palimpsest.unlearning.scores import evaluate, scoring_of
 
 if __name__ == "__main__":
-    with door(snakemake):
+    with script_job(snakemake):
         problem = problem_of(snakemake)
         methods = problem.methods(snakemake.input.unlearned, snakemake.input.models)
         found = evaluate(problem, methods, *scoring_of(snakemake, problem))
         found["unlearning_hardness"] = hardness(problem, found["epsilons"])
         found["unlearning_agreement"] = agreement(problem, found["epsilons"])
-        for kind, table in found.items():
-            tables.write(snakemake.output[kind.removeprefix("unlearning_")], table, kind)
+        for kind in SCORED:
+            tables.write(snakemake.output[kind.name], found[kind.name], kind)

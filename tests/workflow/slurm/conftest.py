@@ -5,7 +5,8 @@ from contextlib import ExitStack
 
 import cluster as slurm
 import pytest
-from slurm_projects import SlurmProject
+
+from helpers.slurm_projects import SlurmProject
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import cluster as slurm
 import pytest
-from projects import Project
-from slurm_projects import SlurmProject, environment_of, output, until
+
+from helpers.projects import Project
+from helpers.slurm_projects import SlurmProject, environment_of, output, until
 
 RULE = "train_twins_on_base"
 RULE_OF_MANY = f"{RULE}_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
@@ -63,12 +64,12 @@ def ready_to_train(folder: Path) -> SlurmProject:
 
 
 def whole_study(folder: Path) -> SlurmProject:
-    """The small study to its report; some models are trained, and some unlearned, on a GPU."""
+    """The tour to its report; some models are trained, and some unlearned, on a GPU."""
     project = SlurmProject.fresh(folder)
     project.ask_for(RULE, "gpu: 1")
     project.ask_for("unlearn", "gpu: 1")
     project.ask_for(RULE_OF_MANY, "gpu: 0")
-    project.ask_for("train_draws", "gpu: 0")
+    project.ask_for("train_replicates", "gpu: 0")
     project.finish(project.start())
     return project
 
@@ -186,7 +187,7 @@ def test_every_job_was_where_it_should_be(side_by_side):
         given for comment, given in asked.items() if comment.startswith("rule_unlearning_L1_")
     ]
     assert "mem=4000M" in memory
-    assert minutes == str(4 * 60 + 8 * 5)
+    assert minutes == str(4 * 60)
 
 
 def test_a_cancelled_training(side_by_side):

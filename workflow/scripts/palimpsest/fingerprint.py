@@ -1,19 +1,270 @@
-"""A hash of the library's code, by which rules rerun when what is behind their script changes."""
+"""A hash of the code behind a rule, worked out from what the code really imports.
 
+A rule of a script reruns when code that its script uses changes, and only then. What counts is the
+meaning of the code: a changed comment, docstring or layout changes no hash, and neither does a
+function beside the ones that are used. A template counts where its name stands in the code of its
+folder; and where a package looks for its modules by itself, in its `__path__`, all of them count.
+"""
+
+from __future__ import annotations
+
+import ast
 import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 
-HERE = Path(__file__).parent
-SHARED = ("errors.py", "variants.py", "tables.py", "traces.py", "manifests.py", "door.py")
+SCRIPTS = Path(__file__).parents[1]
+LIBRARY = __package__ or "palimpsest"
+EVERYTHING = "*"
+TEMPLATE = ".j2"
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+Place = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole module
 
 
-def of_code(*rooms: str) -> str:
-    """12 hexadecimal digits that change with the code of the rooms, or that shared by all."""
-    files = [HERE / name for name in SHARED]
-    for room in rooms:
-        files += [path for path in (HERE / room).rglob("*") if path.suffix in (".py", ".j2")]
+@cache
+def of_code(*places: str) -> str:
+    """12 hexadecimal digits that change with the code that is used from some places.
+
+    A place is a script ("measure.py"), a module's name ("palimpsest.claims:judge"), a whole module
+    ("palimpsest.report") or a file beside a module ("palimpsest/report/report.html.j2").
+    """
     digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(path.relative_to(HERE).as_posix().encode())
-        digest.update(path.read_bytes())
+    for place, definition in sorted(_used(*places).items()):
+        words = "\0".join([*place, definition.text])
+        digest.update(words.replace(str(SCRIPTS), "").encode())
     return digest.hexdigest()[:12]
+
+
+def modules_of(*places: str) -> set[str]:
+    """The modules, of the library and of others, whose code is used from some places."""
+    return {module for module, _ in _used(*places) if not module.endswith((".py", TEMPLATE))}
+
+
+def _used(*places: str) -> dict[Place, Definition]:
+    """What is used from some places, and from there on."""
+    found: dict[Place, Definition] = {}
+    todo = [_place(text) for text in places]
+    while todo:
+        place = todo.pop()
+        if place not in found:
+            found[place] = _definition(*place)
+            todo += found[place].uses
+    return found
+
+
+def _place(text: str) -> Place:
+    if text.endswith(".py") or "/" in text:
+        return str(SCRIPTS / text), EVERYTHING
+    module, _, name = text.partition(":")
+    return module, name or EVERYTHING
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What stands behind a name: its code, without comments and docstrings, and what that uses."""
+
+    text: str = ""
+    uses: tuple[Place, ...] = ()
+
+
+@cache
+def _definition(module: str, name: str) -> Definition:
+    if module.endswith(TEMPLATE):
+        return Definition(Path(module).read_text())
+    source = _source(module)
+    if source is None:
+        return Definition()
+    if name == EVERYTHING:
+        return source.define(source.statements)
+    if name in source.definitions:
+        # What a module does when it is imported counts for each of its names.
+        return source.define([*source.definitions[name], *source.actions])
+    if name in source.imports:
+        return Definition(uses=source.imports[name])
+    if name in source.lazy_names:
+        return Definition(uses=((f"{module}.{source.lazy_names[name]}", name),))
+    if _file(f"{module}.{name}"):
+        return Definition(uses=((f"{module}.{name}", EVERYTHING),))
+    return Definition()
+
+
+@cache
+def _source(module: str) -> Source | None:
+    path = _file(module)
+    return None if path is None else Source(module, _parsed(path))
+
+
+@cache
+def _file(module: str) -> Path | None:
+    """The file of a module of the library, or of a script given by its path; None of any other."""
+    if module.endswith(".py"):
+        return Path(module)
+    if module.split(".")[0] != LIBRARY:
+        return None
+    path = SCRIPTS / Path(*module.split("."))
+    files = (path.with_suffix(".py"), path / "__init__.py")
+    return next((file for file in files if file.is_file()), None)
+
+
+@dataclass
+class Source:
+    """A module's statements, by what they define."""
+
+    module: str
+    tree: ast.Module
+    definitions: dict[str, list[ast.stmt]] = field(default_factory=dict)
+    actions: list[ast.stmt] = field(default_factory=list)
+    imports: dict[str, tuple[Place, ...]] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        for statement in self.tree.body:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                self._bind(statement)
+            elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                self.definitions.setdefault(statement.name, []).append(statement)
+            elif isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+                self._assign(statement)
+            elif not isinstance(statement, ast.Pass):
+                self.actions.append(statement)
+
+    @property
+    def statements(self) -> list[ast.stmt]:
+        """All that stands in the module; its imports count where they are used.
+
+        A package also offers what it imports.
+        """
+        if _file(self.module).name == "__init__.py":
+            return list(self.tree.body)
+        return [one for one in self.tree.body if not isinstance(one, ast.Import | ast.ImportFrom)]
+
+    @property
+    def postpones(self) -> bool:
+        """Whether annotations are never evaluated, so that what they name is not used."""
+        return self.imports.get("annotations") == (("__future__", "annotations"),)
+
+    @cached_property
+    def lazy_names(self) -> dict[str, str]:
+        """Public names of a package that are imported when used, with their module."""
+        if "__getattr__" not in self.definitions:
+            return {}
+        (table,) = self.definitions["MODULES"]
+        return ast.literal_eval(table.value)
+
+    def define(self, statements: list[ast.stmt]) -> Definition:
+        """Some statements as a definition."""
+        uses: dict[Place, None] = {}
+        for statement in statements:
+            uses |= dict.fromkeys(self._uses(statement))
+        return Definition("\n".join(map(ast.dump, statements)), tuple(uses))
+
+    def _assign(self, statement: ast.Assign | ast.AnnAssign | ast.AugAssign) -> None:
+        module = _lazily_imported(statement.value)
+        targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+        for node in (node for target in targets for node in ast.walk(target)):
+            if isinstance(node, ast.Name):
+                if module is not None:
+                    self.modules[node.id] = module
+                else:
+                    self.definitions.setdefault(node.id, []).append(statement)
+
+    def _bind(self, statement: ast.Import | ast.ImportFrom) -> None:
+        imports, modules = _bound(statement)
+        for name, places in imports.items():
+            self.imports[name] = (*self.imports.get(name, ()), *places)
+        self.modules |= modules
+
+    def _uses(self, statement: ast.stmt) -> Iterator[Place]:
+        """The places that a statement refers to, in this module and in others."""
+        imports, modules = dict(self.imports), dict(self.modules)
+        nodes = list(_evaluated(statement) if self.postpones else ast.walk(statement))
+        for node in nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                inner = _bound(node)
+                imports |= inner[0]
+                modules |= inner[1]
+                yield from (place for places in inner[0].values() for place in places)
+        attributes = {
+            id(node.value): node.attr
+            for node in nodes
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+        }
+        for node in nodes:
+            yield from self._templates(node)
+            if not isinstance(node, ast.Name):
+                continue
+            if node.id == "__path__":
+                yield from self._submodules()
+            elif node.id in modules:
+                yield modules[node.id], attributes.get(id(node), EVERYTHING)
+            elif node.id in imports:
+                yield from imports[node.id]
+            elif node.id in self.definitions:
+                yield self.module, node.id
+
+    def _templates(self, node: ast.AST) -> Iterator[Place]:
+        """The template beside the module that a text names, such as "report.html.j2"."""
+        if isinstance(node, ast.Constant) and str(node.value).endswith(TEMPLATE):
+            path = _file(self.module).with_name(node.value)
+            if path.is_file():
+                yield str(path), EVERYTHING
+
+    def _submodules(self) -> Iterator[Place]:
+        """The modules in the folder of a package."""
+        for path in sorted(_file(self.module).parent.glob("[!_]*.py")):
+            yield f"{self.module}.{path.stem}", EVERYTHING
+
+
+def _bound(
+    statement: ast.Import | ast.ImportFrom,
+) -> tuple[dict[str, tuple[Place, ...]], dict[str, str]]:
+    """The names that an import binds: to names of other modules, and to modules."""
+    imports, modules = {}, {}
+    if isinstance(statement, ast.Import):
+        for alias in statement.names:
+            if alias.asname or "." not in alias.name:
+                modules[alias.asname or alias.name] = alias.name
+            else:
+                # It binds the first part of the name alone, which then stands for all of it.
+                first = alias.name.partition(".")[0]
+                imports[first] = (*imports.get(first, ()), (alias.name, EVERYTHING))
+        return imports, modules
+    for alias in statement.names:
+        bound, inner = alias.asname or alias.name, f"{statement.module}.{alias.name}"
+        if _file(inner):
+            modules[bound] = inner
+        else:
+            imports[bound] = ((statement.module, alias.name),)
+    return imports, modules
+
+
+def _lazily_imported(value: ast.expr | None) -> str | None:
+    """The module in `lazy_import("module")`; None for any other expression."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "lazy_import":
+        return ast.literal_eval(value.args[0])
+    return None
+
+
+def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a statement that stand in none of its annotations."""
+    yield node
+    for name, inner in ast.iter_fields(node):
+        if name not in ("annotation", "returns"):
+            for child in inner if isinstance(inner, list) else [inner]:
+                if isinstance(child, ast.AST):
+                    yield from _evaluated(child)
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _parsed(path: Path) -> ast.Module:
+    """A file's syntax tree without docstrings."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and node.body and _is_docstring(node.body[0]):
+            node.body = node.body[1:] or [ast.Pass()]
+    return tree

@@ -1,32 +1,31 @@
 """The reference pages of the documentation, written from the schemas that the code checks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import yaml
 
-from palimpsest import tables
-from palimpsest.configuration import allowed
+from palimpsest.configuration.messages import allowed
+from palimpsest.tables.kinds import Kind
 
 WRITTEN = "<!-- Written by `make docs`; do not edit. -->\n"
 
 
-def configuration_page(schema: str | Path, default: str | Path, paper: str | Path) -> str:
-    """Every key of the configuration: what it means, what is allowed, its value in the studies."""
-    rules = yaml.safe_load(Path(schema).read_text())
+def configuration_page(schema: dict, default: str | Path, paper: str | Path) -> str:
+    """Every key: what it means, what is allowed, its value in the two experiments."""
     values = [yaml.safe_load(Path(path).read_text()) for path in (default, paper)]
     lines = [
         WRITTEN,
         "# The configuration",
         "",
-        "`config/config.yaml` is the default study. Lay another file over it with `snakemake "
+        "`config/config.yaml` is the default experiment. Lay another file over it with `snakemake "
         "--configfile config/paper.yaml`, or single values with `--config`: the later one wins. "
         "The paper's column is empty where it keeps the default.",
         "",
         "| key | meaning | allowed | default | paper |",
         "|---|---|---|---|---|",
     ]
-    for key, node in _leaves(rules):
+    for key, node in _leaves(schema):
         shown = [_value(_look_up(value, key)) for value in values]
         lines.append(
             f"| `{key}` | {node['description']} | {allowed(node)} | {shown[0]} | {shown[1]} |"
@@ -34,7 +33,7 @@ def configuration_page(schema: str | Path, default: str | Path, paper: str | Pat
     return "\n".join(lines) + "\n"
 
 
-def tables_page() -> str:
+def tables_page(kinds: Iterable[Kind]) -> str:
     """Every kind of table: what a row is, where it is, and each column."""
     lines = [
         WRITTEN,
@@ -43,12 +42,12 @@ def tables_page() -> str:
         "All tables are Parquet files that join on the columns they share: `model`, `language`, "
         "`size`, `seed`, `variant`, `string_id`, `epoch`. They are written whole or not at all.",
     ]
-    for kind in tables.KINDS.values():
+    for kind in kinds:
         lines += ["", f"## {kind.name}", "", kind.rows, "", f"`{kind.path}`", ""]
         lines += ["| column | type | meaning |", "|---|---|---|"]
         for column in kind.columns:
             optional = " (may be null)" if column.nullable else ""
-            lines.append(f"| `{column.name}` | {column.type}{optional} | {column.meaning} |")
+            lines.append(f"| `{column.name}` | {column.arrow_type}{optional} | {column.meaning} |")
     return "\n".join(lines) + "\n"
 
 

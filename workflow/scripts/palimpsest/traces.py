@@ -8,6 +8,7 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.errors import UserError
+from palimpsest.tables.trace import TRACE
 
 RUN_KEYS = ["model", "language", "size", "seed", "variant"]
 
@@ -76,7 +77,7 @@ def read(path: str | Path) -> Trace:
 
 def read_all(path: str | Path) -> list[Trace]:
     """Read the traces of the runs that stand one after another in a file, in their order."""
-    frame = tables.read(path, "trace")
+    frame = tables.read(path, TRACE)
     keys = frame[RUN_KEYS]
     first = np.flatnonzero((keys != keys.shift()).any(axis=1))
     ends = np.append(first, len(frame))[1:]

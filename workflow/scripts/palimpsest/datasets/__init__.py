@@ -1,6 +1,7 @@
 """Datasets: a training multiset, a test set, and the variants of the training multiset."""
 
-from palimpsest.datasets.build import build
-from palimpsest.datasets.strings import string_id, target_strings
+from palimpsest.lazy_import import lazy_names
 
-__all__ = ["build", "string_id", "target_strings"]
+MODULES = {"build": "build", "string_id": "strings", "target_strings": "strings"}
+__all__ = list(MODULES)
+__getattr__ = lazy_names(__name__, MODULES)

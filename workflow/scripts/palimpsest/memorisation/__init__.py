@@ -1,30 +1,19 @@
 """Memorisation: measures on losses, their approximation, the tables, studies and claims."""
 
-from palimpsest.memorisation.approximation import StandIns, stand_ins
-from palimpsest.memorisation.leave_one_out import leave_one_out_tables
-from palimpsest.memorisation.measures import (
-    Memorisation,
-    bayes,
-    contextual,
-    counterfactual,
-    lemma_assumption_broken,
-    recollection,
-)
-from palimpsest.memorisation.runs import memorisation_tables
-from palimpsest.memorisation.studies import STUDIES
-from palimpsest.memorisation.targets import target_tables
+from palimpsest.lazy_import import lazy_names
 
-__all__ = [
-    "STUDIES",
-    "Memorisation",
-    "StandIns",
-    "bayes",
-    "contextual",
-    "counterfactual",
-    "leave_one_out_tables",
-    "lemma_assumption_broken",
-    "memorisation_tables",
-    "recollection",
-    "stand_ins",
-    "target_tables",
-]
+MODULES = {
+    "Memorisation": "measures",
+    "bayes": "measures",
+    "contextual": "measures",
+    "counterfactual": "measures",
+    "lemma_assumption_broken": "measures",
+    "recollection": "measures",
+    "StandIns": "approximation",
+    "stand_ins": "approximation",
+    "memorisation_tables": "runs",
+    "target_tables": "targets",
+    "leave_one_out_tables": "leave_one_out",
+}
+__all__ = list(MODULES)
+__getattr__ = lazy_names(__name__, MODULES)

@@ -282,3 +282,61 @@ def check_same_shape(loss: ArrayLike, loss_without: ArrayLike) -> None:
             f"loss and loss_without must have the same shape [epochs, strings]: "
             f"{np.shape(loss)} and {np.shape(loss_without)}"
         )
+
+
+@dataclass(frozen=True)
+class Description:
+    """A measure for readers of the report; `threshold` and `score` are HTML."""
+
+    name: str
+    words: str
+    threshold: str
+    score: str
+    needs: str
+
+
+DESCRIPTIONS = (
+    Description(
+        name="Recollection",
+        words="The model predicts the string almost perfectly. It does not matter why: a "
+        "string that anyone who knows the language could continue counts as well.",
+        threshold="loss(<i>e</i>) &lt; <i>τ</i>, with <i>τ</i> = 0.2 unless the "
+        "configuration says otherwise",
+        score="1 from the start on, else 0",
+        needs="the trained model",
+    ),
+    Description(
+        name="Counterfactual",
+        words="The model predicts the string better than a model that was trained for as many "
+        "epochs without it. This is what an attacker can exploit who wants to know whether the "
+        "string was in the training data.",
+        threshold="loss(<i>e</i>) &lt; loss<sub>without</sub>(<i>e</i>)",
+        score="(loss<sub>without</sub>(<i>e</i>) − loss(<i>e</i>)) / "
+        "loss<sub>without</sub>(<i>e</i>)",
+        needs="a second training without the string, or test strings of the same frequency",
+    ),
+    Description(
+        name="Contextual",
+        words="The model predicts the string better than any amount of training without it "
+        "allows. Up to that point it may have learned the string from the others; beyond it, "
+        "the string itself must have helped. Where test strings stand in for the second "
+        "training, chance can carry single strings past that point.",
+        threshold="loss(<i>e</i>) &lt; <i>c</i>, with <i>c</i> = "
+        "min<sub><i>e′</i></sub> loss<sub>without</sub>(<i>e′</i>), the "
+        "optimal contextual loss",
+        score="(<i>c</i> − loss(<i>e</i>)) / <i>c</i>",
+        needs="as counterfactual",
+    ),
+    Description(
+        name="Bayes",
+        words="The model predicts the string better than somebody who knows the language "
+        "exactly. On average no model does so on strings that it has not seen, but on single "
+        "ones it can: by giving them more probability than they have, and others less. A lower "
+        "loss is strong evidence of memorisation where strings are long and of high entropy, "
+        "weaker elsewhere; the false alarms say how weak.",
+        threshold="loss(<i>e</i>) &lt; <i>b</i>, with <i>b</i> = −log <i>P</i>(string) "
+        "/ tokens, the Bayes-optimal loss",
+        score="(<i>b</i> − loss(<i>e</i>)) / <i>b</i>",
+        needs="the grammar of the language; no second training",
+    ),
+)

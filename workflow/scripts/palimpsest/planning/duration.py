@@ -19,7 +19,7 @@ from palimpsest.planning.assumptions import (
     UPDATE_BYTES,
 )
 from palimpsest.planning.disk import checkpoint_bytes
-from palimpsest.planning.shapes import Hardware, Settings, Shape, Strings
+from palimpsest.planning.shapes import Hardware, Shape, Strings, Training
 
 LEAST_MINUTES = 60
 READINGS_TO_TRAIN = 3  # of every weight in a forward and a backward pass
@@ -53,79 +53,79 @@ class Speed:
     rest: float
 
 
-def measured(speed: Speed, settings: Settings, strings: Strings) -> Duration:
+def measured(speed: Speed, training: Training, strings: Strings) -> Duration:
     """The duration of a run at the speed of finished ones; all but training is one part."""
     return Duration(
-        training=strings.tokens_trained(settings) / speed.trained,
-        measuring=strings.tokens_measured(settings) * speed.rest,
+        training=strings.tokens_trained(training) / speed.trained,
+        measuring=strings.tokens_measured(training) * speed.rest,
         checkpoints=0.0,
         start=0.0,
         basis="measured",
     )
 
 
-def full(shape: Shape, settings: Settings, strings: Strings, hardware: Hardware) -> Duration:
+def full(shape: Shape, training: Training, strings: Strings, hardware: Hardware) -> Duration:
     """The assumed duration of a run of a full model on its GPUs."""
-    saved = checkpoint_bytes(shape, settings)
+    saved = checkpoint_bytes(shape, training)
     return Duration(
-        training=strings.steps(settings) * step_seconds(shape, settings, strings, hardware),
-        measuring=measuring_seconds(shape, settings, strings, hardware),
-        checkpoints=settings.checkpoints * saved / DISK_SPEED,
-        start=START_SECONDS + settings.width * shape.parameters / DISK_SPEED,
+        training=strings.steps(training) * step_seconds(shape, training, strings, hardware),
+        measuring=measuring_seconds(shape, training, strings, hardware),
+        checkpoints=training.checkpoints * saved / DISK_SPEED,
+        start=START_SECONDS + training.width * shape.parameters / DISK_SPEED,
     )
 
 
-def step_seconds(shape: Shape, settings: Settings, strings: Strings, hardware: Hardware) -> float:
+def step_seconds(shape: Shape, training: Training, strings: Strings, hardware: Hardware) -> float:
     """One optimiser step: passes, the exchange of gradients and weights, the update."""
-    batch = min(settings.batch_size, strings.n_trained)
-    tokens = batch * strings.expected / settings.processes
+    batch = min(training.batch_size, strings.n_trained)
+    tokens = batch * strings.expected / training.processes
     products = OPERATIONS_TO_TRAIN * shape.parameters * tokens / hardware.operations
-    reading = READINGS_TO_TRAIN * settings.passes * _reading_seconds(shape, settings)
+    reading = READINGS_TO_TRAIN * training.passes * _reading_seconds(shape, training)
     return (
-        max(products, reading) + exchange_seconds(shape, settings) + update_seconds(shape, settings)
+        max(products, reading) + exchange_seconds(shape, training) + update_seconds(shape, training)
     )
 
 
-def exchange_seconds(shape: Shape, settings: Settings) -> float:
+def exchange_seconds(shape: Shape, training: Training) -> float:
     """Gradients out and weights in, once a step; ZeRO 3 gathers the weights for every pass."""
-    others = (settings.processes - 1) / settings.processes
-    times = 1 + 2 * settings.passes if settings.zero_stage == 3 else 2
-    return times * others * settings.width * shape.parameters / LINK_SPEED
+    others = (training.processes - 1) / training.processes
+    times = 1 + 2 * training.passes if training.zero_stage == 3 else 2
+    return times * others * training.width * shape.parameters / LINK_SPEED
 
 
-def update_seconds(shape: Shape, settings: Settings) -> float:
+def update_seconds(shape: Shape, training: Training) -> float:
     """AdamW on the process's share of the parameters, on the GPU or, offloaded, on the CPU."""
-    share = shape.parameters / (settings.processes if settings.zero_stage else 1)
-    if not settings.offloaded:
+    share = shape.parameters / (training.processes if training.zero_stage else 1)
+    if not training.offloaded:
         return UPDATE_BYTES * share / GPU_MEMORY_SPEED
-    return share / CPU_UPDATES + 2 * settings.width * share / HOST_SPEED
+    return share / CPU_UPDATES + 2 * training.width * share / HOST_SPEED
 
 
 def measuring_seconds(
-    shape: Shape, settings: Settings, strings: Strings, hardware: Hardware
+    shape: Shape, training: Training, strings: Strings, hardware: Hardware
 ) -> float:
     """All measurements of a run's strings, shared among its processes."""
-    tokens = strings.tokens_measured(settings) / settings.processes
+    tokens = strings.tokens_measured(training) / training.processes
     products = OPERATIONS_TO_MEASURE * shape.parameters * tokens / hardware.operations
-    batches = math.ceil(strings.n_measured / (settings.evaluation_batch_size * settings.processes))
-    reading = settings.measurements * batches * _reading_seconds(shape, settings)
+    batches = math.ceil(strings.n_measured / (training.evaluation_batch_size * training.processes))
+    reading = training.measurements * batches * _reading_seconds(shape, training)
     return max(products, reading)
 
 
-def _reading_seconds(shape: Shape, settings: Settings) -> float:
+def _reading_seconds(shape: Shape, training: Training) -> float:
     """Reading every weight once."""
-    return settings.width * shape.parameters / GPU_MEMORY_SPEED
+    return training.width * shape.parameters / GPU_MEMORY_SPEED
 
 
-def twin(shape: Shape, settings: Settings, strings: Strings, engine: str, threads: int) -> Duration:
+def twin(shape: Shape, training: Training, strings: Strings, engine: str, threads: int) -> Duration:
     """The assumed duration of one run of a twin on CPU threads, without its job's start."""
     products = OPERATIONS_TO_TRAIN * shape.parameters / TWIN_SPEED
     token = (products + TWIN_TOKEN_SECONDS) / threads
     step = TWIN_STEP_SECONDS[engine]
     return Duration(
-        training=token * strings.tokens_trained(settings) + step * strings.steps(settings),
+        training=token * strings.tokens_trained(training) + step * strings.steps(training),
         # A forward pass is a third of the work of a step.
-        measuring=token * strings.tokens_measured(settings) / 3,
+        measuring=token * strings.tokens_measured(training) / 3,
         checkpoints=0.0,
         start=0.0,
     )

@@ -1,30 +1,80 @@
 """Whether a full model fits, and the smallest changes of its settings that make it fit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import combinations, product
 
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
 from palimpsest.planning.memory import GB, gpu_peak
-from palimpsest.planning.shapes import Settings, Shape
+from palimpsest.planning.plan import Planner
+from palimpsest.planning.shapes import Shape, Training
+from palimpsest.requests import Runs
 
 MOST_PROCESSES = 64
 SUGGESTED = 2
 
 
-def fits(shape: Shape, settings: Settings, longest: int, gpu_memory_gb: float) -> bool:
+def does_not_fit(
+    settings: Settings, planner: Planner, requests: Iterable[Runs]
+) -> Iterator[Mistake]:
+    """Full models that no GPU of this experiment holds on the language of the longest strings."""
+    longest: dict[str, str] = {}
+    for runs in requests:
+        if not settings.is_twin(runs.model):
+            languages = runs.corpus, longest.get(runs.model, runs.corpus)
+            longest[runs.model] = max(languages, key=lambda name: planner.tokens(name)[1])
+    for model, language in longest.items():
+        yield from _does_not_fit(settings, planner, model, language)
+
+
+def _does_not_fit(
+    settings: Settings, planner: Planner, model: str, language: str
+) -> Iterator[Mistake]:
+    has = settings.config["hardware"]["gpu_memory_gb"]
+    needs = planner.gpu_peak(model, language)
+    if needs <= has * GB:
+        return
+    training = planner.training(model)
+    asked = planner.shape(model, language), training, planner.tokens(language)[1]
+    changes = changes_that_fit(*asked, has)
+    where = f"training_by_model/{model}"
+    remedy = " or ".join(f"{where}: {_in_braces(change)}" for change in changes)
+    own = settings.config["training_by_model"].get(model)
+    key = "hardware/gpu_memory_gb"
+    if changes:
+        first = next(iter(changes[0]))
+        set_here = own is not None and first in own
+        key = f"{where}/{first}" if set_here else f"training/{first}" if own is None else where
+    gpus = f"{training.processes} GPU{'s' if training.processes > 1 else ''}"
+    offloaded = ", the optimiser offloaded," if training.offloaded else ""
+    yield Mistake(
+        key,
+        f"{model} needs {needs / GB:,.0f} GB on each GPU with ZeRO {training.zero_stage}"
+        f"{offloaded} on {gpus}, and hardware/gpu_memory_gb is {has:g}; "
+        + (f"it fits with {remedy}" if changes else "no settings fit; leave the model out"),
+    )
+
+
+def _in_braces(block: dict) -> str:
+    """A block of keys in one line, as YAML has it."""
+    return "{" + ", ".join(f"{key}: {value}" for key, value in block.items()) + "}"
+
+
+def fits(shape: Shape, training: Training, longest: int, gpu_memory_gb: float) -> bool:
     """Whether a run fits on its GPUs."""
-    return gpu_peak(shape, settings, longest) <= gpu_memory_gb * GB
+    return gpu_peak(shape, training, longest) <= gpu_memory_gb * GB
 
 
 def changes_that_fit(
-    shape: Shape, settings: Settings, longest: int, gpu_memory_gb: float
+    shape: Shape, training: Training, longest: int, gpu_memory_gb: float
 ) -> list[dict]:
     """The changes of fewest keys with which a model fits, at most two, the smaller values first.
 
     Each maps keys of `training` to values. Of several values of the same keys, the first that fits
     is given; the list is empty if none does.
     """
-    choices = _choices(settings)
+    choices = _choices(training)
     for count in range(1, len(choices) + 1):
         found = []
         for keys in combinations(choices, count):
@@ -32,7 +82,7 @@ def changes_that_fit(
                 (
                     change
                     for change in _values(keys, choices)
-                    if _allowed(changed := replace(settings, **change))
+                    if _allowed(changed := replace(training, **change))
                     and fits(shape, changed, longest, gpu_memory_gb)
                 ),
                 None,
@@ -44,18 +94,18 @@ def changes_that_fit(
     return []
 
 
-def _choices(settings: Settings) -> dict[str, list]:
+def _choices(training: Training) -> dict[str, list]:
     """For every key that saves memory, its values beyond the present one, the nearest first.
 
     Keys that change no result come before the precision, which does.
     """
     choices = {
-        "micro_batch_size": _halves(settings.strings_per_pass),
-        "evaluation_batch_size": _halves(settings.evaluation_batch_size),
-        "zero_stage": list(range(settings.zero_stage + 1, 4)),
-        "offload_optimizer": [] if settings.offloaded else ["cpu"],
-        "processes": _doubles(settings.processes),
-        "precision": ["bf16"] if settings.precision == "fp32" else [],
+        "micro_batch_size": _halves(training.strings_per_pass),
+        "evaluation_batch_size": _halves(training.evaluation_batch_size),
+        "zero_stage": list(range(training.zero_stage + 1, 4)),
+        "offload_optimizer": [] if training.offloaded else ["cpu"],
+        "processes": _doubles(training.processes),
+        "precision": ["bf16"] if training.precision == "fp32" else [],
     }
     return {key: values for key, values in choices.items() if values}
 
@@ -68,8 +118,8 @@ def _values(keys: tuple[str, ...], choices: dict[str, list]) -> Iterator[dict]:
         yield {key: change[key] for key in keys}
 
 
-def _allowed(settings: Settings) -> bool:
-    return not (settings.offloaded and settings.zero_stage == 0)
+def _allowed(training: Training) -> bool:
+    return not (training.offloaded and training.zero_stage == 0)
 
 
 def _halves(value: int) -> list[int]:

@@ -7,7 +7,7 @@ PyTorch allocates. Bytes everywhere.
 import math
 
 from palimpsest.planning.assumptions import MEMORY_SAFETY
-from palimpsest.planning.shapes import Settings, Shape
+from palimpsest.planning.shapes import Shape, Training
 
 GB = 1e9
 
@@ -40,117 +40,117 @@ WAVE = 8  # members that a fleet trains at once per thread of a CPU, where more 
 FLEET_COPIES = 5  # of a member's parameters
 
 
-def gpu_memory(shape: Shape, settings: Settings, longest: int) -> dict[str, float]:
+def gpu_memory(shape: Shape, training: Training, longest: int) -> dict[str, float]:
     """Bytes on each GPU, by part; `longest` is the number of tokens of the longest string."""
     return {
-        "weights": weights(shape, settings),
-        "gradients": gradients(shape, settings),
-        "optimiser": 0.0 if settings.offloaded else optimiser(shape, settings),
-        "buffers": buffers(shape, settings),
-        **transient(shape, settings, longest),
+        "weights": weights(shape, training),
+        "gradients": gradients(shape, training),
+        "optimiser": 0.0 if training.offloaded else optimiser(shape, training),
+        "buffers": buffers(shape, training),
+        **transient(shape, training, longest),
         "reserved": RESERVED,
     }
 
 
-def gpu_peak(shape: Shape, settings: Settings, longest: int) -> float:
+def gpu_peak(shape: Shape, training: Training, longest: int) -> float:
     """Bytes on each GPU."""
-    return sum(gpu_memory(shape, settings, longest).values())
+    return sum(gpu_memory(shape, training, longest).values())
 
 
-def weights(shape: Shape, settings: Settings) -> float:
+def weights(shape: Shape, training: Training) -> float:
     """The weights in the model's own format; ZeRO 3 shares them out."""
-    parts = settings.processes if settings.zero_stage == 3 else 1
-    return settings.width * shape.parameters / parts
+    parts = training.processes if training.zero_stage == 3 else 1
+    return training.width * shape.parameters / parts
 
 
-def gradients(shape: Shape, settings: Settings) -> float:
+def gradients(shape: Shape, training: Training) -> float:
     """Gradients in the model's own format.
 
     ZeRO 0 and 1 hold all of them until the step; ZeRO 2 and 3 the share of the process which, with
     the optimiser offloaded, goes to main memory as it comes.
     """
-    if settings.zero_stage < 2:
-        return settings.width * shape.parameters
-    if settings.offloaded:
+    if training.zero_stage < 2:
+        return training.width * shape.parameters
+    if training.offloaded:
         return 0.0
-    return settings.width * shape.parameters / settings.processes
+    return training.width * shape.parameters / training.processes
 
 
-def optimiser(shape: Shape, settings: Settings) -> float:
+def optimiser(shape: Shape, training: Training) -> float:
     """A process's share of master weights, moments and gradients in float32.
 
     Without ZeRO, in float32, the weights are their own master and the gradients their own copy.
     ZeRO 1 and 2 in float32 copy the weights but not the gradients; ZeRO 3 copies both, the
     gradients of so many parameters at a time.
     """
-    in_fp32 = settings.width == FP32
-    if settings.zero_stage == 0:
+    in_fp32 = training.width == FP32
+    if training.zero_stage == 0:
         return (MOMENTS if in_fp32 else MOMENTS + 2 * FP32) * shape.parameters
-    share = shape.parameters / settings.processes
-    copied = 0.0 if in_fp32 and settings.zero_stage < 3 else share
-    if settings.zero_stage == 3 and not settings.offloaded:
+    share = shape.parameters / training.processes
+    copied = 0.0 if in_fp32 and training.zero_stage < 3 else share
+    if training.zero_stage == 3 and not training.offloaded:
         copied = min(share, UPDATED_AT_ONCE)
     return (MOMENTS + FP32) * share + FP32 * copied
 
 
-def buffers(shape: Shape, settings: Settings) -> float:
+def buffers(shape: Shape, training: Training) -> float:
     """What DeepSpeed communicates through.
 
     A bucket of gradients, the gradient that is on its way into it, and under ZeRO 3 the weights
     that are gathered at once.
     """
-    if settings.zero_stage == 0:
-        return settings.width * min(shape.parameters, BUCKET)
-    passing = BUCKET + (shape.largest if settings.zero_stage >= 2 else 0)
-    offloading = shape.largest if settings.offloaded else 0
+    if training.zero_stage == 0:
+        return training.width * min(shape.parameters, BUCKET)
+    passing = BUCKET + (shape.largest if training.zero_stage >= 2 else 0)
+    offloading = shape.largest if training.offloaded else 0
     gathered = 0.0
-    if settings.zero_stage == 3:
+    if training.zero_stage == 3:
         gathered = min(shape.parameters, max(GATHERED, shape.largest))
-    return settings.width * (passing + offloading + gathered)
+    return training.width * (passing + offloading + gathered)
 
 
-def transient(shape: Shape, settings: Settings, longest: int) -> dict[str, float]:
+def transient(shape: Shape, training: Training, longest: int) -> dict[str, float]:
     """Activations and logits: of training or of measuring, whichever has more."""
-    trained = _training(shape, settings, settings.strings_per_pass * longest)
-    measured = _measuring(shape, settings, settings.evaluation_batch_size * longest)
+    trained = _training(shape, training, training.strings_per_pass * longest)
+    measured = _measuring(shape, training, training.evaluation_batch_size * longest)
     return max(trained, measured, key=lambda parts: sum(parts.values()))
 
 
-def _training(shape: Shape, settings: Settings, tokens: int) -> dict[str, float]:
-    saved = ACTIVATIONS * settings.width * shape.layers * shape.hidden * tokens
-    per_logit = LOGIT_BYTES_TRAINED + LOGIT_COPIES_TRAINED * settings.width
+def _training(shape: Shape, training: Training, tokens: int) -> dict[str, float]:
+    saved = ACTIVATIONS * training.width * shape.layers * shape.hidden * tokens
+    per_logit = LOGIT_BYTES_TRAINED + LOGIT_COPIES_TRAINED * training.width
     return {
         "activations": saved * (1 + BACKWARD),
         "logits": per_logit * shape.vocabulary * tokens,
     }
 
 
-def _measuring(shape: Shape, settings: Settings, tokens: int) -> dict[str, float]:
+def _measuring(shape: Shape, training: Training, tokens: int) -> dict[str, float]:
     return {
-        "activations": ACTIVATIONS_MEASURED * settings.width * shape.hidden * tokens,
+        "activations": ACTIVATIONS_MEASURED * training.width * shape.hidden * tokens,
         "logits": LOGIT_BYTES_MEASURED * shape.vocabulary * tokens,
     }
 
 
-def main_memory(shape: Shape, settings: Settings) -> float:
+def main_memory(shape: Shape, training: Training) -> float:
     """Main memory of a job that trains a full model, all its processes together.
 
     Each process reads the whole model before it goes to the GPU. With the optimiser offloaded,
     master weights, gradients and updated weights are pinned, in blocks that PyTorch rounds up to
     powers of two.
     """
-    process = PROCESS + settings.width * shape.parameters
-    if settings.offloaded:
-        share = shape.parameters / settings.processes
-        pinned = (FP32 * share, FP32 * share, settings.width * share)
+    process = PROCESS + training.width * shape.parameters
+    if training.offloaded:
+        share = shape.parameters / training.processes
+        pinned = (FP32 * share, FP32 * share, training.width * share)
         process += MOMENTS * share + sum(map(_power_of_two, pinned))
-        process += 2 * settings.width * shape.largest
-    return max(LEAST_OF_FULL, settings.processes * process)
+        process += 2 * training.width * shape.largest
+    return max(LEAST_OF_FULL, training.processes * process)
 
 
-def twin_memory(shape: Shape, settings: Settings, longest: int, threads: int) -> float:
+def twin_memory(shape: Shape, training: Training, longest: int, threads: int) -> float:
     """Main memory of a job of twins: a wave of a fleet, however many runs wait for their turn."""
-    tokens = settings.batch_size * longest
+    tokens = training.batch_size * longest
     saved = ACTIVATIONS * FP32 * shape.layers * shape.hidden * tokens
     member = saved * (1 + BACKWARD) + FP32 * FLEET_COPIES * shape.parameters
     return max(LEAST_OF_TWINS, PROCESS / 2 + WAVE * threads * member)

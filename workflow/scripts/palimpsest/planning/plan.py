@@ -1,31 +1,30 @@
-"""The plan of a study: what each run, each job and all of it needs."""
+"""The plan of an experiment: what each run, each job and all of it needs."""
 
 import json
-from collections.abc import Iterable
-from functools import cached_property
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
 
+from palimpsest.configuration.settings import Settings
 from palimpsest.models import resolve
+from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST, TRACE
 from palimpsest.planning import disk, duration, memory
 from palimpsest.planning.assumptions import THREADS_OFFLOADED, TWIN_START_SECONDS
 from palimpsest.planning.duration import Duration, Speed
 from palimpsest.planning.shapes import (
     Hardware,
-    Settings,
     Shape,
     Strings,
+    Training,
     full_shape,
     tokens,
     twin_shape,
 )
-from palimpsest.variants import LEAVE_ONE_OUT, ORIGINAL, RETAIN, UNLEARNED
-
-if TYPE_CHECKING:
-    from palimpsest.configuration import RunGroup, Study
+from palimpsest.requests import WEIGHTS, Runs
+from palimpsest.section import Derived
 
 HOUR = 3600
-OF_UNLEARNING = (ORIGINAL, RETAIN, UNLEARNED)
 # The settings with which a run is faster or slower, its length apart.
 OF_SPEED = (
     "batch_size",
@@ -35,6 +34,7 @@ OF_SPEED = (
     "offload_optimizer",
     "evaluation_batch_size",
 )
+NO_OVERRIDES = MappingProxyType({})
 # What is read of a manifest.
 READ = (
     "model",
@@ -51,75 +51,69 @@ READ = (
 
 
 class Planner:
-    """Answers what a study's runs need; every answer is worked out once.
+    """Answers what runs need; every answer is worked out once.
 
-    `runs` is the folder of finished runs, whose manifests tell how fast they were.
+    `runs` is the folder of finished runs, whose manifests tell how fast they were. Where a method
+    takes `training`, these are keys of the block `training` that runs override.
     """
 
-    def __init__(self, study: "Study", runs: str | Path = "results/runs"):
-        self.study, self.runs = study, Path(runs)
-        self.hardware = Hardware(**study.config["hardware"])
-        self._settings: dict[tuple[str, bool], Settings] = {}
+    def __init__(self, settings: Settings, runs: str | Path = "results/runs"):
+        self.settings, self.runs = settings, Path(runs)
+        self.hardware = Hardware(**settings.config["hardware"])
         self._tokens: dict[str, tuple[float, int]] = {}
         self._durations: dict[tuple, Duration] = {}
         self._speeds: dict[str, Speed | None] = {}
 
     # Of a model
 
-    def is_twin(self, model: str) -> bool:
-        """Whether a name stands for a twin."""
-        return resolve(model, self.study.models)[1] == "twin"
-
-    def settings(self, model: str, variant: str = "base") -> Settings:
-        """How a model is trained on a variant."""
-        key = model, variant in OF_UNLEARNING
-        if key not in self._settings:
-            trained = self.study.unlearning if variant in OF_UNLEARNING else self.study
-            self._settings[key] = Settings.of(trained.training(model))
-        return self._settings[key]
+    def training(self, model: str, training: Mapping = NO_OVERRIDES) -> Training:
+        """How a model is trained."""
+        return Training.of({**self.settings.training(model), **training})
 
     def shape(self, model: str, language: str) -> Shape:
         """The shape of a model; a twin's vocabulary is the language's alphabet."""
-        row, scale = resolve(model, self.study.models)
+        row, scale = resolve(model, self.settings.models)
         if scale == "full":
             return full_shape(row)
-        return twin_shape(row, len(self.study.grammar(language).terminals))
+        return twin_shape(row, len(self.settings.grammar(language).terminals))
 
     def tokens(self, language: str) -> tuple[float, int]:
         """Expected and largest number of tokens of a language's strings."""
         if language not in self._tokens:
-            grammar = self.study.grammar(language)
-            predict_end = self.study.config["datasets"]["predict_end"]
+            grammar = self.settings.grammar(language)
+            predict_end = self.settings.config["datasets"]["predict_end"]
             lengths = grammar.expected_length(), grammar.longest()
             self._tokens[language] = tokens(*lengths, predict_end)
         return self._tokens[language]
 
     def strings(self, language: str, size: int) -> Strings:
-        """The strings of a run of a size: at most so many, were no training string repeated."""
-        measured = size + self.study.config["datasets"]["test_size"]
+        """The strings of a run of a size; at most `size` of training, were none repeated."""
+        measured = size + self.settings.config["datasets"]["test_size"]
         return Strings(size, measured, *self.tokens(language))
 
     def gpus(self, model: str) -> int:
         """GPUs of a job that trains a model."""
-        return self.hardware.twin_gpus if self.is_twin(model) else self.settings(model).processes
+        if self.settings.is_twin(model):
+            return self.hardware.twin_gpus
+        return self.training(model).processes
 
     def threads(self, model: str) -> int:
         """CPU threads of a job that trains a model, shared by its processes."""
-        settings = self.settings(model)
-        return settings.processes * (THREADS_OFFLOADED if settings.offloaded else 1)
+        training = self.training(model)
+        return training.processes * (THREADS_OFFLOADED if training.offloaded else 1)
 
     def gpu_peak(self, model: str, language: str) -> float:
         """Bytes of a full model's run on each of its GPUs."""
         return memory.gpu_peak(
-            self.shape(model, language), self.settings(model), self.tokens(language)[1]
+            self.shape(model, language), self.training(model), self.tokens(language)[1]
         )
 
     def main_memory(self, model: str, language: str, threads: int = 1) -> float:
         """Bytes of main memory of a job that trains a model."""
-        shape, settings = self.shape(model, language), self.settings(model)
-        if self.is_twin(model):
-            return memory.twin_memory(shape, settings, self.tokens(language)[1], threads)
-        return memory.main_memory(shape, settings)
+        shape, training = self.shape(model, language), self.training(model)
+        if self.settings.is_twin(model):
+            return memory.twin_memory(shape, training, self.tokens(language)[1], threads)
+        return memory.main_memory(shape, training)
 
     @property
     def most_memory(self) -> float:
@@ -134,54 +128,44 @@ class Planner:
     # Of a run and of a job
 
     def duration(
-        self, model: str, language: str, size: int, threads: int = 1, variant: str = "base"
+        self,
+        model: str,
+        language: str,
+        size: int,
+        training: Mapping = NO_OVERRIDES,
+        threads: int = 1,
     ) -> Duration:
         """How long one run takes; of a twin, without the start of its job."""
-        settings = self.settings(model, variant)
-        key = model, language, size, threads, settings
+        key = model, language, size, threads, self.training(model, training)
         if key not in self._durations:
             self._durations[key] = self._duration(*key)
         return self._durations[key]
 
     def _duration(
-        self, model: str, language: str, size: int, threads: int, settings: Settings
+        self, model: str, language: str, size: int, threads: int, training: Training
     ) -> Duration:
         shape = self.shape(model, language)
         strings = self.strings(language, size)
         speed = self.speed(model)
         if speed is not None:
-            return duration.measured(speed, settings, strings)
-        if self.is_twin(model):
-            return duration.twin(shape, settings, strings, self.study.engine(model), threads)
-        return duration.full(shape, settings, strings, self.hardware)
-
-    def trainings(self, variant: str, size: int) -> int:
-        """How often a model is trained for one variant and seed."""
-        return size if variant == LEAVE_ONE_OUT else 1
+            return duration.measured(speed, training, strings)
+        if self.settings.is_twin(model):
+            engine = self.settings.engine(model)
+            return duration.twin(shape, training, strings, engine, threads)
+        return duration.full(shape, training, strings, self.hardware)
 
     def job_seconds(
-        self, model: str, language: str, size: int, variants: Iterable[str], threads: int = 1
+        self,
+        model: str,
+        language: str,
+        size: int,
+        n_runs: int,
+        training: Mapping = NO_OVERRIDES,
+        threads: int = 1,
     ) -> float:
-        """How long a job of a twin takes, which trains all seeds of some variants."""
-        n_runs = sum(
-            self.trainings(variant, size) * len(self.study.seeds_of(variant))
-            for variant in variants
-        )
-        return TWIN_START_SECONDS + n_runs * self.duration(model, language, size, threads).seconds
-
-    def draws_seconds(self, model: str, language: str, size: int, n_runs: int) -> float:
-        """How long a job takes that trains models of the unlearning, or makes them forget."""
-        each = self.duration(model, language, size, variant=ORIGINAL).seconds
+        """How long a job takes that trains some runs of a model one after another, or together."""
+        each = self.duration(model, language, size, training, threads).seconds
         return TWIN_START_SECONDS + n_runs * each
-
-    def evaluation_memory(self, size: int) -> float:
-        """Bytes of main memory in which unlearned models are compared with retrained ones."""
-        unlearning = self.study.unlearning
-        n_models = unlearning.n_trained(ORIGINAL) + unlearning.n_trained(RETAIN)
-        n_models += max(len(unlearning.runs(method)) for method in unlearning.methods)
-        datasets = self.study.config["datasets"]
-        n_strings = size + datasets["test_size"] + unlearning.section["validation"]
-        return memory.evaluation_memory(n_models * n_strings)
 
     # What has been measured
 
@@ -212,15 +196,15 @@ class Planner:
 
         Settings that the engine does not have stand in none of its manifests.
         """
-        now = vars(self.settings(model))
+        now = vars(self.training(model))
         configuration = manifest["configuration"]
         then = {**configuration["recipe"]}
         then["processes"] = configuration.get("processes", now["processes"])
         return (
-            manifest["engine"] == self.study.engine(model)
+            manifest["engine"] == self.settings.engine(model)
             and manifest["resumed_from_epoch"] == 0
             and manifest["training_seconds"] > 0
-            and manifest["language"] in self.study.all_languages
+            and Path(self.settings.grammar_file(manifest["language"])).is_file()
             and all(then[key] == now[key] for key in OF_SPEED if key in then)
         )
 
@@ -233,53 +217,58 @@ class Planner:
     def _tokens_measured(self, manifest: dict) -> float:
         recipe = manifest["configuration"]["recipe"]
         then = {key: recipe[key] for key in ("epochs", "evaluate_every")}
-        settings = Settings.of({**self.study.training(manifest["model"]), **then})
+        training = self.training(manifest["model"], then)
         strings = self.strings(manifest["language"], manifest["size"])
-        return manifest.get("n_runs", 1) * strings.tokens_measured(settings)
+        return manifest.get("n_runs", 1) * strings.tokens_measured(training)
 
     # The plan itself
 
-    @cached_property
-    def rows(self) -> list[dict]:
-        """One row per group of runs and seed, as the table `plan` has them."""
-        rows = [
-            self.row(group, seed, self.trainings(group.variant, group.size))
-            for group in self.study.trained_groups
-            for seed in self.study.seeds_of(group.variant)
-        ]
-        return [*rows, *self._rows_of_unlearning()]
+    def rows(self, requests: Iterable[Runs], derived: Iterable[Derived]) -> list[dict]:
+        """The table `plan`: a row per seed and group of runs, then rows of models made of these.
 
-    def _rows_of_unlearning(self) -> list[dict]:
-        """The same of the trainings for unlearning, and of all methods together.
-
-        No method may take longer than the cutoff allows.
+        Replicates of one dataset are one group; single runs stand before them.
         """
-        unlearning = self.study.unlearning
-        if unlearning is None:
-            return []
-        share = {UNLEARNED: unlearning.section["cutoff"]}
+        groups: dict[tuple, list[Runs]] = {}
+        for runs in sorted(requests, key=lambda runs: runs.replicates is not None):
+            groups.setdefault((*runs.names.values(), runs.replicates is None), []).append(runs)
         return [
-            self.row(group, seed, n, share.get(group.variant, 1))
-            for group, seed, n in unlearning.groups()
+            *(self._row_of(found, seed) for found in groups.values() for seed in found[0].seeds),
+            *(
+                self._row(made.runs.on(made.name), made.seed, made.n, made.share, made.files)
+                for made in derived
+            ),
         ]
 
-    def row(self, group: "RunGroup", seed: int, n: int, share: float = 1) -> dict:
-        """What the runs of one group and seed need.
+    def _row_of(self, found: list[Runs], seed: int) -> dict:
+        """The row of the runs of some requests that differ in their replicates alone."""
+        single = found[0].replicates is None
+        patterns = (TRACE, MANIFEST) if single else (REPLICATES_MANIFEST,)
+        files = [
+            path
+            for runs in found
+            for pattern in patterns
+            for path in replace(runs, seeds=(seed,)).paths(pattern)
+        ]
+        return self._row(found[0], seed, sum(runs.trainings for runs in found), 1, files)
 
-        There are `n` of them, each of which takes a share of a training.
+    def _row(self, runs: Runs, seed: int, n: int, share: float, files: Iterable[str]) -> dict:
+        """What the `n` runs of a request and seed need; each takes a share of a training.
+
+        Whether the files that are done are still right is not looked at.
         """
-        model, language, size = group.model, group.language, group.size
-        is_twin, settings = self.is_twin(model), self.settings(model, group.variant)
+        model, language, size = runs.model, runs.corpus, runs.size
+        training = self.training(model, runs.training)
         shape, strings = self.shape(model, language), self.strings(language, size)
-        took = self.duration(model, language, size, variant=group.variant)
+        took = self.duration(model, language, size, runs.training)
         gpus, times = self.gpus(model), n * share / HOUR
-        left = disk.trace_bytes(settings, strings)
-        if self.study.config["save_weights"] or group.variant in (ORIGINAL, RETAIN):
-            left += disk.weights_bytes(shape, settings)
+        left = disk.trace_bytes(training, strings)
+        if WEIGHTS in runs.keeps:
+            left += disk.weights_bytes(shape, training)
+        is_twin = self.settings.is_twin(model)
         return {
-            **vars(group),
+            **runs.names,
             "seed": seed,
-            "engine": self.study.engine(model),
+            "engine": self.settings.engine(model),
             "trainings": n,
             "parameters": shape.parameters,
             "gpus": gpus,
@@ -292,18 +281,13 @@ class Planner:
             "gpu_hours": gpus * times * took.seconds,
             "basis": took.basis,
             "disk_gb": n * left / memory.GB,
-            "state_gb": disk.state_bytes(shape, settings) / memory.GB,
-            "done": self._is_done(group, seed),
+            "state_gb": disk.state_bytes(shape, training) / memory.GB,
+            "done": all(self._path(file).is_file() for file in files),
         }
 
-    def _is_done(self, group: "RunGroup", seed: int) -> bool:
-        """Whether all results are there; whether they are still right is not looked at."""
-        dataset = f"n{group.size}-seed{seed}"
-        if group.variant in OF_UNLEARNING:
-            folder = self.runs.parent / "unlearning" / group.model / group.language / dataset
-            return all((folder / path).is_file() for path in self.study.unlearning.files(group))
-        folder = self.runs / group.model / group.language / dataset / group.variant
-        return all((folder / name).is_file() for name in ("trace.parquet", "manifest.json"))
+    def _path(self, file: str) -> Path:
+        """A result's path where the folder of runs is another one than usual."""
+        return self.runs.parent / Path(file).relative_to("results")
 
 
 def _modified(path: Path) -> tuple[float, str]:

@@ -48,7 +48,7 @@ def twin_shape(row: Model, n_terminals: int) -> Shape:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Training:
     """The keys of `training` in the configuration that memory and time depend on."""
 
     epochs: int
@@ -63,7 +63,7 @@ class Settings:
     checkpoint_every: int
 
     @classmethod
-    def of(cls, training: dict) -> "Settings":
+    def of(cls, training: dict) -> "Training":
         """Those of a section `training`."""
         return cls(**{field.name: training[field.name] for field in fields(cls)})
 
@@ -110,17 +110,17 @@ class Strings:
     expected: float
     longest: int
 
-    def steps(self, settings: Settings) -> int:
+    def steps(self, training: Training) -> int:
         """Optimiser steps of a run."""
-        return settings.epochs * math.ceil(self.n_trained / settings.batch_size)
+        return training.epochs * math.ceil(self.n_trained / training.batch_size)
 
-    def tokens_trained(self, settings: Settings) -> float:
+    def tokens_trained(self, training: Training) -> float:
         """Tokens that a run is trained on, copies and epochs counted."""
-        return settings.epochs * self.n_trained * self.expected
+        return training.epochs * self.n_trained * self.expected
 
-    def tokens_measured(self, settings: Settings) -> float:
+    def tokens_measured(self, training: Training) -> float:
         """Tokens that a run is measured on, over all its measurements."""
-        return settings.measurements * self.n_measured * self.expected
+        return training.measurements * self.n_measured * self.expected
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from palimpsest import manifests, tables
 from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
+from palimpsest.tables.trace import TRACE
 from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
@@ -148,7 +149,7 @@ def is_delivered(job: Job, states: list[State]) -> bool:
     try:
         if manifests.read(job.manifest)["key"] != key_of(states):
             return False
-        tables.read(job.trace, "trace")
+        tables.read(job.trace, TRACE)
     except UserError:
         return False
     return job.weights is None or Path(job.weights).exists()
@@ -183,8 +184,8 @@ def _deliver_together(job: Job, states: list[State]) -> None:
         }
         with tables.replacing(job.weights) as temporary, writing(Path(job.weights)):
             save_file(weights, temporary)
-    frames = (tables.read(state.trace, "trace") for state in states)
-    tables.write_parts(job.trace, frames, "trace")
+    frames = (tables.read(state.trace, TRACE) for state in states)
+    tables.write_parts(job.trace, frames, TRACE)
     variant = Path(job.dataset).parent.name if job.draws else LEAVE_ONE_OUT
     tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states), variant))
 

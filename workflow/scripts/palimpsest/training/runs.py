@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables, traces
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import Model
@@ -73,7 +74,7 @@ def seed_of_draw(seed: int, variant: str, draw: int) -> int:
 
 def strings_to_leave_out(dataset: str) -> list[str]:
     """The names of the distinct training strings of a dataset, in its order."""
-    strings = tables.read(dataset, "strings")
+    strings = tables.read(dataset, STRINGS)
     return strings.loc[strings["count"] > 0, "string_id"].tolist()
 
 
@@ -85,7 +86,7 @@ class Material:
     """
 
     def __init__(self, run: Run):
-        strings = tables.read(run.dataset, "strings")
+        strings = tables.read(run.dataset, STRINGS)
         self.string_ids = strings["string_id"].to_numpy(dtype=object)
         self.counts = strings["count"].to_numpy()
         keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()

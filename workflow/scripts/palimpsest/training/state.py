@@ -22,7 +22,8 @@ from safetensors.torch import save_file
 
 from palimpsest import tables
 from palimpsest.errors import WRITE_REMEDY, UserError
-from palimpsest.folder import ends_as_parquet
+from palimpsest.recovery import ends_as_parquet
+from palimpsest.tables.trace import TRACE
 
 CONTENTS = "contents.json"  # sizes and checksums of a checkpoint's files, written last
 ABOUT = "about.json"  # what run a state is of, for people
@@ -107,7 +108,7 @@ class State:
         """Keep the result until every run of the job is done; checkpoints are no longer needed."""
         # The manifest vouches for the others: an older one, without weights, must not.
         self.manifest.unlink(missing_ok=True)
-        tables.write(self.trace, trace, "trace")
+        tables.write(self.trace, trace, TRACE)
         if weights is not None:
             weights = {name: tensor.contiguous() for name, tensor in weights.items()}
             with tables.replacing(self.weights) as temporary, writing(self.weights):

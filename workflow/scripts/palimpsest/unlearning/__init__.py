@@ -1,6 +1,7 @@
 """Unlearning: how far unlearned models can be told from models retrained without the forget set."""
 
-from palimpsest.unlearning.quality import forgetting_quality
-from palimpsest.unlearning.thresholds import epsilon
+from palimpsest.lazy_import import lazy_names
 
-__all__ = ["epsilon", "forgetting_quality"]
+MODULES = {"epsilon": "thresholds", "forgetting_quality": "quality"}
+__all__ = list(MODULES)
+__getattr__ = lazy_names(__name__, MODULES)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from palimpsest.tables import KINDS
+from palimpsest.unlearning.kinds import AGREEMENT, TUNING
 from palimpsest.unlearning.samples import Problem, UnlearnedModels
 from palimpsest.unlearning.scores import Evaluation, Retraining, Rules
 from palimpsest.unlearning.setups import ENDS
@@ -74,7 +74,7 @@ def agreement(problem: Problem, epsilons: pd.DataFrame) -> pd.DataFrame:
         }
         for one, other in itertools.combinations(means.columns, 2)
     ]
-    return pd.DataFrame(rows, columns=KINDS["unlearning_agreement"].schema.names)
+    return pd.DataFrame(rows, columns=AGREEMENT.names)
 
 
 def tuning(
@@ -119,4 +119,4 @@ def tuning(
         )
     order = {name: place for place, name in enumerate(dict.fromkeys(r["method"] for r in rows))}
     rows.sort(key=lambda row: (order[row["method"]], not row["within_cutoff"], -row["final_score"]))
-    return pd.DataFrame(rows, columns=KINDS["unlearning_tuning"].schema.names)
+    return pd.DataFrame(rows, columns=TUNING.names)

@@ -15,10 +15,10 @@ import torch
 
 from palimpsest.errors import UserError
 from palimpsest.models.build import build
+from palimpsest.models.parts import embeddings_and_head, layers
 from palimpsest.training.deepspeed_engine import make_accelerator, stand_alone_unless_launched
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
-from palimpsest.unlearning.anatomy import embeddings_and_head, layers
 
 
 class DeepSpeedEngine:

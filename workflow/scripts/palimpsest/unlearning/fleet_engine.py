@@ -10,6 +10,7 @@ import torch
 
 from palimpsest.models import Model
 from palimpsest.models.build import build
+from palimpsest.models.parts import embeddings_and_head, layers
 from palimpsest.training.fleet import FleetEngine as TrainingEngine
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.memory import most_members
@@ -17,7 +18,6 @@ from palimpsest.training.fleet.probe import probe
 from palimpsest.training.fleet.stack import Stack
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
-from palimpsest.unlearning.anatomy import embeddings_and_head, layers
 
 # Beside a step's activations there are the original models' outputs and other losses.
 TIMES_TRAINING = 3

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 
-from palimpsest.lazily import lazily
+from palimpsest.lazy_import import lazy_import
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
 IGNORED = -100  # as in training.batches, which imports torch
 

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import ks_2samp
 
+from palimpsest.statistics import student
 from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
-from palimpsest.unlearning.scores import student
 from palimpsest.unlearning.setups import ENDS, RETRAIN
 
 FOLDS = 10
@@ -125,7 +125,7 @@ def _of_weights(
 def _row(values: np.ndarray, reference: float) -> dict:
     """Mean and interval of a metric float[models]; null where it is undefined."""
     n_models = len(values)
-    mean, lower, upper = student(values) if n_models else (np.nan,) * 3
+    mean, lower, upper = student(values)
     return {
         "estimate": mean,
         "lower": lower,

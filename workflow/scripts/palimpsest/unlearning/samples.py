@@ -15,7 +15,10 @@ import pandas as pd
 import pyarrow as pa
 
 from palimpsest import tables
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.tables.trace import TRACE
+from palimpsest.unlearning.kinds import UNLEARNED, UNLEARNED_MODELS
 from palimpsest.unlearning.setups import (
     NONE,
     RETRAIN,
@@ -134,13 +137,13 @@ def read_trained(
     """
     parts = []
     for path in paths:
-        epochs = np.unique(tables.read_arrow(path, "trace", ["epoch"])["epoch"].to_numpy())
+        epochs = np.unique(tables.read_arrow(path, TRACE, ["epoch"])["epoch"].to_numpy())
         if epoch == "last":
             epochs, wanted = epochs[-1:], [("epoch", "=", int(epochs[-1]))]
         else:
             wanted = [("string_id", "in", list(string_ids))]
         columns = [*PROBLEM_KEYS, "variant", "epoch", *PREDICTED]
-        table = tables.read_arrow(path, "trace", columns, wanted)
+        table = tables.read_arrow(path, TRACE, columns, wanted)
         names = _models(path, table, ["variant"], epochs)
         keys = [(_draw(path, name, variant), 0) for (name,) in names]
         parts.append(_part(path, table, keys, string_ids, epochs))
@@ -156,7 +159,7 @@ def read_unlearned(paths: Iterable[str], method: str, string_ids: np.ndarray) ->
     parts = []
     for path in paths:
         columns = [*PROBLEM_KEYS, "method", "origin", "draw", *PREDICTED]
-        table = tables.read_arrow(path, "unlearned", columns)
+        table = tables.read_arrow(path, UNLEARNED, columns)
         _check_method(path, table["method"], method)
         keys = _models(path, table, ["origin", "draw"], None)
         parts.append(_part(path, table, keys, string_ids, None))
@@ -441,7 +444,7 @@ def read_problem(
 
     Raises `UserError` if they are of different problems, or nothing is to be forgotten.
     """
-    strings = tables.read(dataset, "strings")
+    strings = tables.read(dataset, STRINGS)
     string_ids = strings["string_id"].to_numpy(dtype=object)
     problem = Problem(
         strings,
@@ -466,7 +469,7 @@ def read_problem(
 
 def read_models(paths: Iterable[str], method: str) -> pd.DataFrame:
     """The rows of `unlearned_models` of one method, by origin and draw."""
-    frame = tables.read_all(list(paths), "unlearned_models")
+    frame = tables.read_all(list(paths), UNLEARNED_MODELS)
     strangers = set(frame["method"]) - {method}
     if strangers:
         raise UserError(

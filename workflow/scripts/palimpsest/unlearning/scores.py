@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from palimpsest import manifests
 from palimpsest.errors import UserError
+from palimpsest.statistics import student
 from palimpsest.unlearning.attackers import held_out_epsilon
 from palimpsest.unlearning.confidence import Of, logit_scaled_confidence
 from palimpsest.unlearning.quality import final_score, forgetting_quality
@@ -25,7 +25,6 @@ from palimpsest.unlearning.setups import (
 )
 from palimpsest.unlearning.thresholds import Thresholds, attacks
 
-CONFIDENCE = 0.95  # of the intervals over repetitions and over models
 SETS = ("retain", "test", "forget")
 QUANTITIES = (
     "forgetting_quality",
@@ -312,17 +311,6 @@ def _pools(n: int, stock: int) -> list[int]:
     """Sizes of pools: n, 2 n, 4 n, ... as far as the stock goes; if only to n, smaller ones too."""
     larger = [n * 2**k for k in range(stock.bit_length()) if n * 2**k <= stock]
     return larger if len(larger) > 1 else sorted(_halvings(min(n, stock)))
-
-
-def student(values: np.ndarray) -> tuple[float, float, float]:
-    """Mean of a sample float[n], and the ends of its 95 % Student interval; NaN of one value."""
-    values = np.asarray(values, dtype=float)
-    mean = values.mean()
-    if len(values) < 2:
-        return mean, np.nan, np.nan
-    quantile = stdtrit(len(values) - 1, (1 + CONFIDENCE) / 2)
-    half = quantile * values.std(ddof=1) / np.sqrt(len(values))
-    return mean, mean - half, mean + half
 
 
 def summary(scores: pd.DataFrame) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 FULL, REUSE_N_N, REUSE_N_1, BOOTSTRAP = SETUPS = ("full", "reuse-n-n", "reuse-n-1", "bootstrap")
-NONE, RETRAIN = ENDS = ("none", "retrain")  # the original model, and the ideal
+RETRAIN, NONE = ENDS = ("retrain", "none")  # the ideal, and the original model
 
 
 class Members(NamedTuple):

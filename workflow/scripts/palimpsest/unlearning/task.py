@@ -8,27 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from palimpsest.errors import UserError
-from palimpsest.lazily import lazily
+from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.losses import IGNORED, string_nll
-from palimpsest.unlearning.methods.phases import RETAIN, Phase
+from palimpsest.unlearning.sets import RETAIN
 
 if TYPE_CHECKING:
     from palimpsest.training.batches import TokenisedStrings
     from palimpsest.unlearning.engines import Models, Weights
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
 # What a random number is for: streams of a model's seed that never meet.
 ORDER, ORDER_BESIDE, WEIGHTS, SELECTION, TOKENS, NOISE = range(6)
 
 
+class Step(Protocol):
+    """What a task runs: a phase of a method."""
+
+    def prepare(self, task: Task) -> None:
+        """Work out, before the first phase runs, what the phase needs of the models as they are."""
+
+    def run(self, task: Task) -> None:
+        """Change the models of the task."""
+
+
 @dataclass(frozen=True)
-class Batch:
+class ModelsBatch:
     """A batch of every model: `ids_MBT` go in, `targets_MBT` come out (`IGNORED` is padding).
 
     `rows_MB` int[M, B] are the strings' rows in `Task.strings`.
@@ -77,7 +87,7 @@ class Task:
         return {name: len(rows) for name, rows in self.sets.items()}
 
     def run(
-        self, phases: Sequence[Phase], progress: Callable[[int, int], None] | None = None
+        self, phases: Sequence[Step], progress: Callable[[int, int], None] | None = None
     ) -> None:
         """Run phases one after another; `progress(done, of)` is called behind each."""
         for name in sorted({name for phase in phases for name in phase.sets}):
@@ -93,15 +103,15 @@ class Task:
 
     # Batches
 
-    def batches(self, name: str, phase_number: int, epoch: int) -> Iterator[Batch]:
+    def batches(self, name: str, phase_number: int, epoch: int) -> Iterator[ModelsBatch]:
         """One pass over a set, in an order of each model's own; epochs count from 1."""
         rows_MN = self._order(name, ORDER, phase_number, epoch)
         for first in range(0, rows_MN.shape[1], self.batch_size):
             yield self.batch(rows_MN[:, first : first + self.batch_size])
 
     def with_batches_beside(
-        self, batches: Iterator[Batch], name: str, phase_number: int
-    ) -> Iterator[tuple[Batch, Batch]]:
+        self, batches: Iterator[ModelsBatch], name: str, phase_number: int
+    ) -> Iterator[tuple[ModelsBatch, ModelsBatch]]:
         """Each batch with one of equal size from another set, which is gone through again and
         again, in a new order each time.
         """
@@ -120,11 +130,11 @@ class Task:
         generators = self._generators(stream, phase_number, epoch)
         return np.stack([generator.permutation(self.sets[name]) for generator in generators])
 
-    def batch(self, rows_MB: np.ndarray) -> Batch:
+    def batch(self, rows_MB: np.ndarray) -> ModelsBatch:
         """The given strings, padded to the longest among them."""
         longest = int(self.strings.lengths[rows_MB].max())
         places = torch.from_numpy(rows_MB).to(self.models.device)
-        return Batch(
+        return ModelsBatch(
             self._ids[places][..., : longest - 1],
             self._targets[places][..., 1:longest].contiguous(),
             rows_MB,
@@ -152,14 +162,14 @@ class Task:
         """The tokens that the retain set has: what a random token is drawn from."""
         return np.flatnonzero(self.token_counts)
 
-    def random_targets(self, batch: Batch) -> torch.Tensor:
+    def random_targets(self, batch: ModelsBatch) -> torch.Tensor:
         """Random tokens [M, B, T] in place of a batch's targets, the same in each epoch."""
         if self._drawn[0] != self.phase_number:
             self._drawn = self.phase_number, self._draw_tokens(self.phase_number)
         drawn_MBT = self._of(self._drawn[1], batch)[..., 1:]
         return torch.where(batch.targets_MBT == IGNORED, IGNORED, drawn_MBT)
 
-    def noisy_ids(self, batch: Batch, share: float) -> torch.Tensor:
+    def noisy_ids(self, batch: ModelsBatch, share: float) -> torch.Tensor:
         """A batch's inputs [M, B, T] with a share of the tokens replaced by random ones.
 
         The start token stays. A string's noise is the same in every phase.
@@ -180,7 +190,7 @@ class Task:
         drawn = [g.choice(self.alphabet, self.strings.ids.shape) for g in generators]
         return torch.from_numpy(np.stack(drawn)).to(self.models.device)
 
-    def _of(self, values_MSL: torch.Tensor, batch: Batch) -> torch.Tensor:
+    def _of(self, values_MSL: torch.Tensor, batch: ModelsBatch) -> torch.Tensor:
         """The entries [M, B, T + 1] of a batch's strings."""
         models_M1 = torch.arange(self.models.count)[:, None]
         rows_MB = torch.from_numpy(batch.rows_MB)
@@ -211,20 +221,20 @@ class Reference:
         """Keep -log p of the strings of a set, or of its first so many: a number for each."""
         models = self._task.models
 
-        def nll(batch: Batch) -> torch.Tensor:
+        def nll(batch: ModelsBatch) -> torch.Tensor:
             return string_nll(models.logits(batch.ids_MBT), batch.targets_MBT)
 
         self.keep("nll", name, nll, first)
 
-    def logits(self, batch: Batch) -> torch.Tensor:
+    def logits(self, batch: ModelsBatch) -> torch.Tensor:
         """Logits [M, B, T, V] of the original models."""
         return self.of("logits", batch)
 
-    def hidden(self, batch: Batch, layer: int) -> torch.Tensor:
+    def hidden(self, batch: ModelsBatch, layer: int) -> torch.Tensor:
         """What a layer of the original models leaves, [M, B, T, D]."""
         return self.of(("hidden", layer), batch)
 
-    def nll(self, batch: Batch) -> torch.Tensor:
+    def nll(self, batch: ModelsBatch) -> torch.Tensor:
         """-log p of the strings [M, B] under the original models."""
         return self._strings("nll", batch).to(batch.ids_MBT.device)
 
@@ -232,7 +242,7 @@ class Reference:
         self,
         kind: Hashable,
         name: str,
-        compute: Callable[[Batch], torch.Tensor],
+        compute: Callable[[ModelsBatch], torch.Tensor],
         first: int | None = None,
     ) -> None:
         """Keep what `compute` makes of batches of a set's strings: [M, B, T, ...], or [M, B]."""
@@ -248,12 +258,12 @@ class Reference:
             if kind not in self._kept:
                 self._kept[kind] = self._outputs(wanted)
 
-    def of(self, kind: Hashable, batch: Batch) -> torch.Tensor:
+    def of(self, kind: Hashable, batch: ModelsBatch) -> torch.Tensor:
         """What was kept for the tokens of a batch, [M, B, T, ...]."""
         values = self._strings(kind, batch)
         return values[:, :, : batch.ids_MBT.shape[2]].to(batch.ids_MBT.device)
 
-    def _strings(self, kind: Hashable, batch: Batch) -> torch.Tensor:
+    def _strings(self, kind: Hashable, batch: ModelsBatch) -> torch.Tensor:
         """What was kept for the strings of a batch, of whatever length."""
         places_MB = self._wanted[kind].places[batch.rows_MB]
         if (places_MB < 0).any():
@@ -286,5 +296,5 @@ class Reference:
 class _Wanted:
     """What to compute of strings, and of which: those whose place, int[S], is not -1."""
 
-    compute: Callable[[Batch], torch.Tensor]
+    compute: Callable[[ModelsBatch], torch.Tensor]
     places: np.ndarray

@@ -20,6 +20,7 @@ import torch
 from safetensors import safe_open
 
 from palimpsest import manifests, tables
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
@@ -31,6 +32,7 @@ from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.unlearning.engines import Models
+from palimpsest.unlearning.kinds import UNLEARNED, UNLEARNED_MODELS
 from palimpsest.unlearning.losses import cross_entropy
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.task import Task
@@ -59,7 +61,7 @@ class Part:
 
     def tables(self) -> list[tuple[str, str]]:
         """The tables to write and their kinds."""
-        return [(self.predictions, "unlearned"), (self.models, "unlearned_models")]
+        return [(self.predictions, UNLEARNED), (self.models, UNLEARNED_MODELS)]
 
 
 @dataclass(frozen=True)
@@ -208,9 +210,9 @@ def _waves(
     report = show_progress(f"{method.name} on {workbench.run.model}", "wave", "forget loss")
     for number, places in enumerate(waves):
         name = f"{places[0]}-{places[-1]}"
-        files = [(folder / f"{name}-{kind}.parquet", kind) for _, kind in part.tables()]
+        files = [(folder / f"{name}-{kind.name}.parquet", kind) for _, kind in part.tables()]
         if not all(path.exists() for path, _ in files):
-            wave = Wave(workbench, part, trained, places)
+            wave = UnlearningWave(workbench, part, trained, places)
             wave.forget(method)
             wave.relearn(relearning)
             if workbench.engine.rank == 0:
@@ -234,7 +236,7 @@ class Workbench:
         self.run, self.engine = run, engine
         self.material = Material(run)
         engine.prepare(self.material)
-        split = tables.read(run.dataset, "strings")["split"].to_numpy()
+        split = tables.read(run.dataset, STRINGS)["split"].to_numpy()
         self.rows = {
             name: np.repeat(np.flatnonzero(split == value), self._copies(split == value))
             for name, value in SETS.items()
@@ -289,7 +291,7 @@ class Workbench:
         return float(there["nll"].sum() / there["n_tokens"].sum())
 
 
-class Wave:
+class UnlearningWave:
     """Models that unlearn side by side, from their start to what is noted of them."""
 
     def __init__(self, workbench: Workbench, part: Part, trained: Weights, places: np.ndarray):

@@ -4,20 +4,10 @@ Any file of this folder may register phases (see `phases`), and is found by itse
 imported until a phase runs.
 """
 
-from palimpsest.unlearning.methods.phases import (
-    FORGET,
-    RETAIN,
-    SETS,
-    VALIDATION,
-    Edit,
-    Phase,
-    Select,
-    Training,
-    phase,
-    registered,
-)
+from palimpsest.unlearning.methods.phases import Edit, Phase, Select, Training, phase, registered
 from palimpsest.unlearning.methods.table import Method, read_methods
 from palimpsest.unlearning.methods.values import choice, choices, number, whole
+from palimpsest.unlearning.sets import FORGET, RETAIN, SETS, VALIDATION
 
 __all__ = [
     "FORGET",

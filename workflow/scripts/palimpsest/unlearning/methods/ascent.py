@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from palimpsest.unlearning.losses import cross_entropy, kl
-from palimpsest.unlearning.methods.phases import FORGET, RETAIN, Training, phase
+from palimpsest.unlearning.methods.phases import Training, phase
 from palimpsest.unlearning.methods.values import number
+from palimpsest.unlearning.sets import FORGET, RETAIN
 
 
 @phase("gradient-ascent")

@@ -10,8 +10,9 @@ from palimpsest.unlearning.losses import (
     symmetric_kl,
     undial,
 )
-from palimpsest.unlearning.methods.phases import FORGET, RETAIN, VALIDATION, Training, phase
+from palimpsest.unlearning.methods.phases import Training, phase
 from palimpsest.unlearning.methods.values import choice, number
+from palimpsest.unlearning.sets import FORGET, RETAIN, VALIDATION
 
 
 @phase("distil")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.lazily import lazily
+from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.methods.phases import Edit, phase
 from palimpsest.unlearning.methods.values import number
 from palimpsest.unlearning.task import WEIGHTS
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
 
 @phase("reinitialise")

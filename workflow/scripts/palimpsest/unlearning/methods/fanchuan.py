@@ -5,12 +5,13 @@ Source: Are we making progress in unlearning?, appendix A.4.
 
 from __future__ import annotations
 
-from palimpsest.lazily import lazily
+from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.losses import contrastive, kl_from_uniform, string_means
-from palimpsest.unlearning.methods.phases import FORGET, RETAIN, Training, phase
+from palimpsest.unlearning.methods.phases import Training, phase
 from palimpsest.unlearning.methods.values import number
+from palimpsest.unlearning.sets import FORGET, RETAIN
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
 
 @phase("uniform")

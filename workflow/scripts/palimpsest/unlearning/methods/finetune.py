@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from palimpsest.unlearning.losses import cross_entropy
-from palimpsest.unlearning.methods.phases import RETAIN, Training, phase
+from palimpsest.unlearning.methods.phases import Training, phase
+from palimpsest.unlearning.sets import RETAIN
 
 
 @phase("finetune")

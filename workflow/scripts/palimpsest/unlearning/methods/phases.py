@@ -20,16 +20,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, dataclass_transform
 
-from palimpsest.lazily import lazily
+from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.methods.values import DOMAIN, Choice, Number, number
 
 if TYPE_CHECKING:
     from palimpsest.unlearning.engines import Weights
-    from palimpsest.unlearning.task import Batch, Task
+    from palimpsest.unlearning.task import ModelsBatch, Task
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
-FORGET, RETAIN, VALIDATION = SETS = ("forget", "retain", "validation")
 ERASE, REPAIR = ROLES = ("erase", "repair")
 
 _registry: dict[str, type[Phase]] = {}
@@ -162,11 +161,11 @@ class Training(Phase):
         """Passes over a batch of a set; single strings that a phase adds to one do not count."""
         return 1 if self.beside is None else 2
 
-    def loss(self, task: Task, batch: Batch, beside: Batch | None) -> torch.Tensor:
+    def loss(self, task: Task, batch: ModelsBatch, beside: ModelsBatch | None) -> torch.Tensor:
         """What each model minimises on its own batch, [M]; `beside` is None without such a set."""
         raise NotImplementedError
 
-    def rate_M(self, task: Task, batch: Batch) -> torch.Tensor:
+    def rate_M(self, task: Task, batch: ModelsBatch) -> torch.Tensor:
         """The learning rate of each model in this step."""
         return torch.full((task.models.count,), self.rate * task.rate, dtype=torch.float64)
 
@@ -178,7 +177,7 @@ class Training(Phase):
             task.steps += self.passes_per_step
             self.step(task, loss_M, self.rate_M(task, batch))
 
-    def _batches(self, task: Task) -> Iterator[tuple[Batch, Batch | None]]:
+    def _batches(self, task: Task) -> Iterator[tuple[ModelsBatch, ModelsBatch | None]]:
         """As many batches as there are steps, each with the one beside it."""
         epochs = itertools.chain.from_iterable(
             task.batches(self.over, task.phase_number, epoch) for epoch in itertools.count(1)

@@ -6,8 +6,9 @@ import numpy as np
 
 from palimpsest.unlearning.losses import dpo, npo, real, simnpo, string_nll
 from palimpsest.unlearning.methods.ascent import HeldBack
-from palimpsest.unlearning.methods.phases import FORGET, VALIDATION, phase
+from palimpsest.unlearning.methods.phases import phase
 from palimpsest.unlearning.methods.values import number
+from palimpsest.unlearning.sets import FORGET, VALIDATION
 
 
 def _nll(task, batch):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.lazily import lazily
+from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.losses import per_token, squared_error
 from palimpsest.unlearning.methods.ascent import HeldBack
-from palimpsest.unlearning.methods.phases import FORGET, RETAIN, phase
+from palimpsest.unlearning.methods.phases import phase
 from palimpsest.unlearning.methods.values import number
+from palimpsest.unlearning.sets import FORGET, RETAIN
 from palimpsest.unlearning.task import WEIGHTS
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
 
 @phase("rmu")

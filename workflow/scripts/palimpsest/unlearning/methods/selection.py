@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.lazily import lazily
-from palimpsest.unlearning.anatomy import BLOCK
+from palimpsest.lazy_import import lazy_import
+from palimpsest.models.parts import BLOCK
 from palimpsest.unlearning.losses import token_nll
-from palimpsest.unlearning.methods.phases import FORGET, RETAIN, Select, phase
+from palimpsest.unlearning.methods.phases import Select, phase
 from palimpsest.unlearning.methods.values import choice, choices, number
+from palimpsest.unlearning.sets import FORGET, RETAIN
 from palimpsest.unlearning.task import SELECTION
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
 MATRICES, EMBEDDINGS, HEAD, REST = PARTS = ("matrices", "embeddings", "head", "rest")
 SMALLEST, LARGEST = "smallest", "largest"

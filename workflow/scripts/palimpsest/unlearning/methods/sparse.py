@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from palimpsest.lazily import lazily
+from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.methods.finetune import Finetune
 from palimpsest.unlearning.methods.phases import phase
 from palimpsest.unlearning.methods.values import number
 
-torch = lazily("torch")
+torch = lazy_import("torch")
 
 
 @phase("l1-finetune")

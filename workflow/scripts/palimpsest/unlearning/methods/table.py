@@ -19,10 +19,10 @@ from typing import Any
 
 import yaml
 
+from palimpsest.configuration.yaml_files import check_file
 from palimpsest.errors import UserError, nearest
 from palimpsest.unlearning.methods.phases import ROLES, Phase, registered
 from palimpsest.unlearning.setups import ENDS
-from palimpsest.yaml_files import check_file
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered

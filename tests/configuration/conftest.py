@@ -1,0 +1,23 @@
+"""Configuration files of a test's own, to lay over the default ones."""
+
+import pytest
+
+from helpers.experiments import ROOT
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    """Paths of a configuration are relative to where Snakemake runs."""
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """A function that writes a file to lay over the default configuration, and gives its path."""
+
+    def write(text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text)
+        return path
+
+    return write

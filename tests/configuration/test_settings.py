@@ -1,0 +1,58 @@
+"""Settings: what a configuration says of its models and languages."""
+
+from helpers.experiments import DEFAULT, PAPER, experiment, laid_over, message
+from palimpsest.configuration.settings import Settings
+from palimpsest.planning.fit import does_not_fit
+from palimpsest.planning.plan import Planner
+
+
+def test_engines(mine):
+    """The engine of a model's name wins over that of its scale."""
+    changed = experiment(DEFAULT, mine("engine: {opt-1.3b-twin: deepspeed}")).settings
+    assert changed.engine("opt-1.3b-twin") == "deepspeed"
+    assert changed.engine("opt-2.7b-twin") == "fleet"
+    assert changed.engine("opt-1.3b") == "deepspeed"
+
+
+def test_a_model_may_be_trained_otherwise(mine):
+    """Its own keys win over those of `training`, which hold for all other models."""
+    text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
+    changed = experiment(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
+    plain = changed.config["training"]
+    assert changed.settings.training("opt-1.3b") == plain
+    assert changed.settings.training("opt-2.7b") == {**plain, "processes": 4}
+    assert changed.planner.gpus("opt-2.7b") == 4
+
+
+def test_a_twin_is_trained_by_one_process(mine):
+    """Whatever full models take."""
+    text = "training: {zero_stage: 2, processes: 4, offload_optimizer: cpu}"
+    training = experiment(DEFAULT, mine(text)).settings.training("opt-1.3b-twin")
+    assert (training["processes"], training["offload_optimizer"]) == (1, "none")
+    assert training["zero_stage"] == 2
+
+
+def test_the_papers_models_fit_because_some_are_offloaded():
+    """Those of 7B parameters and more, each of which is refused without."""
+    paper = experiment(DEFAULT, PAPER)
+    models, training = paper.settings.models, paper.settings.training
+    offloaded = {m for m in models if training(m)["offload_optimizer"] == "cpu"}
+    assert offloaded == {name for name, row in models.items() if row.parameters > 6e9}
+    without = {"training_by_model": {m: {"offload_optimizer": "none"} for m in offloaded}}
+    settings = Settings(laid_over(paper.config, without))
+    mistakes = list(does_not_fit(settings, Planner(settings), paper.single_runs))
+    assert {mistake.key.split("/")[1] for mistake in mistakes} == offloaded
+    for mistake in mistakes:
+        model = mistake.key.split("/")[1]
+        assert f"training_by_model/{model}: {{offload_optimizer: cpu}}" in mistake.text
+    said = message(lambda: experiment(DEFAULT, PAPER, command_line=without))
+    assert said.startswith("--config: training_by_model/")
+
+
+def test_the_counterpart_of_a_language():
+    """Only some have one; a grammar is read once."""
+    settings = experiment(DEFAULT).settings
+    assert settings.counterpart("L2") == "L1"
+    assert settings.counterpart("L1") is None
+    assert settings.grammar_file("L2") == "config/languages/L2.pcfg"
+    assert settings.grammar("L2") is settings.grammar("L2")

@@ -1,0 +1,64 @@
+"""Where a value was set: the file, or the command line, that the user has to mend."""
+
+import pytest
+
+from helpers.experiments import DEFAULT, experiment, message
+from palimpsest.configuration.sources import as_yaml
+
+
+@pytest.mark.parametrize(
+    ("under", "over", "key", "named"),
+    [
+        ("training: {epochs: 0}", "seeds: [1]", "training/epochs", "under"),
+        ("training: {epochs: 5}", "training: {epochs: 0}", "training/epochs", "over"),
+        ("training: {epochs: 0}", "training: {batch_size: 4}", "training/epochs", "under"),
+        ("seeds: [1]", "training: {epoch: 1}", "training", "over"),
+        ("models: [nobody]", "languages: [L1]", "models[0]", "under"),
+        ("languages: [L1]", "languages: [L99]", "languages[0]", "over"),
+        (
+            "training: {zero_stage: 0}",
+            "training: {offload_optimizer: cpu}",
+            "training/offload_optimizer",
+            "over",
+        ),
+    ],
+)
+def test_of_two_files_the_one_with_the_value_is_named(tmp_path, under, over, key, named):
+    """A user mends the file that the message names, so it must be the one that set the value."""
+    files = {"under": tmp_path / "under.yaml", "over": tmp_path / "over.yaml"}
+    files["under"].write_text(under)
+    files["over"].write_text(over)
+    said = message(lambda: experiment(DEFAULT, files["under"], files["over"]))
+    assert said.startswith(f"{files[named]}: {key}: "), said
+
+
+def test_a_misspelt_key_is_sought_in_the_file_that_has_it(tmp_path):
+    """A misspelt key is named with the file that it stands in, not one with the same block."""
+    (tmp_path / "under.yaml").write_text("training: {epoch: 1}")
+    (tmp_path / "over.yaml").write_text("training: {epochs: 3}")
+    said = message(lambda: experiment(DEFAULT, tmp_path / "under.yaml", tmp_path / "over.yaml"))
+    assert said.startswith(f"{tmp_path / 'under.yaml'}: training: unknown key 'epoch'")
+
+
+@pytest.mark.parametrize(
+    ("over", "start"),
+    [
+        ({"training": {"epochs": 0}}, "training/epochs: 0 is not allowed"),
+        ({"seeds": [1, 1]}, "seeds: [1, 1] lists something twice"),
+        ({"extra": 1}, "unknown key 'extra'"),
+        ({"training": {"epoch": 1}}, "training: unknown key 'epoch'"),
+        ({"languages": ["L9"]}, "languages[0]: unknown language 'L9'"),
+    ],
+)
+def test_a_value_of_the_command_line_is_named_so(over, start):
+    """The file has another value, which is right: it is the command line that has to change."""
+    said = message(lambda: experiment(DEFAULT, command_line=over))
+    assert said.startswith(f"--config: {start}"), said
+
+
+def test_values_of_the_command_line_are_read_as_yaml():
+    """Snakemake leaves what stands inside of a block as text."""
+    given = {"training": {"epochs": "3", "rate": "1.0e-3"}, "unlearning": "null", "seeds": ["0"]}
+    read = {"training": {"epochs": 3, "rate": 0.001}, "unlearning": None, "seeds": [0]}
+    assert as_yaml(given) == read
+    assert as_yaml("[not closed") == "[not closed"

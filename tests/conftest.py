@@ -1,0 +1,27 @@
+"""The markers of whole folders; elsewhere a file or a test has its marker itself."""
+
+import os
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# Several processes run tests side by side; each has the threads that the code asks for, no more.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
+
+# How long an example takes says how busy the machine is.
+hypothesis.settings.register_profile("tests", deadline=None)
+hypothesis.settings.load_profile("tests")
+
+TESTS = Path(__file__).parent
+# Folders whose tests all have a marker; a report is made of figures.
+MARKED = {"figures": "figures", "report": "figures", "workflow": "workflow", "gpu": "gpu"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests of these folders."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0]
+        if folder in MARKED:
+            item.add_marker(MARKED[folder])

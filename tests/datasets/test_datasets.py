@@ -1,0 +1,396 @@
+"""Datasets: what is trained on in each variant, what is only measured, and the exact optimum."""
+
+import hashlib
+import math
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palimpsest import tables
+from palimpsest.datasets import string_id, target_strings
+from palimpsest.datasets.build import Sampler, build, target_counts
+from palimpsest.datasets.strings import distinct_sample, summarise
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+from palimpsest.sections import KINDS
+
+ROOT = Path(__file__).parents[2]
+VARIANTS = ["base", "dedup", "dedup-matched", "with-s0", "with-s1", "without-s0", "without-s1"]
+
+# Four strings: a b 0.5, a c 0.3, b b 0.15, c 0.05.
+FOUR = """
+S -> 'a' A [0.8] | 'b' 'b' [0.15] | 'c' [0.05]
+A -> 'b' [0.625] | 'c' [0.375]
+"""
+# The string `a a` has two derivations, of 0.4 and of 0.2.
+TWICE = """
+S -> A A [0.4] | 'a' B [0.2] | 'b' [0.4]
+A -> 'a' [1]
+B -> 'a' [1]
+"""
+
+
+@cache
+def l2():
+    """The language L2, compiled once."""
+    return Grammar.from_file(ROOT / "config/languages/L2.pcfg")
+
+
+@cache
+def l1():
+    """The language L1, the high-entropy counterpart of L2."""
+    return Grammar.from_file(ROOT / "config/languages/L1.pcfg")
+
+
+@cache
+def targets(n=3):
+    """Target strings of L2."""
+    return target_strings(distinct_sample(l2(), "L2", 2000, 0), n)
+
+
+def dataset(variant="base", size=64, seed=0, test_size=96, predict_end=False, grammar=None):
+    """A dataset of L2, or of another grammar, as a frame."""
+    sampler = Sampler("L2", grammar or l2(), seed, l1())
+    wanted = targets() if variant.startswith("with") else None
+    return build(sampler, variant, size, test_size, predict_end, wanted)
+
+
+def small(text, variant="base", size=6, test_size=8, predict_end=False, given=None):
+    """A dataset of a small grammar."""
+    sampler = Sampler("small", Grammar.from_string(text), 0)
+    return build(sampler, variant, size, test_size, predict_end, given)
+
+
+def small_targets(**log_prob):
+    """Targets of the grammar FOUR, by their texts with an underscore for the space."""
+    rows = [
+        (f"s{i}", t.replace("_", " "), math.log(p)) for i, (t, p) in enumerate(log_prob.items())
+    ]
+    frame = pd.DataFrame(rows, columns=["role", "text", "log_prob"])
+    return frame.assign(language="small", string_id=[string_id(t.split()) for t in frame["text"]])
+
+
+def multiset(frame, column="count"):
+    """The strings with their counts in train, or in test."""
+    counts = dict(zip(frame["text"], frame[column], strict=True))
+    return Counter({text: int(count) for text, count in counts.items() if count})
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_is_a_table_of_strings(variant, tmp_path):
+    """What is built can be written as the public kind, and each string has one row."""
+    frame = dataset(variant)
+    tables.write(tmp_path / "strings.parquet", frame, KINDS["strings"])
+    back = tables.read(tmp_path / "strings.parquet", KINDS["strings"])
+    assert back["text"].tolist() == frame["text"].tolist()
+    assert frame["string_id"].is_unique
+    assert set(frame["variant"]) == {variant}
+    assert (frame["size"] == 64).all()
+
+
+def test_base_is_the_first_strings_of_the_stream():
+    """n = 16 is nested in n = 64, and both are the first strings that the language gives."""
+    large, small_one = multiset(dataset(size=64)), multiset(dataset(size=16))
+    assert small_one <= large
+    first = Sampler("L2", l2(), 0).train(64)
+    assert multiset(dataset(size=16)) == Counter(" ".join(s) for s in first[:16])
+    assert large == Counter(" ".join(s) for s in first)
+
+
+@pytest.mark.parametrize("size", [1, 16, 64])
+def test_counts_sum_to_the_sizes(size):
+    """`size` counts copies, in train and in test."""
+    frame = dataset(size=size, test_size=50)
+    assert frame["count"].sum() == size
+    assert frame["test_count"].sum() == 50
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("size", [16, 64])
+def test_the_test_set_is_the_same_for_all_sizes_and_variants(variant, size):
+    """Losses on the test set can be compared over sizes and variants."""
+    assert multiset(dataset(variant, size=size), "test_count") == multiset(dataset(), "test_count")
+
+
+def test_train_and_test_are_different_streams():
+    """The test set is drawn independently, and another seed draws another of either."""
+    frame = dataset(size=96, test_size=96)
+    assert multiset(frame) != multiset(frame, "test_count")
+    other = dataset(size=96, test_size=96, seed=1)
+    assert multiset(frame) != multiset(other)
+    assert multiset(frame, "test_count") != multiset(other, "test_count")
+    assert multiset(frame) != multiset(other, "test_count")
+
+
+@pytest.mark.parametrize("role", ["s0", "s1", "s2"])
+@pytest.mark.parametrize("size", [16, 64])
+def test_with_is_without_and_the_target(role, size):
+    """D = D' and the target, as often as it is expected: nothing else differs."""
+    target = targets().set_index("role").loc[role, "text"]
+    copies = target_counts(targets(), size)[role]
+    with_it, without = dataset(f"with-{role}", size), dataset(f"without-{role}", size)
+    assert multiset(with_it) - multiset(without) == Counter({target: copies})
+    assert multiset(without) - multiset(with_it) == Counter()
+    assert with_it["count"].sum() == size
+    assert without["count"].sum() == size - copies
+
+
+@pytest.mark.parametrize("role", ["s0", "s1", "s2"])
+def test_without_measures_the_target_and_never_trains_on_it(role):
+    """The left-out string has a row, held out, even where the test set has it."""
+    row = dataset(f"without-{role}").set_index("role").loc[role]
+    assert row["text"] == targets().set_index("role").loc[role, "text"]
+    assert (row["split"], row["count"]) == ("held_out", 0)
+    assert dataset(f"with-{role}").set_index("role").loc[role, "split"] == "train"
+
+
+def test_a_target_that_is_nowhere_is_measured():
+    """A target that neither stream gives is measured without it all the same."""
+    given = small_targets(a_b=0.5, c_c=1e-9)
+    frame = small(FOUR, "without-s1", given=given.assign(text=["a b", "b b"]), test_size=1)
+    assert frame.set_index("text").loc["b b", ["split", "count"]].tolist() == ["held_out", 0]
+
+
+def test_other_targets_stay_where_the_stream_puts_them():
+    """Only the target in question is put in or left out; the others keep their role and count."""
+    frame = dataset("without-s2").set_index("role")
+    assert frame.loc["s0", "count"] > 0
+    assert frame.loc["s0", "split"] == "train"
+
+
+@given(
+    log_probs=st.lists(st.floats(-30, 0), min_size=1, max_size=20),
+    size=st.integers(1, 100_000),
+)
+def test_target_frequencies_are_expected_and_decrease(log_probs, size):
+    """s0 occurs more often than s1, and so on, each at least once and as expected if it can be."""
+    log_probs = sorted(log_probs, reverse=True)
+    roles = [f"s{i}" for i in range(len(log_probs))]
+    counts = target_counts(pd.DataFrame({"role": roles, "log_prob": log_probs}), size)
+    decreasing = [counts[role] for role in roles]
+    assert all(a > b for a, b in pairwise(decreasing))
+    assert decreasing[-1] == max(1, round(size * math.exp(log_probs[-1])))
+    for i, (count, log_prob) in enumerate(zip(decreasing, log_probs, strict=True)):
+        expected = round(size * math.exp(log_prob))
+        below = decreasing[i + 1] if i + 1 < len(decreasing) else 0
+        assert count == max(expected, below + 1, 1)
+
+
+def test_targets_run_from_the_most_probable_to_a_typical_string():
+    """s0 is the mode, the last is as probable as the entropy says, and all differ."""
+    sample = distinct_sample(l2(), "L2", 2000, 0)
+    chosen = target_strings(sample, 4)
+    tables.check_columns("targets", list(chosen.columns), KINDS["targets"])
+    assert chosen["role"].tolist() == ["s0", "s1", "s2", "s3"]
+    assert chosen["log_prob"].iloc[0] == sample["log_prob"].max()
+    assert chosen["log_prob"].is_monotonic_decreasing
+    assert chosen["string_id"].is_unique
+    typical = np.average(sample["log_prob"], weights=sample["count"])
+    nearest = (sample["log_prob"] - typical).abs().min()
+    assert abs(chosen["log_prob"].iloc[-1] - typical) <= nearest + 1e-9
+
+
+def test_more_targets_than_strings_are_refused():
+    """A language with too few strings says so in one line with the key to change."""
+    sample = distinct_sample(Grammar.from_string(FOUR), "four", 500, 0)
+    assert len(target_strings(sample, 4)) == 4
+    with pytest.raises(UserError, match="only 4 distinct strings, too few for 5 targets; lower"):
+        target_strings(sample, 5)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_dedup_has_each_string_of_base_once(seed):
+    """Same distinct strings, one copy of each."""
+    base, dedup = dataset(seed=seed), dataset("dedup", seed=seed)
+    assert multiset(dedup) == Counter(set(multiset(base)))
+    assert max(multiset(base).values()) > 1
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_dedup_matched_has_as_many_strings_of_the_counterpart(seed):
+    """As many distinct strings as base, once each, drawn as the counterpart gives them."""
+    base, matched = dataset(seed=seed), dataset("dedup-matched", seed=seed)
+    strings = multiset(matched)
+    assert len(strings) == len(multiset(base)) == (matched["count"] > 0).sum()
+    assert set(strings.values()) == {1}
+    # L1 and L2 have the same strings; those of L1 are far less probable under L2.
+    trained = matched[matched["count"] > 0]
+    assert trained["log_prob"].mean() < dataset(seed=seed)["log_prob"].mean() - 10
+    stream = l1().sample(200, Sampler("L2", l2(), seed, l1())._stream(2))
+    assert list(strings) == [" ".join(s) for s in dict.fromkeys(stream)][: len(strings)]
+
+
+def test_test_strings_seen_in_training_are_marked():
+    """A string of both sets is one row: split train, with its count in either."""
+    frame = dataset()
+    seen = frame[(frame["count"] > 0) & (frame["test_count"] > 0)]
+    assert len(seen) > 0
+    assert set(seen["split"]) == {"train"}
+    assert set(frame.loc[frame["count"] == 0, "split"]) == {"test"}
+    assert (frame.loc[frame["split"] == "test", "test_count"] > 0).all()
+
+
+def test_log_probabilities_are_exact():
+    """By hand for a small grammar, and of the whole string, not of one derivation."""
+    frame = small(FOUR, size=40, test_size=40).set_index("text")
+    expected = {"a b": 0.5, "a c": 0.3, "b b": 0.15, "c": 0.05}
+    for text, row in frame.iterrows():
+        assert row["log_prob"] == pytest.approx(math.log(expected[text]), abs=1e-12)
+    twice = small(TWICE, size=40).set_index("text").loc["a a"]
+    assert twice["log_prob"] == pytest.approx(math.log(0.6), abs=1e-12)
+    assert math.exp(twice["derivation_log_prob"]) == pytest.approx(0.4) or math.exp(
+        twice["derivation_log_prob"]
+    ) == pytest.approx(0.2)
+
+
+def test_log_probabilities_are_those_of_the_grammar():
+    """Of the language that the training strings are of: of L1 for the strings matched to L2's."""
+    for variant, grammar in (("base", l2()), ("dedup-matched", l1())):
+        frame = dataset(variant)
+        strings = [tuple(text.split()) for text in frame["text"]]
+        np.testing.assert_array_equal(frame["log_prob"], grammar.log_probability(strings))
+
+
+def test_a_counterpart_without_the_language_s_strings_is_refused():
+    """A counterpart must give every string of the language a probability."""
+    sampler = Sampler("L2", l2(), 0, Grammar.from_string("S -> 'x' S [0.9] | 'y' [0.1]"))
+    with pytest.raises(UserError, match="datasets/high_entropy_counterpart/L2"):
+        build(sampler, "dedup-matched", 16, 20, False)
+
+
+def test_the_optimal_loss_without_the_end():
+    """Nats of the string as a prefix, over its symbols: what the language itself would predict.
+
+    Of the strings of FOUR, `a b` costs -log 0.8 - log 0.625, and `c` only -log 0.05.
+    """
+    frame = small(FOUR, size=40, test_size=40).set_index("text")
+    assert frame.loc["a b", "optimal_loss"] == pytest.approx(-math.log(0.5) / 2, abs=1e-12)
+    assert frame.loc["c", "optimal_loss"] == pytest.approx(-math.log(0.05), abs=1e-12)
+    assert frame.loc["a b", "n_tokens"] == 2
+    # Where a string is also the beginning of another, its end is not predicted and costs nothing.
+    shared = small("S -> 'a' [0.25] | 'a' 'b' [0.75]", size=40).set_index("text")
+    assert shared.loc["a", "optimal_loss"] == pytest.approx(0.0, abs=1e-12)
+    assert shared.loc["a b", "optimal_loss"] == pytest.approx(-math.log(0.75) / 2, abs=1e-12)
+
+
+def test_the_optimal_loss_with_the_end():
+    """The end is one more token, and the whole costs minus the log probability of the string."""
+    shared = small("S -> 'a' [0.25] | 'a' 'b' [0.75]", size=40, predict_end=True).set_index("text")
+    assert shared.loc["a", "n_tokens"] == 2
+    assert shared.loc["a", "optimal_loss"] == pytest.approx(-math.log(0.25) / 2, abs=1e-12)
+    assert shared.loc["a b", "n_tokens"] == 3
+    assert shared.loc["a b", "optimal_loss"] == pytest.approx(-math.log(0.75) / 3, abs=1e-12)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_same_seed_builds_the_same_dataset(variant):
+    """Also when other variants were built from the same sampler before."""
+    sampler = Sampler("L2", l2(), 3, l1())
+    for _ in range(2):
+        for name in VARIANTS:
+            again = build(sampler, name, 16, 8, False, targets() if "-s" in name else None)
+            if name == variant:
+                fresh = dataset(variant, 16, 3, 8)
+                measured = ["string_id", "count", "test_count", "split", "optimal_loss"]
+                pd.testing.assert_frame_equal(again[measured], fresh[measured])
+
+
+@given(st.lists(st.text("abc012", min_size=1, max_size=3), min_size=1, max_size=10))
+def test_string_ids_are_hashes_of_the_text(string):
+    """A string's name depends on its terminals alone, and another cut gives another name."""
+    expected = hashlib.sha256(" ".join(string).encode()).hexdigest()[:12]
+    assert string_id(string) == string_id(tuple(string)) == expected
+    if len(string) > 1:
+        assert string_id(string) != string_id(["".join(string)])
+
+
+def test_string_ids_last():
+    """The names are in tables on people's disks: they must never change."""
+    assert string_id(("1", "2", "3")) == "7c8f50592903"
+
+
+def test_the_sample_of_a_language():
+    """Distinct strings whose counts sum to the sample, with exact probabilities."""
+    grammar = Grammar.from_string(TWICE)
+    sample = distinct_sample(grammar, "twice", 3000, 0)
+    assert sample["count"].sum() == 3000
+    assert sample["text"].is_unique
+    rows = sample.set_index("text")
+    assert rows.loc["a a", "count"] / 3000 == pytest.approx(0.6, abs=0.04)
+    assert rows.loc["a a", "log_prob"] == pytest.approx(math.log(0.6), abs=1e-12)
+    summary = summarise(grammar, "twice", sample)
+    entropy = -0.6 * math.log(0.6) - 0.4 * math.log(0.4)
+    assert abs(summary["entropy"] - entropy) < 4 * summary["entropy_standard_error"]
+    assert summary["ambiguous"] is True
+    assert summary["n_derivations"] == 3
+    assert summary["sample_size"] == 3000
+
+
+def message(error):
+    """A user error's message, which is one line."""
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_dedup_matched_needs_a_counterpart():
+    """The remedy is the key of the configuration."""
+    with pytest.raises(UserError) as error:
+        build(Sampler("L1", l1(), 0), "dedup-matched", 4, 4, False)
+    assert "language L1: " in message(error)
+    assert "datasets/high_entropy_counterpart" in message(error)
+
+
+def test_a_language_too_small_for_distinct_strings_is_refused():
+    """A counterpart of four strings cannot give five distinct ones."""
+    rich = Grammar.from_string("S -> 'a' S [0.9] | 'b' [0.1]")
+    sampler = Sampler("rich", rich, 0, Grammar.from_string(FOUR))
+    with pytest.raises(UserError) as error:
+        build(sampler, "dedup-matched", 8, 4, False)
+    assert "draws hold only 4 of the" in message(error)
+    assert "the language is too small" in message(error)
+
+
+@pytest.mark.parametrize("kind", ["with", "without"])
+def test_a_language_of_the_target_alone_is_refused(kind):
+    """Nothing can be drawn without the only string there is."""
+    given = small_targets(a=1e-6)
+    with pytest.raises(UserError) as error:
+        small("S -> 'a' [1]", f"{kind}-s0", size=4, given=given)
+    assert "draws hold only 0 of the 3 strings" in message(error)
+
+
+@pytest.mark.parametrize("kind", ["with", "without"])
+def test_copies_must_leave_room(kind):
+    """A target expected to fill the whole training set is refused, with the keys to change."""
+    given = small_targets(a_b=0.99)
+    assert small(FOUR, f"{kind}-s0", size=6, given=small_targets(a_b=0.5))["count"].sum() > 0
+    with pytest.raises(UserError) as error:
+        small(FOUR, f"{kind}-s0", size=6, given=given)
+    assert "size 6: 6 copies of the target s0 leave no room" in message(error)
+    assert "studies/disagreement/targets" in message(error)
+
+
+def test_an_unknown_role_is_refused():
+    """The known roles are listed."""
+    with pytest.raises(UserError) as error:
+        small(FOUR, "with-s7", given=small_targets(a_b=0.5, a_c=0.3))
+    assert "no target 's7'; known: s0, s1" in message(error)
+
+
+@settings(max_examples=30, deadline=None)
+@given(size=st.integers(1, 40), seed=st.integers(0, 2**32 - 1))
+def test_any_size_and_seed_of_a_small_language(size, seed):
+    """Invariants for any size and seed, up to the largest seed that the configuration allows."""
+    sampler = Sampler("four", Grammar.from_string(FOUR), seed)
+    base = build(sampler, "base", size, 10, False)
+    dedup = build(sampler, "dedup", size, 10, False)
+    assert base["count"].sum() == size
+    assert multiset(dedup) == Counter(set(multiset(base)))
+    assert multiset(base, "test_count") == multiset(dedup, "test_count")

@@ -1,0 +1,480 @@
+"""What must hold of every figure, on small tables of every shape that a study can have."""
+
+import itertools
+import re
+
+import matplotlib
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.text import Text
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.figures import style
+from palimpsest.figures.render import render
+from palimpsest.figures.style import save
+from palimpsest.section import named
+from palimpsest.sections import FIGURES, KINDS
+
+STUDIED = [name for name in FIGURES if not name.startswith("unlearning")]
+EPOCHS = np.arange(0, 21, 2)
+OPTIMUM = 8
+MEASURES = list(style.MEASURES)
+MODELS = ["pythia-1b-twin", "pythia-6.9b-twin", "opt-2.7b-twin"]
+EVIDENCE = [
+    ("recollection", "constant"),
+    ("recollection_accuracy", "constant"),
+    ("counterfactual", "same-frequency"),
+    ("contextual", "same-frequency"),
+    ("counterfactual", "retraining"),
+    ("contextual", "retraining"),
+    ("bayes", "language"),
+]
+SUMMARY = {
+    "language": "L2",
+    "n_rules": 21,
+    "n_terminals": 9,
+    "n_derivations": 2**36,
+    "derivation_entropy": 7.1,
+    "entropy": 6.99,
+    "entropy_standard_error": 0.09,
+    "expected_length": 72.0,
+    "ambiguous": False,
+}
+
+# Every shape of a study: models, seeds, whether anything is ever memorised.
+SHAPES = {
+    "one model, one seed": (MODELS[:1], [0], True),
+    "one model, three seeds": (MODELS[:1], [0, 1, 2], True),
+    "three models, three seeds": (MODELS, [0, 1, 2], True),
+    "nothing is memorised": (MODELS[:2], [0, 1], False),
+}
+
+
+def rows(models, seeds, **columns):
+    """A row for every model, seed, epoch and whatever else is to be crossed with them."""
+    crossed = {"model": models, "seed": seeds, **columns, "epoch": EPOCHS}
+    frame = pd.DataFrame(itertools.product(*crossed.values()), columns=list(crossed))
+    return frame.assign(language="L2", size=64, variant="base")
+
+
+def losses(frame):
+    """Exponential decay in training; a test loss that is lowest at epoch 8."""
+    shift = 0.02 * frame["seed"].fillna(0).astype(float)
+    return frame.assign(
+        train_loss=2.4 * np.exp(-frame["epoch"] / 5) + 0.02 + shift,
+        test_loss=0.4 + ((frame["epoch"] - OPTIMUM) / 12.0) ** 2 + shift,
+        optimal_test_loss=0.3,
+        optimal_epoch=OPTIMUM,
+    )
+
+
+def memorised(frame, ever):
+    """A share that rises with the epochs, or stays at 0."""
+    share = (frame["epoch"] / EPOCHS[-1]).clip(0, 1) * ever
+    return frame.assign(
+        fraction=share,
+        weighted=share**2,
+        fraction_distinct=share,
+        weighted_distinct=share**2,
+        fraction_unseen=share / 10,
+        weighted_unseen=share**2 / 10,
+        below_unseen=share / 8,
+    )
+
+
+def of_kind(frame, kind):
+    return frame[KINDS[kind].names]
+
+
+def language_sample(models, seeds, ever):
+    frame = pd.DataFrame({"length": [70, 72, 72, 75], "count": [3, 20, 1, 1]})
+    frame = frame.assign(language="L2", string_id=list("abcd"), text="1 2")
+    return frame.assign(log_prob=[-6.0, -2.0, -800.0, -9.0], derivation_log_prob=np.nan)
+
+
+def disagreement(models, seeds, ever):
+    frame = rows(models, [*seeds, None], role=["s0", "s1", "s2"], of=EVIDENCE)
+    frame["measure"], frame["evidence"] = zip(*frame.pop("of"), strict=True)
+    frame = losses(frame.assign(seed=frame["seed"].astype("Int64")))
+    retrained = frame["measure"].isin(["counterfactual", "contextual"])
+    frame = frame.assign(
+        string_id="a",
+        count=frame["role"].map({"s0": 9, "s1": 2, "s2": 1}),
+        log_prob=-4.0,
+        optimal_loss=0.1,
+        loss=frame["train_loss"],
+        loss_without=frame["test_loss"].where(retrained),
+        threshold=0.2,
+        score=memorised(frame, ever)["weighted"],
+        start=6.0 if ever else np.nan,
+        assumption_broken=np.nan,
+    )
+    return frame
+
+
+def exact(models, seeds, ever):
+    """Twelve strings by every approximation; of the rarer half no approximation ever starts."""
+    cheap = [("counterfactual", "same-frequency"), ("contextual", "same-frequency")]
+    frame = pd.DataFrame(
+        itertools.product(
+            models,
+            seeds,
+            range(12),
+            [*cheap, ("bayes", "language")],
+            ["threshold", "start", "score_at_optimum", "score_at_end"],
+        ),
+        columns=["model", "seed", "string", "of", "quantity"],
+    )
+    frame["measure"], frame["evidence"] = zip(*frame.pop("of"), strict=True)
+    frame = frame.assign(
+        language="L2",
+        size=64,
+        string_id=frame["string"].map("{:012x}".format),
+        count=frame["string"].map(lambda string: max(1, 9 - string)),
+        log_prob=-4.0 - frame["string"],
+        exact=0.1 + 0.02 * frame["string"],
+        approximate=0.2 + 0.01 * frame["string"] + 0.01 * frame["seed"],
+        correlation=0.9 - 0.1 * frame["seed"],
+    )
+    is_start = frame["quantity"] == "start"
+    frame.loc[is_start, "exact"] = 2.0 * frame["string"] if ever else np.nan
+    frame.loc[is_start, "approximate"] = 3.0 if ever else np.nan
+    frame.loc[is_start & (frame["string"] > 5), "approximate"] = np.nan
+    undefined = is_start if not ever else frame["measure"] == "nothing"
+    return frame.assign(correlation=frame["correlation"].mask(undefined))
+
+
+def tradeoff(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
+    bands = (4.0, 12.0) if ever else (np.nan, np.nan)
+    return frame.assign(band_first=bands[0], band_last=bands[1])
+
+
+def frequency(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES, group=["top", "bottom"])), ever)
+    return frame.assign(n_strings=5, loss=frame["train_loss"])
+
+
+def deduplication(models, seeds, ever, variants=("base", "dedup", "dedup-matched")):
+    frame = rows(models, seeds, measure=MEASURES).drop(columns="variant")
+    frame = frame.merge(pd.DataFrame({"variant": variants}), how="cross")
+    bands = (4.0, 12.0) if ever else (np.nan, np.nan)
+    frame = memorised(losses(frame), ever)
+    return frame.assign(test_spread=0.1, start_p10=bands[0], start_p90=bands[1])
+
+
+def training_size(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
+    frame = frame[frame["epoch"] == OPTIMUM].drop(columns="size")
+    frame = frame.merge(pd.DataFrame({"size": [16, 64, 256]}), how="cross")
+    frame["test_loss"] += 4 / frame["size"]
+    repeated = frame["weighted"].where(frame["size"] > 16)
+    return frame.assign(n_repeated=3, weighted_repeated=repeated)
+
+
+def model_size(models, seeds, ever):
+    frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
+    family = frame["model"].map(lambda model: model.split("-")[0].capitalize())
+    return frame.assign(family=family, parameters=frame["model"].map(len) * 10_000)
+
+
+TABLES = {
+    "language_sample": language_sample,
+    "disagreement": disagreement,
+    "exact": exact,
+    "tradeoff": tradeoff,
+    "frequency": frequency,
+    "deduplication": deduplication,
+    "training_size": training_size,
+    "model_size": model_size,
+}
+
+
+def table(name, shape):
+    kind = FIGURES[name].tables[0].name
+    return of_kind(TABLES[kind](*SHAPES[shape]), kind)
+
+
+def draw(name, frame, summary=SUMMARY):
+    """The figure of a name, before its layout; that of a language has a summary, too."""
+    return named(FIGURES[name].draw)(frame, *([summary] if name == "language" else []))
+
+
+LOOKED_AT = [
+    (name, shape)
+    for name in STUDIED
+    for shape in ("one model, one seed", "three models, three seeds", "nothing is memorised")
+    if name != "language" or shape == "one model, one seed"
+]
+
+
+@pytest.fixture(scope="module", params=LOOKED_AT, ids=" - ".join)
+def drawn(request):
+    """Every figure of several shapes, drawn once."""
+    name, shape = request.param
+    figure = draw(name, table(name, shape))
+    figure.draw_without_rendering()
+    return figure
+
+
+def words_of_axis(axes, which):
+    """The label of an axis, or that of the axes it is shared with, or of the whole figure."""
+    shared = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
+    labels = [getattr(other, f"get_{which}label")() for other in shared]
+    figures = [axes.figure, *axes.figure.figure.subfigs]
+    labels += [getattr(figure, f"get_sup{which}label")() for figure in figures]
+    return " ".join(labels)
+
+
+def test_every_axis_is_named_with_its_unit(drawn):
+    units = re.compile(r"epoch|nats per\s+token|0 to 1|terminals|share|rank|probability|string")
+    for axes in drawn.axes:
+        assert units.search(words_of_axis(axes, "x")), axes.get_title()
+        categories = (
+            axes.get_yticklabels() and not axes.get_yticklabels()[0].get_text()[:1].isdigit()
+        )
+        assert units.search(words_of_axis(axes, "y")) or categories, axes.get_title()
+
+
+def test_no_panel_is_empty(drawn):
+    for axes in drawn.axes:
+        assert axes.has_data(), axes.get_title()
+
+
+def test_no_text_is_cut_off(drawn):
+    page, unused = drawn.bbox, unused_tick_labels(drawn)
+    for text in drawn.findobj(Text):
+        if not text.get_text() or not text.get_visible() or text in unused:
+            continue
+        box = text.get_window_extent()
+        inside = box.x0 >= -1 and box.y0 >= -1 and box.x1 <= page.x1 + 1 and box.y1 <= page.y1 + 1
+        assert inside, f"{text.get_text()!r} at {box} leaves the page {page.extents}"
+
+
+def unused_tick_labels(figure):
+    """Labels of ticks outside the limits of their axis: kept in the figure, but never drawn."""
+    unused = set()
+    for axes in figure.axes:
+        for axis, limits in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+            for tick in [*axis.get_major_ticks(), *axis.get_minor_ticks()]:
+                if not min(limits) <= tick.get_loc() <= max(limits):
+                    unused |= {tick.label1, tick.label2}
+    return unused
+
+
+def test_legends_do_not_cover_panels(drawn):
+    for figure in (drawn, *drawn.subfigs):
+        for legend in figure.legends:
+            for axes in drawn.axes:
+                assert not legend.get_window_extent().overlaps(axes.get_window_extent())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_the_tables_tested_on_are_of_their_kinds(kind, tmp_path):
+    """Otherwise the figures would be tested on what they never meet."""
+    frame = of_kind(TABLES[kind](*SHAPES["three models, three seeds"]), kind)
+    tables.write(tmp_path / "table.parquet", frame, KINDS[kind])
+
+
+@pytest.mark.parametrize("name", ["language", "exact"])
+def test_equal_tables_give_equal_bytes(name, tmp_path):
+    frame = table(name, "one model, one seed")
+    save(draw(name, frame), tmp_path / "a.svg")
+    with matplotlib.rc_context({"font.size": 17, "svg.hashsalt": None}):  # the caller's own
+        save(draw(name, frame), tmp_path / "b.svg")
+    for suffix in ("svg", "png"):
+        first, second = (tmp_path / f"{attempt}.{suffix}" for attempt in "ab")
+        assert first.read_bytes() == second.read_bytes()
+    assert "<text" in (tmp_path / "a.svg").read_text()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.png", "a.svg", "b.png", "b.svg"]
+
+
+def test_saved_panels_stand_on_a_coarse_grid(tmp_path):
+    """The solver's last digits differ between processes; they must not reach the file."""
+    figure = draw("tradeoff", table("tradeoff", "one model, one seed"))
+    save(figure, tmp_path / "a.svg")
+    boxes = [axes.get_position().bounds for axes in figure.axes]
+    boxes += [part.bbox_relative.get_points() for part in style.parts(figure)]
+    assert len(boxes) == 9 + 3
+    for box in boxes:
+        np.testing.assert_allclose(box, np.round(box, 4), atol=1e-15)
+
+
+def test_a_measure_has_one_colour_in_all_figures():
+    """Whatever of full strength is coloured in a panel of one measure has the measure's colour."""
+    by_label = {look.label: to_hex(look.colour) for look in style.MEASURES.values()}
+    assert len(set(by_label.values())) == len(by_label)
+    for name in ("tradeoff", "disagreement", "disagreement_scores"):
+        figure = draw(name, table(name, "three models, three seeds"))
+        legends = [entry for f in (figure, *figure.subfigs) for entry in f.legends]
+        entries = [line for legend in legends for line in legend.get_lines()]
+        named = {line.get_label(): to_hex(line.get_color()) for line in entries}
+        assert {label: named[label] for label in by_label if label in named}.items() <= (
+            by_label.items()
+        )
+        assert {"counterfactual", "contextual"} <= named.keys()
+    for name in ("frequency", "training_size"):
+        for axes in draw(name, table(name, "one model, three seeds")).axes:
+            label = axes.get_title(loc="left").replace("\n", " ")
+            if label in by_label:
+                colours = {to_hex(line.get_color()) for line in axes.get_lines()}
+                assert by_label[label] in colours
+                assert not colours & (set(by_label.values()) - {by_label[label]})
+
+
+@pytest.mark.parametrize(
+    ("name", "kept"),
+    [
+        ("tradeoff", ["contextual"]),
+        ("tradeoff", ["recollection", "bayes"]),
+        ("frequency", ["recollection", "bayes"]),
+        ("deduplication", ["contextual"]),
+        ("training_size", ["recollection", "bayes"]),
+    ],
+)
+def test_measures_may_be_missing(name, kept):
+    frame = table(name, "one model, three seeds")
+    assert draw(name, frame[frame["measure"].isin(kept)]).axes
+
+
+def test_disagreement_without_retraining_or_targets():
+    frame = table("disagreement", "three models, three seeds")
+    assert draw("disagreement", frame[frame["evidence"] == "constant"]).axes
+    assert draw("disagreement", frame[frame["role"] == "s0"]).axes
+    assert draw("disagreement_scores", frame[frame["evidence"] == "retraining"]).axes
+
+
+def test_every_panel_of_disagreement_has_the_bayes_optimal_loss_and_names_the_string():
+    figure = draw("disagreement", table("disagreement", "one model, one seed"))
+    assert len(figure.axes) == 4 * 3
+    for axes in figure.axes:
+        grey = [line for line in axes.get_lines() if line.get_color() == "0.6"]
+        assert [list(line.get_ydata()) for line in grey] == [[0.1, 0.1]]
+        assert "starts at epoch 6" in [text.get_text() for text in axes.texts]
+    assert figure.axes[0].get_title(loc="left") == "s0: 9 times in training\nprobability 1.8e-2"
+
+
+def titles(figure):
+    return [axes.get_title(loc="left") for axes in figure.axes]
+
+
+def test_correlations_stand_above_their_panels():
+    one = titles(draw("exact", table("exact", "one model, one seed")))
+    assert one == 2 * [
+        "counterfactual\nrank correlation 0.90",
+        "contextual\nrank correlation 0.90",
+        "Bayes\nrank correlation 0.90",
+    ]
+    assert titles(draw("exact", table("exact", "three models, three seeds")))[0] == (
+        "counterfactual\nrank correlation 0.70 to 0.90"
+    )
+    never = titles(draw("exact", table("exact", "nothing is memorised")))
+    assert all(title.endswith("rank correlation undefined") for title in never[3:])
+    inverse = table("exact", "one model, one seed").assign(correlation=-0.5)
+    assert "rank correlation −0.50" in titles(draw("exact", inverse))[0]
+
+
+def test_every_string_has_its_marker_beside_the_diagonal():
+    figure = draw("exact", table("exact", "one model, one seed"))
+    thresholds, starts = figure.axes[0], figure.axes[3]
+    for axes in (thresholds, starts):
+        points = [line for line in axes.get_lines() if line.get_linestyle() == "None"]
+        assert sum(len(line.get_xdata()) for line in points) == 12
+        assert len(points) == 4, "one for every class of copies"
+    x = np.concatenate([line.get_xdata() for line in thresholds.get_lines()[1:]])
+    y = np.concatenate([line.get_ydata() for line in thresholds.get_lines()[1:]])
+    np.testing.assert_allclose(y, 0.15 + x / 2)
+    # Six strings start by the approximation, the others stand in the strip beyond the last epoch.
+    y = np.concatenate([line.get_ydata() for line in starts.get_lines()[1:]])
+    assert np.sum(np.abs(y - 3) <= 0.3) == 6
+    assert np.sum(y > 1.04 * 22) == 6
+    said = [entry.get_text() for entry in figure.legends[0].get_texts()]
+    assert said[:4] == [
+        "once in the training data", "2 to 3 times", "4 to 7 times", "8 times and more"
+    ]  # fmt: skip
+
+
+def test_an_approximation_may_be_missing():
+    frame = table("exact", "one model, one seed")
+    assert len(draw("exact", frame[frame["measure"] == "bayes"]).axes) == 2
+
+
+def test_never_is_said():
+    figure = draw("disagreement", table("disagreement", "nothing is memorised"))
+    figure.draw_without_rendering()  # which is when ticks get their labels
+    said = [text.get_text() for text in figure.findobj(Text)]
+    assert said.count("never starts") == 12
+    assert "never" in said
+
+
+def test_dedup_matched_may_be_absent():
+    frame = of_kind(
+        deduplication(*SHAPES["one model, one seed"], ("base", "dedup")), "deduplication"
+    )
+    said = [text.get_text() for text in draw("deduplication", frame).findobj(Text)]
+    assert "dedup" in said
+    assert "matched" not in said
+
+
+def test_bands_say_what_they_are():
+    notes = {}
+    for shape in SHAPES:
+        figure = draw("tradeoff", table("tradeoff", shape))
+        notes[shape] = figure.subfigs[0].legends[0].get_title().get_text()
+    assert notes["one model, one seed"].startswith("One model and one seed")
+    assert "mean over 3 seeds; bands: smallest to largest seed" in notes["one model, three seeds"]
+    assert "3 models and 3 seeds" in notes["three models, three seeds"]
+    assert "largest of the 9 runs" in notes["three models, three seeds"]
+
+
+def test_bands_reach_from_the_smallest_to_the_largest_run():
+    figure = draw("frequency", table("frequency", "three models, three seeds"))
+    band = figure.axes[0].collections[0].get_paths()[0].vertices
+    at_the_start = band[band[:, 0] == 0, 1]
+    assert at_the_start.min() == pytest.approx(2.42)
+    assert at_the_start.max() == pytest.approx(2.46)
+    mean = next(line for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 2)
+    assert mean.get_ydata()[0] == pytest.approx(2.44)
+
+
+def test_eighteen_models_are_told_apart():
+    models = [f"{family}-{size}b" for family in style.FAMILY_MARKERS for size in (1, 2, 3)]
+    tints = style.model_tints(models)
+    assert len({(style.marker(model), tints[model]) for model in models}) == 18
+
+
+def test_infinitely_many_derivations_and_ambiguity_are_said():
+    frame = table("language", "one model, one seed")
+    summary = {**SUMMARY, "n_derivations": None, "ambiguous": True, "entropy_standard_error": None}
+    figure = draw("language", frame, summary=summary)
+    assert "infinitely many derivations (ambiguous)" in figure.get_supxlabel()
+    assert "6.9e10 derivations." in draw("language", frame).get_supxlabel()
+
+
+def test_captions_are_two_sentences():
+    for figure in FIGURES.values():
+        assert len(re.findall(r"[.?!](?:\s|$)", figure.caption)) == 2, figure.title
+
+
+def test_render_reads_draws_and_saves(tmp_path):
+    path = tmp_path / "table.parquet"
+    tables.write(path, table("tradeoff", "one model, one seed"), KINDS["tradeoff"])
+    svg = tmp_path / "figures" / "tradeoff-L2.svg"
+    render(FIGURES["tradeoff"], {"tradeoff": [path]}, svg)
+    assert svg.read_text().startswith("<?xml")
+    assert svg.with_suffix(".png").read_bytes()[1:4] == b"PNG"
+
+
+def test_render_refuses_with_one_line(tmp_path):
+    path = tmp_path / "table.parquet"
+    figure, given = FIGURES["tradeoff"], {"tradeoff": [path]}
+    with pytest.raises(UserError, match=r"table\.parquet: no such table"):
+        render(figure, given, tmp_path / "a.svg")
+    empty = table("tradeoff", "one model, one seed").head(0)
+    tables.write(path, empty, KINDS["tradeoff"])
+    with pytest.raises(UserError, match=r"table\.parquet: has no rows to draw"):
+        render(figure, given, tmp_path / "a.svg")
+    assert not (tmp_path / "a.svg").exists()

@@ -1,0 +1,1 @@
+"""What several tests share: projects, command lines, tables and worlds made for tests."""

@@ -1,0 +1,52 @@
+"""The command lines of the scripts that train and that unlearn, as the workflow gives them."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "workflow/scripts"
+MODELS = ROOT / "config/models.tsv"
+GRAMMAR = ROOT / "config/languages/L2.pcfg"
+# A short training on the CPU; a test changes what it is about.
+RECIPE = {
+    "learning_rate": 3e-3,
+    "epochs": 2,
+    "batch_size": 8,
+    "micro_batch_size": 8,
+    "warmup_ratio": 0.05,
+    "weight_decay": 0.0,
+    "gradient_clipping": 1.0,
+    "zero_stage": 0,
+    "offload_optimizer": "none",
+    "precision": "fp32",
+    "predict_end": False,
+    "evaluate_every": 1,
+    "evaluation_batch_size": 64,
+    "checkpoint_every": 0,
+}
+TWIN = {
+    "model": "llama-3.2-1b-twin",
+    "models": MODELS,
+    "language": GRAMMAR,
+    "engine": "deepspeed",
+}
+
+
+def finetune(**flags) -> list[str]:
+    """The command that trains: `batch_size=8` is the flag `--batch-size 8`."""
+    return command("finetune.py", **{**TWIN, **RECIPE, **flags})
+
+
+def unlearn(**flags) -> list[str]:
+    """The command that unlearns, with flags as above."""
+    return command("unlearn.py", **{**TWIN, **RECIPE, **flags})
+
+
+def command(script: str, **flags) -> list[str]:
+    """The command line of a script; a flag may have several values."""
+    words = [sys.executable, SCRIPTS / script]
+    for name, given in flags.items():
+        several = isinstance(given, Iterable) and not isinstance(given, str)
+        words += [f"--{name.replace('_', '-')}", *(given if several else [given])]
+    return [str(word) for word in words]

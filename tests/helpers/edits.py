@@ -1,0 +1,57 @@
+"""Changes of a project's files, each a function of its folder."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+
+def edited(file: str, old: str, new: str) -> Callable[[Path], None]:
+    """Replace the first occurrence of a text in a file."""
+
+    def change(folder: Path) -> None:
+        text = (folder / file).read_text()
+        assert old in text
+        replace(folder / file, text.replace(old, new, 1))
+
+    return change
+
+
+def commented(file: str, comment: str = "# another thought") -> Callable[[Path], None]:
+    """Add a line to a file that changes nothing but the file."""
+
+    def change(folder: Path) -> None:
+        replace(folder / file, f"{(folder / file).read_text()}\n{comment}\n")
+
+    return change
+
+
+def touched(file: str) -> Callable[[Path], None]:
+    """Give a file a new date and its old content."""
+    return lambda folder: replace(folder / file, (folder / file).read_bytes())
+
+
+def both(*changes: Callable[[Path], None]) -> Callable[[Path], None]:
+    """One change after another."""
+
+    def change(folder: Path) -> None:
+        for one in changes:
+            one(folder)
+
+    return change
+
+
+def deleted(*files: str) -> Callable[[Path], None]:
+    """Delete files or folders."""
+
+    def change(folder: Path) -> None:
+        for file in files:
+            path = folder / file
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    return change
+
+
+def replace(path: Path, content: str | bytes) -> None:
+    """Write a file anew: the folders of the cases share files with the finished study by links."""
+    path.unlink()
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())

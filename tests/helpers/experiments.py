@@ -1,0 +1,59 @@
+"""Experiments made from configuration files, as the workflow makes them."""
+
+import copy
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+import yaml
+
+from palimpsest.configuration.sources import Sources
+from palimpsest.errors import UserError
+from palimpsest.experiment import Experiment
+from palimpsest.section import Section
+from palimpsest.sections import SECTIONS
+
+ROOT = Path(__file__).parents[2]
+DEFAULT, PAPER = "config/config.yaml", "config/paper.yaml"
+SCHEMAS = "config/schemas"
+
+
+def laid_over(under: dict, over: dict) -> dict:
+    """The configuration with another laid over it, as Snakemake does: block by block."""
+    merged = copy.deepcopy(under)
+    for key, value in over.items():
+        blocks = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = laid_over(merged[key], value) if blocks else value
+    return merged
+
+
+def configuration(*files) -> dict:
+    """The values of some configuration files, each laid over the ones before."""
+    merged = {}
+    for file in files:
+        merged = laid_over(merged, yaml.safe_load(Path(file).read_text()) or {})
+    return merged
+
+
+def experiment(
+    *files,
+    config: dict | None = None,
+    command_line: dict | None = None,
+    sections: Sequence[Section] = SECTIONS,
+    schemas: str | Path = SCHEMAS,
+) -> Experiment:
+    """The experiment of some files, or of a configuration that was read from them.
+
+    What the command line gives is laid over either.
+    """
+    read = configuration(*files) if config is None else config
+    sources = Sources(list(files), command_line)
+    return Experiment(laid_over(read, command_line or {}), sources, schemas, sections)
+
+
+def message(work: Callable) -> str:
+    """The one-line message that the work ends with."""
+    with pytest.raises(UserError) as error:
+        work()
+    assert "\n" not in str(error.value)
+    return str(error.value)

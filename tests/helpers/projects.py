@@ -1,0 +1,124 @@
+"""A copy of the project in a folder of its own, and the ways to run Snakemake in it."""
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+
+ROOT = Path(__file__).parents[2]
+TOUR = "config/tour.yaml"
+# What the tests lay over the tour, and the methods that it names
+LAID_OVER = [ROOT / "tests/workflow" / name for name in ("grid.yaml", "small_methods.yaml")]
+CONFIGFILES = (TOUR, "grid.yaml")
+PARTS = ("Snakefile", "workflow", "config", "envs", "profiles")
+
+
+def copy_of_the_project(folder: Path) -> None:
+    """Copy what the workflow consists of into a folder, without any result."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in PARTS:
+        if (ROOT / part).is_dir():
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+        else:
+            shutil.copy(ROOT / part, folder / part)
+
+
+class Project:
+    """A project folder and Snakemake in it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    @classmethod
+    def fresh(cls, folder: Path) -> "Project":
+        """A copy of what the workflow consists of, without any result."""
+        copy_of_the_project(folder)
+        for file in LAID_OVER:
+            shutil.copy(file, folder)
+        return cls(folder)
+
+    def command(self, *arguments: str, cores: int = 2, configfiles: tuple[str, ...] = CONFIGFILES):
+        """The command line of Snakemake."""
+        command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
+        return command + (["--configfile", *configfiles] if configfiles else [])
+
+    def snakemake(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+        """Run Snakemake to its end; `stdout` holds all that it printed."""
+        return subprocess.run(
+            self.command(*arguments, **options),
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=900,
+        )
+
+    def jobs(self, *arguments: str, **options) -> dict[str, int]:
+        """How many jobs of each rule a dry run lists."""
+        done = self.snakemake("--dry-run", *arguments, **options)
+        assert done.returncode == 0, done.stdout
+        table = done.stdout.split("Job stats:")[-1].splitlines()
+        rows = [line.split() for line in table]
+        return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file under `results`, to see that nothing was changed."""
+        found = (self.folder / "results").rglob("*")
+        return {str(f.relative_to(self.folder)): f.read_bytes() for f in found if f.is_file()}
+
+    @contextlib.contextmanager
+    def running(self, *arguments: str) -> Iterator[subprocess.Popen]:
+        """A Snakemake at work in the background; nothing of it is left afterwards."""
+        with open(self.folder / "running.log", "w") as log:
+            process = subprocess.Popen(
+                self.command(*arguments),
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": ""},
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(60)
+
+
+def refused(done: subprocess.CompletedProcess) -> str:
+    """The one line of an error, after checking that it is one and that there is no traceback."""
+    assert done.returncode == 1, done.stdout
+    assert "Traceback" not in done.stdout
+    lines = [line for line in done.stdout.splitlines() if line.startswith("error: ")]
+    assert lines, done.stdout
+    assert len(set(lines)) == 1, lines
+    return lines[0]
+
+
+def workers(process: subprocess.Popen, script: str) -> list[psutil.Process]:
+    """The processes under a Snakemake that run a script."""
+    found = []
+    for child in psutil.Process(process.pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any(word.endswith(script) for word in child.cmdline()):
+                found.append(child)
+    return found
+
+
+def wait_until(condition: Callable, seconds: float = 180):
+    """The first true value of a condition."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, "it never came to that"
+        time.sleep(0.05)
+    return value

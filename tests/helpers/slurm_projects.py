@@ -1,0 +1,110 @@
+"""Projects that run on the cluster, and what SLURM says of them."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+from helpers.projects import CONFIGFILES, Project
+
+PROFILE = "config/profiles/slurm"
+FIELDS = ("JobIDRaw", "Partition", "State", "AllocTRES", "TimelimitRaw", "NodeList", "Comment")
+
+
+class SlurmProject(Project):
+    """A project folder and, in it, Snakemake with the profile for SLURM."""
+
+    started: ClassVar[list[subprocess.Popen]] = []
+
+    def command(
+        self, *arguments: str, configfiles: tuple[str, ...] = CONFIGFILES, **_
+    ) -> list[str]:
+        """The command line that the documentation gives."""
+        command = [sys.executable, "-m", "snakemake", "--workflow-profile", PROFILE]
+        return [*command, *arguments, *(["--configfile", *configfiles] if configfiles else [])]
+
+    def ask_for(self, rule: str, resources: str) -> None:
+        """Let a rule ask for some resources, by a line in the project's profile."""
+        path = self.folder / PROFILE / "config.yaml"
+        start = "set-resources:\n"
+        path.write_text(path.read_text().replace(start, f"{start}  {rule}: {{{resources}}}\n"))
+
+    def start(self, *arguments: str) -> subprocess.Popen:
+        """Start Snakemake, as if from the login node; what it prints goes to a file."""
+        with (self.folder / "printed.log").open("a") as log:
+            running = subprocess.Popen(
+                self.command(*arguments),
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": ""},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.started.append(running)
+        return running
+
+    def finish(self, running: subprocess.Popen) -> None:
+        """Wait until Snakemake has ended well."""
+        status = running.wait(900)
+        assert status == 0, self.printed()
+
+    def printed(self) -> str:
+        """What Snakemake has printed so far."""
+        return (self.folder / "printed.log").read_text()
+
+    def queue(self) -> dict[str, str]:
+        """The state of every job that runs or waits for this project, by its number."""
+        listed = output("squeue", "--noheader", "--format", "%i|%T|%Z")
+        rows = [line.split("|") for line in listed.splitlines()]
+        return {number: state for number, state, folder in rows if folder == str(self.folder)}
+
+    def accounted(self) -> list[dict[str, str]]:
+        """What SLURM's accounting knows of the project's jobs, a requeued one more than once."""
+        settings = ["-X", "--duplicates", "--parsable2", "--noheader", "--starttime", "now-1hours"]
+        listed = output("sacct", *settings, "--format", ",".join((*FIELDS, "WorkDir%200")))
+        rows = [line.split("|") for line in listed.splitlines()]
+        return [dict(zip(FIELDS, row, strict=False)) for row in rows if row[-1] == str(self.folder)]
+
+    def trainings(self) -> list[dict[str, str]]:
+        """The accounted jobs that train."""
+        return [job for job in self.accounted() if job["Comment"].startswith("rule_train")]
+
+    def until_training(self) -> str:
+        """Wait until a training has left a checkpoint; the number of its job."""
+        state = self.folder / "results/.state"
+        until(lambda: any(state.glob("*/epoch-*")), "a checkpoint")
+        (job,) = [number for number, state in self.queue().items() if state == "RUNNING"]
+        return job
+
+    def training_processes(self) -> list[Path]:
+        """The folder in /proc of every process that trains for this project."""
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with suppress(FileNotFoundError, ProcessLookupError):
+                trains = "/finetune.py\0" in (process / "cmdline").read_text(errors="replace")
+                if trains and (process / "cwd").readlink() == self.folder:
+                    found.append(process)
+        return found
+
+
+def output(*command: str) -> str:
+    """What a command prints."""
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 300) -> None:
+    """Wait for a condition."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not seen in {seconds} s"
+        time.sleep(0.2)
+
+
+def environment_of(process: Path) -> dict[str, str]:
+    """The environment of a process, by its folder in /proc."""
+    pairs = (process / "environ").read_text().split("\0")
+    return dict(pair.split("=", 1) for pair in pairs if "=" in pair)

@@ -1,0 +1,156 @@
+"""What an engine makes of a twin under some methods, as arrays in a file; run as a program."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from palimpsest import tables
+from palimpsest.datasets.build import Sampler
+from palimpsest.datasets.forgetting import build_forgetting
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+from palimpsest.models import read_models, resolve
+from palimpsest.models.build import build
+from palimpsest.sections import KINDS
+from palimpsest.training.recipe import Recipe
+from palimpsest.training.runs import Run
+from palimpsest.unlearning.losses import cross_entropy
+from palimpsest.unlearning.methods import read_methods
+from palimpsest.unlearning.unlearn import ENGINES, Workbench
+
+ROOT = Path(__file__).parents[2]
+GRAMMAR = ROOT / "config/languages/L2.pcfg"
+MODELS = ROOT / "config/models.tsv"
+METHODS = ROOT / "config/unlearning.yaml"
+RECIPE = Recipe(3e-3, batch_size=6, weight_decay=0.1, checkpoint_every=0)
+MODEL = "pythia-1b-twin"
+SEED = (0, 0, 0)
+BELOW_BF16 = 2.0**-12  # of a weight: too little for bf16 to hold
+
+
+def write_dataset(folder: Path) -> None:
+    """A small train set of which some is to be forgotten, in both variants."""
+    sampler = Sampler("L2", Grammar.from_file(GRAMMAR), 0)
+    for variant, frame in build_forgetting(sampler, 24, 8, 6, False, "string", 0.25).items():
+        tables.write(folder / variant / "strings.parquet", frame, KINDS["strings"])
+
+
+def run_of(dataset: str, stage: int, precision: str, offload: str = "none") -> Run:
+    row, scale = resolve(MODEL, read_models(MODELS))
+    how = {"zero_stage": stage, "precision": precision, "offload_optimizer": offload}
+    return Run(MODEL, row, scale, Grammar.from_file(GRAMMAR), dataset, replace(RECIPE, **how))
+
+
+def start_of(workbench: Workbench) -> dict[str, torch.Tensor]:
+    """The weights that every engine begins with, exact in bf16."""
+    run = workbench.run
+    model = build(run.row, run.scale, workbench.material.vocabulary, 7, torch.float32)
+    return {n: p.detach().bfloat16().float() for n, p in model.named_parameters()}
+
+
+def whole(models) -> dict[str, np.ndarray]:
+    with models.weights() as weights:
+        return {name: tensor[0].cpu().numpy().copy() for name, tensor in weights.items()}
+
+
+def first_loss(workbench, models):
+    batch = next(workbench.task(models, [(0,)]).batches("retain", 1, 1))
+    return cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
+
+
+def edit_then_step(workbench, engine, start) -> dict[str, np.ndarray]:
+    """What edits leave a step at no rate later, which sets the module from the optimiser's weights.
+
+    An edit of every weight by less than bf16 can hold, and one that changes the loss.
+    """
+    models = engine.open([start])
+    models.step(first_loss(workbench, models), torch.full((1,), 1e-3))
+    before = whole(models)
+    with models.weights() as weights:
+        for tensor in weights.values():
+            tensor.mul_(1 + BELOW_BF16)
+    models.step(first_loss(workbench, models), torch.zeros(1))
+    after = whole(models)
+    wanted = {name: np.float32(1 + BELOW_BF16) * tensor for name, tensor in before.items()}
+    with models.weights() as weights:
+        for tensor in weights.values():
+            tensor.mul_(2)
+    losses = [first_loss(workbench, models).item()]
+    models.step(first_loss(workbench, models), torch.zeros(1))
+    losses.append(first_loss(workbench, models).item())
+    return {
+        "edit/size": largest(wanted, before),
+        "edit/error": largest(wanted, after),
+        "edit/losses": np.array(losses),
+    }
+
+
+def largest(ours, theirs, names=None) -> float:
+    """Largest difference of the weights with some names, or of all."""
+    return max(np.abs(ours[name] - theirs[name]).max() for name in names or ours)
+
+
+def frozen(workbench, engine, start) -> dict[str, np.ndarray]:
+    """How far weights went that were selected, and others, which were not to move."""
+    models = engine.open([start])
+    task = workbench.task(models, [SEED])
+    before = whole(models)
+    task.run(read_methods(METHODS)["rmu"].phases)
+    after = whole(models)
+    selected = {name for name, chosen in task.selected.items() if chosen.any()}
+    return {
+        "frozen/selected": largest(before, after, selected),
+        "frozen/others": largest(before, after, after.keys() - selected),
+    }
+
+
+def said_of_nan(workbench, engine, start) -> str:
+    """What is said of a step whose gradient is not a number, if anything is."""
+    models = engine.open([start])
+    try:
+        models.step(first_loss(workbench, models) * float("nan"), torch.full((1,), 1e-3))
+    except UserError as error:
+        return str(error)
+    return "" if np.isfinite(workbench.measure(models)).all() else "nan"
+
+
+def forget(workbench, engine, start, method) -> dict[str, np.ndarray]:
+    """How well every string is predicted behind a method, and what that cost."""
+    models = engine.open([start])
+    task = workbench.task(models, [SEED])
+    task.run(read_methods(METHODS)[method].phases)
+    return {f"nll/{method}": workbench.measure(models)[0, 0], f"steps/{method}": task.steps}
+
+
+def look(workbench, engine, start) -> dict[str, np.ndarray]:
+    """What phases ask of models that is no step; none of it changes them."""
+    models = engine.open([start])
+    left = {"nll/start": workbench.measure(models)[0, 0]}
+    gradients = models.gradients(first_loss(workbench, models))
+    left |= {f"gradient/{name}": tensor[0].cpu().numpy() for name, tensor in gradients.items()}
+    ids_MBT = torch.arange(2, 8).reshape(1, 2, 3).to(models.device)
+    for layer in range(len(models.layers()) - 1):
+        left[f"hidden/{layer}"] = models.hidden(ids_MBT, layer).detach().cpu().numpy()
+    initial = models.initial([3]).values()
+    left["initial"] = np.concatenate([tensor.flatten().cpu().numpy() for tensor in initial])
+    return {**left, "nll/after": workbench.measure(models)[0, 0]}
+
+
+def main(dataset, path, name, stage, precision, offload, *methods: str) -> None:
+    torch.set_num_threads(1)
+    engine = ENGINES[name](run_of(dataset, int(stage), precision, offload), 1, 2**30)
+    workbench = Workbench(engine.run, engine)
+    given = workbench, engine, start_of(workbench)
+    left = {"n_tokens": workbench.material.encoded.n_tokens, **look(*given)}
+    for method in methods:
+        left |= forget(*given, method)
+    left |= {**edit_then_step(*given), **frozen(*given), "nan": said_of_nan(*given)}
+    np.savez(path, **left)
+    engine.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

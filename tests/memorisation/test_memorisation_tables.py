@@ -1,0 +1,487 @@
+"""From traces and datasets to tables, on runs small enough to work out by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.memorisation import memorisation_tables, target_tables
+from palimpsest.memorisation.studies import STUDIES
+from palimpsest.memorisation.studies.frequency import frequency_groups
+from palimpsest.memorisation.studies.model_size import beside_sizes
+from palimpsest.sections import KINDS
+from palimpsest.traces import Trace
+
+EPOCHS = np.array([0, 2, 4, 6])
+RULE = ("after_last_miss", 0.2, 0.95)
+
+# a and b are trained on, a three times; a is also a test string. c is as frequent as a, d as b.
+# h is held out: as frequent as a as well, but measured only.
+STRINGS = pd.DataFrame(
+    {
+        "string_id": ["a", "b", "c", "d", "h"],
+        "text": ["1 2", "2 1", "3 2", "2 3", "3 3"],
+        "n_tokens": [10, 20, 10, 20, 10],
+        "split": ["train", "train", "test", "test", "held_out"],
+        "count": [3, 1, 0, 0, 0],
+        "test_count": [1, 0, 2, 1, 0],
+        "role": [None] * 5,
+        "log_prob": [-2.0, -6.0, -2.0, -6.5, -2.0],
+        "derivation_log_prob": [np.nan] * 5,
+        "optimal_loss": [0.2, 0.3, 0.2, 0.3, 0.2],
+    }
+)
+LOSS = {
+    "a": (2.0, 0.8, 0.1, 0.1),
+    "b": (2.0, 1.0, 0.6, 0.4),
+    "c": (2.0, 0.5, 0.5, 0.9),
+    "d": (2.0, 1.0, 0.5, 0.7),
+    "h": (2.0, 0.0, 0.0, 0.0),
+}
+
+
+def dataset(seed=0, variant="base", strings=STRINGS):
+    return strings.assign(language="L", size=4, seed=seed, variant=variant)
+
+
+def trace(seed=0, variant="base", loss=LOSS, model="m"):
+    """Strings in another order than in the dataset; a is all right from epoch 4 on."""
+    names = sorted(loss, reverse=True)
+    n_tokens = STRINGS.set_index("string_id").loc[names, "n_tokens"].to_numpy()
+    curves = np.array([loss[name] for name in names]).T
+    correct = np.where((np.array(names) == "a") & (EPOCHS[: len(curves), None] >= 4), n_tokens, 0)
+    return Trace(
+        run={"model": model, "language": "L", "size": 4, "seed": seed, "variant": variant},
+        epochs=EPOCHS[: len(curves)],
+        string_ids=np.array(names, dtype=object),
+        n_tokens=n_tokens,
+        nll=curves * n_tokens,
+        n_correct=correct,
+        rank_sum=n_tokens * 2 - correct,
+    )
+
+
+@pytest.fixture(scope="module")
+def made():
+    return memorisation_tables([trace(0), trace(1)], [dataset(0), dataset(1)], *RULE)
+
+
+def curve(table, measure, column, seed=0):
+    rows = table[(table["measure"] == measure) & (table["seed"] == seed)]
+    return rows[column].to_numpy()
+
+
+def test_every_table_is_of_its_kind(made, tmp_path):
+    for kind, frame in made.items():
+        tables.write(tmp_path / f"{kind}.parquet", frame, KINDS[kind])
+        again = tables.read(tmp_path / f"{kind}.parquet", KINDS[kind])
+        pd.testing.assert_frame_equal(again, frame[again.columns], check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("measure", "starts"),
+    [
+        ("recollection", (4, np.nan)),
+        ("recollection_accuracy", (4, np.nan)),
+        ("counterfactual", (4, 6)),
+        ("contextual", (4, 6)),
+        ("bayes", (4, np.nan)),
+    ],
+)
+def test_starts_are_epochs_not_indices(made, measure, starts):
+    np.testing.assert_array_equal(curve(made["starts"], measure, "start"), starts)
+
+
+def test_stand_ins_are_unseen_test_strings(made):
+    """c for a and d, half a nat away, for b; h would be as near to a but is held out."""
+    np.testing.assert_allclose(curve(made["starts"], "contextual", "stand_in_gap"), [0, 0.5])
+    assert np.isnan(curve(made["starts"], "recollection", "stand_in_gap")).all()
+    threshold = curve(made["scores"], "counterfactual", "threshold").reshape(4, 2)
+    np.testing.assert_allclose(threshold.T, [LOSS["c"], LOSS["d"]])
+
+
+def test_scores_by_hand(made):
+    contextual = curve(made["scores"], "contextual", "score").reshape(4, 2)
+    np.testing.assert_allclose(contextual, [[0, 0], [0, 0], [0.8, 0], [0.8, 0.2]])
+    counterfactual = curve(made["scores"], "counterfactual", "score").reshape(4, 2)
+    np.testing.assert_allclose(counterfactual, [[0, 0], [0, 0], [0.8, 0], [8 / 9, 3 / 7]])
+    np.testing.assert_allclose(curve(made["starts"], "contextual", "score_at_optimum"), [0.8, 0])
+    np.testing.assert_allclose(curve(made["starts"], "contextual", "score_at_end"), [0.8, 0.2])
+    np.testing.assert_array_equal(curve(made["scores"], "bayes", "epoch"), np.repeat(EPOCHS, 2))
+
+
+def test_dataset_counts_copies_and_distinct_strings(made):
+    expected = {
+        "fraction": (0, 0, 0.75, 1),
+        "weighted": (0, 0, 0.6, 0.65),
+        "fraction_distinct": (0, 0, 0.5, 1),
+        "weighted_distinct": (0, 0, 0.4, 0.5),
+        "fraction_unseen": (0, 0, 0, 0),
+        "band_first": (4, 4, 4, 4),
+        "band_last": (6, 6, 6, 6),
+        "assumption_broken": (0.25, 0.25, 0.25, 0.25),
+    }
+    for column, values in expected.items():
+        np.testing.assert_allclose(
+            curve(made["dataset"], "contextual", column), values, err_msg=column
+        )
+    assert np.isnan(curve(made["dataset"], "recollection", "assumption_broken")).all()
+    np.testing.assert_array_equal(curve(made["dataset"], "recollection", "band_last"), [4] * 4)
+
+
+def test_false_alarms_by_hand():
+    """c and d stand in for each other; neither was trained on, h is held out and not counted."""
+    loss = {**LOSS, "a": (2.0, 1.0, 1.0, 1.0), "d": (2.0, 1.0, 0.4, 0.25)}
+    table = memorisation_tables([trace(loss=loss)], [dataset()], *RULE)["dataset"]
+    expected = {
+        # d is below c from epoch 4 on, c below d at epoch 2 only.
+        "counterfactual": ((0, 0, 0.5, 0.5), (0, 0, 0.1, 0.65 / 0.9 / 2)),
+        # d is below the lowest loss of c, 0.5; its own lowest, 0.25, is never undercut.
+        "contextual": ((0, 0, 0.5, 0.5), (0, 0, 0.1, 0.25)),
+        # d is below its Bayes-optimal loss, 0.3, at the end.
+        "bayes": ((0, 0, 0, 0.5), (0, 0, 0, 0.05 / 0.3 / 2)),
+        "recollection": ((0, 0, 0, 0), (0, 0, 0, 0)),
+        "recollection_accuracy": ((0, 0, 0, 0), (0, 0, 0, 0)),
+    }
+    assert set(table["measure"]) == set(expected)
+    for measure, (fraction, weighted) in expected.items():
+        np.testing.assert_allclose(curve(table, measure, "fraction_unseen"), fraction)
+        np.testing.assert_allclose(curve(table, measure, "weighted_unseen"), weighted)
+    # At epoch 2 c is below d, but does not stay there: it is below, and not memorised.
+    below = curve(table, "counterfactual", "below_unseen")
+    np.testing.assert_allclose(below, (0, 0.5, 0.5, 0.5))
+    np.testing.assert_allclose(curve(table, "bayes", "below_unseen"), (0, 0, 0, 0.5))
+
+
+def test_one_unseen_string_has_no_other_to_stand_in(tmp_path):
+    made = memorisation_tables(
+        [trace()], [dataset(strings=STRINGS[STRINGS["string_id"] != "d"])], *RULE
+    )
+    table = made["dataset"]
+    for measure in ("counterfactual", "contextual"):
+        assert np.isnan(curve(table, measure, "fraction_unseen")).all()
+        assert np.isnan(curve(table, measure, "weighted_unseen")).all()
+    np.testing.assert_array_equal(curve(table, "bayes", "fraction_unseen"), [0] * 4)
+    tables.write(tmp_path / "dataset.parquet", table, KINDS["dataset"])
+    tables.write(tmp_path / "averages.parquet", made["averages"], KINDS["averages"])
+
+
+def planted_run(trained_gain):
+    """A world whose strings differ by chance only, but for what training gains on a string."""
+    generator = np.random.default_rng(0)
+    n = 400
+    names = np.array([f"{i:03}" for i in range(n)], dtype=object)
+    in_train = np.arange(n) < n // 2
+    strings = pd.DataFrame(
+        {
+            "string_id": names,
+            "n_tokens": 10,
+            "split": np.where(in_train, "train", "test"),
+            "count": in_train.astype(int),
+            "test_count": (~in_train).astype(int),
+            "log_prob": -generator.integers(1, 40, n).astype(float),
+            "optimal_loss": 0.5,
+        }
+    )
+    level = 0.5 + 0.1 * generator.standard_normal(n) - trained_gain * in_train
+    curves = np.clip([level + 1.0, level + 0.2, level, level - 0.01], 0, None)
+    made = replace(
+        trace(loss={"a": LOSS["a"]}),
+        string_ids=names,
+        n_tokens=np.full(n, 10),
+        nll=10 * curves,
+        n_correct=np.zeros(curves.shape, int),
+        rank_sum=np.full(curves.shape, 10),
+    )
+    return memorisation_tables([made], [dataset(strings=strings)], *RULE)["dataset"]
+
+
+@pytest.mark.parametrize("measure", ["counterfactual", "contextual", "bayes", "recollection"])
+def test_without_memorisation_the_excess_over_the_false_alarms_is_about_zero(measure):
+    table = planted_run(trained_gain=0)
+    fraction, unseen = (
+        curve(table, measure, f"fraction_{of}")[-1] for of in ("distinct", "unseen")
+    )
+    assert fraction == pytest.approx(unseen, abs=0.1)
+    if measure != "recollection":
+        assert unseen > 0.3
+        # Where there is memorisation, it is seen above the false alarms.
+        gained = planted_run(trained_gain=0.3)
+        assert curve(gained, measure, "fraction_distinct")[-1] > 0.9
+        assert curve(gained, measure, "fraction_unseen")[-1] == unseen
+
+
+def test_false_alarms_are_averaged_and_studied(made):
+    averages = made["averages"]
+    chosen = averages[averages["quantity"].isin(["fraction_unseen", "weighted_unseen"])]
+    assert set(chosen["measure"]) == set(made["dataset"]["measure"])
+    assert set(chosen["n_seeds"]) == {2}
+    for study, needs in (
+        ("tradeoff", ("dataset", "learning")),
+        ("deduplication", ("starts", "dataset", "learning")),
+    ):
+        frame = STUDIES[study].table(**{kind: made[kind] for kind in needs})
+        np.testing.assert_array_equal(
+            curve(frame, "counterfactual", "fraction_unseen"),
+            curve(made["dataset"], "counterfactual", "fraction_unseen"),
+        )
+
+
+def test_learning_by_hand(made):
+    learning = made["learning"][made["learning"]["seed"] == 0]
+    expected = {
+        "train_loss": (2, 0.88, 0.3, 0.22),
+        "test_loss": (2, 0.76, 0.42, 0.66),
+        "unseen_loss": (2, 0.75, 0.5, 0.8),
+        "train_accuracy": (0, 0, 0.6, 0.6),
+        "test_accuracy": (0, 0, 0.2, 0.2),
+        "test_spread": [np.std([LOSS[name][e] for name in "acd"]) for e in range(4)],
+        "optimal_train_loss": [0.24] * 4,
+        "optimal_test_loss": [0.24] * 4,
+        "optimal_epoch": [4] * 4,
+    }
+    for column, values in expected.items():
+        np.testing.assert_allclose(learning[column], values, err_msg=column)
+
+
+def test_first_crossing_lets_the_score_return_to_zero():
+    loss = {**LOSS, "a": (2.0, 0.1, 0.6, 0.1)}
+    made = memorisation_tables([trace(loss=loss)], [dataset()], "first_crossing", 0.2, 0.95)
+    assert curve(made["starts"], "contextual", "start")[0] == 2
+    np.testing.assert_allclose(curve(made["dataset"], "contextual", "fraction"), [0, 0.75, 0, 1])
+
+
+def test_runs_that_do_not_fit_are_refused():
+    with pytest.raises(UserError, match=r"m/L/n4-seed1/base stands beside .* L/n4-seed0/base"):
+        memorisation_tables([trace(1)], [dataset(0)], *RULE)
+    with pytest.raises(UserError, match="one per trace"):
+        memorisation_tables([trace(0)], [], *RULE)
+    short = {name: loss for name, loss in LOSS.items() if name != "b"}
+    with pytest.raises(UserError, match="not in the trace: b"):
+        memorisation_tables([trace(loss=short)], [dataset()], *RULE)
+    seen = dataset(strings=STRINGS[STRINGS["split"] != "test"])
+    with pytest.raises(UserError, match="m/L/n4-seed0/base: no unseen test string"):
+        memorisation_tables([trace()], [seen], *RULE)
+
+
+# One target, b, over two seeds and three epochs.
+WITH = {0: (2.0, 0.4, 0.4), 1: (2.0, 0.72, 0.1)}
+WITHOUT = {0: (2.0, 0.5, 0.6), 1: (2.0, 0.6, 0.6)}
+D = (2.0, 0.5, 0.7)
+
+
+@pytest.fixture(scope="module")
+def exact():
+    strings = STRINGS.assign(role=[None, "s0", None, None, None])
+    short = {name: loss[:3] for name, loss in LOSS.items()}
+    with_traces = [
+        trace(seed, "with-s0", {**short, "b": loss, "d": D}) for seed, loss in WITH.items()
+    ]
+    without_traces = [
+        trace(seed, "without-s0", {**short, "b": loss}) for seed, loss in WITHOUT.items()
+    ]
+    datasets = [dataset(seed, "with-s0", strings) for seed in WITH]
+    return target_tables(with_traces, datasets, without_traces[::-1], *RULE)
+
+
+def target(table, measure, evidence, column, seed=None):
+    rows = table[(table["measure"] == measure) & (table["evidence"] == evidence)]
+    rows = rows[rows["seed"].isna() if seed is None else rows["seed"] == seed]
+    return rows[column].to_numpy(dtype=float)
+
+
+def only(made, kinds):
+    """The tables of some kinds, for a study that reads just these."""
+    return {kind: made[kind] for kind in kinds.split()}
+
+
+def test_exact_tables_are_of_their_kind(exact, tmp_path):
+    assert (
+        STUDIES["disagreement"].table(target_scores=exact["target_scores"])
+        is exact["target_scores"]
+    )
+    for kind, frame in exact.items():
+        tables.write(tmp_path / f"{kind}.parquet", frame, KINDS[kind])
+        assert len(tables.read(tmp_path / f"{kind}.parquet", KINDS[kind])) == len(frame)
+    # Three thresholds without retraining, two measures by two kinds of evidence; 2 seeds and mean.
+    assert len(exact["target_scores"]) == (3 + 2 * 2) * 3 * (2 + 1)
+    assert len(exact["agreement"]) == 3 * 2
+
+
+def test_the_mean_loss_is_taken_before_the_start(exact):
+    """The seeds start at epochs 2 and 4; the mean curve starts at 4, not at their mean."""
+    starts = [
+        target(exact["target_scores"], "contextual", "retraining", "start", s)[0] for s in (0, 1)
+    ]
+    assert starts == [2, 4]
+    mean = exact["target_scores"]
+    np.testing.assert_allclose(
+        target(mean, "contextual", "retraining", "loss"), [2, 0.56, 0.25], rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        target(mean, "contextual", "retraining", "loss_without"), [2, 0.55, 0.6], rtol=1e-12
+    )
+    assert target(mean, "contextual", "retraining", "start")[0] == 4
+    np.testing.assert_allclose(
+        target(mean, "contextual", "retraining", "score"), [0, 0, 0.3 / 0.55], rtol=1e-12
+    )
+
+
+def test_exact_by_hand(exact):
+    table = exact["target_scores"]
+    np.testing.assert_allclose(
+        target(table, "counterfactual", "retraining", "score", 0), [0, 0.2, 1 / 3]
+    )
+    np.testing.assert_allclose(target(table, "counterfactual", "same-frequency", "threshold", 0), D)
+    np.testing.assert_allclose(
+        target(table, "counterfactual", "retraining", "assumption_broken", 1), [1 / 3] * 3
+    )
+    assert np.isnan(target(table, "bayes", "language", "loss_without", 0)).all()
+    assert np.isnan(target(table, "recollection", "constant", "start", 0)).all()
+    assert target(table, "recollection", "constant", "start", 1)[0] == 4
+
+
+def test_agreement_by_hand(exact):
+    table = exact["agreement"]
+    counterfactual = ("counterfactual", "same-frequency")
+    np.testing.assert_allclose(target(table, *counterfactual, "threshold_error", 0), 0.1 / 3)
+    np.testing.assert_allclose(target(table, *counterfactual, "start_error", 0), 0)
+    contextual = ("contextual", "same-frequency")
+    np.testing.assert_allclose(target(table, *contextual, "threshold_error", 1), -0.1)
+    np.testing.assert_allclose(
+        target(table, *contextual, "score_error", 1), (0.5 / 0.6 - 0.4 / 0.5) / 3
+    )
+    np.testing.assert_allclose(target(table, *contextual, "same_verdict", 1), 1)
+    # Under the language 0.3 nats are optimal: by that threshold seed 0 never starts.
+    bayes = ("bayes", "language")
+    np.testing.assert_allclose(target(table, *bayes, "threshold_error", 0), -0.2)
+    assert np.isnan(target(table, *bayes, "start_error", 0)).all()
+    np.testing.assert_allclose(target(table, *bayes, "same_verdict", 0), 1 / 3)
+
+
+def test_a_target_without_its_other_run_is_refused():
+    strings = STRINGS.assign(role=[None, "s0", None, None, None])
+    pair = ([trace(0, "with-s0")], [dataset(0, "with-s0", strings)])
+    with pytest.raises(UserError, match="no trace of m/L/n4-seed0/without-s0"):
+        target_tables(*pair, [trace(1, "without-s0")], *RULE)
+    with pytest.raises(UserError, match="one training string of role s0; it has 0"):
+        target_tables(
+            [trace(0, "with-s0")],
+            [dataset(0, "with-s0")],
+            [trace(0, "without-s0")],
+            *RULE,
+        )
+
+
+def with_variant(frame, name):
+    return pd.concat([frame, frame.assign(variant=name)], ignore_index=True)
+
+
+def test_studies_are_of_their_kind(made, tmp_path):
+    models = pd.DataFrame({"model": ["m"], "family": ["F"], "parameters": [1000]})
+    needs = {
+        "tradeoff": ("dataset", "learning"),
+        "frequency": ("starts", "scores", "learning"),
+        "deduplication": ("starts", "dataset", "learning"),
+        "training_size": ("starts", "dataset", "learning"),
+        "model_size": ("dataset", "learning"),
+    }
+    rows = {
+        "tradeoff": 2 * 5 * 4,
+        "frequency": 2 * 5 * 2 * 4,
+        "deduplication": 2 * 2 * 5 * 4,
+        "training_size": 2 * 5,
+        "model_size": 2 * 5 * 4,
+    }
+    # The studies of exact retraining are tested where its tables are.
+    assert set(STUDIES) == {*needs, "disagreement", "exact"}
+    for name in needs:
+        study = beside_sizes if name == "model_size" else STUDIES[name].table
+        given = {kind: made[kind] for kind in needs[name]}
+        if name == "deduplication":
+            given = {kind: with_variant(frame, "dedup") for kind, frame in given.items()}
+        if name == "model_size":
+            given["models"] = models
+        frame = study(**given)
+        assert len(frame) == rows[name], name
+        tables.write(tmp_path / f"{name}.parquet", frame, KINDS[name])
+        tables.read(tmp_path / f"{name}.parquet", KINDS[name])
+
+
+def test_frequency_by_hand(made):
+    frame = STUDIES["frequency"].table(**{k: made[k] for k in ("starts", "scores", "learning")})
+    contextual = frame[(frame["measure"] == "contextual") & (frame["seed"] == 0)]
+    top, bottom = (contextual[contextual["group"] == group] for group in ("top", "bottom"))
+    np.testing.assert_allclose(top["loss"], LOSS["a"])
+    np.testing.assert_allclose(bottom["weighted_distinct"], [0, 0, 0, 0.2])
+    assert set(frame["n_strings"]) == {1}
+    with pytest.raises(UserError, match=r"at most 0\.5"):
+        STUDIES["frequency"].table(
+            **{k: made[k] for k in ("starts", "scores", "learning")}, share=0.6
+        )
+
+
+def test_equal_probabilities_are_ranked_by_count_then_name():
+    starts = pd.DataFrame(
+        {
+            "model": "m",
+            "language": "L",
+            "size": 4,
+            "seed": 0,
+            "variant": "base",
+            "string_id": list("edcba"),
+            "count": [1, 1, 2, 1, 1],
+            "log_prob": [-5.0, -5.0 + 1e-13, -5.0, -5.0 - 1e-13, -4.0],
+        }
+    )
+    groups = frequency_groups(starts, 0.4)
+    assert list(groups.loc[groups["group"] == "top", "string_id"]) == ["a", "c"]
+    assert list(groups.loc[groups["group"] == "bottom", "string_id"]) == ["d", "e"]
+
+
+def test_training_size_by_hand(made):
+    frame = STUDIES["training_size"].table(
+        **{k: made[k] for k in ("starts", "dataset", "learning")}
+    )
+    row = frame[(frame["measure"] == "contextual") & (frame["seed"] == 0)].iloc[0]
+    assert row["optimal_epoch"] == 4
+    assert row["n_repeated"] == 1
+    np.testing.assert_allclose(
+        row[["test_loss", "fraction", "weighted", "weighted_repeated"]].astype(float),
+        [0.42, 0.75, 0.6, 0.8],
+    )
+
+
+def test_training_size_without_repeated_strings():
+    once = STRINGS.assign(count=[1, 1, 0, 0, 0])
+    made = memorisation_tables([trace()], [dataset(strings=once)], *RULE)
+    frame = STUDIES["training_size"].table(
+        **{k: made[k] for k in ("starts", "dataset", "learning")}
+    )
+    assert set(frame["n_repeated"]) == {0}
+    assert frame["weighted_repeated"].isna().all()
+
+
+def test_deduplication_band(made):
+    frame = STUDIES["deduplication"].table(
+        **{k: made[k] for k in ("starts", "dataset", "learning")}
+    )
+    contextual = frame[frame["measure"] == "contextual"]
+    np.testing.assert_allclose(contextual["start_p10"], 4.2)
+    np.testing.assert_allclose(contextual["start_p90"], 5.8)
+
+
+def test_tables_of_different_runs_make_no_study(made):
+    with pytest.raises(UserError, match="not of the same runs"):
+        STUDIES["tradeoff"].table(
+            dataset=made["dataset"], learning=made["learning"][made["learning"]["seed"] == 0]
+        )
+    with pytest.raises(UserError, match="model 'm' has no family"):
+        beside_sizes(
+            dataset=made["dataset"],
+            learning=made["learning"],
+            models=pd.DataFrame({"model": ["n"], "family": ["F"], "parameters": [1]}),
+        )

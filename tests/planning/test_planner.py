@@ -1,0 +1,133 @@
+"""The planner: a row for every run, and what finished runs teach it of the others."""
+
+import json
+
+import pytest
+
+from helpers.experiments import DEFAULT, ROOT, experiment
+from palimpsest.planning.assumptions import TWIN_START_SECONDS
+from palimpsest.planning.plan import Planner
+from palimpsest.requests import Runs
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    """Paths of a configuration are relative to where Snakemake runs."""
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.fixture(scope="module")
+def default():
+    """The default experiment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return experiment(DEFAULT)
+
+
+@pytest.fixture
+def rows(default, tmp_path):
+    """The plan of the default experiment where nothing is done."""
+    return Planner(default.settings, tmp_path).rows(default.requests, default.derived)
+
+
+def test_every_run_has_a_row_of_the_plan(default, rows):
+    """Trainings of leave-one-out count one per string at most; parts of the hours add up."""
+    of_unlearning = {row["variant"]: row for row in rows[-3:]}
+    assert {variant: row["trainings"] for variant, row in of_unlearning.items()} == {
+        "original": 32,
+        "retain": 64,  # beside as many for the ideal
+        "unlearned": 6 * 3 * 32 + 2 * 32,  # six methods, three repetitions; the two ends
+    }
+    assert len(rows) == sum(len(runs.seeds) for runs in default.single_runs) + 3
+    (left_out,) = (row for row in rows if row["variant"] == "leave-one-out")
+    assert left_out["trainings"] == 64
+    for row in rows:
+        parts = row["training_hours"] + row["measuring_hours"] + row["checkpoint_hours"]
+        assert row["hours"] == pytest.approx(parts)
+        assert row["gpu_memory_gb"] is None
+        assert not row["done"]
+
+
+def test_an_experiment_plans_its_own_requests(default, rows):
+    """The table of the rule `plan`, whether anything is done or not."""
+    assert [{**row, "done": False, "basis": ""} for row in default.plan] == [
+        {**row, "done": False, "basis": ""} for row in rows
+    ]
+
+
+def test_requests_with_replicates_of_one_dataset_are_one_row(default):
+    """Single runs stand before them, in whatever order they are asked for."""
+    named = ("opt-1.3b-twin", "L1", 16)
+    requests = [
+        Runs(*named, "retain", seeds=(0,), replicates=range(4)),
+        Runs(*named, "retain", seeds=(0,), replicates=range(4, 10)),
+        Runs(*named, "retain", seeds=(0,)),
+    ]
+    found = Planner(default.settings, "nowhere").rows(requests, [])
+    assert [row["trainings"] for row in found] == [1, 10]
+
+
+def test_a_finished_run_makes_its_model_measured(default, tmp_path):
+    """The speed of the manifests counts, of runs of the same engine and settings alone."""
+    folder = tmp_path / "runs/opt-6.7b-twin/L1/n64-seed0/base"
+    folder.mkdir(parents=True)
+    (folder / "trace.parquet").touch()
+    manifest = {
+        "model": "opt-6.7b-twin",
+        "language": "L1",
+        "size": 64,
+        "engine": "fleet",
+        "resumed_from_epoch": 0,
+        "hardware": {"gpus": []},
+        "configuration": {"recipe": {**default.config["training"], "epochs": 10}},
+        "training_seconds": 10.0,
+        "training_tokens_per_second": 4672.0,
+        "wall_time_seconds": 30.0,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    every = Planner(default.settings, tmp_path / "runs").rows(default.requests, [])
+    rows = [row for row in every if row["model"] == "opt-6.7b-twin"]
+    assert {row["basis"] for row in rows} == {"measured"}
+    assert [row["done"] for row in rows].count(True) == 1
+    # 50 epochs of 64 strings of 73 tokens; measured 51 times where the manifest's run was 11 times.
+    for row in rows:
+        assert row["training_hours"] == pytest.approx(50 * 64 * 73 / 4672 / 3600)
+        assert row["measuring_hours"] == pytest.approx(20 * 51 / 11 / 3600)
+    assert {row["basis"] for row in every if row["model"] != "opt-6.7b-twin"} == {"assumed"}
+    unlike = ({"engine": "deepspeed"}, {"resumed_from_epoch": 3}, {"training_seconds": 0.0})
+    for change in unlike:
+        (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
+        assert Planner(default.settings, tmp_path / "runs").speed("opt-6.7b-twin") is None
+    for damaged in ("{", "{}", "[]", ""):
+        (folder / "manifest.json").write_text(damaged)
+        assert Planner(default.settings, tmp_path / "runs").speed("opt-6.7b-twin") is None
+
+
+def test_a_job_of_twins_takes_as_long_as_all_its_runs(default):
+    """Three seeds of base, and one of leave-one-out with 64 trainings, and a start."""
+    planner = default.planner
+    one = planner.duration("pythia-1b-twin", "L2", 64).seconds
+    job = planner.job_seconds("pythia-1b-twin", "L2", 64, 3 + 64)
+    assert job - TWIN_START_SECONDS == pytest.approx(67 * one)
+
+
+def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
+    """The study `exact` trains one model for each seed and string, in the job of its base runs."""
+    named = "pythia-1b-twin", "L2", 64
+    (variants,) = (
+        variants
+        for variants, jobs in default.twin_jobs.items()
+        if named in {(runs.model, runs.corpus, runs.size) for runs in jobs}
+    )
+    assert dict(variants) == {"base": (0, 1, 2), "leave-one-out": (0,)}
+
+
+def test_longer_training_takes_longer(default):
+    """What a request overrides counts, of the runs and of their job."""
+    named = "pythia-1b-twin", "L4", 48
+    planner = default.planner
+    usual, twice = (planner.duration(*named, {"epochs": n}).training for n in (50, 100))
+    assert twice == pytest.approx(2 * usual)
+    assert planner.job_seconds(*named, 3, {"epochs": 100}) == pytest.approx(
+        TWIN_START_SECONDS + 3 * planner.duration(*named, {"epochs": 100}).seconds
+    )

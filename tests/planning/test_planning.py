@@ -1,0 +1,469 @@
+"""Planning: the formulas against DeepSpeed's estimators, real tensors, and closed forms."""
+
+import math
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from deepspeed.runtime.zero.stage3 import estimate_zero3_model_states_mem_needs
+from deepspeed.runtime.zero.stage_1_and_2 import estimate_zero2_model_states_mem_needs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForCausalLM
+
+from palimpsest.languages import Grammar
+from palimpsest.models import read_models
+from palimpsest.models.build import EAGER_ONLY, build, twin_config
+from palimpsest.planning import disk, duration, memory, shapes
+from palimpsest.planning.fit import changes_that_fit, fits
+from palimpsest.planning.shapes import Hardware, Shape, Strings, Training, full_shape, twin_shape
+from palimpsest.planning.summary import summary
+
+ROOT = Path(__file__).parents[2]
+MODELS = read_models(ROOT / "config/models.tsv")
+TRAINING = Training(
+    epochs=50,
+    batch_size=8,
+    micro_batch_size=8,
+    processes=1,
+    zero_stage=2,
+    offload_optimizer="none",
+    precision="bf16",
+    evaluate_every=1,
+    evaluation_batch_size=64,
+    checkpoint_every=5,
+)
+HARDWARE = Hardware(
+    gpu_memory_gb=80,
+    gpu_teraflops=989,
+    utilisation=0.3,
+    main_memory_gb=500,
+    longest_job_hours=48,
+    twin_gpus=1,
+)
+STRINGS = Strings(n_trained=64, n_measured=160, expected=73.0, longest=73)
+SEVEN = Shape(7_248_000_000, 32, 4096, 32768)
+
+some_shapes = st.sampled_from([full_shape(row) for row in MODELS.values()])
+some_trainings = st.builds(
+    Training,
+    epochs=st.integers(1, 100),
+    batch_size=st.integers(1, 64),
+    micro_batch_size=st.integers(1, 64),
+    processes=st.integers(1, 32),
+    zero_stage=st.integers(1, 3),
+    offload_optimizer=st.sampled_from(["none", "cpu"]),
+    precision=st.sampled_from(["auto", "bf16", "fp32"]),
+    evaluate_every=st.integers(1, 10),
+    evaluation_batch_size=st.integers(1, 128),
+    checkpoint_every=st.integers(0, 50),
+)
+
+
+def states(shape, training):
+    """Bytes of weights, gradients and optimiser on each GPU."""
+    parts = memory.gpu_memory(shape, training, longest=73)
+    return sum(parts[name] for name in ("weights", "gradients", "optimiser"))
+
+
+# GPU memory
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4, 8])
+@pytest.mark.parametrize("shape", [SEVEN, Shape(13_016_000_000, 40, 5120, 32000)])
+def test_zero_2_is_what_deepspeed_estimates(shape, processes):
+    """2 bytes a parameter and 18 shared out; 2 alone where the optimiser is offloaded."""
+    training = replace(TRAINING, processes=processes)
+    for offload in ("none", "cpu"):
+        _, theirs = estimate_zero2_model_states_mem_needs(
+            shape.parameters, num_gpus_per_node=processes, cpu_offload=offload == "cpu"
+        )
+        ours = states(shape, replace(training, offload_optimizer=offload))
+        assert ours == pytest.approx(theirs, rel=1e-6)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4, 8])
+def test_zero_3_is_what_deepspeed_estimates_and_the_gradients(processes):
+    """Its estimate leaves out the buffer of gradients that real tensors show (2 bytes, shared)."""
+    shape = Shape(900_000_000, 24, 2048, 50000)
+    _, theirs, largest_layer = estimate_zero3_model_states_mem_needs(
+        shape.parameters,
+        shape.largest,
+        num_gpus_per_node=processes,
+        cpu_offload=False,
+        cpu_offload_params=False,
+    )
+    ours = states(shape, replace(TRAINING, zero_stage=3, processes=processes))
+    gradients = 2 * shape.parameters / processes
+    assert ours - gradients == pytest.approx(theirs - largest_layer, rel=1e-6)
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4, 8])
+def test_offloading_takes_as_much_main_memory_as_deepspeed_says(processes):
+    """Between its bare states, 16 bytes a parameter, and its estimate with every process's copy."""
+    training = replace(TRAINING, processes=processes, offload_optimizer="cpu")
+    theirs, _ = estimate_zero2_model_states_mem_needs(
+        SEVEN.parameters, num_gpus_per_node=processes, cpu_offload=True
+    )
+    copies = processes * (2 * SEVEN.parameters + memory.PROCESS)
+    ours = memory.main_memory(SEVEN, training)
+    assert 16 * SEVEN.parameters < ours <= theirs + copies
+
+
+# Every tensor of this process when the optimiser takes its second step, in bytes per parameter.
+COUNT = """
+import gc, sys, warnings
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+from palimpsest.training import deepspeed_engine as engine
+from palimpsest.training.recipe import Recipe
+
+warnings.simplefilter("ignore")
+engine.stand_alone_unless_launched()
+recipe = Recipe(learning_rate=1e-3, zero_stage=int(sys.argv[1]), precision=sys.argv[2])
+accelerator, dtype = engine.make_accelerator(recipe, False)
+config = AutoConfig.for_model("llama", vocab_size=512, hidden_size=128, intermediate_size=256,
+                              num_hidden_layers=3, num_attention_heads=4)
+model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+n = sum(getattr(p, "ds_numel", p.numel()) for p in model.parameters())
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)
+model, optimizer = accelerator.prepare(model, optimizer)
+
+def count(*_):
+    found = {}
+    for thing in gc.get_objects():
+        if type(thing) in (torch.Tensor, torch.nn.Parameter):
+            for tensor in (thing, thing.grad if thing.is_leaf else None):
+                if tensor is not None and tensor.device.type != "meta":
+                    storage = tensor.untyped_storage()
+                    found[storage.data_ptr()] = storage.nbytes()
+    counted.append(sum(size for size in found.values() if size < 2e8) / n)
+
+counted, inner = [], optimizer.optimizer
+while hasattr(inner, "optimizer"):
+    inner = inner.optimizer
+inner.register_step_pre_hook(count)
+ids = torch.randint(0, 512, (8, 20))
+for step in range(2):
+    accelerator.backward(model(input_ids=ids, labels=ids).loss)
+    optimizer.step()
+    optimizer.zero_grad()
+print("COUNTED", counted[-1])
+"""
+# With one process ZeRO 1 holds what ZeRO 2 does.
+COUNTED = [(stage, precision) for stage in (0, 2, 3) for precision in ("bf16", "fp32")]
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """Bytes per parameter of real tensors in the middle of a step, by ZeRO stage and precision."""
+
+    def count(case):
+        command = [sys.executable, "-c", COUNT, *map(str, case)]
+        done = subprocess.run(
+            command, cwd=ROOT / "workflow/scripts", capture_output=True, text=True, timeout=600
+        )
+        assert "COUNTED" in done.stdout, done.stderr
+        return float(done.stdout.split("COUNTED")[1])
+
+    with ThreadPoolExecutor(2) as pool:
+        return dict(zip(COUNTED, pool.map(count, COUNTED), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", COUNTED, ids=lambda case: f"ZeRO {case[0]}, {case[1]}")
+def test_the_states_are_those_of_real_tensors(counted, case):
+    """One process, a Llama of 0.6M parameters. ZeRO 2 has let go of the gradients in bf16 when it
+    updates, and holds them in the backward pass before, which the estimate adds."""
+    stage, precision = case
+    shape = Shape(1_000_000, 3, 128, 512)
+    training = replace(TRAINING, zero_stage=stage, precision=precision)
+    let_go = 2.0 if case == (2, "bf16") else 0.0
+    ours = states(shape, training) / shape.parameters
+    assert ours - let_go == pytest.approx(counted[case], rel=0.02)
+
+
+def saved_by_backward(row, dtype, n_layers, tokens=128, width=512):
+    """Bytes that the backward pass of a model's body needs, weights apart."""
+    wide = {"twin_hidden": width, "twin_layers": n_layers}
+    config = twin_config(replace(row, **wide), vocabulary=50)
+    # The widest feed-forward layer of the paper's models, in widths.
+    if hasattr(config, "intermediate_size") and row.model_type == "qwen2":
+        config.intermediate_size = int(5.83 * width)
+    elif hasattr(config, "intermediate_size"):
+        config.intermediate_size = 4 * width
+    attention = "eager" if row.model_type in EAGER_ONLY else "sdpa"
+    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
+    own = {p.untyped_storage().data_ptr() for p in model.parameters()}
+    kept = {}
+
+    def keep(tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            kept[storage.data_ptr()] = storage.nbytes(), tensor
+        return tensor
+
+    ids = torch.zeros((2, tokens), dtype=torch.long)
+    mask = torch.ones_like(ids)
+    mask[0, -5:] = 0
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        model.base_model(input_ids=ids, attention_mask=mask, use_cache=False)
+    return sum(size for size, _ in kept.values()) / (2 * tokens * width)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_activations_are_those_of_the_family_that_has_most(dtype):
+    """No family keeps more for the backward pass than is counted, and one keeps nearly as much."""
+    rows = {row.model_type: row for row in MODELS.values()}
+    kept = {
+        name: (saved_by_backward(row, dtype, 3) - saved_by_backward(row, dtype, 1)) / 2
+        for name, row in rows.items()
+    }
+    counted = memory.ACTIVATIONS * torch.finfo(dtype).bits // 8
+    assert max(kept.values()) <= counted * 1.02
+    if dtype == torch.bfloat16:
+        assert max(kept.values()) > 0.9 * counted
+
+
+@settings(deadline=None)
+@given(some_shapes, some_trainings, st.integers(10, 300))
+def test_more_processes_never_need_more_on_a_gpu(shape, training, longest):
+    """Of one model, with any ZeRO stage that shares."""
+    more = replace(training, processes=2 * training.processes)
+    assert memory.gpu_peak(shape, more, longest) <= memory.gpu_peak(shape, training, longest)
+
+
+@settings(deadline=None)
+@given(some_shapes, some_trainings)
+def test_a_higher_stage_never_holds_more_on_a_gpu(shape, training):
+    """Weights, gradients and optimiser, from two processes on."""
+    training = replace(training, processes=training.processes + 1, offload_optimizer="none")
+    held = [states(shape, replace(training, zero_stage=stage)) for stage in range(4)]
+    assert held == sorted(held, reverse=True)
+
+
+@settings(deadline=None)
+@given(some_shapes, some_trainings, st.integers(10, 300))
+def test_offloading_never_needs_more_on_a_gpu(shape, training, longest):
+    """Its buffers are smaller than what leaves the GPU."""
+    peaks = [
+        memory.gpu_peak(shape, replace(training, offload_optimizer=where), longest)
+        for where in ("cpu", "none")
+    ]
+    assert training.processes > 16 or peaks[0] <= peaks[1]
+
+
+def test_smaller_batches_need_less():
+    """Of training and of measuring, each where it is what peaks."""
+    training = replace(TRAINING, evaluation_batch_size=1)
+    peak = memory.gpu_peak(SEVEN, training, 73)
+    assert memory.gpu_peak(SEVEN, replace(training, micro_batch_size=2), 73) < peak
+    measuring = replace(TRAINING, evaluation_batch_size=1024)
+    peak = memory.gpu_peak(SEVEN, measuring, 73)
+    assert memory.gpu_peak(SEVEN, replace(measuring, evaluation_batch_size=512), 73) < peak
+
+
+# What fits
+
+
+@pytest.mark.parametrize("name", ["llama-2-13b", "mistral-nemo-12b", "gemma-2-9b", "pythia-2.8b"])
+@pytest.mark.parametrize("gpu_memory_gb", [16, 24, 40, 80])
+def test_what_is_suggested_fits_and_no_part_of_it_does(name, gpu_memory_gb):
+    """Each change makes the model fit, and with any of its keys left as it was it does not."""
+    shape, training = full_shape(MODELS[name]), replace(TRAINING, zero_stage=0)
+    asked = 101, gpu_memory_gb
+    if fits(shape, training, *asked):
+        return
+    for change in changes_that_fit(shape, training, *asked):
+        assert fits(shape, replace(training, **change), *asked)
+        for key in change:
+            part = {k: v for k, v in change.items() if k != key}
+            changed = replace(training, **part)
+            assert (changed.offloaded and not changed.zero_stage) or not fits(
+                shape, changed, *asked
+            )
+
+
+def test_a_large_model_is_shared_out_or_offloaded():
+    """The two remedies that there are for Llama 2 13B on one GPU of 80 GB."""
+    shape, training = full_shape(MODELS["llama-2-13b"]), replace(TRAINING, zero_stage=0)
+    changes = changes_that_fit(shape, training, 73, 80)
+    assert [set(change) for change in changes] == [
+        {"zero_stage", "offload_optimizer"},
+        {"zero_stage", "processes"},
+    ]
+    assert changes_that_fit(shape, training, 73, 2) == []
+
+
+# Main memory, time and disk
+
+
+@settings(deadline=None)
+@given(st.floats(1e9, 1e12), st.floats(1, 1e6), st.integers(1, 5))
+def test_a_further_attempt_asks_for_more(size, seconds, attempt):
+    """And every attempt for more than is expected, up to what a machine and a queue have."""
+    amounts = [memory.asked_for(size, a, 5e11) for a in (attempt, attempt + 1)]
+    assert amounts[0] < amounts[1] <= 500_000 or amounts[1] == 500_000
+    assert memory.asked_for(size, 1, 5e11) * 1e6 >= min(size, 5e11)
+    minutes = [duration.asked_for(seconds, a, 48 * 3600) for a in (attempt, attempt + 1)]
+    assert minutes[0] < minutes[1] <= 48 * 60 or minutes[1] == 48 * 60
+    assert 60 * minutes[0] >= min(seconds, 48 * 3600)
+
+
+def test_steps_are_counted_as_they_are_taken():
+    """50 epochs of 64 strings in batches of 8, measured before the first and after each."""
+    assert STRINGS.steps(TRAINING) == 400
+    assert STRINGS.tokens_trained(TRAINING) == 50 * 64 * 73
+    assert STRINGS.tokens_measured(TRAINING) == 51 * 160 * 73
+    assert replace(TRAINING, evaluate_every=20).measurements == 4  # 0, 20, 40 and 50
+    assert TRAINING.checkpoints == 9  # 5, 10, ..., 45
+    assert replace(TRAINING, checkpoint_every=0).checkpoints == 0
+
+
+@pytest.mark.parametrize(("processes", "strings"), [(1, 8), (2, 4), (3, 3), (16, 1)])
+def test_processes_share_a_batch_as_in_training(processes, strings):
+    """The forward passes of `micro_batches`."""
+    assert replace(TRAINING, processes=processes).strings_per_pass == strings
+    assert replace(TRAINING, micro_batch_size=3, processes=1).passes == 3
+
+
+def test_products_take_six_operations_per_parameter_and_token():
+    """Where the batch is so large that nothing else counts."""
+    training = replace(TRAINING, batch_size=65536, micro_batch_size=65536)
+    strings = Strings(65536, 65536, 73.0, 73)
+    expected = 6 * SEVEN.parameters * 65536 * 73 / (989e12 * 0.3)
+    took = duration.step_seconds(SEVEN, training, strings, HARDWARE)
+    assert took == pytest.approx(expected, rel=1e-3)
+
+
+def test_offloading_is_slow_and_more_gpus_are_faster():
+    """An update on the CPU takes seconds, one on the GPU a fraction of one."""
+    on_gpu = duration.update_seconds(SEVEN, TRAINING)
+    on_cpu = duration.update_seconds(SEVEN, replace(TRAINING, offload_optimizer="cpu"))
+    assert on_gpu < 0.2 < 4 < on_cpu
+    two = duration.update_seconds(SEVEN, replace(TRAINING, offload_optimizer="cpu", processes=2))
+    assert two == pytest.approx(on_cpu / 2)
+
+
+def test_a_measured_speed_takes_the_place_of_every_assumption():
+    """Tokens by speed, and all else by the tokens measured."""
+    took = duration.measured(duration.Speed(1000.0, 0.002), TRAINING, STRINGS)
+    assert took.training == pytest.approx(50 * 64 * 73 / 1000)
+    assert took.measuring == pytest.approx(51 * 160 * 73 * 0.002)
+    assert took.basis == "measured"
+    assert took.seconds == took.training + took.measuring
+
+
+def test_two_checkpoints_are_on_disk_at_once():
+    """14 bytes a parameter in bf16; in fp32 the weights are their own master only without ZeRO."""
+    assert disk.state_bytes(SEVEN, TRAINING) == 2 * 14 * SEVEN.parameters
+    assert disk.state_bytes(SEVEN, replace(TRAINING, checkpoint_every=50)) == 0
+    fp32 = replace(TRAINING, precision="fp32")
+    assert disk.checkpoint_bytes(SEVEN, fp32) == 16 * SEVEN.parameters
+    assert disk.checkpoint_bytes(SEVEN, replace(fp32, zero_stage=0)) == 12 * SEVEN.parameters
+
+
+# Shapes and strings
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_twins_parameters_in_closed_form(name):
+    """Within a tenth of those of the real network, which takes no memory on the meta device."""
+    row = MODELS[name]
+    with torch.device("meta"):
+        model = build(row, "twin", 9 + shapes.TWIN_SPECIALS, 0, torch.float32)
+    assert twin_shape(row, 9).parameters == pytest.approx(model.num_parameters(), rel=0.1)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_layers_width_and_vocabulary_belong_to_the_parameters(name):
+    """The matrices of the table's shape are about as many parameters as the table says.
+
+    A layer has 8 to 20 squared widths: few attention heads share keys and values, or the
+    feed-forward layer is wide.
+    """
+    row = MODELS[name]
+    embedding = row.vocabulary * row.hidden
+    squares = row.layers * row.hidden**2
+    assert any(
+        8 * squares < row.parameters - matrices * embedding < 20 * squares for matrices in (1, 2)
+    )
+
+
+@pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
+def test_the_longest_string_of_a_grammar():
+    """The largest sum over expansions; none where rules lead back; never below a sampled string."""
+    grammar = Grammar.from_string("S -> A A 'x' [0.5] | 'y' [0.5]\nA -> 'a' [0.9] | 'a' 'b' [0.1]")
+    assert grammar.longest() == 5
+    assert Grammar.from_string("S -> 'a' S [0.5] | 'b' [0.5]").longest() == math.inf
+    for path in sorted((ROOT / "config/languages").glob("L[1-8].pcfg")):
+        language = Grammar.from_file(path)
+        sampled = max(map(len, language.sample(500, seed=0)))
+        assert language.expected_length() <= sampled <= language.longest() < 200
+
+
+def test_a_recursive_language_is_planned_for_several_expected_lengths():
+    """With the start token and, where it is predicted, the end."""
+    assert shapes.tokens(2.0, math.inf, predict_end=False) == (3.0, 13)
+    assert shapes.tokens(2.0, 5.0, predict_end=True) == (4.0, 7)
+
+
+# The summary
+
+
+def row(model, done=False, basis="assumed", **numbers):
+    """A row of a plan."""
+    names = ("gpus", "gpu_memory_gb", "main_memory_gb", "hours", "gpu_hours", "disk_gb", "state_gb")
+    return {
+        "model": model,
+        "trainings": 1,
+        "done": done,
+        "basis": basis,
+        **dict.fromkeys(names, 1),
+        **numbers,
+    }
+
+
+def test_the_summary_counts_what_is_left():
+    """Finished runs count as runs and nothing else; the largest memory is shown, not the sum."""
+    rows = [
+        row("a", hours=3, gpu_hours=6, gpu_memory_gb=20, state_gb=0),
+        row("a", hours=4, gpu_hours=8, gpu_memory_gb=30, done=True, basis="measured"),
+        row("b-twin", hours=0.5, gpu_hours=0.5, gpu_memory_gb=None, state_gb=0),
+    ]
+    header, _, first, twin, _, total, *notes = summary(rows, HARDWARE).splitlines()
+    assert " ".join(first.split()) == "a 2 1 1 30 GB 1 GB 3 h 6 h 1 GB assumed"
+    assert twin.split()[4] == "-"
+    assert "30 min" in twin
+    assert total.split()[1:3] == ["3", "2"]
+    assert len({line.index(line.strip()[0]) for line in (header, first, twin, total)}) == 1
+    assert notes[-1] == "Measured by finished runs: a."
+    assert "measured yet" in summary(rows[:1], HARDWARE)
+
+
+# What Snakemake imports
+
+
+def test_planning_is_light():
+    """A dry run must stay fast: nothing heavy is imported to check and to plan an experiment."""
+    program = (
+        "import sys\n"
+        "import yaml\n"
+        "from palimpsest.configuration.sources import Sources\n"
+        "from palimpsest.experiment import Experiment\n"
+        "from palimpsest.planning.summary import summary\n"
+        "config = yaml.safe_load(open('config/config.yaml'))\n"
+        "experiment = Experiment(config, Sources([]), 'config/schemas')\n"
+        "assert summary(experiment.plan, experiment.planner.hardware)\n"
+        "assert experiment.outputs and experiment.all_figures and experiment.places('claims')\n"
+        "heavy = {'torch', 'transformers', 'pandas', 'pyarrow', 'scipy', 'numba', 'deepspeed'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "workflow/scripts")}
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT, env=environment)

@@ -1,0 +1,559 @@
+"""What must hold of the report: whole, self-contained, well formed, and true to its tables."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from palimpsest import fingerprint, report, tables
+from palimpsest.errors import UserError
+from palimpsest.figures.figure import Figure as FigureRow
+from palimpsest.figures.style import save
+from palimpsest.memorisation.section import SECTION as MEMORISATION
+from palimpsest.report import Chapter, Part
+from palimpsest.report.claims import VERDICTS, by_section, headline
+from palimpsest.report.number_format import duration, number
+from palimpsest.report.part import part_of
+from palimpsest.sections import FIGURES, KINDS, SECTIONS
+
+VOID = {"meta", "br", "hr", "img", "link", "input"}
+TOTALS = {
+    "n_runs": 12,
+    "models": ["pythia-1b-twin", "<b>bold"],
+    "languages": ["L1", "L2"],
+    "sizes": [64],
+    "seeds": [0, 1, 2],
+    "epochs": 50,
+    "wall_time_seconds": 3725.0,
+    "packages": {"torch": "2.13.0"},
+    "hardware": {"cores": 2, "gpus": []},
+    "revisions": ["abc"],
+    "a_new_key": "a new value",
+}
+
+
+def claim(question="RQ1", verdict="agrees", language="L1", **columns):
+    row = {
+        "question": question,
+        "claim": "A claim of strings < others.",
+        "statistic": "share & excess",
+        "agrees_if": ">= -0.1",
+        "language": language,
+        "n_models": 1,
+        "n_seeds": 3,
+        "estimate": -0.25,
+        "lower": -0.5,
+        "upper": 0.125,
+        "verdict": verdict,
+        "interval_over": "seeds",
+        "by_construction": False,
+    }
+    return {**row, **columns}
+
+
+CLAIMS = pd.DataFrame(
+    [
+        claim(),
+        claim(language="L2", verdict="disagrees"),
+        claim("RQ3", claim="Another claim.", verdict="cannot tell", lower=np.nan, upper=np.nan),
+        claim("bayes", claim="A third claim.", verdict="agrees"),
+        claim("RQ2", claim="A lemma.", verdict="agrees", by_construction=True),
+        claim(
+            "RQ9",
+            claim="Not run.",
+            language="",
+            n_models=0,
+            n_seeds=0,
+            estimate=np.nan,
+            lower=np.nan,
+            upper=np.nan,
+            verdict="cannot tell",
+        ),
+    ]
+)
+AGREEMENT = pd.DataFrame(
+    [
+        {
+            "model": "m",
+            "language": "L2",
+            "size": 64,
+            "seed": seed,
+            "role": role,
+            "string_id": "a",
+            "measure": measure,
+            "evidence": "language" if measure == "bayes" else "same-frequency",
+            "threshold_error": -0.1 * (seed + 1),
+            "start_error": np.nan if role == "s1" else 2.0,
+            "score_error": 0.05,
+            "same_verdict": 0.9,
+        }
+        for seed in (0, 1, 2)
+        for role in ("s0", "s1")
+        for measure in ("contextual", "bayes")
+    ]
+)
+
+
+# Two models and three seeds; the epoch of optimal learning is 4.
+TRADEOFF = pd.DataFrame(
+    [
+        {
+            "model": model,
+            "language": "L2",
+            "seed": seed,
+            "measure": measure,
+            "epoch": epoch,
+            "optimal_epoch": 4,
+            "fraction_unseen": np.nan
+            if measure == "contextual"
+            else 0.1 * (seed + i) * (epoch == 4),
+            "below_unseen": np.nan if measure == "contextual" else 0.5,
+            "fraction_distinct": 0.75,
+        }
+        for i, model in enumerate(("m", "n"))
+        for seed in (0, 1, 2)
+        for measure in ("contextual", "bayes")
+        for epoch in (2, 4)
+    ]
+)
+
+
+# Two seeds: the values of the second are 0.1 higher. No string is single in the training data.
+APPROXIMATION = pd.DataFrame(
+    [
+        {
+            "model": "m",
+            "language": "L2",
+            "size": 64,
+            "seed": seed,
+            "group": group,
+            "measure": "contextual",
+            "evidence": "same-frequency",
+            "quantity": quantity,
+            "statistic": statistic,
+            "n_strings": 7 if statistic == "mean_error" else 12,
+            "value": np.nan if quantity == "start" and statistic == "correlation" else value,
+            "lower": value - 0.25,
+            "upper": value + 0.25,
+        }
+        for seed in (0, 1)
+        for group in ("all", "repeated")
+        for quantity in ("threshold", "start")
+        for statistic, value in (
+            ("correlation", 0.5 + 0.1 * seed),
+            ("mean_error", -2.0),
+            ("mean_absolute_error", 3.0),
+        )
+    ]
+)
+
+
+class Page(HTMLParser):
+    """The page's tags, checked for balance while they are read."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.ids, self.links, self.tags, self.attributes = [], [], [], [], []
+        self.words = []
+        self.feed(text)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        self.note(tag, attrs)
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.note(tag, attrs)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag, f"</{tag}> at {self.getpos()}"
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+    def note(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, *pair) for pair in attrs]
+        self.ids += [value for name, value in attrs if name == "id"]
+        self.links += [value for name, value in attrs if name in ("href", "xlink:href", "src")]
+
+    @property
+    def text(self):
+        return re.sub(r"\s+", " ", " ".join(self.words))
+
+
+@pytest.fixture(scope="module")
+def entries(tmp_path_factory):
+    """Every figure on two languages, drawn as a line with a clip path and markers."""
+    results = tmp_path_factory.mktemp("results")
+    made = []
+    for language in ("L1", "L<2"):
+        for name, row in FIGURES.items():
+            svg = results / "figures" / f"{name}-{language}.svg"
+            figure = Figure(figsize=(2, 1))
+            figure.subplots().plot([0, 1], [0, 1], marker="o")
+            save(figure, svg)
+            table = results / "studies" / name / f"{language}.parquet"
+            command = f"snakemake --cores 1 --force results/figures/{name}-{language}.svg"
+            made.append(report.FigureEntry(row, language, svg, (table,), command))
+    return made
+
+
+GIVEN = {"agreement": AGREEMENT, "tradeoff": TRADEOFF, "approximation": APPROXIMATION}
+
+
+def parts(**given):
+    """The parts of all sections, with some tables of memorisation instead of those above."""
+    given = {**GIVEN, **given}
+    return [part_of(section, given) for section in SECTIONS]
+
+
+def rendered(path, entries=(), claims=CLAIMS, title="", **given):
+    """The text of a report; `given` are tables of memorisation by their kind."""
+    report.render(
+        path,
+        parts=parts(**given),
+        figures=list(entries),
+        claims=claims,
+        totals=TOTALS,
+        title=title,
+    )
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def text(entries):
+    path = entries[0].svg.parent.parent / "report.html"
+    return rendered(path, entries)
+
+
+@pytest.fixture(scope="module")
+def page(text):
+    return Page(text)
+
+
+def test_the_tables_tested_on_are_of_their_kinds(tmp_path):
+    tables.write(tmp_path / "claims.parquet", CLAIMS, KINDS["claims"])
+    for name in ("agreement", "approximation"):
+        tables.write(tmp_path / f"{name}.parquet", GIVEN[name], KINDS[name])
+
+
+def test_every_figure_is_there_once_with_its_words(page, entries):
+    numbers = [int(n) for n in re.findall(r"Figure (\d+)\. ", page.text)]
+    assert numbers == list(range(1, len(entries) + 1))
+    drawings = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "role")]
+    assert drawings == ["img"] * len(entries)
+    for entry in entries:
+        assert entry.anchor in page.ids
+        assert f"{entry.figure.title}, language {entry.language}." in page.text
+        assert entry.figure.caption in page.text
+        assert entry.command in page.text
+
+
+def test_every_figure_has_alternative_text(page):
+    told = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
+    assert len(told) == 2 * len(FIGURES)
+    assert all(kind.caption in " ".join(told) for kind in FIGURES.values())
+
+
+def test_every_claim_is_there(page):
+    for row in CLAIMS.itertuples():
+        assert row.claim in page.text
+    assert page.text.count("A claim of strings < others.") == 1, "its languages share one cell"
+    assert page.text.count("≥ −0.1") == 5
+    assert "−0.25 [−0.5, 0.125]" in page.text
+    verdicts = [value for _, name, value in page.attributes if name == "class"]
+    assert verdicts.count("verdict disagrees") == 1 + 1  # one in How to read it
+    assert verdicts.count("verdict cannot-tell") == 2 + 1
+    assert verdicts.count("verdict agrees") == 2 + 1
+    assert verdicts.count("verdict by-construction") == 1 + 1
+
+
+def test_the_headline_counts_the_claims(page):
+    assert "Of 5 tests of 4 claims, 2 agree with the claim, 1 disagree , and 2 cannot tell" in (
+        page.text
+    )
+    assert "in 1 of the 2" in page.text
+    assert "Not counted is 1 further row that the definitions alone decide" in page.text
+
+
+def test_what_the_definitions_decide_is_in_no_count():
+    section, *_ = by_section(CLAIMS, parts())
+    made = {row["question"]: row for row in section["questions"]}
+    assert made["RQ2"]["counts"] == dict.fromkeys(VERDICTS, 0)
+    assert made["RQ2"]["claims"][0]["tests"][0]["shown"] == "by construction"
+    assert made["RQ1"]["counts"] == {"agrees": 1, "disagrees": 1, "cannot tell": 0}
+    assert sum(headline(CLAIMS)["counts"].values()) == len(CLAIMS) - 1
+
+
+def test_one_seed_is_told_from_scatter(tmp_path):
+    """With one seed there is no interval, so nothing scatters."""
+    alone = CLAIMS.assign(n_seeds=1, lower=np.nan, upper=np.nan, verdict="cannot tell")
+    page = Page(rendered(tmp_path / "report.html", claims=alone))
+    assert "in 5 of the 5, that there is only one seed" in page.text
+    over_strings = alone.assign(lower=0.1, upper=0.2)
+    page = Page(rendered(tmp_path / "report.html", claims=over_strings))
+    assert "that there is only one seed" not in page.text
+
+
+def test_questions_that_were_not_tested_are_said_to_be(page):
+    questions = [question for part in parts() for question in part.questions]
+    assert page.text.count("not tested here") == len(questions) - 5
+
+
+def test_agreement_is_averaged_by_seed(page):
+    """Threshold errors of the seeds are -0.1, -0.2, -0.3; half of the starts are undefined."""
+    assert page.text.count("−0.2 [−0.3, −0.1]") == 2
+    assert page.text.count("0.2 [0.1, 0.3]") == 2
+    assert page.text.count("(3 of 6 start)") == 2
+
+
+def test_false_alarms_stand_beside_the_training_strings(page):
+    """Over the two models the seeds have 0.05, 0.15 and 0.25; contextual has none to stand in."""
+    assert "L2 bayes 0.5 [0.5, 0.5] 0.15 [0.05, 0.25] 0.75 [0.75, 0.75]" in page.text
+    assert "L2 contextual – – 0.75 [0.75, 0.75]" in page.text
+
+
+def test_the_quality_of_the_approximation_is_averaged_over_the_seeds(page):
+    """What is undefined, or of strings that there are none of, is a dash."""
+    row = "L2 contextual, same-frequency"
+    errors = "−2 [−2.25, −1.75] 3 [2.75, 3.25] –"
+    correlations = "0.55 [0.3, 0.8] 0.55 [0.3, 0.8] –"
+    assert f"{row} threshold (nats per token) 12 {correlations} {errors}" in page.text
+    assert f"{row} start (epochs) 12 (7 start in both) – – – {errors}" in page.text
+
+
+def test_no_training_set_was_retrained(tmp_path):
+    page = Page(rendered(tmp_path / "report.html", approximation=APPROXIMATION.head(0)))
+    assert "by how often the strings are in the training data" not in page.text
+
+
+def test_a_figure_without_one_in_the_paper_names_none(text):
+    """Exact retraining, and memorisation before and after unlearning, are Palimpsest's own."""
+    own = [name for name, kind in FIGURES.items() if not kind.numbers]
+    assert own == ["exact", "unlearning_memorisation"]
+    assert text.count("Corresponds to figure") == 2 * (len(FIGURES) - 2)
+    assert "Corresponds to figures  of" not in text
+
+
+def test_a_figure_names_the_paper_that_it_corresponds_to(page):
+    memorisation = "Corresponds to figure 6 of Learning Without Memorizing Considered Infeasible"
+    unlearning = "Corresponds to figures 4 and 5 of Are we making progress in unlearning?"
+    assert page.text.count(memorisation) == 2
+    assert page.text.count(unlearning) == 2
+
+
+def test_the_chapter_on_thresholds_shows_what_there_is(tmp_path):
+    heading = "Never trained on"
+    without = Page(rendered(tmp_path / "a.html", tradeoff=TRADEOFF.head(0)))
+    assert heading not in without.text
+    assert "agreement" in without.ids
+    alone = Page(rendered(tmp_path / "b.html", agreement=AGREEMENT.head(0)))
+    assert heading in alone.text
+    assert "agreement" in alone.ids
+    assert "Threshold error" not in alone.text
+    neither = rendered(tmp_path / "c.html", agreement=AGREEMENT.head(0), tradeoff=TRADEOFF.head(0))
+    assert "agreement" not in Page(neither).ids
+
+
+def test_nothing_is_fetched_and_nothing_runs(text, page):
+    assert not {"script", "link", "iframe", "object", "embed"} & set(page.tags)
+    assert "://" not in text
+    assert "@import" not in text
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert not [link for link in page.links if link.startswith(("//", "data:", "javascript:"))]
+
+
+def test_ids_are_unique_and_every_reference_finds_its_own(text, page):
+    assert len(page.ids) == len(set(page.ids))
+    used = {link[1:] for link in page.links if link.startswith("#")}
+    used |= set(re.findall(r"url\(#([^)]+)\)", text))
+    assert len(used) > len(FIGURES)
+    assert used <= set(page.ids)
+
+
+def test_a_figure_does_not_style_the_page(text):
+    styles = re.findall(r"<style[^>]*>(.*?)</style>", text, flags=re.DOTALL)[1:]
+    assert styles
+    assert all(style.lstrip().startswith("#figure-") for style in styles)
+
+
+def test_links_to_tables_are_relative_and_right(page, entries):
+    links = [link for link in page.links if link.endswith(".parquet")]
+    assert len(links) == len(entries)
+    assert "studies/tradeoff/L1.parquet" in links
+    assert "studies/tradeoff/L%3C2.parquet" in links
+
+
+def test_what_is_filled_in_is_escaped(text):
+    assert "<b>bold" not in text
+    assert "&lt;b&gt;bold" in text
+    assert "L<2" not in text
+    assert "strings < others" not in text
+
+
+def test_how_it_was_made(page):
+    for words in ("1 h 2 min", "torch 2.13.0", "A new key a new value", "0, 1, 2"):
+        assert words in page.text
+
+
+def test_the_page_has_language_and_landmarks(text, page):
+    assert text.startswith('<!DOCTYPE html>\n<html lang="en-GB">')
+    assert {"main", "nav", "header", "figure", "figcaption", "h1", "title"} <= set(page.tags)
+    assert page.tags.count("h1") == 1
+
+
+def test_equal_inputs_give_equal_reports(entries, text, tmp_path):
+    path = entries[0].svg.parent.parent / "again.html"
+    assert rendered(path, entries) == text
+
+
+def test_an_experiment_without_figures_claims_or_tables(tmp_path):
+    path = tmp_path / "report.html"
+    report.render(
+        path, parts=[part_of(MEMORISATION, {})], figures=[], claims=CLAIMS.head(0), totals=TOTALS
+    )
+    page = Page(path.read_text())
+    assert page.text.count("No claim was tested by this experiment.") == 2
+    assert "cheap thresholds are" not in page.text
+    assert "One string, several verdicts" not in page.text
+    assert {link[1:] for link in page.links} <= set(page.ids)
+
+
+def test_the_report_has_the_title_of_the_experiment(tmp_path, page):
+    assert "The report of a Palimpsest experiment" in page.text
+    named = Page(rendered(tmp_path / "report.html", title="A <tour>"))
+    assert "A <tour>" in named.text
+    assert "The report of a Palimpsest experiment" not in named.text
+
+
+def test_a_missing_figure_is_named_with_its_remedy(tmp_path):
+    row = FIGURES["tradeoff"]
+    entry = report.FigureEntry(row, "L1", tmp_path / "no.svg", (), "snakemake x")
+    with pytest.raises(UserError, match=r"no\.svg: cannot be read.*make it with: snakemake x"):
+        rendered(tmp_path / "report.html", [entry])
+    (tmp_path / "no.svg").write_text("<html>")
+    with pytest.raises(UserError, match=r"no\.svg: not an SVG file"):
+        rendered(tmp_path / "report.html", [entry])
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_a_figure_links_to_what_it_was_drawn_from(tmp_path):
+    svg = tmp_path / "results/figures/unlearning_metrics-L4-skewed.svg"
+    svg.parent.mkdir(parents=True)
+    svg.write_text("<svg></svg>")
+    files = [str(tmp_path / "results/unlearning" / name) for name in ("a.parquet", "b.parquet")]
+    drawn = {"name": "unlearning_metrics", "language": "L4-skewed", "tables": files}
+    page = Page(
+        rendered(tmp_path / "results/report.html", report.entries({str(svg): drawn}, FIGURES))
+    )
+    assert {"unlearning/a.parquet", "unlearning/b.parquet"} <= set(page.links)
+    assert f"Draw again: snakemake --cores 1 --force {svg}" in page.text
+
+
+# Sections
+
+TOY = Part(
+    title="What toys are",
+    introduction=Markup("<p>Toys, too.</p>"),
+    claims=Markup("<p>The claims on toys are made up.</p>"),
+    chapters=(Chapter("toys", "Toys", "On toys.", after=Markup("<p>That is all.</p>")),),
+    questions={"toy": "Are toys round?", "game": "Are games won?"},
+    glossary={"Toy": "What is played with."},
+)
+ON_TOYS = pd.DataFrame(
+    [
+        claim("toy", claim="Toys are round.", verdict="disagrees", interval_over="toys"),
+        claim("lost", claim="Nobody asked.", verdict="agrees", interval_over=""),
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def with_toys(tmp_path_factory):
+    """The report of two sections that have claims, and of claims that no section has."""
+    path = tmp_path_factory.mktemp("toys") / "report.html"
+    row = FigureRow("toy", "toys", "A toy", "It is round. See it.", "", "", (), "")
+    svg = path.with_name("toy.svg")
+    svg.write_text("<svg></svg>")
+    report.render(
+        path,
+        parts=[*parts(), TOY],
+        figures=[report.FigureEntry(row, "L1", svg, (), "play")],
+        claims=pd.concat([CLAIMS, ON_TOYS], ignore_index=True),
+        totals=TOTALS,
+    )
+    return Page(path.read_text())
+
+
+def test_a_section_gives_its_part(with_toys):
+    text = with_toys.text
+    assert "On toys. Figure 1. A toy, language L1." in text
+    for words in ("Toys, too.", "That is all.", "Toy What is played with."):
+        assert words in text
+
+
+def test_claims_are_counted_by_section(with_toys):
+    assert "Of 7 tests of 6 claims" in with_toys.text
+    assert "What models memorised: 4 claims 2 1 2" in with_toys.text
+    assert "What toys are: 1 claim 0 1 0 Toy Are toys round?" in with_toys.text
+    assert "Game Are games won? not tested here" in with_toys.text
+    assert "The claims on toys are made up." in with_toys.text
+    assert "Nobody asked." in with_toys.text, "a claim that no section has is still shown"
+
+
+def test_an_interval_says_what_it_is_over(with_toys):
+    assert "Toys are round." in with_toys.text
+    assert "−0.25 [−0.5, 0.125] toys disagrees" in with_toys.text
+    assert "−0.25 [−0.5, 0.125] seeds agrees" in with_toys.text
+
+
+def test_a_figure_of_no_chapter_is_refused(tmp_path):
+    row = FigureRow("toy", "toys", "A toy", "It is round. See it.", "", "", (), "")
+    entry = report.FigureEntry(row, "L1", "toy.svg", (), "play")
+    with pytest.raises(ValueError, match=r"'toy' stands in chapter 'toys', which no section"):
+        rendered(tmp_path / "report.html", [entry])
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["report/template.html.j2", "unlearning/report.html.j2", "memorisation/studies/tradeoff.py"],
+)
+def test_the_words_of_the_page_count_in_its_fingerprint(file, monkeypatch):
+    """Templates, and the studies, which are found by themselves: no import names either."""
+    places = ("report.py", *(section.report for section in SECTIONS))
+
+    def fingerprint_now():
+        fingerprint._definition.cache_clear()
+        fingerprint._source.cache_clear()
+        return fingerprint.of_code.__wrapped__(*places)
+
+    before, read = fingerprint_now(), Path.read_text
+    more = "\nMORE = 1"
+    monkeypatch.setattr(Path, "read_text", lambda path: read(path) + more * path.match(file))
+    assert fingerprint_now() != before
+    monkeypatch.undo()
+    assert fingerprint_now() == before
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(np.nan, "–"), (None, "–"), (0.0, "0"), (-0.12345, "−0.123"), (12345.6, "12,346"), (2, "2")],
+)
+def test_numbers_for_a_reader(value, shown):
+    assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(5, "5 s"), (65, "1 min 5 s"), (7260, "2 h 1 min"), (np.nan, "–")]
+)
+def test_durations_for_a_reader(seconds, shown):
+    assert duration(seconds) == shown

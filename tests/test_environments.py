@@ -1,0 +1,195 @@
+"""Environments: exact pins that agree, and in each what the scripts of its rules import.
+
+No conda is needed: the files are read, and imports are followed from the scripts' source.
+"""
+
+import ast
+import importlib.metadata
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+import yaml
+
+from helpers.rules import rules, script_of
+from palimpsest.fingerprint import modules_of
+from palimpsest.memorisation.studies import STUDIES
+from palimpsest.sections import FIGURES, SECTIONS
+
+ROOT = Path(__file__).parents[1]
+SCRIPTS = ROOT / "workflow/scripts"
+ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
+# What Python code is run by name: the parts of the sections that a script loads.
+LOADED = {
+    "figure.py": [figure.draw for figure in FIGURES.values()],
+    "claims.py": [section.claims for section in SECTIONS],
+    "report.py": [section.report for section in SECTIONS],
+    "study.py": [place for study in STUDIES.values() for place in study.code],
+}
+# What these modules import by name, whenever they are imported.
+ALWAYS = {
+    "palimpsest.sections": [f"palimpsest.{section.name}.section" for section in SECTIONS],
+    "palimpsest.memorisation.studies": [type(study).__module__ for study in STUDIES.values()],
+}
+
+
+def canonical(name):
+    """A package's name as registries compare them."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+@cache
+def requirements():
+    """The pins of requirements.txt: version by canonical name."""
+    pins = {}
+    for line in (ROOT / "requirements.txt").read_text().splitlines():
+        line = line.split("#")[0].strip()
+        if line:
+            name, version = line.split("==")
+            assert canonical(name) not in pins, f"{name} stands twice"
+            pins[canonical(name)] = version
+    return pins
+
+
+@cache
+def environment(name):
+    """An environment's pins: those of conda, and those of pip."""
+    entries = yaml.safe_load((ROOT / "envs" / name).read_text())["dependencies"]
+    conda = dict(entry.split("=") for entry in entries if isinstance(entry, str))
+    (pip,) = (entry["pip"] for entry in entries if isinstance(entry, dict))
+    return conda, dict(entry.split("==") for entry in pip)
+
+
+def file_of(module):
+    """The file of a module of the library, or of a script given by its path."""
+    if module.endswith(".py"):
+        return Path(module)
+    path = SCRIPTS / Path(*module.split("."))
+    return next((f for f in (path.with_suffix(".py"), path / "__init__.py") if f.is_file()), None)
+
+
+@cache
+def imported_at_once(module):
+    """What a module imports when it is imported itself: modules of the library, and others."""
+    found = set()
+    for node in ast.parse(file_of(module).read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return found
+
+
+def third_parties(script):
+    """Distributions that a script imports, at once or when some of its code is used."""
+    loaded = LOADED.get(script.name, [])
+    used = modules_of(script.name, *loaded)
+    todo, seen = [str(script), *(place.split(":")[0] for place in loaded)], set()
+    while todo:
+        module = todo.pop()
+        for name in imported_at_once(module):
+            used.add(name)
+            parents = [name.rsplit(".", step)[0] for step in range(name.count(".") + 1)]
+            for each in parents:
+                if each.split(".")[0] == "palimpsest" and file_of(each) and each not in seen:
+                    seen.add(each)
+                    todo.append(each)
+                    todo += ALWAYS.get(each, [])
+    names = {name.split(".")[0] for name in used} - set(sys.stdlib_module_names) - {"palimpsest"}
+    distributions = importlib.metadata.packages_distributions()
+    return {canonical(distributions[name][0]) for name in names if name in distributions}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_pin_is_exact(name):
+    """`=` with a whole version in conda, `==` in pip, and conda-forge alone."""
+    content = yaml.safe_load((ROOT / "envs" / name).read_text())
+    assert content["channels"] == ["conda-forge", "nodefaults"]
+    conda, pip = environment(name)
+    for version in [*conda.values(), *pip.values()]:
+        assert re.fullmatch(r"\d+(\.\d+)+(\.post\d+)?", version), version
+    assert {"python", "pip"} <= set(conda)
+
+
+def test_requirements_are_exact():
+    """Every line is a comment or one package with one version: no ranges, links or options."""
+    for line in (ROOT / "requirements.txt").read_text().splitlines():
+        line = line.split("#")[0].strip()
+        assert not line or re.fullmatch(r"[A-Za-z0-9_.-]+==\d+(\.\d+)*(\.post\d+)?", line), line
+
+
+def test_python_is_the_same_everywhere():
+    """One minor version in all environments, which the project allows."""
+    versions = {environment(name)[0]["python"] for name in ENVIRONMENTS}
+    minors = {tuple(map(int, version.split(".")[:2])) for version in versions}
+    assert len(minors) == 1
+    assert minors.pop() >= (3, 11)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_pins_agree_with_the_requirements(name):
+    """The tests run with requirements.txt, so what they test is what the rules run with."""
+    pins = {canonical(package): version for package, version in environment(name)[1].items()}
+    assert pins == {package: requirements().get(package) for package in pins}
+
+
+def test_the_requirements_are_what_is_installed():
+    """The tests of this very run used the pins."""
+    for package, version in requirements().items():
+        installed = importlib.metadata.version(package).split("+")[0]
+        assert installed == version, package
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_an_environment_has_what_its_scripts_import_and_no_more(name):
+    """Snakemake takes a missing package from the host in silence, so a run would not show it."""
+    of_it = [rule for rule, body in rules().items() if body.conda_env.endswith(f"envs/{name}")]
+    assert of_it, f"no rule uses envs/{name}"
+    imported = {package for rule in of_it for package in third_parties(script_of(rule))}
+    assert {canonical(package) for package in environment(name)[1]} == imported
+
+
+def test_imports_are_followed():
+    """The test above sees what is imported late, deep in the library and through a package."""
+    packages = third_parties(SCRIPTS / "finetune.py")
+    assert {"torch", "deepspeed", "accelerate", "transformers", "pyarrow"} <= packages
+    assert "numba" in third_parties(SCRIPTS / "dataset.py")
+    assert "matplotlib" in third_parties(SCRIPTS / "figure.py")
+    assert "torch" not in third_parties(SCRIPTS / "figure.py")
+
+
+@pytest.mark.parametrize("name", rules())
+def test_every_rule_has_what_a_cluster_needs(name):
+    """An environment, a log, a benchmark, threads and resources, its own or inherited.
+
+    A rule that makes nothing has no benchmark: that is a file, and would be what it makes.
+    """
+    rule = rules()[name]
+    assert list(rule.log)
+    assert bool(rule.benchmark) == bool(list(rule.output))
+    assert {"mem_mb", "runtime", "_cores"} <= set(rule.resources)
+    assert Path(rule.conda_env).name in ENVIRONMENTS
+    assert script_of(name).is_file()
+
+
+def test_no_two_rules_share_a_log_or_a_benchmark():
+    """A rule made from another writes its own; rules for different twins share a pattern."""
+    alike = [rule for name, rule in rules().items() if not name.startswith("train_twins_on")]
+    logs = [str(rule.log[0]) for rule in alike]
+    benchmarks = [str(rule.benchmark) for rule in alike if rule.benchmark]
+    assert len(logs) == len(set(logs))
+    assert len(benchmarks) == len(set(benchmarks))
+
+
+def test_every_script_is_a_rules_or_the_documentations():
+    """No script lies about that nothing runs."""
+    run = {script_of(name).name for name in rules()}
+    assert {path.name for path in SCRIPTS.glob("*.py")} == run | {"reference.py"}
+
+
+def test_partitions_and_accounts_stand_in_profiles_only():
+    """A rule says what it needs, a profile where that is to be had."""
+    for name, rule in rules().items():
+        assert not {"slurm_partition", "slurm_account"} & set(rule.resources), name

@@ -1,0 +1,385 @@
+"""An experiment: what its sections ask for and deliver, together."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from helpers.experiments import DEFAULT, PAPER, ROOT, configuration, experiment, laid_over, message
+from palimpsest.configuration.messages import Mistake
+from palimpsest.memorisation.section import SECTION as MEMORISATION
+from palimpsest.memorisation.section import measured
+from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.requests import TRACE, WEIGHTS, Runs
+from palimpsest.section import Derived, Section
+from palimpsest.tables.columns import LANGUAGE
+from palimpsest.tables.kinds import Kind
+from palimpsest.unlearning.jobs import jobs_of
+from palimpsest.variants import LEAVE_ONE_OUT
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    """Paths of a configuration are relative to where Snakemake runs."""
+    monkeypatch.chdir(ROOT)
+
+
+def changed(**over):
+    """The default experiment with other blocks laid over it."""
+    return experiment(DEFAULT, command_line=over)
+
+
+def of_studies(**studies):
+    """The default experiment with other settings of its studies."""
+    return changed(memorisation={"studies": studies})
+
+
+def with_seeds(settings, *runs):
+    """Runs of all seeds."""
+    return [replace(one, seeds=settings.seeds) for one in runs]
+
+
+# The grid and the studies
+
+
+def test_the_default_experiment():
+    """One twin per family, two languages, every study; nothing that needs a download."""
+    default = experiment(DEFAULT)
+    assert [study.name for study in asked(default.settings)] == list(STUDIES)
+    assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2"]
+    assert default.languages == ["L1", "L2", "L4"]
+    methods = jobs_of(default.settings).methods
+    assert (methods[0], methods[-1]) == ("none", "retrain")
+    assert all(runs.model.endswith("-twin") for runs in default.requests)
+    grid = [runs for runs in measured(default.settings) if runs.variant == "base"]
+    models = default.settings.models
+    assert len({models[runs.model.removesuffix("-twin")].family for runs in grid}) >= 6
+    assert {(g.corpus, g.size) for g in grid} >= {("L1", 64), ("L2", 64), ("L2", 16)}
+
+
+def test_the_papers_experiment():
+    """18 pretrained models on eight languages, four sizes and three seeds, and one twin.
+
+    The twin is that of the study `exact`, as a full model for every training string is out of
+    reach.
+    """
+    paper = experiment(DEFAULT, PAPER)
+    settings = paper.settings
+    assert len(paper.config["models"]) == 18
+    assert settings.seeds == (0, 1, 2)
+    exact = STUDIES["exact"]
+    twins = [runs for runs in paper.single_runs if settings.is_twin(runs.model)]
+    assert twins == [*exact.runs(settings, "L2"), *exact.retrained(settings)]
+    full = [runs for runs in measured(settings) if not settings.is_twin(runs.model)]
+    grid = [g for g in full if g.variant == "base" and g.corpus != "L4-skewed"]
+    assert len(grid) == 18 * 8 * 4
+    assert {g.size for g in grid} == {16, 64, 256, 1024}
+    assert {g.corpus for g in grid} == {f"L{i}" for i in range(1, 9)}
+
+
+@pytest.mark.parametrize("files", [[DEFAULT], [DEFAULT, PAPER]])
+def test_every_study_reads_what_is_measured(files):
+    """What a study reads is trained and measured, once, and belongs to one of its languages."""
+    whole = experiment(*files)
+    settings = whole.settings
+    found = {runs.key: runs for runs in measured(settings)}
+    trained = {runs.key: runs for runs in whole.single_runs}
+    assert len(found) == len(measured(settings))
+    assert len(trained) == len(whole.single_runs)
+    assert set(found) <= set(trained)
+    for study in asked(settings):
+        if study.name == "disagreement":  # reads tables of targets, not of runs
+            continue
+        for language in study.languages(settings):
+            read = study.runs(settings, language)
+            assert read
+            assert {runs.corpus for runs in read} == {language}
+            for runs in read:
+                assert set(runs.seeds) <= set(found[runs.key].seeds)
+                assert set(runs.seeds) <= set(trained[runs.key].seeds)
+            tables = {kind.name for kind in study.reads}
+            for name, paths in study.inputs(settings, language).items():
+                assert name not in tables or set(paths) <= set(whole.outputs["memorisation"])
+
+
+def test_exact_retraining_is_with_and_without_every_target():
+    """Two variants per target, on the languages of the study alone."""
+    default = experiment(DEFAULT)
+    settings = default.settings
+    known = {runs.key for runs in measured(settings)}
+    retrained = [runs for runs in default.single_runs if runs.key not in known]
+    targets = [runs for runs in retrained if runs.variant != LEAVE_ONE_OUT]
+    study = STUDIES["disagreement"]
+    (base,) = study.runs(settings, "L2")
+    assert [runs.variant for runs in targets] == [
+        f"{kind}-s{rank}" for rank in range(3) for kind in ("with", "without")
+    ]
+    assert {runs.on("base") for runs in targets} == {base}
+    assert (base.corpus, base.size) == ("L2", 64)
+    assert study.languages(settings) == ["L2"]
+    assert list(study.measured(settings)) == []
+
+
+def test_every_string_is_left_out_of_the_study_exact_alone():
+    """Of its models and languages, with its seeds; its base runs are measured over all seeds."""
+    exact = {"models": ["opt-2.7b-twin"], "languages": ["L1", "L7"], "size": 32, "seeds": [6]}
+    studies = {"exact": exact}
+    whole = changed(models=["opt-1.3b-twin"], seeds=[4, 5, 6], memorisation={"studies": studies})
+    left_out = [runs for runs in whole.single_runs if runs.variant == LEAVE_ONE_OUT]
+    assert left_out == [
+        Runs("opt-2.7b-twin", language, 32, LEAVE_ONE_OUT, seeds=(6,)) for language in ("L1", "L7")
+    ]
+    study = STUDIES["exact"]
+    assert list(study.retrained(whole.settings)) == left_out
+    assert study.languages(whole.settings) == ["L1", "L7"]
+    base = with_seeds(whole.settings, *(runs.on("base") for runs in left_out))
+    assert {runs.seeds for runs in base} == {(4, 5, 6)}
+    assert all(runs in measured(whole.settings) for runs in base)
+    assert all(runs in whole.requests for runs in base)
+    # Its own tables are made of the runs of its own seeds.
+    scores = study.inputs(whole.settings, "L7")
+    assert {path for paths in scores.values() for path in paths} == {
+        f"results/memorisation/opt-2.7b-twin/L7/n32/{name}.parquet"
+        for name in ("leave_one_out", "approximation")
+    }
+    without = of_studies(exact=None)
+    assert not [runs for runs in without.requests if runs.variant == LEAVE_ONE_OUT]
+    assert study.languages(without.settings) == []
+    assert not any("leave_one_out" in path for path in without.outputs["memorisation"])
+
+
+def test_deduplication_reads_the_counterpart_where_there_is_one():
+    """The matched variant needs a high-entropy counterpart; without one the others remain."""
+    study = STUDIES["deduplication"]
+    default = experiment(DEFAULT).settings
+    variants = [runs.variant for runs in study.runs(default, "L2")]
+    assert variants == ["base", "dedup", "dedup-matched"]
+    l1 = of_studies(deduplication={"languages": ["L1"]}).settings
+    assert [runs.variant for runs in study.runs(l1, "L1")] == ["base", "dedup"]
+
+
+def test_a_study_that_is_left_out_is_not_run():
+    """No runs, no languages, no tables and no figures of it remain."""
+    config = configuration(DEFAULT)
+    studies = config["memorisation"]["studies"]
+    config["memorisation"]["studies"] = {"tradeoff": studies["tradeoff"], "exact": None}
+    config["unlearning"] = None
+    narrow = experiment(DEFAULT, config=config)
+    assert [study.name for study in asked(narrow.settings)] == ["tradeoff"]
+    assert STUDIES["disagreement"].languages(narrow.settings) == []
+    assert {runs.variant for runs in narrow.requests} == {"base"}
+    tables = {path.split("/")[2] for path in narrow.outputs["memorisation"] if "/studies/" in path}
+    assert tables == {"tradeoff"}
+    drawn = narrow.figure_files("memorisation")
+    assert drawn == narrow.figure_files("memorisation", "tradeoff")
+    assert len(drawn) == 2 * 2
+
+
+def test_no_study_at_all_is_a_grid():
+    """The grid alone is trained and measured."""
+    config = configuration(DEFAULT)
+    config["memorisation"]["studies"], config["unlearning"] = {}, None
+    grid = experiment(DEFAULT, config=config)
+    assert asked(grid.settings) == []
+    assert grid.requests == measured(grid.settings)
+    assert len(grid.requests) == 6 * 2 * 1
+
+
+def test_all_means_the_grid():
+    """`all` follows the grid, a list replaces it, and its languages join all the languages."""
+    frequency = {"languages": ["L7"], "models": "all"}
+    whole = changed(models=["opt-1.3b-twin"], memorisation={"studies": {"frequency": frequency}})
+    settings = whole.settings
+    (on_l7,) = with_seeds(settings, Runs("opt-1.3b-twin", "L7", 64))
+    (on_l1,) = with_seeds(settings, Runs("opt-1.3b-twin", "L1", 64))
+    assert STUDIES["frequency"].runs(settings, "L7") == [on_l7]
+    assert STUDIES["tradeoff"].runs(settings, "L1") == [on_l1]
+    assert set(whole.languages) == {"L1", "L2", "L7", "L4"}
+    assert on_l7 in measured(settings)
+
+
+def test_a_new_language_and_a_new_model_need_no_code(tmp_path):
+    """A grammar file and a row of the table are all it takes."""
+    (tmp_path / "mini.pcfg").write_text("S -> 'a' S [0.5] | 'b' [0.5]\n")
+    table = Path("config/models.tsv").read_text()
+    row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t1\t16\t11\t5e-5\t16\t1\t2\t3e-3\n"
+    (tmp_path / "models.tsv").write_text(table + row)
+    studies = {name: {"models": "all", "languages": "all"} for name in STUDIES}
+    studies["exact"]["models"] = ["mine-twin"]
+    over = {
+        "models_table": str(tmp_path / "models.tsv"),
+        "languages_folder": str(tmp_path),
+        "models": ["mine", "mine-twin"],
+        "languages": ["mini"],
+        "memorisation": {"studies": studies},
+    }
+    config = laid_over(configuration(DEFAULT), over)
+    config["datasets"]["high_entropy_counterpart"], config["unlearning"] = {}, None
+    own = experiment(DEFAULT, config=config)
+    assert own.settings.grammar_file("mini") == str(tmp_path / "mini.pcfg")
+    assert own.languages == ["mini"]
+    assert {runs.model for runs in own.requests} == {"mine", "mine-twin"}
+
+
+def test_a_job_trains_all_variants_of_a_twin():
+    """Every run of a twin, with its seeds, is in one job, and in no other."""
+    default = experiment(DEFAULT)
+    of_jobs = [
+        replace(runs, variant=variant, seeds=seeds)
+        for variants, jobs in default.twin_jobs.items()
+        for runs in jobs
+        for variant, seeds in variants
+    ]
+    assert len(of_jobs) == len(set(of_jobs))
+    assert set(of_jobs) == set(default.single_runs)
+    assert set(default.requests) == {*default.single_runs, *default.replicates}
+
+
+def test_weights_are_kept_if_asked_for():
+    """Of every run; the runs stay the same."""
+    kept, default = changed(save_weights=True), experiment(DEFAULT)
+    assert {runs.keeps for runs in kept.requests} == {frozenset({TRACE, WEIGHTS})}
+    assert {runs.keeps for runs in default.single_runs} == {frozenset({TRACE})}
+    assert [runs.key for runs in kept.requests] == [runs.key for runs in default.requests]
+
+
+# Sections
+
+
+def test_a_section_that_is_left_out_asks_for_nothing_and_delivers_nothing():
+    """All that is left is what the other section asks for."""
+    whole, rest = experiment(DEFAULT), changed(unlearning=None)
+    assert [section.name for section in rest.sections] == ["memorisation"]
+    assert set(rest.outputs) == set(rest.figures) == {"languages", "memorisation"}
+    assert rest.figure_files("unlearning") == []
+    assert whole.figure_files("unlearning")
+    assert rest.requests == list(MEMORISATION.requests(rest.settings))
+    assert len(rest.requests) < len(whole.requests)
+    assert rest.languages == ["L1", "L2"]
+    assert not any("L4" in path for path in [*rest.datasets, *rest.outputs["languages"]])
+    assert rest.judged == list(MEMORISATION.judged)
+    assert rest.reported == list(MEMORISATION.reported)
+    assert rest.derived == []
+    assert not any("unlearning" in path for path in rest.all_figures)
+    assert not any(row["variant"] in ("original", "retain", "unlearned") for row in rest.plan)
+
+
+def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
+    """Each of them is a named target all the same."""
+    rest = changed(memorisation=None, unlearning=None)
+    assert asked(rest.settings) == []
+    assert all(study.outputs(rest.settings) == [] for study in STUDIES.values())
+    assert rest.figure_files("memorisation", "tradeoff") == []
+
+
+def test_no_section_at_all_is_nothing_to_do():
+    """An experiment of no section is one all the same."""
+    nothing = changed(memorisation=None, unlearning=None)
+    assert nothing.requests == nothing.languages == nothing.datasets == nothing.all_figures == []
+    assert nothing.outputs == {"languages": []}
+
+
+KIND = Kind("toys", "A row per model.", "results/toys/{model}/{language}.parquet", (LANGUAGE,))
+
+
+def toy(name="toys", **more):
+    """A section with a key `size`, which asks for one model on L1 and refuses the size 13."""
+
+    def requests(settings):
+        yield Runs("opt-1.3b-twin", "L1", settings.block(name)["size"], seeds=(0, 9))
+
+    def outputs(settings):
+        for runs in requests(settings):
+            yield from runs.paths(KIND.path)
+
+    def mistakes(settings):
+        if settings.block(name)["size"] == 13:
+            yield Mistake(f"{name}/size", "13 is bad luck")
+
+    return Section(name, "Toys", **{
+        "requests": requests, "outputs": outputs, "mistakes": mistakes, "judged": (KIND,), **more
+    })  # fmt: skip
+
+
+@pytest.fixture
+def with_toys(tmp_path):
+    """A function that makes the experiment of some sections, with a toy section's block."""
+
+    def make(*sections, **blocks):
+        for file in Path("config/schemas").iterdir():
+            (tmp_path / file.name).write_text(file.read_text())
+        for name in blocks:
+            (tmp_path / f"{name}.schema.yaml").write_text(
+                "type: [object, 'null']\nadditionalProperties: false\nrequired: [size]\n"
+                "properties:\n  size: {type: integer, minimum: 1}\n"
+            )
+        config = {**configuration(DEFAULT), **blocks}
+        if MEMORISATION not in sections:
+            del config["memorisation"]
+        del config["unlearning"]
+        return experiment(DEFAULT, config=config, sections=sections, schemas=tmp_path)
+
+    return make
+
+
+def test_a_section_is_asked_for_its_runs_and_files(with_toys):
+    """It stands in the schema, the requests, the plan and the outputs, and nothing names it."""
+    whole = with_toys(toy(), toys={"size": 20})
+    (runs,) = whole.requests
+    assert (runs.size, runs.seeds) == (20, (0, 9))
+    assert [(row["size"], row["seed"]) for row in whole.plan] == [(20, 0), (20, 9)]
+    assert whole.outputs["toys"] == ["results/toys/opt-1.3b-twin/L1.parquet"]
+    assert whole.tables(KIND) == whole.outputs["toys"]
+    assert whole.judged == [KIND]
+    assert whole.languages == ["L1"]
+    assert len(whole.datasets) == 2
+    assert with_toys(toy(), toys=None).requests == []
+
+
+def test_the_mistakes_of_a_section_are_told(with_toys):
+    """Those of its schema, and then its own."""
+    said = message(lambda: with_toys(toy(), toys={"size": 0}))
+    assert said == f"{DEFAULT}: toys/size: 0 is not allowed; must be a whole number from 1"
+    said = message(lambda: with_toys(toy(), toys={"size": 13}))
+    assert said == f"{DEFAULT}: toys/size: 13 is bad luck"
+    said = message(lambda: with_toys(toy(), toys={"sizes": 20}))
+    assert "toys: unknown key 'sizes'; known: size (did you mean 'size'?)" in said
+
+
+def test_equal_requests_of_two_sections_are_trained_once(with_toys):
+    """With the seeds of both, and in one job."""
+    whole = with_toys(MEMORISATION, toy(), toys={"size": 64})
+    assert [section.name for section in whole.sections] == ["memorisation", "toys"]
+    twin = [runs for runs in whole.requests if runs.model == "opt-1.3b-twin"]
+    assert [(runs.corpus, runs.size, runs.seeds) for runs in twin] == [("L1", 64, (0, 9))]
+    again = with_toys(toy(), toy("toys2"), toys={"size": 20}, toys2={"size": 20})
+    assert len(again.requests) == 1
+    assert [len(jobs) for jobs in again.twin_jobs.values()] == [1]
+    mistral = {"requests": lambda settings: [Runs("mistral-7b-v0.3-twin", "L1", 64, seeds=(2, 5))]}
+    whole = with_toys(MEMORISATION, toy(**mistral), toys={"size": 64})
+    (runs,) = (r for r in whole.requests if (r.model, r.corpus) == ("mistral-7b-v0.3-twin", "L1"))
+    assert runs.seeds == (0, 1, 2, 5)
+
+
+def test_contradictory_requests_of_two_sections_are_refused(with_toys):
+    """The same replicates cannot be trained for three epochs and for four."""
+
+    def epochs(n):
+        runs = Runs(
+            "opt-1.3b-twin", "L1", 16, seeds=(0,), replicates=range(4), training={"epochs": n}
+        )
+        return {"requests": lambda settings: [runs]}
+
+    sections = toy(**epochs(3)), toy("toys2", **epochs(4))
+    with pytest.raises(ValueError, match="the same runs, trained in two ways"):
+        with_toys(*sections, toys={"size": 1}, toys2={"size": 1})
+
+
+def test_models_that_a_section_makes_of_others_are_planned(with_toys):
+    """A row of their own, with their share of a training."""
+    trained = Runs("opt-1.3b-twin", "L1", 20)
+    made = Derived(trained, "made", seed=3, n=10, share=0.5, files=("results/runs/made.parquet",))
+    whole = with_toys(toy(derived=lambda settings: [made]), toys={"size": 20})
+    first, _, last = whole.plan
+    assert (last["variant"], last["seed"], last["trainings"]) == ("made", 3, 10)
+    assert last["hours"] == pytest.approx(5 * first["hours"])

@@ -1,0 +1,265 @@
+"""Fingerprints: a hash changes with the code that a script uses, and with no other code."""
+
+from pathlib import Path
+
+import pytest
+
+from palimpsest import fingerprint
+from palimpsest.fingerprint import modules_of, of_code
+from palimpsest.memorisation.studies import STUDIES
+from palimpsest.sections import FIGURES, SECTIONS
+
+# A small library in which every kind of use occurs once, and a script that uses it.
+FILES = {
+    "script.py": """
+        '''The script.'''
+        from fake.measures import measure
+        from fake import report
+        from fake.package import public
+
+        report.render(measure(public()))
+        """,
+    "fake/__init__.py": "",
+    "fake/measures.py": """
+        from __future__ import annotations
+        from fake import thresholds
+        from fake.heavy import Settings
+        from fake.lazy import lazy_import
+
+        late = lazy_import("fake.late")
+
+        def measure(values: Settings) -> Settings:
+            '''The measure.'''
+            # A comment
+            from fake.inner import inside
+            return helper(values) + inside(values) + thresholds.USED + late.wanted(values)
+
+        def helper(values):
+            return 1
+
+        def unused(values):
+            return 2
+        """,
+    "fake/thresholds.py": "USED = 1\nNEIGHBOUR = 2\n",
+    "fake/heavy.py": "class Settings:\n    size = 1\n",
+    "fake/lazy.py": "def lazy_import(name):\n    return name\n",
+    "fake/late.py": "def wanted(values):\n    return 1\n\ndef unwanted(values):\n    return 1\n",
+    "fake/inner.py": "def inside(values):\n    return 1\n\ndef outside(values):\n    return 1\n",
+    "fake/report/__init__.py": """
+        PAGE = "page.html.j2"
+
+        def render(values):
+            return PAGE
+        """,
+    "fake/report/page.html.j2": "<p>{{ values }}</p>\n",
+    "fake/report/other.html.j2": "<p>another</p>\n",
+    "fake/package/__init__.py": """
+        from fake.lazy import lazy_names
+
+        MODULES = {"public": "behind", "other": "beside"}
+        __getattr__ = lazy_names(__name__, MODULES)
+        """,
+    "fake/package/behind.py": "import fake.whole\n\ndef public():\n    return fake.whole\n",
+    "fake/package/beside.py": "def other():\n    return 1\n",
+    "fake/whole.py": "from fake.offered import OFFERED\n\ndef first():\n    return 1\n",
+    "fake/offered.py": "OFFERED = 1\n",
+    "all.py": "from fake.found import FOUND\nprint(FOUND)\n",
+    "fake/found/__init__.py": """
+        import pkgutil
+
+        FOUND = list(pkgutil.iter_modules(__path__))
+        """,
+    "fake/found/one.py": "ONE = 1\n",
+}
+
+
+def dedented(text: str) -> str:
+    lines = text.strip("\n").splitlines()
+    indent = min((len(x) - len(x.lstrip()) for x in lines if x.strip()), default=0)
+    return "\n".join(line[indent:] for line in lines) + "\n"
+
+
+@pytest.fixture
+def library(tmp_path, monkeypatch) -> Path:
+    """The small library, which fingerprints are worked out of."""
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(dedented(text))
+    monkeypatch.setattr(fingerprint, "SCRIPTS", tmp_path)
+    monkeypatch.setattr(fingerprint, "LIBRARY", "fake")
+    forget()
+    yield tmp_path
+    forget()
+
+
+def forget() -> None:
+    """Forget what has been read of files that change now."""
+    for name in ("of_code", "_definition", "_source", "_file"):
+        getattr(fingerprint, name).cache_clear()
+
+
+def edited(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert text.count(old) == 1, (path, old)
+    path.write_text(text.replace(old, new))
+
+
+def changes(library: Path, file: str, old: str, new: str, place: str = "script.py") -> bool:
+    """Whether an edit of a file changes the hash of a place."""
+    before = of_code(place)
+    edited(library / file, old, new)
+    forget()
+    return of_code(place) != before
+
+
+USED = {
+    "the script": ("script.py", "render(m", "render(1 + m"),
+    "a function": ("fake/measures.py", "inside(values) +", "2 * inside(values) +"),
+    "a function that it uses": ("fake/measures.py", "return 1", "return 3"),
+    "a default of a parameter": ("fake/measures.py", "helper(values):", "helper(values=0):"),
+    "an annotation, as it is written": ("fake/measures.py", "-> Settings", "-> list"),
+    "a constant of a module": ("fake/thresholds.py", "USED = 1", "USED = 3"),
+    "a function of a lazily imported module": (
+        "fake/late.py", "def wanted(values):\n    return 1", "def wanted(values):\n    return 3"
+    ),
+    "what is imported inside a function": (
+        "fake/inner.py", "def inside(values):\n    return 1", "def inside(values):\n    return 3"
+    ),
+    "a name that a package imports lazily": (
+        "fake/package/behind.py", "return fake.whole", "return [fake.whole]"
+    ),
+    "a package": ("fake/report/__init__.py", "return PAGE", "return [PAGE]"),
+    "a template that is named": ("fake/report/page.html.j2", "<p>", "<p >"),
+    "a module that is used as a whole": ("fake/whole.py", "return 1", "return 3"),
+    "what a module does when it is imported": ("fake/thresholds.py", "N", "print()\nN"),
+}  # fmt: skip
+NOT_USED = {
+    "a comment": ("fake/measures.py", "# A comment", "# Another comment"),
+    "a docstring": ("fake/measures.py", "'''The measure.'''", "'''What measures.'''"),
+    "the docstring of a module": ("script.py", "'''The script.'''", ""),
+    "the layout": ("fake/measures.py", "return 1", "return (\n        1\n    )"),
+    "another function": ("fake/measures.py", "return 2", "return 3"),
+    "a new function": ("fake/measures.py", "def unused", "def new():\n    pass\n\ndef unused"),
+    "a constant's neighbour": ("fake/thresholds.py", "NEIGHBOUR = 2", "NEIGHBOUR = 3"),
+    "another function of a lazily imported module": (
+        "fake/late.py", "unwanted(values):\n    return 1", "unwanted(values):\n    return 3"
+    ),
+    "what stands beside an import inside a function": (
+        "fake/inner.py", "outside(values):\n    return 1", "outside(values):\n    return 3"
+    ),
+    "another name of a package": ("fake/package/beside.py", "return 1", "return 3"),
+    "another template": ("fake/report/other.html.j2", "<p>", "<p >"),
+    "what a module that is used as a whole imports and does not use": (
+        "fake/offered.py",
+        "1",
+        "3",
+    ),
+    "what annotations alone name": ("fake/heavy.py", "size = 1", "size = 3"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", USED)
+def test_code_that_is_used_changes_the_hash(library, what):
+    """Directly, or by what is used; at the top of a file, in a function, or imported late."""
+    assert changes(library, *USED[what])
+
+
+@pytest.mark.parametrize("what", NOT_USED)
+def test_other_code_changes_no_hash(library, what):
+    """What says nothing to the machine, and what stands beside the code that is used."""
+    assert not changes(library, *NOT_USED[what])
+
+
+def test_annotations_that_are_evaluated_count(library):
+    """They do not where a file postpones them, which most files do not."""
+    edited(library / "fake/measures.py", "from __future__ import annotations\n", "")
+    forget()
+    assert changes(library, *NOT_USED["what annotations alone name"])
+
+
+def test_a_package_that_looks_for_its_modules_counts_all_of_them(library):
+    """A changed one, and a new one."""
+    assert changes(library, "fake/found/one.py", "1", "3", place="all.py")
+    before = of_code("all.py")
+    (library / "fake/found/two.py").write_text("TWO = 2\n")
+    forget()
+    assert of_code("all.py") != before
+
+
+def test_a_package_offers_what_it_imports(library):
+    """So it counts where the package is used as a whole."""
+    (library / "fake/whole").mkdir()
+    (library / "fake/whole.py").rename(library / "fake/whole/__init__.py")
+    forget()
+    assert changes(library, "fake/offered.py", "1", "3")
+
+
+def test_a_place_is_a_script_a_name_a_module_or_a_file(library):
+    """A name counts alone, a module whole; several places count together."""
+    named, whole = "fake.thresholds:USED", "fake.thresholds"
+    page = "fake/report/page.html.j2"
+    hashes = {of_code(*places) for places in ([named], [whole], [page], [named, page])}
+    assert len(hashes) == 4
+    before = of_code(named), of_code(whole)
+    edited(library / "fake/thresholds.py", "NEIGHBOUR = 2", "NEIGHBOUR = 3")
+    forget()
+    assert of_code(named) == before[0]
+    assert of_code(whole) != before[1]
+
+
+def test_a_hash_does_not_depend_on_where_the_project_is(library, tmp_path_factory, monkeypatch):
+    """A study that is moved reruns nothing."""
+    before = of_code("script.py")
+    elsewhere = tmp_path_factory.mktemp("elsewhere") / "scripts"
+    library.rename(elsewhere)
+    monkeypatch.setattr(fingerprint, "SCRIPTS", elsewhere)
+    forget()
+    assert of_code("script.py") == before
+
+
+def test_the_modules_behind_a_script_are_named(library):
+    """Those of other libraries too; none of which only annotations, or nothing, uses."""
+    edited(
+        library / "fake/inner.py",
+        "def inside(values):\n",
+        "def inside(values):\n    import x\n    x.y()\n",
+    )
+    forget()
+    names = ("measures", "inner", "late", "package", "package.behind", "report", "thresholds")
+    expected = {"x", "fake.whole", *(f"fake.{name}" for name in names)}
+    assert modules_of("script.py") == expected
+
+
+# Of the real library
+
+
+def test_a_script_hangs_on_no_more_of_the_library_than_it_uses():
+    """What builds the graph of jobs, and what trains, is behind no table, figure or report."""
+    scripts = ["study.py", "figure.py", "claims.py", "report.py", "measure.py"]
+    scripts += ["unlearning_scores.py", "unlearning_metrics.py", "unlearning_memorisation.py"]
+    parts = {module.split(".")[1] for module in modules_of(*scripts) if "palimpsest." in module}
+    assert not parts & {"configuration", "planning", "training", "experiment", "models"}
+
+
+def test_the_table_of_a_study_hangs_on_no_other_study():
+    """The script takes a study by its name."""
+    for study in STUDIES.values():
+        behind = modules_of("study.py", *study.code)
+        assert {m for m in behind if ".studies." in m} == {type(study).__module__}
+
+
+def test_a_figure_hangs_on_what_draws_it():
+    """And on the style, which all share."""
+    for figure in FIGURES.values():
+        assert {figure.draw.split(":")[0], "palimpsest.figures.style"} <= modules_of(*figure.code)
+
+
+@pytest.mark.parametrize("part", ["claims", "report", "figures", "kinds"])
+def test_the_places_of_the_sections_lead_to_their_code(part):
+    """A misspelt place would be nobody's code, and a rule that never reruns."""
+    for section in SECTIONS:
+        place = getattr(section, part)
+        if place is not None:
+            module = place.partition(":")[0]
+            assert module in modules_of(place)
+            assert any(m.startswith("palimpsest") for m in modules_of(place) - {module})

@@ -1,0 +1,100 @@
+"""Requests for runs: their paths, and how those of several sections become one."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palimpsest import paths
+from palimpsest.requests import TRACE, WEIGHTS, Runs, merged, parts
+from palimpsest.variants import LEAVE_ONE_OUT
+
+BASE = Runs("opt-1.3b-twin", "L1", 16, seeds=(0, 1))
+REPLICATES = Runs(
+    "opt-1.3b-twin",
+    "L1",
+    16,
+    "original",
+    seeds=(5,),
+    replicates=range(4, 11),
+    training={"epochs": 3},
+    replicates_per_job=3,
+)
+
+
+def test_equal_requests_are_one():
+    """With the seeds of both, in the order in which they were asked for, and all that is kept."""
+    kept = Runs("opt-1.3b-twin", "L1", 16, seeds=(1, 7), keeps=frozenset({TRACE, WEIGHTS}))
+    other = Runs("opt-1.3b-twin", "L1", 24, seeds=(0,))
+    assert merged([BASE, other, kept]) == [
+        Runs("opt-1.3b-twin", "L1", 16, seeds=(0, 1, 7), keeps=frozenset({TRACE, WEIGHTS})),
+        other,
+    ]
+    assert merged([BASE, BASE]) == [BASE]
+    assert merged([]) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"model": "opt-2.7b-twin"},
+        {"corpus": "L2"},
+        {"size": 17},
+        {"variant": "retain"},
+        {"replicates": range(4, 12)},
+    ],
+)
+def test_what_differs_is_not_one(change):
+    """In anything but seeds and what is kept."""
+    other = Runs(**{**vars(REPLICATES), **change})
+    assert merged([REPLICATES, other]) == [REPLICATES, other]
+
+
+def test_contradictory_requests_are_refused():
+    """The same files cannot hold runs that are trained in two ways."""
+    other = Runs(**{**vars(REPLICATES), "training": {"epochs": 4}})
+    with pytest.raises(ValueError, match="the same runs, trained in two ways"):
+        merged([REPLICATES, other])
+    single = Runs("opt-1.3b-twin", "L1", 16, seeds=(0,), training={"epochs": 4})
+    with pytest.raises(ValueError, match="only replicates can be trained in a way of their own"):
+        merged([single])
+
+
+def test_a_run_has_a_path_for_each_seed():
+    """Of the variant; leave-one-out reads the base dataset."""
+    assert BASE.paths(paths.TRACE) == [
+        f"results/runs/opt-1.3b-twin/L1/n16-seed{seed}/base/trace.parquet" for seed in (0, 1)
+    ]
+    left_out = BASE.on(LEAVE_ONE_OUT)
+    assert left_out.on(left_out.dataset_variant).paths(paths.DATASET) == [
+        f"results/datasets/L1/n16-seed{seed}/base/strings.parquet" for seed in (0, 1)
+    ]
+    assert BASE.on("dedup").dataset_variant == "dedup"
+    # A pattern that names no seed is one path.
+    assert BASE.paths("{model}/{language}") == ["opt-1.3b-twin/L1"]
+
+
+def test_replicates_have_a_path_for_each_job():
+    """Named by its first and its last replicate."""
+    assert REPLICATES.jobs == [(4, 5), (6, 8), (9, 10)]
+    assert REPLICATES.paths("{variant}/{seed}/{first}-{last}") == [
+        "original/5/4-5", "original/5/6-8", "original/5/9-10"
+    ]  # fmt: skip
+
+
+def test_a_training_is_counted_for_each_model():
+    """One for a seed, for each replicate, or for each string that is left out."""
+    assert BASE.trainings == 1
+    assert BASE.on(LEAVE_ONE_OUT).trainings == 16
+    assert REPLICATES.trainings == 7
+
+
+@given(st.integers(0, 50), st.integers(1, 200), st.integers(1, 60))
+def test_parts_hold_every_number_once(first, count, most):
+    """In order; they are about equal, and as few as can be."""
+    found = list(parts(range(first, first + count), most))
+    numbers = [number for start, last in found for number in range(start, last + 1)]
+    assert numbers == list(range(first, first + count))
+    sizes = [last - start + 1 for start, last in found]
+    assert max(sizes) <= most
+    assert max(sizes) - min(sizes) <= 1
+    assert len(found) == -(-count // most)

@@ -1,0 +1,120 @@
+"""The shape of the house: who imports whom, and how large a file may be."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from palimpsest.sections import SECTIONS
+
+ROOT = Path(__file__).parents[1]
+LIBRARY = ROOT / "workflow/scripts/palimpsest"
+# From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
+ROOMS = [
+    ["errors", "fingerprint", "launch", "lazy_import", "paths", "statistics", "variants"],
+    ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
+    ["claims", "configuration", "devices", "recovery", "traces"],
+    ["jobs", "section"],
+    ["figures", "planning"],
+    ["datasets", "report"],
+    ["training"],
+    ["memorisation"],
+    ["unlearning"],
+    ["sections"],
+    ["experiment"],
+    ["reference"],
+]
+LONG = {"training/fleet/kernels.py"}
+
+
+@cache
+def modules():
+    """The file of every module of the library, by its name."""
+    found = {}
+    for path in LIBRARY.rglob("*.py"):
+        parts = ("palimpsest", *path.relative_to(LIBRARY).with_suffix("").parts)
+        found[".".join(parts).removesuffix(".__init__")] = path
+    return found
+
+
+@cache
+def imports(module):
+    """The modules of the library that a module imports, anywhere in it, for types as well."""
+    found = set()
+    for node in ast.walk(ast.parse(modules()[module].read_text())):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in modules() else node.module)
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "lazy_import":
+            found.add(getattr(node.args[0], "value", ""))
+    return {name for name in found if name in modules() and name != module}
+
+
+def room(module):
+    """The part of the library that a module is in; of the package itself, its name."""
+    return module.split(".")[1] if "." in module else module
+
+
+def everything_behind(module):
+    """The modules that a module needs, directly or through others."""
+    seen, todo = set(), [module]
+    while todo:
+        for name in imports(todo.pop()) - seen:
+            seen.add(name)
+            todo.append(name)
+    return seen
+
+
+def test_every_room_has_its_place():
+    """A new room is put where it belongs."""
+    placed = [name for line in ROOMS for name in line]
+    assert sorted(placed) == sorted({room(name) for name in modules()} - {"palimpsest"})
+
+
+def test_a_room_imports_only_rooms_to_its_left():
+    """Nothing runs back up, and no two rooms import each other."""
+    place = {name: number for number, line in enumerate(ROOMS) for name in line}
+    place["palimpsest"] = -1
+    backwards = [
+        f"{module} imports {other}"
+        for module in modules()
+        for other in sorted(imports(module))
+        if room(module) != room(other) and place[room(other)] >= place[room(module)]
+        if module != "palimpsest"
+    ]
+    assert not backwards
+
+
+def test_no_module_imports_itself_through_others():
+    """Inside of a room neither."""
+    assert not [module for module in modules() if module in everything_behind(module)]
+
+
+def test_sections_are_named_in_one_file():
+    """Of what all sections share, only `sections.py` knows which sections there are."""
+    names = {section.name for section in SECTIONS}
+    shared = {module for module in modules() if room(module) not in names | {"sections"}}
+    known = [
+        f"{module} imports {other}"
+        for module in sorted(shared)
+        for other in sorted(imports(module))
+        if room(other) in names
+    ]
+    assert not known
+
+
+@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: path.stem)
+def test_no_file_is_too_long_to_be_read(path):
+    """A file of the library has at most 700 lines."""
+    if path.relative_to(LIBRARY).as_posix() not in LONG:
+        assert len(path.read_text().splitlines()) <= 700
+
+
+@pytest.mark.parametrize(("file", "most"), [("Snakefile", 60), ("workflow/rules/common.smk", 150)])
+def test_the_workflow_can_be_taken_in_at_a_glance(file, most):
+    """The Snakefile is a table of contents, and what all rules share is little."""
+    assert len((ROOT / file).read_text().splitlines()) <= most

@@ -1,0 +1,484 @@
+"""The fleet: each member leaves the trace that it would leave if it were trained alone.
+
+Most runs are of a process of its own, through the command that the workflow's rules give.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from helpers.commands import MODELS as TABLE
+from helpers.commands import ROOT, SCRIPTS, finetune
+from palimpsest import tables, traces
+from palimpsest.datasets.build import Sampler, build
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+from palimpsest.models import read_models
+from palimpsest.models.build import build as build_model
+from palimpsest.sections import KINDS
+from palimpsest.training.evaluation import evaluate
+from palimpsest.training.fleet import FleetEngine
+from palimpsest.training.fleet import engine as fleet_engine
+from palimpsest.training.fleet import stack as fleet_stack
+from palimpsest.training.fleet.members import Member
+from palimpsest.training.fleet.probe import probe
+from palimpsest.training.recipe import Recipe
+from palimpsest.training.runs import Material, Run
+from palimpsest.training.state import State
+
+pytestmark = pytest.mark.slow
+
+# L2 has strings of one length, L4 of many.
+GRAMMARS = {name: ROOT / f"config/languages/{name}.pcfg" for name in ("L2", "L4")}
+FAMILIES = (
+    "mistral-7b-v0.3",
+    "llama-3.1-8b",
+    "qwen2.5-7b",
+    "gemma-2-9b",
+    "pythia-6.9b",
+    "opt-6.7b",
+)
+SMALL = "llama-3.2-1b"
+RECIPE = Recipe(
+    3e-3,
+    epochs=6,
+    batch_size=6,
+    weight_decay=0.01,
+    gradient_clipping=0.5,
+    zero_stage=0,
+    precision="fp32",
+    evaluation_batch_size=5,
+    checkpoint_every=2,
+)
+DATASETS = [
+    ("L2", 64, 0),
+    ("L2", 16, 0),
+    ("L2", 16, 1),
+    ("L4", 20, 0),
+    ("L4", 20, 1),
+    ("L4", 20, 2),
+]
+TOLERANCE = 1e-4  # nats per token
+STEPS = 100
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with a dataset of 64 strings and smaller ones, of L2 and L4."""
+    folder = tmp_path_factory.mktemp("fleet")
+    for language, size, seed in DATASETS:
+        sampler = Sampler(language, Grammar.from_file(GRAMMARS[language]), seed)
+        strings = build(sampler, "base", size, 8, predict_end=False)
+        tables.write(dataset(folder, language, size, seed), strings, KINDS["strings"])
+    return folder
+
+
+def dataset(folder: Path, language="L2", size=16, seed=0) -> str:
+    return str(folder / f"{language}-n{size}-seed{seed}.parquet")
+
+
+def run_of(data: str, recipe: Recipe = RECIPE, model: str = SMALL, left_out=None) -> Run:
+    language = Path(data).name.split("-")[0]
+    row = read_models(TABLE)[model]
+    grammar = Grammar.from_file(GRAMMARS[language])
+    return Run(f"{model}-twin", row, "twin", grammar, data, recipe, left_out)
+
+
+def silent(name: str):
+    return lambda *_: None
+
+
+def train(runs: list[Run], state: Path, memory=2**33, threads=1, **more) -> list[traces.Trace]:
+    """The traces of runs that a fleet in this process has trained."""
+    engine = FleetEngine(state, threads, memory, **more)
+    engine.train(runs, silent)
+    return [traces.read(engine.state(run).trace) for run in runs]
+
+
+def same(one: traces.Trace, other: traces.Trace) -> bool:
+    """Whether two traces are equal bit for bit."""
+    return all(
+        np.array_equal(getattr(one, name), getattr(other, name))
+        for name in ("epochs", "string_ids", "nll", "n_correct", "rank_sum")
+    )
+
+
+# Equality with the deepspeed engine
+
+ALONE = """
+import sys
+from palimpsest.languages import Grammar
+from palimpsest.models import read_models
+from palimpsest.training.deepspeed_engine import DeepSpeedEngine
+from palimpsest.training.recipe import Recipe
+from palimpsest.training.runs import Run
+
+state, table, grammar, recipe, datasets, families = sys.argv[1:]
+recipe = Recipe(**eval(recipe))
+engine = DeepSpeedEngine(recipe, state)
+for name in families.split():
+    row = read_models(table)[name]
+    for dataset in datasets.split():
+        run = Run(name + "-twin", row, "twin", Grammar.from_file(grammar), dataset, recipe)
+        engine.train([run], lambda name: lambda *_: None)
+        print(name, dataset, engine.state(run).trace)
+engine.close()
+"""
+
+
+def alone(folder: Path, name: str, data: list[str], recipe: Recipe, families) -> dict:
+    """Traces by (family, dataset) of runs done one after another through the deepspeed engine."""
+    language = Path(data[0]).name.split("-")[0]
+    words = [folder / name, TABLE, GRAMMARS[language], asdict(recipe), " ".join(data)]
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, *map(str, words), " ".join(families)],
+        env={**os.environ, "PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines() if line.endswith(".parquet")]
+    return {(family, path): traces.read(trace) for family, path, trace in lines}
+
+
+# At the twins' own learning rate of 3e-3 training amplifies the last bit of a float32 by a factor
+# of about five in each epoch: two runs in plain PyTorch that differ in nothing but the order of the
+# additions inside attention are 0.1 nats per token apart after a hundred steps. At this one they
+# stay within 3e-7, while the loss falls by 0.6 nats per token.
+CALM = replace(RECIPE, learning_rate=3e-5, epochs=13, batch_size=8, gradient_clipping=1.0)
+
+
+@pytest.fixture(scope="module")
+def calm(folder) -> dict:
+    data = [dataset(folder, size=64), dataset(folder, size=16, seed=1)]
+    return alone(folder, "calm", data, CALM, FAMILIES)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_member_equals_the_same_run_alone(folder, calm, family):
+    """Within 1e-4 nats per token over more than a hundred steps, beside members of other sizes."""
+    data = [dataset(folder, size=16, seed=1), dataset(folder, size=64)]
+    runs = [run_of(path, CALM, family) for path in data]
+    for path, trace in zip(data, train(runs, folder / "calm" / family), strict=True):
+        assert np.abs(trace.loss - calm[family, path].loss).max() < TOLERANCE
+        assert trace.loss[0].mean() - trace.loss[-1].mean() > 0.05
+    assert CALM.steps_per_epoch(64) * CALM.epochs >= STEPS
+
+
+def test_equal_at_the_learning_rate_of_the_twins_while_it_rises(folder):
+    """Before training amplifies rounding: the first epochs, with decay and a tight clipping."""
+    data = [dataset(folder, size=16), dataset(folder, size=16, seed=1)]
+    expected = alone(folder, "own-rate", data, RECIPE, [SMALL])
+    for path, trace in zip(data, train([run_of(p) for p in data], folder / "own"), strict=True):
+        early = np.abs(trace.loss - expected[SMALL, path].loss)[:4]
+        assert early.max() < 1e-5
+
+
+def test_equal_on_strings_of_many_lengths(folder):
+    """Padding is kept from what is predicted, though the fleet needs no mask for it."""
+    data = dataset(folder, "L4", 20)
+    expected = alone(folder, "lengths", [data], CALM, [SMALL, "opt-1.3b"])
+    for family in (SMALL, "opt-1.3b"):
+        (trace,) = train([run_of(data, CALM, family)], folder / "lengths-fleet")
+        assert len(np.unique(trace.n_tokens)) > 3
+        assert np.abs(trace.loss - expected[family, data].loss).max() < TOLERANCE
+
+
+# A member does not depend on its company
+
+
+@pytest.fixture(scope="module")
+def together(folder) -> tuple[list[Run], list[traces.Trace]]:
+    """Runs of different sizes, seeds and lengths of training, trained in one wave."""
+    runs = [
+        run_of(dataset(folder)),
+        run_of(dataset(folder, size=64), replace(RECIPE, epochs=3)),
+        run_of(dataset(folder, seed=1), replace(RECIPE, learning_rate=1e-3)),
+    ]
+    return runs, train(runs, folder / "together")
+
+
+@pytest.fixture(scope="module")
+def of_many_lengths(folder) -> tuple[list[Run], list[traces.Trace]]:
+    """Runs on strings of many lengths, whose padding depends on their company."""
+    runs = [run_of(dataset(folder, "L4", 20, seed)) for seed in (0, 1, 2)]
+    return runs, train(runs, folder / "many")
+
+
+@pytest.mark.parametrize("fleet", ["together", "of_many_lengths"])
+def test_company_changes_no_bit(folder, fleet, request):
+    runs, expected = request.getfixturevalue(fleet)
+    for place, run in enumerate(runs):
+        (trace,) = train([run], folder / f"alone-{fleet}-{place}")
+        assert same(trace, expected[place])
+
+
+def test_waves_change_no_bit(folder, together, monkeypatch):
+    runs, expected = together
+    monkeypatch.setattr(fleet_engine, "most_members", lambda engine, waiting, each: 2)
+    assert all(map(same, train(runs, folder / "waves"), expected))
+
+
+def test_threads_change_no_bit(folder, together):
+    runs, expected = together
+    assert all(map(same, train(runs, folder / "threads", threads=2), expected))
+
+
+def test_every_member_has_its_own_seed_and_schedule(folder, together):
+    """On the same strings: another rate, and another seed, whose initial weights differ."""
+    _, (first, short, *_) = together
+    assert (len(short.epochs), len(first.epochs)) == (4, 7)
+    strings = tables.read(dataset(folder), KINDS["strings"])
+    reseeded = str(folder / "L2-reseeded.parquet")
+    tables.write(reseeded, strings.assign(seed=5), KINDS["strings"])
+    runs = [run_of(dataset(folder), replace(RECIPE, learning_rate=1e-3)), run_of(reseeded)]
+    slower, other = train(runs, folder / "own-seeds")
+    assert np.array_equal(slower.nll[0], first.nll[0])
+    assert not np.array_equal(slower.nll[1], first.nll[1])
+    assert not np.array_equal(other.nll[0], first.nll[0])
+
+
+def test_memory_bounds_a_wave(folder):
+    """Less memory than a wave needs splits it, down to single members."""
+    each = probe(member_of(run_of(dataset(folder)), folder), torch.device("cpu"))
+    sizes = []
+    for memory in (0, psutil.Process().memory_info().rss + 5 * each // 2, 2**40):
+        engine = FleetEngine(folder / "sizes", threads=1, memory=memory)
+        sizes.append(fleet_engine.most_members(engine, 4, each))
+    assert sizes == [1, 2, 4]
+
+
+def test_the_estimate_of_memory_is_near_the_truth(folder):
+    """Within a third of what a process with forty members more really takes more.
+
+    The first process compiles the kernels where no run has before, which takes memory of its own.
+    """
+    data = [dataset(folder, size=64)]
+    peaks = []
+    for count in (1, 24, 64):
+        script = [PEAK, str(SCRIPTS), str(ROOT / "tests"), data[0], str(count)]
+        done = subprocess.run(
+            [sys.executable, "-c", *script], capture_output=True, text=True, check=True
+        )
+        peaks.append([int(word) for word in done.stdout.split()[-2:]])
+    _, (few, each), (many, _) = peaks
+    assert 2 / 3 < (many - few) / 40 / each < 4 / 3
+
+
+PEAK = """
+import sys
+scripts, tests, data, count = sys.argv[1:]
+sys.path[:0] = [scripts, tests, tests + "/training"]
+import test_fleet
+from palimpsest.launch import keep_freed_memory
+keep_freed_memory()
+from pathlib import Path
+import tempfile
+import torch
+folder = Path(tempfile.mkdtemp())
+run = test_fleet.run_of(data, model="llama-3.1-8b")
+members = [test_fleet.member_of(run, folder / str(n)) for n in range(int(count))]
+each = test_fleet.probe(members[0], torch.device("cpu"))
+engine = test_fleet.FleetEngine(folder, 1, 2**40)
+wave = test_fleet.fleet_engine.Wave(engine, members)
+wave._train_epoch()
+# Of this program alone: the usual count of resources begins with what its parent had.
+with open("/proc/self/status") as status:
+    peak = next(line.split()[1] for line in status if line.startswith("VmHWM"))
+print(int(peak) * 1024, each)
+"""
+
+
+def member_of(run: Run, folder: Path) -> Member:
+    return Member(run, Material(run), State(folder, "key"))
+
+
+# What a run leaves
+
+
+def test_weights_are_those_that_were_measured_last(folder):
+    """They load into the Hugging Face model, under its own names."""
+    run = run_of(dataset(folder, seed=1))
+    (trace,) = train([run], folder / "weights", save_weights=True)
+    state = FleetEngine(folder / "weights", 1, 2**33).state(run)
+    material = Material(run)
+    model = build_model(run.row, "twin", material.vocabulary, 5, torch.float32)
+    missing = model.load_state_dict(load_file(state.weights), strict=False)
+    assert not missing.unexpected_keys
+    measured = evaluate(model, material.encoded, 64, torch.device("cpu"))
+    np.testing.assert_allclose(measured[0], trace.nll[-1], rtol=1e-4)
+
+
+def test_a_finished_run_is_not_trained_again(folder, together, monkeypatch):
+    runs, _ = together
+    monkeypatch.setattr(fleet_engine, "Wave", None)
+    train(runs, folder / "together")
+
+
+def test_an_architecture_that_cannot_be_stacked_is_refused(folder, monkeypatch):
+    """A class may use its parameters in ways that the stacked leaves do not know."""
+    from transformers.models.llama.modeling_llama import LlamaRMSNorm
+
+    plain = LlamaRMSNorm.forward
+    monkeypatch.setattr(LlamaRMSNorm, "forward", lambda self, x: plain(self, x) + self.weight)
+    with pytest.raises(UserError, match=r"'llama' cannot be stacked .*% off.* to deepspeed"):
+        train([run_of(dataset(folder))], folder / "strange")
+
+
+@pytest.mark.parametrize("wrong", ["softcap", "scaling", "positions"])
+def test_a_small_mistake_in_attention_is_noticed(folder, monkeypatch, wrong):
+    """Weights far from zero show what initial ones, which attend to all alike, would hide."""
+    operations = fleet_stack.operations_for(torch.device("cpu"))
+    attend, rotate = operations.attention, operations.apply_rotary
+    changed = {
+        "softcap": ("attention", lambda q, k, v, scaling, cap: attend(q, k, v, scaling, 50.0)),
+        "scaling": ("attention", lambda q, k, v, scaling, cap: attend(q, k, v, 2 * scaling, cap)),
+        "positions": ("apply_rotary", lambda q, k, cos, sin: rotate(q, k, cos, -sin)),
+    }
+    monkeypatch.setattr(operations, *changed[wrong])
+    with pytest.raises(UserError, match="cannot be stacked"):
+        train([run_of(dataset(folder))], folder / wrong)
+
+
+def test_members_that_step_differently_are_in_waves_of_their_own(folder):
+    """Another weight decay or batch size beside a member leaves its trace as it is alone."""
+    runs = [
+        run_of(dataset(folder), replace(RECIPE, **changed))
+        for changed in ({}, {"weight_decay": 0.5}, {"batch_size": 4})
+    ]
+    together = train(runs, folder / "mixed")
+    for place, run in enumerate(runs):
+        assert same(together[place], *train([run], folder / f"mixed-{place}"))
+    assert not same(together[0], together[1])
+
+
+def test_dropout_is_refused(folder, monkeypatch):
+    def with_dropout(*given):
+        model = build_model(*given)
+        model.model.layers[0].mlp.dropout = torch.nn.Dropout(0.1)
+        return model
+
+    monkeypatch.setattr("palimpsest.training.fleet.probe.build", with_dropout)
+    with pytest.raises(UserError, match=r"cannot be stacked .*dropout.* to deepspeed"):
+        train([run_of(dataset(folder))], folder / "dropout")
+
+
+def test_a_loss_that_is_not_a_number_names_the_remedy(folder):
+    run = run_of(dataset(folder), replace(RECIPE, learning_rate=1e30))
+    with pytest.raises(UserError, match="no longer finite; lower its learning rate"):
+        train([run], folder / "diverged")
+
+
+# Through the command
+
+
+@dataclass(frozen=True)
+class Command:
+    """A call of the training command; everything that it writes is in `folder`."""
+
+    folder: Path
+    datasets: list[str]
+    variants: list[str]
+    recipe: Recipe = RECIPE
+    more: list[str] = field(default_factory=list)
+
+    def file(self, name: str, place: int = 0) -> Path:
+        return self.folder / str(place) / self.variants[place] / name
+
+    def start(self) -> subprocess.Popen:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        places = range(len(self.datasets))
+        words = finetune(
+            model=f"{SMALL}-twin",
+            engine="fleet",
+            dataset=self.datasets,
+            state=self.folder / "state",
+            trace=[self.file("trace.parquet", place) for place in places],
+            manifest=[self.file("manifest.json", place) for place in places],
+            **asdict(self.recipe),
+        )
+        log = (self.folder / "log").open("a")
+        return subprocess.Popen([*words, *self.more], stdout=log, stderr=log)
+
+    def finish(self) -> "Command":
+        assert self.start().wait(timeout=300) == 0, (self.folder / "log").read_text()
+        return self
+
+    def manifest(self, place: int = 0) -> dict:
+        return json.loads(self.file("manifest.json", place).read_text())
+
+
+def test_killed_in_the_middle_of_a_wave(folder):
+    """Every member goes on from its checkpoint and leaves the same bytes."""
+    data, variants = [dataset(folder, seed=seed) for seed in (0, 1)], ["base", "base"]
+    recipe = replace(RECIPE, epochs=40)
+    whole = Command(folder / "whole", data, variants, recipe).finish()
+    killed = Command(folder / "killed", data, variants, recipe)
+    process = killed.start()
+    deadline = time.monotonic() + 120
+    while len(list((killed.folder / "state").glob("*/epoch-*"))) < 2:
+        assert process.poll() is None, (killed.folder / "log").read_text()
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not killed.file("trace.parquet").exists()
+    killed.finish()
+    for place in (0, 1):
+        assert killed.manifest(place)["resumed_from_epoch"] > 0
+        expected = whole.file("trace.parquet", place).read_bytes()
+        assert killed.file("trace.parquet", place).read_bytes() == expected
+    assert not [path for path in (killed.folder / "state").rglob("*") if path.is_file()]
+
+
+def test_leaving_out_every_string(folder):
+    """One run per distinct training string, each that of a dataset without the string."""
+    data = dataset(folder)
+    job = Command(folder / "one-out", [data], ["leave-one-out"], replace(RECIPE, epochs=2)).finish()
+    strings = tables.read(data, KINDS["strings"])
+    trained = strings.loc[strings["count"] > 0, "string_id"].tolist()
+    frame = tables.read(job.file("trace.parquet"), KINDS["trace"])
+    assert list(frame["variant"].unique()) == [f"without-{name}" for name in trained]
+    manifest = job.manifest()
+    assert (manifest["n_runs"], manifest["variant"]) == (len(trained), "leave-one-out")
+    name = trained[3]
+    strings.loc[strings["string_id"] == name, ["count", "split"]] = [0, "held_out"]
+    by_hand = str(folder / "L2-by-hand.parquet")
+    tables.write(by_hand, strings, KINDS["strings"])
+    (expected,) = train([run_of(by_hand, replace(RECIPE, epochs=2))], folder / "by-hand")
+    found = frame[frame["variant"] == f"without-{name}"]
+    assert np.array_equal(found["nll"].to_numpy(), expected.nll.ravel())
+    assert list(found["string_id"].unique()) == list(expected.string_ids)
+
+
+def test_a_string_that_is_not_there_cannot_be_left_out(folder):
+    with pytest.raises(UserError, match="no training string '000000000000' to leave out"):
+        Material(run_of(dataset(folder), left_out="000000000000"))
+
+
+def test_repeating_a_job_trains_nothing(folder):
+    job = Command(folder / "again", [dataset(folder)], ["base"]).finish()
+    before = job.file("trace.parquet").stat().st_mtime_ns
+    job.finish()
+    assert job.file("trace.parquet").stat().st_mtime_ns == before
+
+
+def test_a_manifest_tells_what_a_member_took(folder):
+    data = [dataset(folder, seed=seed) for seed in (0, 1)]
+    job = Command(folder / "manifests", data, ["base", "base"]).finish()
+    one, other = job.manifest(0), job.manifest(1)
+    assert (one["engine"], one["trained_together"]) == ("fleet", 2)
+    assert (one["seed"], other["seed"]) == (0, 1)
+    assert one["wall_time_seconds"] > one["training_seconds"] > 0
+    assert set(tables.read(job.file("trace.parquet", 1), KINDS["trace"])["seed"]) == {1}

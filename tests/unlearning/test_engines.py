@@ -1,0 +1,244 @@
+"""Both engines of unlearning: what one makes of a model, the other does."""
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from helpers import unlearning_engine
+from helpers.checkpoints import write_checkpoint
+from helpers.commands import SCRIPTS, finetune, unlearn
+from helpers.unlearning_engine import METHODS, run_of, write_dataset
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.sections import KINDS
+from palimpsest.unlearning.deepspeed_engine import DeepSpeedEngine
+from palimpsest.unlearning.methods import read_methods
+
+pytestmark = pytest.mark.slow
+
+# Together: training, ascent, gradients without a step, noise, fresh weights, frozen weights, hidden
+# states, the original model's outputs, edits behind each step.
+RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "sun", "npo", "rmu", "l1-sparse"]
+FLEET = (0, "fp32", "none")
+# fp32 tells ZeRO 1 from ZeRO 2; of these two, bf16 is tried with ZeRO 2 alone.
+STAGES = [(0, "fp32"), (1, "fp32"), (2, "fp32"), (0, "bf16"), (2, "bf16")]
+DEEPSPEED = [(*stage, "none") for stage in STAGES]
+if shutil.which("g++"):  # which DeepSpeed builds its optimiser with
+    DEEPSPEED.append((2, "fp32", "cpu"))
+RECIPE = {
+    "epochs": 30,
+    "batch_size": 6,
+    "micro_batch_size": 6,
+    "zero_stage": 2,
+    "evaluate_every": 10,
+}
+
+
+def call(*words: str) -> None:
+    """Run a program, which must succeed and sees no GPU."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(SCRIPTS),
+        "OMP_NUM_THREADS": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=500)
+    assert done.returncode == 0, done.stderr
+
+
+class House:
+    """The models of both engines and the jobs of a full model, started together, two at a time."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        write_dataset(folder)
+        self.dataset = folder / "original/strings.parquet"
+        pool = ThreadPoolExecutor(2)
+        self.jobs = {"full": pool.submit(self.full_model)}
+        for engine, cases in (("fleet", [FLEET]), ("deepspeed", DEEPSPEED)):
+            for case in cases:
+                self.jobs[engine, *case] = pool.submit(self.arrays, engine, *case)
+        pool.shutdown(wait=False)
+
+    def __getitem__(self, key):
+        return self.jobs[key].result()
+
+    def arrays(self, engine, *case) -> dict[str, np.ndarray]:
+        path = self.folder / f"{'-'.join(map(str, [engine, *case]))}.npz"
+        words = [sys.executable, unlearning_engine.__file__, self.dataset, path, engine, *case]
+        call(*map(str, words), *RUN)
+        return dict(np.load(path))
+
+    def full_model(self) -> Path:
+        """A checkpoint in a folder, trained on both variants and unlearned in three ways."""
+        models = write_checkpoint(self.folder, "pythia-1b")
+        self.model = {"model": "mine", "models": models, "state": self.folder / "state", **RECIPE}
+        runs = {variant: self.folder / variant / "runs" for variant in ("original", "retain")}
+        self.weights = [folder / "weights.safetensors" for folder in runs.values()]
+        words = finetune(
+            dataset=[self.folder / variant / "strings.parquet" for variant in runs],
+            trace=[folder / "trace.parquet" for folder in runs.values()],
+            manifest=[folder / "manifest.json" for folder in runs.values()],
+            weights=self.weights,
+            draws=(0, 0),
+            **self.model,
+        )
+        call(*words)
+        for name, method, processes in (
+            ("none", "none", 1),
+            ("alone", "kookmin", 1),
+            ("shared", "kookmin", 2),
+        ):
+            self.unlearn(name, method, processes)
+        return self.folder
+
+    def unlearn(self, name, method, processes) -> None:
+        phases = read_methods(METHODS)[method].as_json() if method != "none" else "[]"
+        part = self.folder / "unlearned" / name
+        words = unlearn(
+            dataset=self.dataset,
+            method=method,
+            phases=phases,
+            variant="original",
+            weights=self.weights,
+            starts=(0, 0),
+            origins=(0, 0),
+            draws=(0, 1),
+            relearn_models=1,
+            relearn_epochs=2,
+            processes=processes,
+            predictions=part / "unlearned.parquet",
+            manifest=part / "manifest.json",
+            unlearned_models=part / "models.parquet",
+            **self.model,
+        )
+        call(*words)
+
+    def unlearned(self, name):
+        part = self["full"] / "unlearned" / name
+        predictions = tables.read(part / "unlearned.parquet", KINDS["unlearned"])
+        return predictions, tables.read(part / "models.parquet", KINDS["unlearned_models"])
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    return House(tmp_path_factory.mktemp("engines"))
+
+
+def difference(ours, theirs, name) -> float:
+    """Largest difference of a string's loss, nats per token."""
+    return (np.abs(ours[name] - theirs[name]) / ours["n_tokens"]).max()
+
+
+@pytest.mark.parametrize("case", [case for case in DEEPSPEED if "fp32" in case])
+def test_methods_leave_the_same_model_under_both_engines(house, case):
+    """In float32, from the same weights; and each method has changed the model by far more."""
+    fleet, ours = house["fleet", *FLEET], house["deepspeed", *case]
+    assert difference(ours, fleet, "nll/start") < 1e-6
+    for method in RUN:
+        assert difference(ours, fleet, f"nll/{method}") < 1e-4, method
+        changed = np.abs(ours[f"nll/{method}"] - ours["nll/start"]) / ours["n_tokens"]
+        assert changed.max() > 1e-3, method
+        assert ours[f"steps/{method}"] == fleet[f"steps/{method}"] > 0
+
+
+@pytest.mark.parametrize("case", [case for case in DEEPSPEED if "bf16" in case])
+def test_bf16_is_near(house, case):
+    fleet, ours = house["fleet", *FLEET], house["deepspeed", *case]
+    for method in RUN:
+        assert 1e-6 < difference(ours, fleet, f"nll/{method}") < 0.1, method
+
+
+@pytest.mark.parametrize("case", DEEPSPEED)
+def test_looking_is_right_and_changes_nothing(house, case):
+    """Gradients without a step, the states of each layer, initial weights."""
+    fleet, ours = house["fleet", *FLEET], house["deepspeed", *case]
+    assert (ours["nll/start"] == ours["nll/after"]).all()
+    tolerance = {"fp32": 1e-5, "bf16": 0.2}[case[1]]
+    names = [n for n in fleet if n.startswith(("gradient/", "hidden/")) or n == "initial"]
+    assert len(names) > 10
+    for name in names:
+        assert ours[name].shape == fleet[name].shape
+        assert ours[name].dtype == np.float32
+        apart = np.linalg.norm(ours[name] - fleet[name])
+        assert apart <= tolerance * np.linalg.norm(fleet[name]) + 1e-6, name
+
+
+@pytest.mark.parametrize("case", DEEPSPEED)
+def test_edits_survive_the_next_step(house, case):
+    """In the weights that the optimiser steps, also where bf16 could not hold them."""
+    ours = house["deepspeed", *case]
+    assert ours["edit/size"] > 1e-4
+    assert ours["edit/error"] == 0
+    behind_the_edit, behind_the_step = ours["edit/losses"]
+    assert behind_the_edit == behind_the_step
+    unedited = house["fleet", *FLEET]["edit/losses"][0]
+    assert behind_the_edit == pytest.approx(unedited, rel=0.02)
+
+
+@pytest.mark.parametrize("case", DEEPSPEED)
+def test_weights_that_must_not_move_do_not(house, case):
+    """The updates of others are taken back behind each step, in full precision."""
+    ours = house["deepspeed", *case]
+    assert ours["frozen/selected"] > 1e-4
+    assert ours["frozen/others"] == 0
+
+
+@pytest.mark.parametrize("case", DEEPSPEED)
+def test_a_gradient_that_is_not_finite_is_never_passed_over(house, case):
+    """DeepSpeed leaves such a step out without a word."""
+    said = str(house["deepspeed", *case]["nan"])
+    assert said == "nan" or "the gradient is no longer finite; lower the method's rates" in said
+
+
+def test_zero_3_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"^training/zero_stage: .* set it to 2"):
+        DeepSpeedEngine(run_of(str(tmp_path / "none"), 3, "fp32"))
+
+
+# A full model, through the workflow's commands
+
+
+def test_a_full_model_unlearns(house):
+    """Its tables are whole, and the method did what it should: unlike doing nothing."""
+    trace = tables.read(house["full"] / "original/runs/trace.parquet", KINDS["trace"])
+    trained = trace[trace["epoch"] == trace["epoch"].max()]
+    untouched, models = house.unlearned("none")
+    first = untouched[untouched["draw"] == 0]
+    assert first["string_id"].tolist() == trained["string_id"].tolist()
+    np.testing.assert_allclose(first["nll"], trained["nll"], rtol=1e-5)
+    assert (models["steps"] == 0).all()
+    assert (models["distance_to_original"] == 0).all()
+    assert (models["distance_to_retrained"] > 0).all()
+    assert models["relearn_epochs"].tolist()[0] == 0
+    unlearned, models = house.unlearned("alone")
+    assert (models["steps"] > 0).all()
+    assert (models["distance_to_original"] > 0.1).all()
+    assert models["relearn_epochs"].notna().tolist() == [True, False]
+    strings = tables.read(house.dataset, KINDS["strings"]).set_index("string_id")
+    forgotten = strings.index[strings["split"] == "forget"]
+    for draw in (0, 1):
+        losses = [
+            frame[(frame["draw"] == draw) & frame["string_id"].isin(forgotten)]["nll"].sum()
+            for frame in (untouched, unlearned)
+        ]
+        assert losses[1] > losses[0]
+
+
+def test_two_processes_unlearn_as_one_does(house):
+    """The optimiser shared out between them, each with the same batches and random numbers."""
+    ours, models = house.unlearned("shared")
+    alone, models_alone = house.unlearned("alone")
+    keys = ["origin", "draw", "string_id", "n_tokens"]
+    assert ours[keys].equals(alone[keys])
+    assert (np.abs(ours["nll"] - alone["nll"]) / ours["n_tokens"]).max() < 1e-4
+    assert models["steps"].tolist() == models_alone["steps"].tolist()
+    for column in ("distance_to_original", "distance_to_retrained", "relearn_epochs"):
+        np.testing.assert_allclose(models[column], models_alone[column], rtol=1e-4)
+    assert not list((house["full"] / "state").glob("unlearning/*"))

@@ -1,0 +1,295 @@
+"""The table of unlearning methods: what is read from it, and what is refused."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from palimpsest.errors import UserError
+from palimpsest.unlearning import methods
+from palimpsest.unlearning.methods import Method, read_methods, registered
+
+ROOT = Path(__file__).parents[2]
+TABLE = ROOT / "config/unlearning.yaml"
+
+
+def read(tmp_path, text):
+    path = tmp_path / "methods.yaml"
+    path.write_text(text)
+    return read_methods(path)
+
+
+def refusal(tmp_path, text):
+    with pytest.raises(UserError) as error:
+        read(tmp_path, text)
+    return str(error.value)
+
+
+def one(phase):
+    return f"mine:\n  phases:\n    - {phase}\n"
+
+
+# What is in the table
+
+
+def test_the_table_has_the_21_methods_and_two_stitched_ones():
+    competition = {"fanchuan", "kookmin", "seif", "sebastian", "amnesiacs", "sun", "forget"}
+    literature = {"finetune", "neggrad", "scrub", "random-label", "salun", "l1-sparse"}
+    practice = {"gradient-ascent", "gradient-difference", "kl-ascent", "npo", "simnpo", "dpo"}
+    practice |= {"rmu", "undial"}
+    assert len(competition | literature | practice) == 21
+    stitched = {"fanchuan-seif", "kookmin-seif"}
+    assert read_methods(TABLE).keys() == competition | literature | practice | stitched
+
+
+@pytest.mark.parametrize(
+    ("train", "forget"),
+    [(64, 2), (64, 6), (128, 3), (128, 12), (512, 26), (1024, 20)],
+)
+def test_no_method_costs_more_than_a_fifth_of_retraining(train, forget):
+    sizes = {"retain": train - forget, "forget": forget, "validation": 32}
+    retraining = 30 * -(-sizes["retain"] // 8)
+    for name, method in read_methods(TABLE).items():
+        assert method.passes(sizes, 8) <= 0.2 * retraining, name
+
+
+def test_repeated_phases_run_in_turn(tmp_path):
+    text = (
+        "mine:\n  phases:\n"
+        "    - {erase: uniform, epochs: 1, rate: 0.1}\n"
+        "    - repeat: 2\n      phases:\n"
+        "        - {erase: contrastive, epochs: 1, rate: 0.2}\n"
+        "        - {repair: finetune, epochs: 1.5, rate: 0.3}\n"
+    )
+    placed = read(tmp_path, text)["mine"].placed
+    assert [(p.role, p.place, p.phase.name) for p in placed] == [
+        ("erase", "1", "uniform"),
+        ("erase", "2.1", "contrastive"),
+        ("repair", "2.2", "finetune"),
+        ("erase", "2.1", "contrastive"),
+        ("repair", "2.2", "finetune"),
+    ]
+    assert placed[2].phase == registered()["finetune"](epochs=1.5, rate=0.3)
+    # forget: 2 batches (contrastive has one beside each); retain: 4 batches, of which 6 steps
+    assert read(tmp_path, text)["mine"].passes({"forget": 9, "retain": 32}, 8) == 2 + 2 * (4 + 6)
+
+
+def test_stitching_takes_one_methods_erasing_and_anothers_repair():
+    table = read_methods(TABLE)
+
+    def of(name, role):
+        return [placed.phase for placed in table[name].placed if placed.role == role]
+
+    for erasing in ("fanchuan", "kookmin"):
+        stitched = f"{erasing}-seif"
+        assert of(stitched, "erase") == of(erasing, "erase")
+        repairs, repair = of(stitched, "repair"), of("seif", "repair")[0]
+        assert {type(phase) for phase in repairs} == {type(repair)}
+        before = of(erasing, "repair")
+        assert [(p.epochs, p.rate) for p in repairs] == [(p.epochs, p.rate) for p in before]
+
+
+def test_every_method_survives_the_command_line():
+    for name, method in read_methods(TABLE).items():
+        assert Method.from_json(name, method.as_json()).phases == method.phases
+
+
+def test_json_has_the_defaults_so_that_a_changed_one_is_another_job(tmp_path):
+    method = read(tmp_path, one("{repair: finetune, epochs: 1, rate: 0.5}"))["mine"]
+    assert '"elsewhere": 1.0' in method.as_json()
+
+
+# Grids
+
+GRID = """
+mine:
+  phases:
+    - repeat: 2
+      phases:
+        - {erase: scrub-max, epochs: 1, rate: 0.1}
+        - {repair: scrub-min, epochs: 1, rate: 0.2}
+  grid:
+    1.1.rate and 1.2.rate: [0.3, 0.4]
+    1.repeat: [1, 2, 3]
+"""
+
+
+def test_points_are_numbered_with_the_last_line_fastest(tmp_path):
+    points = read(tmp_path, GRID)["mine"].points()
+    assert list(points) == [f"mine.{number}" for number in range(1, 7)]
+    assert [len(point.phases) for point in points.values()] == [2, 4, 6, 2, 4, 6]
+    assert [point.phases[0].rate for point in points.values()] == [0.3] * 3 + [0.4] * 3
+    assert [point.phases[1].rate for point in points.values()] == [0.3] * 3 + [0.4] * 3
+    assert all(name == point.name for name, point in points.items())
+
+
+def test_the_method_itself_stays_as_it_is_beside_its_points(tmp_path):
+    method = read(tmp_path, GRID)["mine"]
+    method.points()
+    assert [phase.rate for phase in method.phases] == [0.1, 0.2, 0.1, 0.2]
+
+
+def test_without_a_grid_there_is_no_point(tmp_path):
+    assert read(tmp_path, one("{repair: finetune, epochs: 1, rate: 1}"))["mine"].points() == {}
+
+
+def test_every_grid_of_the_table_has_its_default_or_is_near_it():
+    for method in read_methods(TABLE).values():
+        points = method.points()
+        assert all(point.phases for point in points.values())
+        assert not points or any(point.phases == method.phases for point in points.values())
+
+
+# Refusals
+
+BASE = "{repair: finetune, epochs: 1, rate: 1"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            one("{repair: finetun, epochs: 1, rate: 1}"),
+            "methods.yaml: mine: phase 1: repair: unknown phase 'finetun' (did you mean "
+            "'finetune'?); known: contrastive, ",
+        ),
+        (
+            one(f"{BASE}, epoch: 2}}"),
+            "phase 1: unknown key 'epoch' of finetune; known: epochs, rate, elsewhere (did you "
+            "mean 'epochs'?)",
+        ),
+        (
+            one("{repair: finetune, epochs: 1, rate: -1}"),
+            "phase 1: rate: -1 is not allowed; it must be a number above 0 and at most 1000",
+        ),
+        (
+            one("{repair: finetune, epochs: one, rate: 1}"),
+            "phase 1: epochs: 'one' is not allowed; it must be a number above 0",
+        ),
+        (
+            one("{repair: finetune, epochs: 1, rate: 1e-3}"),
+            "(YAML reads 1e-3 as text: write 0.001)",
+        ),
+        (one("{repair: finetune, epochs: yes, rate: 1}"), "epochs: True is not allowed"),
+        (one("{repair: finetune, epochs: .nan, rate: 1}"), "epochs: nan is not allowed"),
+        (one("{repair: finetune, rate: 1}"), "phase 1: finetune needs the key 'epochs': a number"),
+        (
+            one("{mend: finetune, rate: 1}"),
+            "phase 1: must have exactly one of the keys erase, repair (its value is the phase's "
+            "name), or repeat with phases; it has mend, rate",
+        ),
+        (one("{erase: uniform, repair: finetune}"), "must have exactly one of the keys erase"),
+        (one("finetune"), "phase 1: 'finetune' is no phase; write it as {erase: name, key:"),
+        (
+            one("{erase: select-parts, parts: [matrices, haed]}"),
+            "phase 1: parts: ['matrices', 'haed'] is not allowed; it must be a list of some of "
+            "matrices, embeddings, head, rest",
+        ),
+        (
+            one("{erase: select-norm, share: 0.5, which: largst}"),
+            "which: 'largst' is not allowed; it must be one of smallest, largest (did you mean "
+            "'largest'?)",
+        ),
+        (
+            one(f"{{repeat: 2, phases: [{BASE}}}, {BASE}, elsewhere: 2}}]}}"),
+            "mine: phase 1.2: elsewhere: 2 is not allowed; it must be a number at least 0 and at "
+            "most 1",
+        ),
+        (one(f"{{repeat: 0, phases: [{BASE}}}]}}"), "phase 1: repeat: 0 is not allowed"),
+        (one(f"{{repeat: 2, phase: [{BASE}}}]}}"), "unknown key 'phase'; known beside repeat"),
+        (one("{repeat: 2, phases: []}"), "phase 1: phases: must be a list of at least one phase"),
+        (
+            one("{erase: reinitialise}"),
+            "phase 1: reinitialise works on selected weights, and no phase before it selects any; "
+            "put one of select-gradient, select-layers, select-norm, select-parts before it",
+        ),
+        (one(f"{BASE}, elsewhere: 0}}"), "finetune works on selected weights"),
+        ("mine: {phases: []}\n", "mine: phases: must be a list of at least one phase"),
+        ("mine: {grid: {}}\n", "mine: must have phases: [...]"),
+        ("mine: 3\n", "mine: must have phases: [...]"),
+        (f"mine: {{phases: [{BASE}}}], gird: {{}}}}\n", "unknown key 'gird'; known: phases, grid"),
+        (f"retrain: {{phases: [{BASE}}}]}}\n", "retrain: the name is taken"),
+        (f"my.method: {{phases: [{BASE}}}]}}\n", "'my.method' is not a name of a method"),
+        (f"mine: {{phases: [{BASE}}}]}}\n" * 2, "methods.yaml:2: the key 'mine' stands there a"),
+        (
+            f"mine:\n  phases: [{BASE}}}]\n  grid: {{1.rte: [1]}}\n",
+            "mine: grid: 1.rte: is no place of a value; known: 1.epochs, 1.rate, 1.elsewhere; "
+            "several that change together: 1.rate and 2.rate (did you mean '1.rate'?)",
+        ),
+        (f"mine:\n  phases: [{BASE}}}]\n  grid: {{2.rate: [1]}}\n", "is no place of a value"),
+        (
+            f"mine:\n  phases: [{BASE}}}]\n  grid: {{1.rate: [1, 0]}}\n",
+            "mine: grid: 1.rate: phase 1: rate: 0 is not allowed",
+        ),
+        (f"mine:\n  phases: [{BASE}}}]\n  grid: {{1.rate: 3}}\n", "must be a list of values"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(tmp_path, text, said):
+    message = refusal(tmp_path, text)
+    assert said in message
+    assert "\n" not in message
+
+
+# A method of one's own
+
+MINE = re.search(r"```python\n(.*?)```", (ROOT / "docs/methods.md").read_text(), re.DOTALL)[1]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder whose files count as the methods' own."""
+    monkeypatch.setattr(methods, "__path__", [*methods.__path__, str(tmp_path)])
+    yield tmp_path
+    for module in [name for name in sys.modules if name.startswith(f"{methods.__name__}.mine")]:
+        del sys.modules[module]
+    methods.phases._registry.pop("bounded-ascent", None)
+
+
+def test_the_file_of_the_documentation_is_enough(folder):
+    (folder / "mine.py").write_text(MINE)
+    method = read(folder, one("{erase: bounded-ascent, epochs: 2, rate: 0.1}"))["mine"]
+    assert method.phases[0].share == 1.0
+    assert method.sets == {"forget"}
+
+
+def test_a_phase_that_is_there_already_is_refused(folder):
+    (folder / "mine_too.py").write_text(MINE.replace("bounded-ascent", "finetune"))
+    with pytest.raises(ValueError, match=r"'finetune' is in .*methods\.finetune too"):
+        registered()
+
+
+def test_a_field_must_say_what_it_may_be(folder):
+    (folder / "mine_bare.py").write_text(MINE.replace("number(1.0, above=0, most=1)", "1.0"))
+    with pytest.raises(ValueError, match="say what 'share' may be"):
+        registered()
+
+
+# Without torch
+
+
+def test_the_table_is_read_without_torch():
+    code = (
+        "import sys\n"
+        "from palimpsest.unlearning.methods import read_methods\n"
+        f"methods = read_methods({str(TABLE)!r})\n"
+        "[method.points() for method in methods.values()]\n"
+        "import palimpsest.unlearning.task\n"
+        "assert not {'torch', 'transformers', 'scipy'} & sys.modules.keys()\n"
+    )
+    path = str(ROOT / "workflow/scripts")
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": path})
+
+
+def test_a_lazy_module_is_the_real_one_once_something_is_asked_of_it():
+    code = (
+        "import sys\n"
+        "from palimpsest.lazy_import import lazy_import\n"
+        "wave = lazy_import('wave')\n"
+        "assert 'wave' not in sys.modules\n"
+        "assert wave.Error.__module__ == 'wave'\n"
+        "assert lazy_import('wave') is sys.modules['wave']\n"
+    )
+    path = str(ROOT / "workflow/scripts")
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": path})

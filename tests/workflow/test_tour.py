@@ -1,0 +1,282 @@
+"""The whole road on a tour: from grammars to the report."""
+
+import json
+import os
+import shutil
+import signal
+
+import pandas as pd
+import pytest
+from safetensors.torch import load_file
+
+from helpers.projects import TOUR, wait_until
+from palimpsest import tables, traces
+from palimpsest.sections import KINDS
+
+
+def test_every_table_of_the_contract_is_there_and_valid(finished):
+    """Each kind of table has a file at its documented place, which reads as that kind."""
+    for kind in KINDS.values():
+        pattern = pd.Series(kind.path).str.replace(r"\{\w+\}", "*", regex=True)[0]
+        paths = sorted(finished.folder.glob(pattern))
+        if kind.name in ("dataset", "starts", "scores", "learning", "averages"):
+            # two models on two languages, two variants, another size, another model
+            assert len(paths) == 8, kind.name
+        if kind.name in ("unlearned", "unlearned_models"):
+            # the two ends in a job each, two methods and two grid points in two
+            assert len(paths) == 2 + 4 * 2, kind.name
+        assert paths, f"no {kind.name} at {kind.path}"
+        for path in paths:
+            assert len(tables.read(path, kind)), path
+
+
+def test_figures_and_report_are_there(finished):
+    """Every figure is vector graphics with a picture beside it, and the report shows them all."""
+    figures = sorted((finished.folder / "results/figures").glob("*.svg"))
+    assert sorted({figure.stem.rsplit("-", 1)[0] for figure in figures}) == [
+        "deduplication",
+        "disagreement",
+        "disagreement_scores",
+        "exact",
+        "frequency",
+        "language",
+        "model_size",
+        "tradeoff",
+        "training_size",
+        "unlearning_agreement",
+        "unlearning_effects",
+        "unlearning_epsilons",
+        "unlearning_hardness",
+        "unlearning_memorisation",
+        "unlearning_metrics",
+        "unlearning_scores",
+        "unlearning_tradeoff",
+    ]
+    report = (finished.folder / "results/report.html").read_text()
+    for figure in figures:
+        assert figure.with_suffix(".png").stat().st_size > 5_000
+        assert figure.name in report
+
+
+def test_measures_join(finished):
+    """Any two measures join on the shared columns without losing or repeating a string."""
+    folder = finished.folder / "results/memorisation/opt-1.3b-twin/L2/n16/base"
+    scores = tables.read(folder / "scores.parquet", KINDS["scores"])
+    keys = ["model", "language", "size", "seed", "variant", "string_id", "epoch"]
+    contextual = scores[scores["measure"] == "contextual"]
+    bayes = scores[scores["measure"] == "bayes"]
+    joined = contextual.merge(bayes, on=keys, validate="one_to_one")
+    assert len(joined) == len(contextual) == len(bayes) > 0
+    strings = tables.read(
+        finished.folder / "results/datasets/L2/n16-seed0/base/strings.parquet", KINDS["strings"]
+    )
+    seed0 = contextual[contextual["seed"] == 0]
+    assert set(seed0["string_id"]) == set(strings.loc[strings["count"] > 0, "string_id"])
+
+
+def test_averages_are_those_of_the_seeds(finished):
+    """Mean and spread over the seeds, recomputed from the tables of single seeds."""
+    folder = finished.folder / "results/memorisation/pythia-1b-twin/L2/n16/base"
+    averages = tables.read(folder / "averages.parquet", KINDS["averages"])
+    dataset = tables.read(folder / "dataset.parquet", KINDS["dataset"])
+    learning = tables.read(folder / "learning.parquet", KINDS["learning"])
+    contextual = dataset[dataset["measure"] == "contextual"].groupby("epoch")["weighted"]
+    rows = averages[(averages["measure"] == "contextual") & (averages["quantity"] == "weighted")]
+    rows = rows.set_index("epoch")
+    pd.testing.assert_series_equal(rows["mean"], contextual.mean(), check_names=False)
+    pd.testing.assert_series_equal(rows["std"], contextual.std(), check_names=False)
+    losses = averages[averages["quantity"] == "test_loss"].set_index("epoch")
+    by_epoch = learning.groupby("epoch")["test_loss"]
+    pd.testing.assert_series_equal(losses["min"], by_epoch.min(), check_names=False)
+    assert (losses["n_seeds"] == 2).all()
+    assert losses["measure"].isna().all()
+
+
+def test_the_bayes_column_is_the_threshold_of_bayes(finished):
+    """A trace's Bayes threshold is the dataset's optimal loss, string by string."""
+    folder = finished.folder / "results"
+    scores = tables.read(
+        folder / "memorisation/opt-1.3b-twin/L1/n16/base/scores.parquet", KINDS["scores"]
+    )
+    strings = tables.read(folder / "datasets/L1/n16-seed1/base/strings.parquet", KINDS["strings"])
+    bayes = scores[(scores["measure"] == "bayes") & (scores["seed"] == 1)]
+    joined = bayes.merge(strings, on="string_id", validate="many_to_one")
+    assert len(joined)
+    assert (joined["threshold"] == joined["optimal_loss"]).all()
+
+
+def test_traces_begin_untrained_and_learn(finished):
+    """Epoch 0 is near a uniform guess over the vocabulary, and training lowers the loss."""
+    for path in (finished.folder / "results/runs").rglob("trace.parquet"):
+        for trace in traces.read_all(path):
+            assert trace.epochs.tolist() == [0, 1, 2, 3, 4]
+            assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
+            assert trace.loss[-1].mean() < trace.loss[0].mean()
+
+
+def test_both_engines_leave_the_same_files(finished):
+    """Nothing downstream can tell which engine trained a model."""
+    runs = finished.folder / "results/runs"
+    engines = {
+        path.relative_to(runs).parts[0]: json.loads(path.read_text())["engine"]
+        for path in runs.rglob("manifest.json")
+    }
+    assert engines == {
+        "opt-1.3b-twin": "fleet",
+        "opt-2.7b-twin": "fleet",
+        "pythia-1b-twin": "deepspeed",
+    }
+    for name in ("trace.parquet", "manifest.json"):
+        assert (runs / "pythia-1b-twin/L1/n16-seed0/base" / name).exists()
+        assert (runs / "opt-1.3b-twin/L1/n16-seed0/base" / name).exists()
+
+
+def test_weights_are_saved_on_demand(copy_of_finished):
+    """Asked for later, they are trained anew, because nothing else has kept them."""
+    target = "results/runs/opt-2.7b-twin/L2/n16-seed0/base/weights.safetensors"
+    weights = {}
+    for engine in ("fleet", "deepspeed"):
+        settings = ["save_weights=true", f"engine={{opt-2.7b-twin: {engine}}}"]
+        done = copy_of_finished.snakemake(target, "--config", *settings)
+        assert done.returncode == 0, done.stdout
+        weights[engine] = load_file(copy_of_finished.folder / target)
+    one, other = weights.values()
+    assert {name: t.shape for name, t in one.items()} == {n: t.shape for n, t in other.items()}
+    assert max((one[name] - other[name]).abs().max() for name in one) < 1e-2
+
+
+def test_saving_weights_later_trains_what_lacks_them(finished):
+    """The target `finetune` then asks for the weights of every run."""
+    jobs = finished.jobs("finetune", "--config", "save_weights=true")
+    assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 6
+
+
+def test_a_variant_that_no_study_asks_for_is_a_target(project):
+    """Of a twin that a study trains on other variants."""
+    jobs = project.jobs("results/runs/opt-2.7b-twin/L2/n16-seed0/dedup/trace.parquet")
+    assert jobs["train_twins_of_one_variant"] == 1
+
+
+def test_a_twin_that_no_study_asks_for_is_a_target(project):
+    """Its jobs are those of one variant."""
+    jobs = project.jobs("results/runs/gemma-2-2b-twin/L3/n20-seed0/dedup/trace.parquet")
+    assert jobs["train_twins_of_one_variant"] == 1
+
+
+def test_a_second_run_has_nothing_to_do(finished):
+    """Nothing is rebuilt when nothing changed."""
+    done = finished.snakemake("--dry-run")
+    assert "Nothing to be done" in done.stdout
+
+
+def test_a_threshold_retrains_nothing(finished):
+    """A changed threshold redoes the measures and what hangs on them, but no training."""
+    jobs = finished.jobs("--config", "memorisation={loss_threshold: 0.3}")
+    assert jobs["measure"] == 8
+    assert jobs["measure_targets"] == 1
+    assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
+
+
+def test_the_order_of_keys_is_nothing(copy_of_finished):
+    """The same configuration, its keys in another order, has nothing to do."""
+    path = copy_of_finished.folder / TOUR
+    text = path.read_text().replace("  epochs: 4\n  checkpoint_every: 1\n", "")
+    path.write_text(text.replace("training:\n", "training: {checkpoint_every: 1, epochs: 4}\n"))
+    assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run").stdout
+
+
+def test_an_edited_measure_is_measured_anew_and_nothing_is_trained(copy_of_finished):
+    """The code behind a script counts as the rule's: results never go stale in silence."""
+    path = copy_of_finished.folder / "workflow/scripts/palimpsest/memorisation/measures.py"
+    path.write_text(path.read_text() + "\nassert True\n")
+    jobs = copy_of_finished.jobs()
+    assert jobs["measure"] == 8
+    assert jobs["claims"] == jobs["write_report"] == 1
+    assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
+
+
+def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
+    """With one more seed, the traces that were there stay as they are, to the byte."""
+    before = copy_of_finished.contents()
+    target = "results/runs/opt-1.3b-twin/L2/n16-seed7/base/trace.parquet"
+    done = copy_of_finished.snakemake(target, "--config", "seeds=[0, 1, 7]")
+    assert done.returncode == 0, done.stdout
+    after = copy_of_finished.contents()
+    assert target in after
+    assert before.items() <= after.items()
+    log = (copy_of_finished.folder / "logs/train/opt-1.3b-twin/L2/n16.log").read_text()
+    # base, dedup, dedup-matched, and two targets with and without
+    assert "runs 1 to 7 of 7" in log
+
+
+def test_the_same_study_again_gives_the_same_traces(finished, project):
+    """Two runs with the same seeds, in two folders, give traces that are equal bit for bit."""
+    target = "results/runs/pythia-1b-twin/L1/n16-seed1/base/trace.parquet"
+    done = project.snakemake(target)
+    assert done.returncode == 0, done.stdout
+    again = (project.folder / target).read_bytes()
+    assert again == (finished.folder / target).read_bytes()
+
+
+def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
+    """Tables that a killed job had begun with are made again, without being asked to."""
+    project = copy_of_finished
+    before = project.contents()
+    shutil.rmtree(project.folder / "results/memorisation")
+    with project.running("memorisation") as process:
+        wait_until(lambda: list(project.folder.glob("results/memorisation/*/*/*/*/starts.parquet")))
+        os.killpg(process.pid, signal.SIGKILL)
+    done = project.snakemake("memorisation")
+    assert done.returncode == 0, done.stdout
+    after = project.contents()
+    tables = [name for name in before if name.startswith("results/memorisation/")]
+    assert tables
+    assert all(after[name] == before[name] for name in tables)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "all",
+        "languages",
+        "datasets",
+        "finetune",
+        "memorisation",
+        "unlearning",
+        "figures",
+        "report",
+        "disagreement",
+        "exact",
+        "tradeoff",
+        "frequency",
+        "deduplication",
+        "training_size",
+        "model_size",
+        "results/claims.parquet",
+        "results/figures/tradeoff-L1.svg",
+        "results/runs/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
+        "results/unlearning/opt-1.3b-twin/L1/n16-seed0/scores.parquet",
+        "results/figures/unlearning_scores-L1.svg",
+    ],
+)
+def test_every_target_can_be_asked_for_alone(project, target):
+    """From nothing, a dry run of each named target and of single files lists its jobs."""
+    assert project.jobs(target)["total"] >= 2
+
+
+@pytest.mark.parametrize("configfiles", [(), ("config/paper.yaml",)])
+def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
+    """The default experiment and the paper's are valid and complete."""
+    jobs = project.jobs(configfiles=configfiles)
+    if configfiles:
+        assert jobs["train_full"] > 18 * 8 * 4 * 3
+        assert [rule for rule in jobs if "twins" in rule] == [
+            "train_twins_on_base_and_leave_one_out"
+        ]
+    else:
+        assert {rule: count for rule, count in jobs.items() if "twins" in rule} == {
+            "train_twins_on_base": 14,
+            "train_twins_on_base_and_leave_one_out": 1,
+            "train_twins_on_base_and_dedup_and_dedup_matched_and_targets": 1,
+        }
+        assert "train_full" not in jobs

@@ -1,0 +1,113 @@
+"""A section from outside the tree: its files and two lines make it part of everything.
+
+docs/sections.md is this in words; its pieces of code are the files of `toy_section`.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from helpers.projects import Project
+
+ROOT = Path(__file__).parents[2]
+TOY = Path(__file__).with_name("toy_section")
+BLOCK = "\nrepetition:\n  model: opt-1.3b-twin\n  languages: [L1, L2]\n  size: 24\n"
+ONE_LINE = {
+    "workflow/scripts/palimpsest/sections.py": ('    "unlearning",\n', '    "repetition",\n'),
+    "Snakefile": (
+        'include: "workflow/rules/unlearning.smk"\n',
+        'include: "workflow/rules/repetition.smk"\n',
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A fresh project with the toy section, and no other in its configuration."""
+    project = Project.fresh(tmp_path_factory.mktemp("toy"))
+    shutil.copytree(TOY, project.folder, dirs_exist_ok=True)
+    for file, (after, added) in ONE_LINE.items():
+        path = project.folder / file
+        text = path.read_text()
+        assert text.count(after) == 1
+        path.write_text(text.replace(after, after + added))
+    with open(project.folder / "config/config.yaml", "a") as config:
+        config.write(BLOCK)
+    (project.folder / "alone.yaml").write_text(
+        "seeds: [0, 1]\nmemorisation: null\nunlearning: null\nrepetition: {languages: [L2]}\n"
+        "training: {epochs: 1}\ndatasets: {test_size: 20, language_sample: 100}\n"
+    )
+    return project
+
+
+@pytest.fixture(scope="module")
+def finished(project):
+    """The same, run to its report and its plan."""
+    for target in ("all", "plan"):
+        done = project.snakemake(target, configfiles=("alone.yaml",))
+        assert done.returncode == 0, done.stdout
+    return project
+
+
+def test_its_runs_are_trained_and_planned(finished):
+    """The plan has a row for every seed, and each is done."""
+    plan = pd.read_parquet(finished.folder / "results/plan.parquet")
+    assert set(plan["size"]) == {24}
+    assert sorted(zip(plan["language"], plan["seed"], strict=True)) == [
+        ("L2", seed) for seed in (0, 1)
+    ]
+
+
+def test_its_table_figure_and_claim_are_made(finished):
+    """The named target of the section is what `all` has made."""
+    folder = finished.folder / "results"
+    table = pd.read_parquet(folder / "repetition/L2.parquet")
+    assert table["share_repeated"].between(0, 1).all()
+    assert (folder / "figures/repeated_strings-L2.svg").exists()
+    claims = pd.read_parquet(folder / "claims.parquet")
+    assert claims["question"].tolist() == ["repetition"]
+    assert set(claims["interval_over"]) == {"seeds"}
+    assert (
+        "Nothing to be done" in finished.snakemake("repetition", configfiles=("alone.yaml",)).stdout
+    )
+
+
+def test_the_report_shows_it(finished):
+    """Its chapter, its figure and its verdict, and nothing of the sections that are left out."""
+    report = (finished.folder / "results/report.html").read_text()
+    for said in ("Are strings repeated?", "repeated_strings-L2", "occur once", "Repeated strings"):
+        assert said in report, said
+    assert "forget set" not in report
+
+
+def test_its_mistakes_are_told(project):
+    """In one line, with the key."""
+    done = project.snakemake(
+        "--dry-run", "--config", "repetition={languages: [L9]}", configfiles=()
+    )
+    assert done.returncode == 1
+    assert "error: --config: repetition/languages[0]: unknown language 'L9'" in done.stdout
+
+
+def test_its_kinds_and_keys_are_in_the_reference_pages(project, tmp_path):
+    """Written from what the section declares."""
+    script = project.folder / "workflow/scripts/reference.py"
+    subprocess.run([sys.executable, script, tmp_path], check=True, capture_output=True)
+    assert "## repeated" in (tmp_path / "tables.md").read_text()
+    assert "`repetition/languages`" in (tmp_path / "configuration.md").read_text()
+
+
+def test_the_page_on_sections_is_this_section():
+    """Every piece of code of the page is one of the files, and every file is on the page."""
+    page = (ROOT / "docs/sections.md").read_text()
+    files = {path.read_text().strip(): path for path in TOY.rglob("*") if path.is_file()}
+    pieces = re.findall(r"```(?:python|yaml|snakemake)\n(.*?)```", page, re.DOTALL)
+    shown = {piece.strip() for piece in pieces}
+    assert {path.name for text, path in files.items() if text not in shown} <= {"__init__.py"}
+    lines = {added.strip().strip(",") for _, added in ONE_LINE.values()}
+    assert shown - files.keys() == {BLOCK.strip(), *lines}

@@ -1,0 +1,1 @@
+"""Repetition: how often training strings are repeated."""

@@ -1,0 +1,77 @@
+# Languages, and the datasets that are sampled from them.
+include: "functions/corpora.smk"
+
+
+rule languages:
+    input:
+        delivered("languages"),
+    localrule: True
+
+
+rule datasets:
+    input:
+        experiment.datasets,
+    localrule: True
+
+
+rule language:
+    input:
+        grammar=grammar,
+    output:
+        sample=paths.LANGUAGE_SAMPLE,
+        targets=paths.LANGUAGE_TARGETS,
+        summary=paths.LANGUAGE_SUMMARY,
+    log:
+        "logs/language/{language}.log",
+    benchmark:
+        "benchmarks/language/{language}.tsv"
+    # The longest trainings of a small study wait for the last of the datasets.
+    priority: 1000
+    conda:
+        "../../envs/languages.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        sample=lookup("datasets/language_sample", within=config),
+        targets=n_targets,
+        code=of_code("language.py"),
+    script:
+        "../scripts/language.py"
+
+
+rule dataset:
+    input:
+        grammar=grammar,
+    output:
+        with_variants(paths.DATASET, ["base", "dedup"]),
+    log:
+        "logs/dataset/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/dataset/{language}/n{size}-seed{seed}.tsv"
+    priority: 1000
+    conda:
+        "../../envs/languages.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        test_size=lookup("datasets/test_size", within=config),
+        predict_end=lookup("datasets/predict_end", within=config),
+        code=of_code("dataset.py"),
+    script:
+        "../scripts/dataset.py"
+
+
+use rule dataset as dataset_matched with:
+    input:
+        grammar=grammar,
+        counterpart=counterpart,
+    output:
+        with_variants(paths.DATASET, ["dedup-matched"]),
+    log:
+        "logs/dataset_matched/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/dataset_matched/{language}/n{size}-seed{seed}.tsv"

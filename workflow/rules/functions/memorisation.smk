@@ -1,0 +1,38 @@
+# What the rules of memorisation take.
+from palimpsest.memorisation import kinds as memorised
+from palimpsest.memorisation.section import MEASURED
+from palimpsest.memorisation.studies import STUDIES
+from palimpsest.variants import LEAVE_ONE_OUT
+
+# What every measure is decided by, value by value: a key that is not here reruns nothing.
+THRESHOLDS = {
+    key: lookup(f"memorisation/{key}", within=config, default=None)
+    for key in ("start", "loss_threshold", "accuracy_threshold")
+}
+
+
+def with_targets(pattern, kinds=("with", "without")):
+    """The pattern with and without every target, its other wildcards left as they are."""
+    variants = [f"{kind}-s{rank}" for rank in range(n_targets({})) for kind in kinds]
+    return with_variants(pattern, variants)
+
+
+def with_exact_seeds(pattern, variant):
+    """The pattern of a variant once for every seed whose training strings are left out."""
+    seeds = (STUDIES["exact"].block(settings) or {"seeds": settings.seeds})["seeds"]
+    return expand(pattern, variant=variant, seed=seeds, allow_missing=True)
+
+
+def study_inputs(wildcards):
+    """The files that a study's table is made from, by their kind."""
+    return STUDIES[wildcards.study].inputs(settings, wildcards.language)
+
+
+def study_parameters(wildcards):
+    """The values that a study's table takes beside the tables that it reads."""
+    return STUDIES[wildcards.study].parameters(settings, wildcards.language)
+
+
+def study_code(wildcards):
+    """A hash of the code that makes a study's table."""
+    return of_code("study.py", *STUDIES[wildcards.study].code)

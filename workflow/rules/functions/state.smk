@@ -1,0 +1,18 @@
+# The runs whose state is wanted.
+def wanted_runs(wildcards):
+    """Every run that is asked for, with all that names its state."""
+    return [
+        {
+            "model": runs.model,
+            "dataset": dataset,
+            "language": settings.grammar_file(runs.corpus),
+            "learning_rate": table_learning_rate(runs.model, settings.models),
+            "engine": settings.engine(runs.model),
+            "training": {**settings.training(runs.model), **runs.training},
+            "predict_end": config["datasets"]["predict_end"],
+            "leave_one_out": runs.variant == LEAVE_ONE_OUT,
+            "draws": runs.replicates.stop if runs.replicates else 0,
+        }
+        for runs in experiment.requests
+        for dataset in runs.on(runs.dataset_variant).paths(paths.DATASET)
+    ]

@@ -1,0 +1,151 @@
+# What the rules of unlearning take and ask for.
+from palimpsest.unlearning import kinds as forgotten
+from palimpsest.unlearning.jobs import SCORED, Forgetter, jobs_of
+from palimpsest.unlearning.methods.table import METHOD_OR_POINT
+from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
+
+UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlearn.py"))
+
+unlearning_jobs = jobs_of(settings) if settings.block("unlearning") else None
+ORIGINAL_DATASET = fill(paths.DATASET, variant=ORIGINAL)
+
+# The command that makes models forget
+MAKE_FORGET = (
+    OF_THE_MODEL
+    + " --method {wildcards.method} --phases {params.phases:q} --weights {input.weights}"
+    " --variant {params.variant} --starts {params.starts} --origins {params.origins}"
+    " --draws {params.draws} --relearn-models {params.relearn_models}"
+    " --relearn-epochs {params.relearn_epochs} --predictions {output.unlearned}"
+    " --unlearned-models {output.models} --manifest {output.manifest}"
+    f"{HOW_TO_TRAIN}"
+)
+
+
+def unlearning_values(*keys):
+    """Values of the block, key by key: a key that is not here reruns nothing."""
+    return {key: lookup(f"unlearning/{key}", within=config, default=None) for key in keys}
+
+
+# What an evaluation is decided by.
+SETUPS = unlearning_values("setups", "n", "repetitions", "pool", "seed")
+SCORING = {
+    **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
+    "epochs": lookup("unlearning/training/epochs", within=config, default=None),
+    "batch_size": lookup("training/batch_size", within=config),
+}
+
+
+def forgetter(wildcards):
+    """The model in the paths, with its language, size and seed."""
+    named = wildcards.model, wildcards.language, int(wildcards.size), int(wildcards.seed)
+    return Forgetter(*named)
+
+
+def part_of(wildcards):
+    """The method of a job that unlearns, and its first and last place among the method's runs."""
+    return wildcards.method, int(wildcards.first), int(wildcards.last)
+
+
+def trained_on_variant(variant, pattern):
+    """An input function: a file of all the jobs that train on a variant."""
+
+    def files(wildcards):
+        return unlearning_jobs.trained(forgetter(wildcards), variant, pattern)
+
+    return files
+
+
+def unlearned_by(which, name):
+    """An input function: a file of all the jobs that apply the methods, or the grids' points."""
+
+    def files(wildcards):
+        methods = getattr(unlearning_jobs, which)
+        return unlearning_jobs.unlearned(forgetter(wildcards), methods, name)
+
+    return files
+
+
+def weights_to_unlearn(wildcards):
+    """The weights that a job starts from, and those that it compares with."""
+    given = part_of(wildcards)
+    variant, starts = unlearning_jobs.starts(*given)
+    origins = unlearning_jobs.origins(*given)
+    asked = [(variant, starts), (ORIGINAL, origins), (RETAIN, origins)]
+    found = [
+        path
+        for variant, numbers in asked
+        for path in unlearning_jobs.trained_among(
+            forgetter(wildcards), variant, paths.REPLICATES_WEIGHTS, numbers
+        )
+    ]
+    return list(dict.fromkeys(found))
+
+
+def forget_file(wildcards):
+    """The file that names what is to be forgotten, if one does."""
+    path = config["unlearning"]["forget"]
+    return [] if path == DRAWN else path
+
+
+def unlearning_recipe(wildcards):
+    """The block `training` as it holds for the models of the unlearning, as flags."""
+    return as_flags(unlearning_jobs.training(wildcards.model))
+
+
+def phases(wildcards):
+    """What a method does, as JSON."""
+    return unlearning_jobs.phases(wildcards.method)
+
+
+def origins(wildcards):
+    """The original models that a job's unlearned ones are of."""
+    return as_text(unlearning_jobs.origins(*part_of(wildcards)))
+
+
+def unlearning_numbers(wildcards):
+    """Which unlearning of its origin each of a job's models is."""
+    runs = unlearning_jobs.runs(wildcards.method)
+    return as_text(number for _, number in runs[int(wildcards.first) : int(wildcards.last) + 1])
+
+
+def variant_to_start_from(wildcards):
+    """The variant on which the models that a job starts from were trained."""
+    return unlearning_jobs.starts(*part_of(wildcards))[0]
+
+
+def starts(wildcards):
+    """The replicates of the models that a job starts from."""
+    return as_text(unlearning_jobs.starts(*part_of(wildcards))[1])
+
+
+def as_text(numbers):
+    """Numbers as one text: of thousands in a list, Snakemake looks at each."""
+    return " ".join(map(str, numbers))
+
+
+def unlearning_minutes(wildcards, attempt):
+    """Minutes of a job that makes some models forget, more at every attempt."""
+    n_runs = int(wildcards.last) - int(wildcards.first) + 1
+    training = config["unlearning"]["training"]
+    named = wildcards.model, wildcards.language, int(wildcards.size)
+    return minutes(planner.job_seconds(*named, n_runs, training), attempt)
+
+
+def evaluation_memory(wildcards, attempt):
+    """Main memory of an evaluation, in megabytes, more at every attempt."""
+    n_predictions = unlearning_jobs.n_predictions(int(wildcards.size))
+    return megabytes(memory.evaluation_memory(n_predictions), attempt)
+
+
+def grid_points(wildcards):
+    """The method and the settings of every point of the grids that are searched."""
+    return unlearning_jobs.settings_of_points()
+
+
+# What every evaluation reads beside the unlearned models
+EVALUATED_FROM = dict(
+    dataset=ORIGINAL_DATASET,
+    originals=trained_on_variant(ORIGINAL, paths.REPLICATES_TRACE),
+    retrained=trained_on_variant(RETAIN, paths.REPLICATES_TRACE),
+    manifests=trained_on_variant(RETAIN, paths.REPLICATES_MANIFEST),
+)

@@ -1,0 +1,85 @@
+# What all sections share: figures, claims and the report.
+include: "functions/results.smk"
+
+
+rule figures:
+    input:
+        experiment.all_figures,
+    localrule: True
+
+
+rule report:
+    input:
+        paths.REPORT,
+    localrule: True
+
+
+rule figure:
+    input:
+        unpack(figure_inputs),
+    output:
+        svg=fill(paths.FIGURE, format="svg"),
+        png=fill(paths.FIGURE, format="png"),
+    log:
+        "logs/figure/{figure}-{language}.log",
+    benchmark:
+        "benchmarks/figure/{figure}-{language}.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        code=figure_code,
+    script:
+        "../scripts/figure.py"
+
+
+rule claims:
+    input:
+        **{kind.name: experiment.tables(kind) for kind in experiment.judged},
+    output:
+        table=paths.CLAIMS,
+    log:
+        "logs/claims.log",
+    benchmark:
+        "benchmarks/claims.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        sections=[section.name for section in experiment.sections],
+        code=of_code("claims.py", *experiment.places("claims")),
+    script:
+        "../scripts/claims.py"
+
+
+rule write_report:
+    input:
+        **{kind.name: experiment.tables(kind) for kind in experiment.reported},
+        figures=experiment.all_figures,
+        claims=paths.CLAIMS,
+        manifests=trained_files(experiment.single_runs, [paths.MANIFEST]),
+    output:
+        paths.REPORT,
+    log:
+        "logs/report.log",
+    benchmark:
+        "benchmarks/report.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        code=of_code("report.py", *experiment.places("report"), *experiment.places("figures")),
+        sections=[section.name for section in experiment.sections],
+        drawn=experiment.drawn,
+        title=lookup("title", within=config),
+    script:
+        "../scripts/report.py"

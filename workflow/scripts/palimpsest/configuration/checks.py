@@ -1,0 +1,189 @@
+"""What can be wrong with a configuration beyond a section's own block; each check gives mistakes.
+
+A check may rely on the checks that stand before it in `of_values` having found nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import jsonschema
+
+from palimpsest.configuration.messages import Mistake, explained, joined, shown, stranger_of
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import nearest
+from palimpsest.models import resolve
+from palimpsest.models.table import NAME
+from palimpsest.models.tokens import check_local
+
+MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 5
+
+
+def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
+    """Values that no schema can be held against, then the first that breaks this one."""
+    yield from _hostile(config)
+    validator = jsonschema.Draft202012Validator(schema)
+    errors = sorted(validator.iter_errors(config), key=lambda e: [str(p) for p in e.path])
+    for error in errors[:1]:
+        path = error.absolute_path
+        yield Mistake(joined(path), explained(error), joined([*path, *stranger_of(error)]))
+
+
+def of_values(settings: Settings) -> Iterator[Mistake]:
+    """What is wrong with the keys that all sections share."""
+    yield from _paths(settings)
+    if not os.path.isfile(settings.config["models_table"]):
+        yield Mistake("models_table", f"no such file: {settings.config['models_table']}")
+    yield from unknown_models(settings, "models", settings.config["models"])
+    yield from unknown_languages(settings, "languages", settings.config["languages"])
+    for pair in settings.config["datasets"]["high_entropy_counterpart"].items():
+        for language in pair:
+            key = f"datasets/high_entropy_counterpart/{pair[0]}"
+            yield from unknown_language(settings, key, language)
+    yield from _training(settings)
+    yield from _engine(settings)
+
+
+# For sections too
+
+
+def unknown_models(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
+    """Names in a list of models that the table of models does not know."""
+    for place, name in enumerate(names):
+        yield from unknown_model(settings, f"{key}[{place}]", name)
+
+
+def unknown_model(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
+    """A name that the table of models does not know."""
+    try:
+        resolve(name, settings.models)
+    except KeyError as error:
+        remedy = f"; or add a row to {settings.config['models_table']}"
+        yield Mistake(key, f"{error.args[0]}{remedy}")
+
+
+def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
+    """Names in a list of languages that have no grammar, or that no path can hold."""
+    for place, name in enumerate(names):
+        yield from unknown_language(settings, f"{key}[{place}]", name)
+
+
+def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
+    """A name that has no grammar, or that no path can hold."""
+    folder = Path(settings.config["languages_folder"])
+    if not os.path.isdir(folder):
+        yield Mistake("languages_folder", f"no such folder: {folder}")
+        return
+    known = sorted(path.stem for path in folder.glob("*.pcfg"))
+    if name not in known:
+        yield Mistake(
+            key,
+            f"unknown language {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
+            f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg",
+        )
+    elif not NAME.fullmatch(name):
+        yield Mistake(
+            key,
+            f"{shown(name)} is not a name; allowed are letters, digits, '.', '_' and '-', at "
+            "most 100; rename the grammar's file",
+        )
+
+
+def too_many_strings(
+    settings: Settings, key: str, sizes: Iterable[int], languages: Iterable[str]
+) -> Iterator[Mistake]:
+    """Training sizes above the number of strings that a finite language has."""
+    for language in languages:
+        most = settings.grammar(language).n_derivations()
+        too_large = [size for size in sizes if size > most]
+        if too_large:
+            yield Mistake(
+                key,
+                f"{too_large[0]} strings cannot be drawn for training from {language}, "
+                f"which has at most {most:,.0f}; lower it or choose a richer language",
+            )
+
+
+def split_terminals(settings: Settings, models: Iterable[str], languages: Iterable[str]) -> None:
+    """Raise `UserError` if a model in a local folder cannot take a terminal as one token."""
+    languages = list(languages)
+    for model in dict.fromkeys(models):
+        row, scale = resolve(model, settings.models)
+        tokenizer = Path(row.id) / "tokenizer.json"
+        if scale == "full" and tokenizer.is_file():
+            for language in languages:
+                check_local(row, tokenizer, settings.grammar(language).terminals)
+
+
+# Of keys that all sections share
+
+
+def _hostile(config: dict) -> Iterator[Mistake]:
+    """Values that the schema cannot be held against; a few aliases in YAML make billions."""
+    for count, (key, value) in enumerate(_leaves(config)):
+        if count == MOST_VALUES:
+            yield Mistake(key, f"a configuration has at most {MOST_VALUES:,} values")
+            return
+        if isinstance(value, (dict, list)):
+            yield Mistake(key, "is a block within blocks; none of them goes as deep")
+        if isinstance(value, float) and not math.isfinite(value):
+            yield Mistake(key, f"{value} is not a finite number")
+
+
+def _paths(settings: Settings) -> Iterator[Mistake]:
+    """A path becomes an input of rules, in which braces would be wildcards."""
+    for key in ("models_table", "languages_folder"):
+        path = settings.config[key]
+        if not path.isprintable() or set("{}") & set(path):
+            yield Mistake(
+                key,
+                f"{path!r} is not allowed; must be a path without braces and without "
+                "characters that cannot be printed",
+            )
+
+
+def _training(settings: Settings) -> Iterator[Mistake]:
+    by_model = settings.config["training_by_model"]
+    for model in by_model:
+        key = f"training_by_model/{model}"
+        yield from unknown_model(settings, key, model)
+        if settings.is_twin(model):
+            yield Mistake(
+                key, "twins are trained by one process, which any machine holds; leave it out"
+            )
+    yield from _offload("training", settings.config["training"])
+    for model in by_model:
+        yield from _offload(f"training_by_model/{model}", settings.training(model))
+
+
+def _offload(block: str, training: dict) -> Iterator[Mistake]:
+    if training["offload_optimizer"] == "cpu" and training["zero_stage"] == 0:
+        yield Mistake(
+            f"{block}/offload_optimizer",
+            f"cpu needs {block}/zero_stage to be 1, 2 or 3; it is 0",
+        )
+
+
+def _engine(settings: Settings) -> Iterator[Mistake]:
+    for model in sorted(settings.config["engine"].keys() - {"twin", "full"}):
+        key = f"engine/{model}"
+        yield from unknown_model(settings, key, model)
+        if settings.engine(model) == "fleet" and not settings.is_twin(model):
+            yield Mistake(
+                key, f"fleet trains twins only; set deepspeed, or name the twin {model}-twin"
+            )
+
+
+def _leaves(tree, path: tuple = ()) -> Iterator[tuple[str, object]]:
+    """Every leaf of the configuration with its key; what lies too deep is a leaf itself."""
+    if isinstance(tree, dict) and len(path) < MOST_DEPTH:
+        for name, value in tree.items():
+            yield from _leaves(value, (*path, name))
+    elif isinstance(tree, list) and len(path) < MOST_DEPTH:
+        for place, value in enumerate(tree):
+            yield from _leaves(value, (*path, place))
+    else:
+        yield joined(path), tree

@@ -1,0 +1,96 @@
+"""What is wrong with a configuration, in one line: the key, the value, what is allowed."""
+
+from typing import NamedTuple
+
+import jsonschema
+import yaml
+
+from palimpsest.errors import nearest
+
+
+class Mistake(NamedTuple):
+    """A key of the configuration, and what is wrong with it.
+
+    `place` is the key that the error's source is looked up by, where that is another one.
+    """
+
+    key: str
+    text: str
+    place: str | None = None
+
+
+def joined(path) -> str:
+    """A key as users write it: training/epochs, languages[2]."""
+    key = ""
+    for step in path:
+        key += f"[{step}]" if isinstance(step, int) else f"/{step}" if key else str(step)
+    return key
+
+
+def stranger_of(error: jsonschema.ValidationError) -> list[str]:
+    """The unknown key that an error is about, if it is about one."""
+    if error.validator != "additionalProperties":
+        return []
+    known = error.schema.get("properties", {})
+    return [next(name for name in error.instance if name not in known)]
+
+
+def explained(error: jsonschema.ValidationError) -> str:
+    """What is wrong with a value and what is allowed, in one line."""
+    value, rules = error.instance, error.schema
+    if error.validator == "additionalProperties":
+        known = list(rules.get("properties", {}))
+        (stranger,) = stranger_of(error)
+        return f"unknown key {stranger!r}; known: {', '.join(known)}{nearest(stranger, known)}"
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in value)
+        return f"the key {missing!r} is missing"
+    if error.validator == "uniqueItems":
+        return f"{value!r} lists something twice; each may stand once"
+    return f"{shown(value)} is not allowed; must be {allowed(rules)}{_hint(value, rules)}"
+
+
+def shown(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _hint(value, rules: dict) -> str:
+    if "enum" in rules:
+        return nearest(value, rules["enum"])
+    if isinstance(value, str) and rules.get("type") in ("number", "integer"):
+        try:
+            number = yaml.safe_dump(float(value)).split()[0]
+            return f" (YAML reads it as text; write {number})"
+        except ValueError:
+            return ""
+    return ""
+
+
+def allowed(rules: dict) -> str:
+    """What a schema allows, in words."""
+    if "enum" in rules:
+        return "one of " + ", ".join(map(str, rules["enum"]))
+    if "const" in rules:
+        return repr(rules["const"])
+    if "oneOf" in rules:
+        return " or ".join(allowed(rule) for rule in rules["oneOf"])
+    kind = rules.get("type")
+    if kind == ["object", "null"]:
+        return "a block of keys, or null"
+    if kind == "array":
+        return f"a list of at least {rules.get('minItems', 0)}, each {allowed(rules['items'])}"
+    words = {
+        "integer": "a whole number",
+        "number": "a number",
+        "string": "a text",
+        "boolean": "true or false",
+        "object": "a block of keys",
+    }[kind]
+    bounds = [
+        (f"from {rules['minimum']}" if "minimum" in rules else ""),
+        (f"above {rules['exclusiveMinimum']}" if "exclusiveMinimum" in rules else ""),
+        (f"to {rules['maximum']}" if "maximum" in rules else ""),
+        (f"below {rules['exclusiveMaximum']}" if "exclusiveMaximum" in rules else ""),
+    ]
+    return " ".join([words, *filter(None, bounds)])

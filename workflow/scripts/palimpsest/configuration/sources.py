@@ -1,0 +1,62 @@
+"""Where a configuration was read from: its files, and which of them last set a key."""
+
+from pathlib import Path
+
+import yaml
+
+from palimpsest.configuration.messages import Mistake
+from palimpsest.errors import UserError
+
+
+class Sources:
+    """The files of a configuration, later ones winning, and the command line, which wins over all.
+
+    `command_line` is what `--config` gave.
+    """
+
+    def __init__(self, files: list[str], command_line: dict | None = None):
+        self.files = [str(file) for file in files]
+        self.command_line = command_line or {}
+
+    def error(self, mistake: Mistake) -> UserError:
+        """A mistake as an error, with where its key stands."""
+        key, text, place = mistake
+        where = self.of(key if place is None else place)
+        return UserError(f"{where}: {key + ': ' if key else ''}{text}")
+
+    def of(self, key: str) -> str:
+        """Where the key was last set or, if it is set nowhere, the nearest key above it."""
+        read = [("--config", self.command_line)]
+        read += [(file, _load(file)) for file in reversed(self.files)]
+        steps = key.split("[")[0].split("/")
+        for depth in range(len(steps), 0, -1):
+            for name, settings in read:
+                if _has(settings, steps[:depth]):
+                    return name
+        return self.files[-1] if self.files else "--config"
+
+
+def as_yaml(tree):
+    """Values given on the command line, the texts in them read as YAML: '3' is 3, 'null' none."""
+    if isinstance(tree, dict):
+        return {name: as_yaml(value) for name, value in tree.items()}
+    if isinstance(tree, list):
+        return [as_yaml(value) for value in tree]
+    if not isinstance(tree, str):
+        return tree
+    try:
+        return yaml.safe_load(tree)
+    except yaml.YAMLError:
+        return tree
+
+
+def _load(file: str) -> dict:
+    return yaml.safe_load(Path(file).read_text()) or {}
+
+
+def _has(tree, steps: list[str]) -> bool:
+    for step in steps:
+        if not isinstance(tree, dict) or step not in tree:
+            return False
+        tree = tree[step]
+    return True

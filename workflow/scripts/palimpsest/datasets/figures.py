@@ -1,0 +1,23 @@
+"""The figure of a language.
+
+Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+"""
+
+from palimpsest.datasets.kinds import LANGUAGE_SAMPLE, LANGUAGE_SUMMARY
+from palimpsest.figures.figure import Figure
+
+LANGUAGE = Figure(
+    name="language",
+    chapter="languages",
+    title="Lengths and probabilities of the strings",
+    caption=(
+        "How long the strings of a sample of the language are (left), and the exact probability "
+        "of every distinct one in order of rank (right). See how steeply the probabilities fall: "
+        "on a flat line all strings are about equally frequent, on a steep one a few strings are "
+        "repeated over and over in any sample."
+    ),
+    numbers="11",
+    paper="Learning Without Memorizing Considered Infeasible",
+    tables=(LANGUAGE_SAMPLE, LANGUAGE_SUMMARY),
+    draw="palimpsest.figures.language:language",
+)

@@ -1,0 +1,73 @@
+"""Kinds of tables of languages and datasets."""
+
+from palimpsest import paths
+from palimpsest.tables.columns import COUNT, LANGUAGE, LOG_PROB, SEED, SIZE, STRING_ID, VARIANT
+from palimpsest.tables.kinds import Column, Document, Kind
+
+DERIVATION = Column(
+    "derivation_log_prob", float, "log probability of the derivation that produced it, nats", True
+)
+TEXT = Column("text", str, "the terminals, separated by spaces")
+LANGUAGE_SAMPLE = Kind(
+    "language_sample",
+    "One row per distinct string of a sample of the language.",
+    paths.LANGUAGE_SAMPLE,
+    (
+        LANGUAGE,
+        STRING_ID,
+        TEXT,
+        Column("length", int, "number of terminals"),
+        Column("count", int, "how often it came up in the sample"),
+        LOG_PROB,
+        DERIVATION,
+    ),
+)
+TARGETS = Kind(
+    "targets",
+    "One row per target string: the strings that are left out and put back, most frequent first.",
+    paths.LANGUAGE_TARGETS,
+    (LANGUAGE, Column("role", str, "s0, s1, ..."), STRING_ID, TEXT, LOG_PROB),
+)
+STRINGS = Kind(
+    "strings",
+    "One row per distinct string of a dataset.",
+    paths.DATASET,
+    (
+        LANGUAGE,
+        SIZE,
+        SEED,
+        VARIANT,
+        STRING_ID,
+        TEXT,
+        Column("n_tokens", int, "predicted tokens"),
+        Column(
+            "split",
+            str,
+            "train (count > 0), test, or held_out (only measured); in original and retain "
+            "also forget (to be forgotten) and validation",
+        ),
+        COUNT,
+        Column(
+            "test_count",
+            int,
+            "how often in the test set; a train string with test_count > 0 was seen in "
+            "training, so it measures learning and never stands in for another string",
+        ),
+        Column("role", str, "s0, s1, ... for a target string", True),
+        Column("group", str, "what is forgotten or retained together", True),
+        LOG_PROB,
+        DERIVATION,
+        Column(
+            "optimal_loss",
+            float,
+            "Bayes-optimal loss under the same language, nats per predicted token",
+        ),
+    ),
+)
+
+LANGUAGE_SUMMARY = Document("language_summary", paths.LANGUAGE_SUMMARY)
+KINDS = (
+    LANGUAGE_SAMPLE,
+    TARGETS,
+    STRINGS,
+)

@@ -1,0 +1,217 @@
+"""An experiment: a checked configuration, and all that its sections ask for and deliver.
+
+Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+
+import yaml
+
+from palimpsest import paths
+from palimpsest.configuration import checks
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.configuration.sources import Sources
+from palimpsest.figures.figure import Figure
+from palimpsest.planning.fit import does_not_fit
+from palimpsest.planning.plan import Planner
+from palimpsest.requests import TRACE, WEIGHTS, Runs, merged
+from palimpsest.section import Derived, Section
+from palimpsest.sections import FIGURES, SECTIONS
+from palimpsest.tables.kinds import Kind
+
+
+class Experiment:
+    """The settings and the sections of a configuration; sections that it leaves out are not there.
+
+    Raises `UserError` for the first mistake: file, key, value, what is allowed and, where it can,
+    the nearest right spelling.
+    """
+
+    def __init__(
+        self,
+        config: dict,
+        sources: Sources,
+        schemas: str | Path,
+        sections: Sequence[Section] = SECTIONS,
+    ):
+        """Check a configuration against the schemas of a folder, and by its sections."""
+        self.config, self._sources = config, sources
+        self._refuse(checks.of_schema(config, schema_of(schemas, sections)))
+        self.settings = Settings(config)
+        self._refuse(checks.of_values(self.settings))
+        self.sections = [each for each in sections if self.settings.block(each.name) is not None]
+        for section in self.sections:
+            self._refuse(section.mistakes(self.settings))
+        checks.split_terminals(
+            self.settings, (runs.model for runs in self.requests), self.languages
+        )
+        self._refuse(does_not_fit(self.settings, self.planner, self.single_runs))
+
+    def _refuse(self, mistakes: Iterable[Mistake]) -> None:
+        for mistake in mistakes:
+            raise self._sources.error(mistake)
+
+    # Training
+
+    @cached_property
+    def requests(self) -> list[Runs]:
+        """All runs that are trained, each in one request."""
+        asked = merged(
+            runs for section in self.sections for runs in section.requests(self.settings)
+        )
+        if not self.config["save_weights"]:
+            return asked
+        return [replace(runs, keeps=frozenset({TRACE, WEIGHTS})) for runs in asked]
+
+    @cached_property
+    def single_runs(self) -> list[Runs]:
+        """The runs that are trained once for each seed."""
+        return [runs for runs in self.requests if runs.replicates is None]
+
+    @cached_property
+    def replicates(self) -> list[Runs]:
+        """The runs that are trained many times."""
+        return [runs for runs in self.requests if runs.replicates is not None]
+
+    @cached_property
+    def twin_jobs(self) -> dict[tuple[tuple[str, tuple[int, ...]], ...], list[Runs]]:
+        """The jobs that train twins, by their variants, each with its seeds.
+
+        A job trains all seeds and variants of one model, language and size; it is named by one of
+        its runs.
+        """
+        members: dict[tuple, list[Runs]] = {}
+        for runs in self.single_runs:
+            if self.settings.is_twin(runs.model):
+                members.setdefault((runs.model, runs.corpus, runs.size), []).append(runs)
+        jobs: dict[tuple, list[Runs]] = {}
+        for group in members.values():
+            variants = tuple((runs.variant, runs.seeds) for runs in group)
+            jobs.setdefault(variants, []).append(group[0])
+        return jobs
+
+    @cached_property
+    def derived(self) -> list[Derived]:
+        """Models that sections make of trained ones."""
+        return [made for section in self.sections for made in section.derived(self.settings)]
+
+    @cached_property
+    def planner(self) -> Planner:
+        """What the runs need."""
+        return Planner(self.settings)
+
+    @cached_property
+    def plan(self) -> list[dict]:
+        """The table `plan`."""
+        return self.planner.rows(self.requests, self.derived)
+
+    # Corpora
+
+    @cached_property
+    def languages(self) -> list[str]:
+        """The languages that runs are trained on."""
+        return list(dict.fromkeys(runs.corpus for runs in self.requests))
+
+    @cached_property
+    def datasets(self) -> list[str]:
+        """The datasets that runs are trained on."""
+        found = (
+            path
+            for runs in self.requests
+            for path in runs.on(runs.dataset_variant).paths(paths.DATASET)
+        )
+        return list(dict.fromkeys(found))
+
+    # Results
+
+    @property
+    def judged(self) -> list[Kind]:
+        """The kinds of tables that claims are tested on."""
+        return [kind for section in self.sections for kind in section.judged]
+
+    @property
+    def reported(self) -> list[Kind]:
+        """The kinds of tables that the report reads."""
+        return [kind for section in self.sections for kind in section.reported]
+
+    def places(self, part: str) -> list[str]:
+        """Where a part of the sections stands, such as their `claims`, for a fingerprint."""
+        found = (getattr(section, part) for section in self.sections)
+        return [place for place in found if place is not None]
+
+    @cached_property
+    def outputs(self) -> dict[str, list[str]]:
+        """The files that each section delivers, by its name; `languages` has those of all."""
+        patterns = (paths.LANGUAGE_SAMPLE, paths.LANGUAGE_TARGETS, paths.LANGUAGE_SUMMARY)
+        shared = [pattern.format(language=name) for name in self.languages for pattern in patterns]
+        own = {each.name: list(each.outputs(self.settings)) for each in self.sections}
+        return {"languages": shared, **own}
+
+    def tables(self, kind: Kind) -> list[str]:
+        """The tables of a kind that the sections deliver."""
+        return paths.of_pattern(
+            kind.path, (path for found in self.outputs.values() for path in found)
+        )
+
+    @cached_property
+    def figures(self) -> dict[str, list[Figure]]:
+        """The figures of each section, by its name."""
+        own = {section.name: list(section.load("figures")) for section in self.sections}
+        return {"languages": [FIGURES["language"]], **own}
+
+    def figure_files(self, section: str, chapter: str | None = None) -> list[str]:
+        """The figures of a section, or of one chapter of it, of all languages.
+
+        There are none of a section that the configuration leaves out.
+        """
+        return [
+            path
+            for figure in self.figures.get(section, [])
+            if chapter in (None, figure.chapter)
+            for language in figure.languages(self.outputs[section])
+            for path in figure.files(language)
+        ]
+
+    @property
+    def all_figures(self) -> list[str]:
+        """The figures of the languages and of all sections."""
+        return [path for section in self.figures for path in self.figure_files(section)]
+
+    @property
+    def drawn(self) -> dict[str, dict]:
+        """What is drawn, by its SVG: the figure's name, the language and the files it is of."""
+        return {
+            figure.files(language)[0]: {
+                "name": figure.name,
+                "language": language,
+                "tables": list(chain(*figure.inputs(self.outputs[section], language).values())),
+            }
+            for section, figures in self.figures.items()
+            for figure in figures
+            for language in figure.languages(self.outputs[section])
+        }
+
+    def figure_inputs(self, name: str, language: str) -> dict[str, list[str]]:
+        """The files that a figure of a language is drawn from, by the name of their kind."""
+        for section, figures in self.figures.items():
+            for figure in figures:
+                if figure.name == name:
+                    return figure.inputs(self.outputs[section], language)
+        raise KeyError(name)
+
+
+def schema_of(folder: str | Path, sections: Sequence[Section]) -> dict:
+    """The schema of the whole configuration: the shared keys, and a block for each section."""
+    schema = yaml.safe_load((Path(folder) / "config.schema.yaml").read_text())
+    for section in sections:
+        block = yaml.safe_load((Path(folder) / f"{section.name}.schema.yaml").read_text())
+        schema["properties"][section.name] = section.schema(block)
+        schema["required"].append(section.name)
+    return schema

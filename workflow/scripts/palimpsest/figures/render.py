@@ -1,0 +1,44 @@
+"""Drawing a figure from the files of its tables."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import pandas as pd
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.figures.figure import Figure
+from palimpsest.figures.style import save
+from palimpsest.section import named
+from palimpsest.tables import Document, Kind
+
+
+def render(figure: Figure, inputs: Mapping[str, Iterable[str]], svg_path: str | Path) -> None:
+    """Draw a figure from its tables and save it as SVG and PNG.
+
+    Parameters
+    ----------
+    figure : what to draw
+    inputs : files of one language, by the name of their kind; several of a kind are stacked
+    svg_path : where the SVG goes; a PNG is put beside it
+
+    Raises
+    ------
+    UserError
+        If a table is broken, empty or of another kind.
+    """
+    contents = [read_filled(inputs[kind.name], kind) for kind in figure.tables]
+    save(named(figure.draw)(*contents), svg_path)
+
+
+def read_filled(paths: str | Iterable[str], kind: Kind | Document) -> pd.DataFrame | dict:
+    """Tables of a kind, stacked, each of which must have rows; or the one document of a kind."""
+    paths = [paths] if isinstance(paths, str | Path) else list(paths)
+    if isinstance(kind, Document):
+        return tables.read_json(paths[0])
+    for path in paths:
+        if tables.read(path, kind).empty:
+            raise UserError(
+                f"{path}: has no rows to draw; delete it and rerun: snakemake --cores 1 {path}"
+            )
+    return tables.read_all(paths, kind)

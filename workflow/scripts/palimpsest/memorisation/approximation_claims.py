@@ -1,0 +1,179 @@
+"""The claims on what stands in for a second training: strings of equal frequency, or the language.
+
+Most are Palimpsest's own: the paper uses the approximation by frequency and shows it for a few
+strings (Learning Without Memorizing Considered Infeasible, appendix G).
+"""
+
+from palimpsest.claims import Claim, at_least, at_most
+from palimpsest.memorisation.claim_statistics import (
+    agreement_mean,
+    at_optimum,
+    of_every_string,
+    over_seeds,
+    stand_in_error,
+)
+from palimpsest.memorisation.margins import ALMOST_ALL, NEARLY_EQUAL, RARE, SAME_ORDER
+
+CLAIMS = [
+    Claim(
+        "approximation",
+        "Strings of similar frequency yield similar losses.",
+        "disagreement",
+        "mean relative distance of the stand-ins' loss from the loss without the target",
+        at_most(NEARLY_EQUAL),
+        over_seeds(stand_in_error),
+    ),
+    *[
+        Claim(
+            "approximation",
+            f"The same-frequency approximation gives the verdicts of exact {measure} memorisation.",
+            "agreement",
+            "share of epochs of the targets with the same verdict",
+            at_least(ALMOST_ALL),
+            over_seeds(agreement_mean, column="same_verdict", measure=measure),
+        )
+        for measure in ("counterfactual", "contextual")
+    ],
+    Claim(
+        "approximation",
+        "The same-frequency threshold is that of exact contextual memorisation.",
+        "agreement",
+        "mean distance of the threshold from the exact one, nats per token",
+        at_most(RARE),
+        over_seeds(agreement_mean, column="threshold_error", measure="contextual", absolute=True),
+    ),
+    of_every_string(
+        "approximation",
+        "Strings of similar frequency yield similar losses, over a whole training set.",
+        "mean relative distance of the stand-ins' loss from the loss without the string, all "
+        "training strings and epochs",
+        at_most(NEARLY_EQUAL),
+        measure="counterfactual",
+        quantity="threshold",
+        statistic="mean_relative_error",
+    ),
+    of_every_string(
+        "approximation",
+        "The same-frequency approximation ranks the training strings by optimal contextual loss "
+        "as retraining does.",
+        "rank correlation (Spearman) of the optimal contextual loss, all training strings",
+        at_least(SAME_ORDER),
+        measure="contextual",
+        quantity="threshold",
+        statistic="correlation",
+    ),
+    *[
+        of_every_string(
+            "approximation",
+            f"The same-frequency approximation ranks the training strings by {ranked} of "
+            f"{measure} memorisation as retraining does.",
+            f"rank correlation (Spearman) of the {text}, {measure}, all training strings",
+            at_least(SAME_ORDER),
+            measure=measure,
+            quantity=quantity,
+            statistic="correlation",
+        )
+        for quantity, ranked, text in (
+            ("start", "the start", "start; never is last"),
+            ("score_at_optimum", "the score", "score at optimal learning"),
+        )
+        for measure in ("counterfactual", "contextual")
+    ],
+    *[
+        of_every_string(
+            "approximation",
+            f"The same-frequency approximation gives the verdicts of exact {measure} memorisation "
+            "over a whole training set.",
+            "share of the training strings with the same verdict at optimal learning",
+            at_least(ALMOST_ALL),
+            measure=measure,
+            quantity="score_at_optimum",
+            statistic="same_verdict",
+        )
+        for measure in ("counterfactual", "contextual")
+    ],
+    of_every_string(
+        "approximation",
+        "The same-frequency threshold is that of exact contextual memorisation, over a whole "
+        "training set.",
+        "mean distance of the threshold from the exact one, all training strings, nats per token",
+        at_most(RARE),
+        measure="contextual",
+        quantity="threshold",
+        statistic="mean_absolute_error",
+    ),
+    Claim(
+        "approximation",
+        "Contextual memorisation by the same-frequency approximation is no false alarm: strings "
+        "never trained on rarely count as memorised.",
+        "tradeoff",
+        "share of the test strings never trained on called memorised at optimal learning, "
+        "contextual; the other ones stand in for each",
+        at_most(RARE),
+        over_seeds(at_optimum, column="fraction_unseen", measure="contextual"),
+    ),
+    Claim(
+        "bayes",
+        "A loss below the Bayes-optimal loss betrays memorisation: strings never trained on "
+        "rarely fall below it.",
+        "tradeoff",
+        "share of the test strings never trained on whose loss is below the Bayes-optimal one at "
+        "optimal learning, whether or not it stays there",
+        at_most(RARE),
+        over_seeds(at_optimum, column="below_unseen", measure="bayes"),
+    ),
+    Claim(
+        "bayes",
+        "Memorisation by the Bayes threshold is no false alarm: strings never trained on rarely "
+        "count as memorised.",
+        "tradeoff",
+        "share of the test strings never trained on called memorised at optimal learning, bayes",
+        at_most(RARE),
+        over_seeds(at_optimum, column="fraction_unseen", measure="bayes"),
+    ),
+    Claim(
+        "bayes",
+        "The language's exact probabilities give the verdicts of exact contextual memorisation.",
+        "agreement",
+        "share of epochs of the targets with the same verdict",
+        at_least(ALMOST_ALL),
+        over_seeds(agreement_mean, column="same_verdict", measure="bayes"),
+    ),
+    Claim(
+        "bayes",
+        "The Bayes-optimal loss is the threshold of exact contextual memorisation.",
+        "agreement",
+        "mean distance of the threshold from the exact one, nats per token",
+        at_most(RARE),
+        over_seeds(agreement_mean, column="threshold_error", measure="bayes", absolute=True),
+    ),
+    of_every_string(
+        "bayes",
+        "The Bayes-optimal loss ranks the training strings as the optimal contextual loss does.",
+        "rank correlation (Spearman) of the two, all training strings",
+        at_least(SAME_ORDER),
+        measure="bayes",
+        quantity="threshold",
+        statistic="correlation",
+    ),
+    of_every_string(
+        "bayes",
+        "The language's exact probabilities give the verdicts of exact contextual memorisation "
+        "over a whole training set.",
+        "share of the training strings with the same verdict at optimal learning",
+        at_least(ALMOST_ALL),
+        measure="bayes",
+        quantity="score_at_optimum",
+        statistic="same_verdict",
+    ),
+    of_every_string(
+        "bayes",
+        "The Bayes-optimal loss is the threshold of exact contextual memorisation, over a whole "
+        "training set.",
+        "mean distance of the threshold from the exact one, all training strings, nats per token",
+        at_most(RARE),
+        measure="bayes",
+        quantity="threshold",
+        statistic="mean_absolute_error",
+    ),
+]

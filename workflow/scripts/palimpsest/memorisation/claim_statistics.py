@@ -1,0 +1,463 @@
+"""The statistics that test the claims on memorisation.
+
+A statistic takes a study's table of one language and returns a Series with one value per unit,
+usually a model, a training size and a seed. `over_seeds` makes an estimate with an interval of it:
+values are averaged over the models of every seed, and the interval is Student's, over the seeds.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.claims import Claim, Estimate, Part, Region
+from palimpsest.statistics import (
+    DECIMALS,
+    off_diagonal_mean,
+    pair_order,
+    rank_association,
+    student,
+)
+
+UNIT = ["model", "size", "seed"]
+
+Statistic = Callable[..., pd.Series]  # of a table; its index has a level "seed" among others
+
+
+# From a statistic to an estimate.
+
+
+def over_seeds(
+    statistic: Statistic, ends: tuple[Statistic, ...] = (), **settings
+) -> Callable[[pd.DataFrame], Estimate]:
+    """An estimate of a statistic, with an interval over the seeds.
+
+    `settings` are passed to the statistic. `ends` are two statistics that give the ends of an
+    interval over the training strings of a seed. They count where there is only one seed, and then
+    say nothing of other seeds.
+    """
+
+    def estimate(table: pd.DataFrame) -> Estimate:
+        # A null seed is the mean over the seeds, which has no spread of its own.
+        rows = table[table["seed"].notna()]
+        if rows.empty:
+            return Estimate()
+        values = by_seed(statistic(rows, **settings))
+        if len(values) == 1 and ends:
+            lower, upper = (by_seed(end(rows)).mean() for end in ends)
+            return Estimate(tuple(values), values.mean(), lower, upper, "training strings")
+        return Estimate(tuple(values), *student(values, DECIMALS), "seeds")
+
+    return estimate
+
+
+def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
+    """As `over_seeds`, of the difference between the languages of lowest and highest entropy."""
+
+    def difference(table: pd.DataFrame) -> pd.Series:
+        low, high = (
+            statistic(table[table["language"] == language], **settings)
+            for language in extremes_of_entropy(table)
+        )
+        return low - high
+
+    return over_seeds(difference)
+
+
+def by_seed(values: pd.Series) -> pd.Series:
+    """The statistic by seed, averaged over models and sizes; undefined ones are left out."""
+    values = values.astype(float)
+    finite = values[np.isfinite(values)]
+    return finite.groupby(level="seed").mean()
+
+
+# The languages on which a claim is tested.
+
+
+def extremes_of_entropy(table: pd.DataFrame) -> tuple[str, str]:
+    """The languages of the lowest and of the highest entropy per token, by Bayes-optimal loss."""
+    entropy = table.groupby("language")["optimal_test_loss"].mean()
+    return entropy.idxmin(), entropy.idxmax()
+
+
+def lowest_and_highest_entropy(study: pd.DataFrame) -> list[Part]:
+    """Both languages as one part; none if there is only one language."""
+    if study["language"].nunique() < 2:
+        return []
+    low, high = extremes_of_entropy(study)
+    both = study[study["language"].isin([low, high])]
+    n_models = both.groupby("model")["language"].nunique().eq(2).sum()
+    return [Part(f"{low} - {high}", int(n_models), (both,))]
+
+
+def lowest_entropy(study: pd.DataFrame) -> list[Part]:
+    """The language of the lowest entropy; none if there is only one language."""
+    return _extreme(study, 0)
+
+
+def highest_entropy(study: pd.DataFrame) -> list[Part]:
+    """The language of the highest entropy; none if there is only one language."""
+    return _extreme(study, 1)
+
+
+def _extreme(study: pd.DataFrame, end: int) -> list[Part]:
+    if study["language"].nunique() < 2:
+        return []
+    language = extremes_of_entropy(study)[end]
+    chosen = study[study["language"] == language]
+    return [Part(language, chosen["model"].nunique(), (chosen,))]
+
+
+# Rows and units.
+
+
+def per_unit(
+    frame: pd.DataFrame, statistic: Callable[[pd.DataFrame], float], unit: list[str] = UNIT
+) -> pd.Series:
+    """A number for the rows of every unit, by default every model, size and seed."""
+    groups = list(frame.groupby(unit))
+    index = pd.MultiIndex.from_frame(pd.DataFrame([key for key, _ in groups], columns=unit))
+    return pd.Series([statistic(group) for _, group in groups], index=index, dtype=float)
+
+
+# Statistics of the targets: one row per target, or per target and epoch.
+
+
+def curves(exact: pd.DataFrame, measure: str, evidence: str = "retraining") -> pd.DataFrame:
+    """Rows of one measure; recollection needs no retraining, so its evidence is constant."""
+    if measure.startswith("recollection"):
+        evidence = "constant"
+    return exact[(exact["measure"] == measure) & (exact["evidence"] == evidence)]
+
+
+def at_the_end(exact: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """One row per target, at the last epoch, with `start` inf if never."""
+    last = curves(exact, measure)
+    last = last[last["epoch"] == last["epoch"].max()]
+    return last.assign(start=last["start"].fillna(np.inf))
+
+
+def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
+    """Rank association of occurrence frequency with early memorisation; never is last."""
+    return per_unit(
+        at_the_end(exact, measure), lambda unit: rank_association(unit["count"], -unit["start"])
+    )
+
+
+def frequent_threshold(exact: pd.DataFrame) -> pd.Series:
+    """Rank association of occurrence frequency with the optimal contextual loss."""
+    return per_unit(
+        at_the_end(exact, "contextual"),
+        lambda unit: rank_association(unit["count"], unit["threshold"]),
+    )
+
+
+def order_disagreement(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
+    """Share of pairs of targets whose order of start differs between two measures."""
+    return per_unit(
+        beside(exact, one, other),
+        lambda unit: off_diagonal_mean(
+            pair_order(unit["start_one"]) != pair_order(unit["start_other"])
+        ),
+    )
+
+
+def start_disagreement(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
+    """Share of targets whose start differs between two measures."""
+    return per_unit(
+        beside(exact, one, other),
+        lambda unit: (unit["start_one"] != unit["start_other"]).mean(),
+    )
+
+
+def starts_later(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
+    """Share of targets that one measure has start later than the other."""
+    return per_unit(
+        beside(exact, one, other), lambda unit: (unit["start_one"] > unit["start_other"]).mean()
+    )
+
+
+def beside(exact: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
+    """The targets at the end under two measures, columns suffixed `_one` and `_other`."""
+    return at_the_end(exact, one).merge(
+        at_the_end(exact, other), on=[*UNIT, "role"], suffixes=("_one", "_other")
+    )
+
+
+def loss_above_without(exact: pd.DataFrame) -> pd.Series:
+    """Share of (target, epoch) pairs whose loss is above the loss without the target."""
+    return at_the_end(exact, "counterfactual").groupby(UNIT)["assumption_broken"].mean()
+
+
+def middle_threshold_from_test_loss(exact: pd.DataFrame) -> pd.Series:
+    """Relative distance of the mid-frequent target's optimal contextual loss from test loss."""
+    return per_unit(curves(exact, "contextual"), _middle_threshold_from_test_loss)
+
+
+def _middle_threshold_from_test_loss(unit: pd.DataFrame) -> float:
+    targets = unit.drop_duplicates("role").sort_values("count", ascending=False, kind="stable")
+    middle = targets["role"].iloc[len(targets) // 2]
+    target = unit[unit["role"] == middle]
+    return abs(target["threshold"].iloc[0] / target["test_loss"].min() - 1)
+
+
+def both_scores(exact: pd.DataFrame) -> pd.DataFrame:
+    """Counterfactual and contextual score of every target at every epoch, side by side."""
+    scored = exact[exact["evidence"] == "retraining"]
+    scores = scored.set_index([*UNIT, "role", "epoch", "measure"])["score"].unstack("measure")
+    return scores.reindex(columns=["counterfactual", "contextual"]).reset_index()
+
+
+def contextual_above_counterfactual(exact: pd.DataFrame) -> pd.Series:
+    """Largest excess of the contextual score over the counterfactual one, to 12 decimals."""
+    scores = both_scores(exact)
+    excess = (scores["contextual"] - scores["counterfactual"]).round(12)
+    return scores.assign(excess=excess).groupby(UNIT)["excess"].max()
+
+
+def counterfactual_overestimates(exact: pd.DataFrame) -> pd.Series:
+    """Share of the counterfactually memorised pairs (target, epoch) scored above contextually."""
+    scores = both_scores(exact)
+    scores = scores[scores["counterfactual"] > 0]
+    above_contextual = scores["counterfactual"] > scores["contextual"]
+    return scores.assign(above=above_contextual).groupby(UNIT)["above"].mean()
+
+
+def scores_differ(exact: pd.DataFrame) -> pd.Series:
+    """Mean distance of the counterfactual from the contextual score at the last epoch."""
+    scores = both_scores(exact)
+    scores = scores[scores["epoch"] == scores["epoch"].max()]
+    distance = (scores["counterfactual"] - scores["contextual"]).abs()
+    return scores.assign(distance=distance).groupby(UNIT)["distance"].mean()
+
+
+def score_increases(exact: pd.DataFrame, measure: str) -> pd.Series:
+    """Share of the epochs after a target's start at which its score does not fall."""
+    scored = curves(exact, measure).sort_values("epoch")
+    step = scored.groupby([*UNIT, "role"])["score"].diff()
+    after = scored.assign(rises=step >= 0)[scored["epoch"] > scored["start"]]
+    return after.groupby(UNIT)["rises"].mean()
+
+
+def score_range(exact: pd.DataFrame, measure: str) -> pd.Series:
+    """Largest minus smallest score of the targets at the last epoch."""
+    return per_unit(at_the_end(exact, measure), lambda unit: np.ptp(unit["score"]))
+
+
+def stand_in_error(exact: pd.DataFrame) -> pd.Series:
+    """Mean relative distance of the stand-ins' loss from the loss without the target."""
+    keys = [*UNIT, "role", "epoch"]
+    retrained = curves(exact, "contextual").set_index(keys)["loss_without"]
+    stand_in = curves(exact, "contextual", "same-frequency").set_index(keys)["loss_without"]
+    return ((stand_in - retrained).abs() / retrained).groupby(UNIT).mean()
+
+
+# ... of whole training sets.
+
+
+def at_optimum(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
+    """A column at the epoch of optimal learning."""
+    rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
+    return rows.set_index(UNIT)[column]
+
+
+def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
+    """The distinct training strings' fraction or weighted memorisation, less its false alarms.
+
+    A measure that calls as many strings memorised that were never trained on has an excess of 0.
+    """
+    trained = at_optimum(study, f"{quantity}_distinct", measure)
+    return trained - at_optimum(study, f"{quantity}_unseen", measure)
+
+
+def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
+    """As `excess_at_optimum`, under deduplication."""
+    return excess_at_optimum(variant(study, "dedup"), quantity, measure)
+
+
+def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
+    """The lowest excess fraction that any of the paper's three measures gives."""
+    measures = ("recollection", "counterfactual", "contextual")
+    excess = [excess_at_optimum(study, "fraction", measure) for measure in measures]
+    # Undefined under one measure: it is not known which is the lowest.
+    return pd.concat(excess, axis=1).min(axis=1, skipna=False)
+
+
+def largest_fall(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
+    """Largest fall of a column from one epoch to the next; 0 if it never falls."""
+    curve = study[study["measure"] == measure].sort_values("epoch")
+    fall = -curve.groupby(UNIT)[column].diff()
+    return curve.assign(fall=fall.clip(lower=0).round(12)).groupby(UNIT)["fall"].max()
+
+
+def runs_of(study: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """One row per run with its `last_epoch`, for columns that are the same at every epoch."""
+    rows = study[study["measure"] == measure]
+    last = rows.groupby(UNIT)["epoch"].max().rename("last_epoch")
+    return rows.drop_duplicates(UNIT).set_index(UNIT).join(last)
+
+
+def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Epochs from the first to the last start of memorisation, as a share of the training."""
+    run = runs_of(study, measure)
+    return (run["band_last"] - run["band_first"]) / run["last_epoch"]
+
+
+def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
+    """1 if the epoch of optimal learning lies in the band, 0 if not, NaN if there is no band."""
+    run = runs_of(study, measure)
+    inside = run["optimal_epoch"].between(run["band_first"], run["band_last"])
+    return inside.astype(float).where(run["band_first"].notna())
+
+
+def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Relative excess of the test loss over its minimum, just before any string is memorised."""
+    return per_unit(study[study["measure"] == measure], _cost_of_stopping_early)
+
+
+def _cost_of_stopping_early(unit: pd.DataFrame) -> float:
+    unit = unit.sort_values("epoch")
+    first = unit["band_first"].fillna(np.inf)
+    # A string memorised from the first measurement on leaves only the untrained model.
+    before = unit[unit["epoch"] < first] if (unit["epoch"] < first).any() else unit[:1]
+    return before["test_loss"].min() / unit["test_loss"].min() - 1
+
+
+# ... of frequent and infrequent strings.
+
+
+def top_minus_bottom(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
+    """A column of the most frequent strings minus the least frequent, at optimal learning."""
+    group = study["group"]
+    top = at_optimum(study[group == "top"], column, measure)
+    return top - at_optimum(study[group == "bottom"], column, measure)
+
+
+def contradiction(study: pd.DataFrame) -> pd.Series:
+    """How much more the frequent strings stand out by recollection than contextually."""
+    column = "fraction_distinct"
+    return top_minus_bottom(study, column, "recollection") - top_minus_bottom(
+        study, column, "contextual"
+    )
+
+
+# ... of variants of the training data.
+
+
+def variant(study: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of one variant."""
+    return study[study["variant"] == name]
+
+
+def start_delay(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Epochs by which the middle of the band of starts comes later under deduplication."""
+    return _middle_start(study, "dedup", measure) - _middle_start(study, "base", measure)
+
+
+def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
+    run = runs_of(variant(study, name), measure)
+    # What never starts does so after the last epoch, at the earliest.
+    return ((run["start_p10"] + run["start_p90"]) / 2).fillna(run["last_epoch"] + 1)
+
+
+def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
+    """Epochs from the 10 % to the 90 % quantile of the starts of a variant."""
+    run = runs_of(variant(study, name), measure)
+    return run["start_p90"] - run["start_p10"]
+
+
+def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
+    """Width of the band under deduplication minus that of another variant, share of training."""
+    epochs = runs_of(variant(study, "dedup"), measure)["last_epoch"]
+    return (band(study, "dedup", measure) - band(study, other, measure)) / epochs
+
+
+def optimum_delay(study: pd.DataFrame) -> pd.Series:
+    """Epochs by which optimal learning comes later under deduplication."""
+    dedup, base = (runs_of(variant(study, name), "contextual") for name in ("dedup", "base"))
+    return dedup["optimal_epoch"] - base["optimal_epoch"]
+
+
+def excess_before_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Fraction memorised beyond the false alarms, one measurement before optimal learning.
+
+    Under deduplication; where the untrained model is the best there is nothing before it.
+    """
+    rows = variant(study, "dedup")
+    before = rows[(rows["measure"] == measure) & (rows["epoch"] < rows["optimal_epoch"])]
+    last = before.sort_values("epoch").groupby(UNIT).tail(1).set_index(UNIT)
+    return last["fraction_distinct"] - last["fraction_unseen"]
+
+
+def spread(study: pd.DataFrame, name: str) -> pd.Series:
+    """Standard deviation of the loss over the test strings of a variant at optimal learning."""
+    return at_optimum(variant(study, name), "test_spread", "contextual")
+
+
+def spread_ratio(study: pd.DataFrame) -> pd.Series:
+    """Spread of the test strings under deduplication, relative to the base."""
+    return spread(study, "dedup") / spread(study, "base")
+
+
+def spread_above_matched(study: pd.DataFrame) -> pd.Series:
+    """Spread of the test strings under deduplication minus that of the matched data."""
+    return spread(study, "dedup") - spread(study, "dedup-matched")
+
+
+def slower_training(study: pd.DataFrame) -> pd.Series:
+    """Training loss under deduplication minus the base's, mean over the epochs."""
+    rows = study[study["measure"] == "contextual"]
+    mean = rows.groupby([*UNIT, "variant"])["train_loss"].mean().unstack("variant")
+    return mean.reindex(columns=["base", "dedup"]).eval("dedup - base")
+
+
+# ... across training sets and models of several sizes.
+
+
+def with_size(study: pd.DataFrame, column: str, measure: str = "contextual") -> pd.Series:
+    """Rank association of the training size with a column, at optimal learning."""
+    rows = study[(study["measure"] == measure) & study[column].notna()]
+    return per_unit(
+        rows, lambda unit: rank_association(unit["size"], unit[column]), ["model", "seed"]
+    )
+
+
+def with_test_loss(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Rank association of the lowest test loss with weighted memorisation, within families."""
+    rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
+    return per_unit(
+        rows,
+        lambda unit: rank_association(unit["test_loss"], unit["weighted"]),
+        ["family", "size", "seed"],
+    )
+
+
+# ... of cheaper thresholds.
+
+
+def agreement_mean(
+    agreement: pd.DataFrame, column: str, measure: str, absolute: bool = False
+) -> pd.Series:
+    """Mean over the targets of a column of `agreement`, or of its absolute value."""
+    rows = agreement[agreement["measure"] == measure].set_index(UNIT)[column]
+    return (rows.abs() if absolute else rows).groupby(UNIT).mean()
+
+
+def quality(
+    approximation: pd.DataFrame,
+    measure: str,
+    quantity: str,
+    statistic: str,
+    column: str,
+) -> pd.Series:
+    """A statistic of a measure's approximation, or an end of its interval, over all strings."""
+    wanted = {"group": "all", "measure": measure, "quantity": quantity, "statistic": statistic}
+    chosen = (approximation[list(wanted)] == pd.Series(wanted)).all(axis=1)
+    return approximation[chosen].set_index(UNIT)[column]
+
+
+def of_every_string(question: str, claim: str, words: str, region: Region, **of: str) -> Claim:
+    """A claim on one statistic of the approximation, as `quality` takes it, over all strings."""
+    value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
+    return Claim(question, claim, "approximation", words, region, over_seeds(value, tuple(ends)))

@@ -1,0 +1,133 @@
+"""Exact retraining of every training string beside the approximations that avoid it."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from palimpsest.figures import curves, style
+from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
+
+QUANTITIES = {"threshold": "nats per token", "start": "epoch"}
+GREY = "0.6"
+IDENTITY = {"linewidth": 1, "zorder": 1}
+JITTER = 0.3  # epochs
+TICKS = {"nbins": 5, "steps": [1, 2, 5, 10]}
+NOTE = (
+    "A marker is a training string. Thresholds: for counterfactual memorisation the loss without "
+    "the string, mean over the epochs; for contextual and Bayes, exact is the optimal contextual "
+    "loss. Starts are moved by up to 0.3 epochs, and strings that never start are spread out, so "
+    "that those that agree can be told apart."
+)
+
+
+@style.styled
+def exact(study: pd.DataFrame) -> Figure:
+    """Thresholds, then starts: by retraining against by approximation, a column per measure.
+
+    Parameters
+    ----------
+    study : table `exact` of one language
+
+    Source: section 3.3; the figure is Palimpsest's own.
+    """
+    measures = style.measures_in(study["measure"])
+    models = list(study["model"].unique())
+    figure = curves.figure_of(
+        6.7, f"What retraining without each string shows: {curves.subject(study)}"
+    )
+    rows = figure.subfigures(len(QUANTITIES), 1)
+    for row, (quantity, unit) in zip(rows, QUANTITIES.items(), strict=True):
+        shown = study[study["quantity"] == quantity]
+        panels = row.subplots(1, len(measures), squeeze=False)[0]
+        for axes, measure in zip(panels, measures, strict=True):
+            strings = shown[shown["measure"] == measure]
+            if quantity == "start":
+                draw_starts(axes, strings, measure, last_start(study))
+            else:
+                draw_points(axes, strings, measure)
+            name_panel(axes, strings, measure)
+            axes.set_box_aspect(1)
+        row.supxlabel(f"exact {quantity} ({unit})", fontsize=8)
+        row.supylabel(f"approximate {quantity} ({unit})", fontsize=8)
+    handles = [
+        *copies_handles(study["count"]),
+        curves.line_handle("approximate = exact", GREY, **IDENTITY),
+    ]
+    if len(models) > 1:
+        handles += model_handles(models)
+    curves.legend(figure, handles, NOTE)
+    return figure
+
+
+def name_panel(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
+    """The measure's name above its panel, in its colour, with the rank correlation."""
+    look = style.MEASURES[measure]
+    title = f"{look.label}\n{correlation_in_words(strings)}"
+    axes.set_title(title, color=style.darkened(look.colour), weight="bold")
+
+
+def correlation_in_words(strings: pd.DataFrame) -> str:
+    """The rank correlation of the runs, from the smallest to the largest."""
+    values = strings.drop_duplicates(["model", "seed"])["correlation"].dropna()
+    if values.empty:
+        return "rank correlation undefined"
+    ends = dict.fromkeys(f"{value:.2f}" for value in (values.min(), values.max()))
+    return "rank correlation " + " to ".join(ends).replace("-", "−")
+
+
+def draw_points(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
+    """A marker per string, the more copies the stronger; those of many copies lie on top."""
+    axes.axline((0, 0), slope=1, color=GREY, **IDENTITY)
+    colour = style.MEASURES[measure].colour
+    for least, members in strings.groupby(copies_class(strings["count"])):
+        for model, of_model in members.groupby("model"):
+            axes.plot(
+                of_model["exact"], of_model["approximate"], linestyle="none",
+                marker=style.marker(model), markersize=MARKER,
+                markerfacecolor=filled(colour, least), markeredgecolor=colour, markeredgewidth=0.7,
+            )  # fmt: skip
+    values = strings[["exact", "approximate"]]
+    low, high = values.min().min(), values.max().max()
+    margin = 0.06 * (high - low) or 0.1
+    axes.set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(MaxNLocator(**TICKS))
+
+
+def draw_starts(axes: Axes, strings: pd.DataFrame, measure: str, last: float) -> None:
+    """The starts of memorisation; strings that never start stand beyond the last one."""
+    generator = np.random.default_rng(0)
+    begin, never, end = 1.04 * last, 1.13 * last, 1.22 * last
+    moved = {}
+    for side in ("exact", "approximate"):
+        aside = generator.uniform(-1, 1, len(strings))
+        starts = strings[side] + JITTER * aside
+        moved[side] = starts.fillna(pd.Series(never + 0.06 * last * aside, strings.index))
+    draw_points(axes, strings.assign(**moved), measure)
+    for span in (axes.axvspan, axes.axhspan):
+        span(begin, end, color="0.94", linewidth=0, zorder=0)
+    # The last tick would run into the word beside it.
+    ticks = [tick for tick in MaxNLocator(**TICKS).tick_values(0, last) if 0 <= tick <= 0.9 * last]
+    labels = [f"{tick:g}" for tick in ticks]
+    axes.set_xticks([*ticks, never], [*labels, "never"])
+    axes.set_yticks([*ticks, never], [*labels, "never"])
+    axes.set(xlim=(-0.04 * last, end), ylim=(-0.04 * last, end))
+
+
+def last_start(study: pd.DataFrame) -> float:
+    """The latest start of all, at least 1."""
+    starts = study.loc[study["quantity"] == "start", ["exact", "approximate"]]
+    return max(1.0, starts.max().fillna(0).max())
+
+
+def model_handles(models: list[str]) -> list:
+    """A legend entry per model; its shape alone, as the fill of a marker says the copies."""
+    return [
+        curves.line_handle(
+            model, "0.3", linestyle="none", marker=style.marker(model), markersize=MARKER,
+            markerfacecolor="white", markeredgewidth=0.7,
+        )
+        for model in models
+    ]  # fmt: skip

@@ -1,0 +1,3 @@
+"""The paper of the section."""
+
+PAPER = "Learning Without Memorizing Considered Infeasible"

@@ -1,0 +1,164 @@
+"""The part of the report on memorisation: its measures, its studies, and its cheap thresholds."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from palimpsest.memorisation.claims import QUESTIONS
+from palimpsest.memorisation.measures import DESCRIPTIONS
+from palimpsest.memorisation.studies import STUDIES
+from palimpsest.report.number_format import in_words, number
+from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.report.templates import template
+
+GLOSSARY = {
+    "Approximation by frequency": "The loss without a string, taken from test strings of nearest "
+    "probability under the language instead of from a second training.",
+    "Band of starts": "The epochs from the start of memorisation of the first string to that of "
+    "the last.",
+    "Counterfactual loss": "The loss of a string after training without it.",
+    "False alarm": "A string that a measure calls memorised although the model was never trained "
+    "on it.",
+    "Fraction memorised": "The share of the training strings whose score is above 0.",
+    "Leave-one-out": "Training again for every training string, each time on the data without that "
+    "string.",
+    "Optimal contextual loss": "The lowest loss of a string over all epochs of training "
+    "without it.",
+    "Optimal learning": "The epoch at which a run's test loss is lowest.",
+    "Start of memorisation": "The first epoch after the last one at which the string is not "
+    "memorised, unless the configuration chooses the first crossing of the threshold.",
+    "Target string": "A string, s0, s1, ..., that is left out of the training data and put back "
+    "in.",
+    "Weighted memorisation": "The average score over the training strings.",
+}
+AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
+GROUPS = ("all", "repeated", "single")
+ERRORS = ("mean_error", "mean_absolute_error", "same_verdict")
+QUANTITIES = {
+    "threshold": "threshold\n(nats per token)",
+    "start": "start\n(epochs)",
+    "score_at_optimum": "score at optimal\nlearning (0 to 1)",
+    "score_at_end": "score at the end\n(0 to 1)",
+}
+
+
+def part(tables: Mapping[str, pd.DataFrame]) -> Part:
+    """The section's part of the report.
+
+    `tables` are those of the kinds `tradeoff`, `agreement` and `approximation`, stacked. Any may
+    be empty or absent: what would be told of it is left out.
+    """
+    html = template(__file__, "report.html.j2").module
+    approximation = approximation_rows(tables.get("approximation"))
+    thresholds = (agreement_rows(tables.get("agreement")), false_alarm_rows(tables.get("tradeoff")))
+    after = {"exact": html.approximation(approximation)} if approximation else {}
+    return Part(
+        introduction=html.introduction(),
+        reading=html.reading(),
+        claims=html.claims(),
+        chapters=(
+            Chapter(
+                "measures",
+                f"{in_words(len(DESCRIPTIONS)).capitalize()} ways to say “memorised”",
+                before=html.measures(DESCRIPTIONS),
+            ),
+            *(
+                Chapter(study.name, study.title, study.text, after=after.get(study.name, NOTHING))
+                for study in STUDIES.values()
+            ),
+            Chapter(
+                "agreement",
+                "How good the cheap thresholds are",
+                before=html.thresholds(*thresholds) if any(thresholds) else NOTHING,
+            ),
+        ),
+        questions=QUESTIONS,
+        glossary=GLOSSARY,
+    )
+
+
+def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:
+    """Per language and measure, how far the cheaper threshold is from the exact one.
+
+    A value is averaged over targets and models for every seed; shown are the mean over the seeds
+    and the smallest and largest of them.
+    """
+    if agreement is None or agreement.empty:
+        return []
+    agreement = agreement.assign(threshold_distance=agreement["threshold_error"].abs())
+    columns = ["threshold_distance", *AGREEMENT]
+    rows = []
+    for keys, group in agreement.groupby(["language", "measure", "evidence"], sort=False):
+        seeds = group.groupby("seed")[columns].mean()
+        row = dict(zip(("language", "measure", "evidence"), keys, strict=True))
+        row |= {column: mean_and_reach(seeds[column]) for column in columns}
+        both_start = int(group["start_error"].notna().sum())
+        rows.append({**row, "n": len(group), "n_seeds": len(seeds), "both_start": both_start})
+    return rows
+
+
+def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
+    """Per language and measure, the share called memorised of strings never trained on.
+
+    Beside it stands the share of the distinct training strings, both at optimal learning. Values
+    are averaged over models for every seed, and shown as the agreement is.
+    """
+    if tradeoff is None or tradeoff.empty:
+        return []
+    optimum = tradeoff[tradeoff["epoch"] == tradeoff["optimal_epoch"]]
+    columns = ["below_unseen", "fraction_unseen", "fraction_distinct"]
+    rows = []
+    for (language, measure), group in optimum.groupby(["language", "measure"], sort=False):
+        seeds = group.groupby("seed")[columns].mean()
+        row = {column: mean_and_reach(seeds[column]) for column in columns}
+        rows.append({"language": language, "measure": measure, **row, "n_seeds": len(seeds)})
+    return rows
+
+
+def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:
+    """Per language, measure and quantity, how near the approximation is to retraining every string.
+
+    Values and the ends of their intervals are averaged over models and seeds.
+    """
+    if approximation is None or approximation.empty:
+        return []
+    keys = ["language", "measure", "evidence", "quantity"]
+    rows = []
+    for key, found in approximation.groupby(keys, sort=False):
+        cells = found.groupby(["group", "statistic"])[["n_strings", "value", "lower", "upper"]]
+        cells = cells.mean().to_dict("index")
+        language, measure, evidence, quantity = key
+        rows.append(
+            {
+                "language": language,
+                "measure": measure,
+                "evidence": evidence,
+                "quantity": QUANTITIES[quantity],
+                "n_strings": number(cells["all", "correlation"]["n_strings"]),
+                "both_start": number(cells["all", "mean_error"]["n_strings"])
+                if quantity == "start"
+                else None,
+                **{name: with_interval(cells.get((name, "correlation"))) for name in GROUPS},
+                **{name: with_interval(cells.get(("all", name))) for name in ERRORS},
+            }
+        )
+    return rows
+
+
+def with_interval(cell: dict | None) -> str:
+    """Value, and below it [lower, upper], for a reader; the value alone where there is none."""
+    if cell is None or pd.isna(cell["value"]):
+        return "–"
+    if pd.isna(cell["lower"]):
+        return number(cell["value"])
+    return f"{number(cell['value'])}\n[{number(cell['lower'])}, {number(cell['upper'])}]"
+
+
+def mean_and_reach(values: pd.Series) -> str:
+    """Mean [smallest, largest], for a reader."""
+    values = values.dropna()
+    if values.empty:
+        return "–"
+    if len(values) == 1:
+        return number(values.iloc[0])
+    return f"{number(values.mean())} [{number(values.min())}, {number(values.max())}]"

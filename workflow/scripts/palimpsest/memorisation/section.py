@@ -1,0 +1,96 @@
+"""The section `memorisation`: what models memorised of their training strings.
+
+Source: Learning Without Memorizing Considered Infeasible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from palimpsest.configuration.checks import too_many_strings
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.memorisation import kinds
+from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.requests import Runs, merged
+from palimpsest.section import Section
+
+MEASURED = (kinds.STARTS, kinds.SCORES, kinds.DATASET, kinds.LEARNING, kinds.AVERAGES)
+
+
+def measured(settings: Settings) -> list[Runs]:
+    """Runs whose memorisation is tabulated: the grid, and what the studies add."""
+    config = settings.config
+    grid = [
+        Runs(model, language, size, seeds=settings.seeds)
+        for model in config["models"]
+        for language in config["languages"]
+        for size in config["sizes"]
+    ]
+    added = [runs for study in asked(settings) for runs in study.measured(settings)]
+    return merged([*grid, *added])
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """The runs that are measured, and those that are trained again for the studies."""
+    yield from measured(settings)
+    for study in asked(settings):
+        yield from study.retrained(settings)
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    """The tables of all measured runs and of all studies."""
+    for runs in measured(settings):
+        for kind in MEASURED:
+            yield from runs.paths(kind.path)
+    for study in asked(settings):
+        yield from study.outputs(settings)
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """Sizes of the grid that a language does not have, then what is wrong with the studies."""
+    config = settings.config
+    yield from too_many_strings(settings, "sizes", config["sizes"], config["languages"])
+    for study in asked(settings):
+        yield from study.mistakes(settings)
+
+
+def with_studies(schema: dict) -> dict:
+    """The schema of the block, with the keys of every study."""
+    several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}
+    choice = {"oneOf": [{"const": "all"}, several]}
+    common = {
+        "models": {"description": "Models of the study; `all` are those of the grid.", **choice},
+        "languages": {
+            "description": "Languages of the study; `all` are those of the grid.",
+            **choice,
+        },
+    }
+    blocks = {
+        study.name: {
+            "description": study.description,
+            "type": ["object", "null"],
+            "additionalProperties": False,
+            "required": [*common, *study.keys],
+            "properties": {**common, **study.keys},
+        }
+        for study in STUDIES.values()
+    }
+    studies = {**schema["properties"]["studies"], "properties": blocks}
+    return {**schema, "properties": {**schema["properties"], "studies": studies}}
+
+
+SECTION = Section(
+    name="memorisation",
+    title="What models memorised",
+    requests=requests,
+    outputs=outputs,
+    mistakes=mistakes,
+    schema=with_studies,
+    kinds="palimpsest.memorisation.studies:KINDS",
+    figures="palimpsest.memorisation.studies:FIGURES",
+    claims="palimpsest.memorisation.claims:CLAIMS",
+    judged=(*(study.kind for study in STUDIES.values()), kinds.AGREEMENT, kinds.APPROXIMATION),
+    report="palimpsest.memorisation.report:part",
+    reported=(STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION),
+)

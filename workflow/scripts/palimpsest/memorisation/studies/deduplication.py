@@ -1,0 +1,112 @@
+"""The study `deduplication`: training sets with and without repeated strings."""
+
+from __future__ import annotations
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.joins import CURVE, DISTINCT, RUN, beside_learning
+from palimpsest.memorisation.kinds import (
+    DATASET,
+    FRACTION_DISTINCT,
+    FRACTION_UNSEEN,
+    LEARNING,
+    OPTIMAL_EPOCH,
+    STARTS,
+    TEST_LOSS,
+    TRAIN_LOSS,
+    WEIGHTED_DISTINCT,
+)
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.study import Study
+from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
+from palimpsest.tables.kinds import Column, Kind
+
+pd = lazy_import("pandas")
+
+KIND = Kind(
+    "deduplication",
+    "One row per model, seed, variant, measure and epoch.",
+    "results/studies/deduplication/{language}.parquet",
+    (
+        *GROUP_SEED,
+        MEASURE,
+        EPOCH,
+        FRACTION_DISTINCT,
+        WEIGHTED_DISTINCT,
+        FRACTION_UNSEEN,
+        TRAIN_LOSS,
+        TEST_LOSS,
+        Column("test_spread", float, "standard deviation of the loss over test strings"),
+        OPTIMAL_EPOCH,
+        Column("start_p10", float, "10 % quantile of the strings' starts, epochs", True),
+        Column("start_p90", float, "90 % quantile of the strings' starts, epochs", True),
+    ),
+)
+
+
+def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+    """Memorisation and learning with and without repeated strings: a curve per variant.
+
+    The band of starts is that of the distinct strings that start at all, from the 10 % to the
+    90 % quantile.
+
+    Source: section 4, RQ4, figure 5; appendix G, RQ8 and RQ9, figures 39 and 40.
+    """
+    band = starts.groupby([*RUN, "measure"], sort=False)["start"].quantile([0.1, 0.9]).unstack()
+    band = band.rename(columns={0.1: "start_p10", 0.9: "start_p90"}).reset_index()
+    memorised = dataset[[*CURVE, *DISTINCT, "fraction_unseen"]]
+    losses = ["train_loss", "test_loss", "test_spread", "optimal_epoch"]
+    return beside_learning(memorised, learning, losses).merge(band, on=[*RUN, "measure"])
+
+
+class Deduplication(Study):
+    """Training sets with and without repeated strings."""
+
+    name = "deduplication"
+    order = 50
+    title = "Removing repetitions"
+    description = "Each string once, beside all its copies and beside the high-entropy counterpart."
+    text = (
+        "Deduplication, leaving every string in the training data only once, is often recommended "
+        "against memorisation. Here it is compared with the data as sampled (base) and, where the "
+        "study has one, with as many strings of the corresponding high-entropy language "
+        "(dedup-matched), which is what deduplication would have to turn the data into for all "
+        "strings to be alike."
+    )
+    kind = KIND
+    reads = (
+        STARTS,
+        DATASET,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="deduplication",
+            chapter="deduplication",
+            title="Training without repetitions",
+            caption=(
+                "Losses, their spread over the test strings, memorisation and the band of starts "
+                "for "
+                "the training set as sampled, with its repetitions removed, and, where the study "
+                "has "
+                "one, for a set of the high-entropy language. "
+                "See whether removing repetitions only moves the bars to later epochs or also "
+                "makes "
+                "them shorter, and how high the curves stand at the diamonds, which mark optimal "
+                "learning."
+            ),
+            numbers="5, 39 and 40",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.deduplication:deduplication",
+        ),
+    )
+
+    def variants(self, settings: Settings, language: str) -> list[str]:
+        """As sampled, each string once and, where there is one, a set of the counterpart."""
+        matched = ["dedup-matched"] if settings.counterpart(language) else []
+        return ["base", "dedup", *matched]
+
+
+STUDY = Deduplication()

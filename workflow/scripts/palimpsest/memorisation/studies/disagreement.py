@@ -1,0 +1,120 @@
+"""The study `disagreement`: the same strings under every measure, by exact retraining."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.kinds import AGREEMENT, TARGET_COLUMNS, TARGET_SCORES
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.study import SIZE_KEY, Study
+from palimpsest.requests import Runs
+from palimpsest.tables.kinds import Kind
+
+pd = lazy_import("pandas")
+
+TARGETS_KEY = {
+    "description": "Target strings of decreasing frequency, called s0, s1, ...",
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 20,
+}
+KIND = Kind(
+    "disagreement",
+    "One row per model, seed, target string, measure, evidence and epoch: the tables "
+    "`target_scores`, stacked.",
+    "results/studies/disagreement/{language}.parquet",
+    TARGET_COLUMNS,
+)
+
+
+def table(*, target_scores: pd.DataFrame) -> pd.DataFrame:
+    """Exact retraining with and without the target strings, as it is.
+
+    Source: section 3.2, RQ1 and RQ2, figures 1, 2 and 13 to 17.
+    """
+    return target_scores
+
+
+class Disagreement(Study):
+    """The same strings under every measure, by exact retraining."""
+
+    name = "disagreement"
+    order = 10
+    title = "One string, several verdicts"
+    description = "The same strings under every measure, by retraining with and without them."
+    text = (
+        "Target strings of decreasing frequency are put into the training data and left out of it, "
+        "and a model is trained on both. Every measure then looks at the same trainings. Where "
+        "they "
+        "name different epochs for the start of memorisation, the difference is in the definition "
+        "and "
+        "not in the model."
+    )
+    kind = KIND
+    reads = (TARGET_SCORES,)
+    makes = (TARGET_SCORES, AGREEMENT)
+    figures = (
+        Figure(
+            name="disagreement",
+            chapter="disagreement",
+            title="The same string under every measure",
+            caption=(
+                "The loss of target strings of decreasing frequency (columns) when they are in the "
+                "training data and when they are not, with the threshold and the start of "
+                "memorisation under each measure (rows). "
+                "Follow the dotted vertical lines down a column: the training is the same in every "
+                "row, so wherever they move, it is the measures that disagree."
+            ),
+            numbers="1, 2, 13, 15 and 17",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.disagreement:disagreement",
+        ),
+        Figure(
+            name="disagreement_scores",
+            chapter="disagreement",
+            title="How much the same string is memorised",
+            caption=(
+                "The counterfactual and the contextual score of each target string over the "
+                "epochs, "
+                "from retraining without the string (solid) and from test strings of the same "
+                "frequency (dashed). "
+                "See whether the contextual curve stays at or below the counterfactual one, as "
+                "Lemma 1 "
+                "has it, and how close the cheap dashed curves come to the exact ones."
+            ),
+            numbers="14 and 16",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.disagreement:disagreement_scores",
+        ),
+    )
+
+    keys: ClassVar = {
+        "size": SIZE_KEY,
+        "targets": TARGETS_KEY,
+    }
+
+    def roles(self, settings: Settings) -> list[str]:
+        """The target strings' roles: s0, s1, ..."""
+        return [f"s{rank}" for rank in range(self.block(settings)["targets"])]
+
+    def measured(self, settings: Settings) -> Iterable[Runs]:
+        """None: its measures are its own."""
+        return ()
+
+    def retrained(self, settings: Settings) -> Iterable[Runs]:
+        """Each model with and without each target string."""
+        return [
+            runs.on(f"{kind}-{role}")
+            for runs in self._all_runs(settings)
+            for role in self.roles(settings)
+            for kind in ("with", "without")
+        ]
+
+
+STUDY = Disagreement()

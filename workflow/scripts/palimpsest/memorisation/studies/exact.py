@@ -1,0 +1,170 @@
+"""The study `exact`: a model retrained without each training string, beside the approximations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import UserError
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation import kinds
+from palimpsest.memorisation.kinds import APPROXIMATION, CHEAP_EVIDENCE, QUANTITY
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.study import SIZE_KEY, Study
+from palimpsest.requests import Runs
+from palimpsest.tables.columns import (
+    COUNT,
+    LANGUAGE,
+    LOG_PROB,
+    MEASURE,
+    MODEL,
+    SEED,
+    SIZE,
+    STRING_ID,
+)
+from palimpsest.tables.kinds import Column, Kind
+from palimpsest.variants import LEAVE_ONE_OUT
+
+pd = lazy_import("pandas")
+leave_one_out_module = lazy_import("palimpsest.memorisation.leave_one_out")
+
+SEEDS_KEY = {
+    "description": "Seeds of the study, among the `seeds` above. Each trains one model per "
+    "distinct training string.",
+    "type": "array",
+    "minItems": 1,
+    "uniqueItems": True,
+    "items": {"type": "integer", "minimum": 0, "maximum": 4294967295},
+}
+KIND = Kind(
+    "exact",
+    "One row per model, seed, training string, measure, evidence and quantity: the "
+    "approximation beside exact retraining.",
+    "results/studies/exact/{language}.parquet",
+    (
+        MODEL,
+        LANGUAGE,
+        SIZE,
+        SEED,
+        STRING_ID,
+        COUNT,
+        LOG_PROB,
+        MEASURE,
+        CHEAP_EVIDENCE,
+        QUANTITY,
+        Column("exact", float, "by retraining without the string; NaN: no start", True),
+        Column("approximate", float, "by the cheaper threshold; NaN: no start", True),
+        Column(
+            "correlation",
+            float,
+            "Spearman rank correlation of the two over the run's strings; NaN if undefined",
+            True,
+        ),
+    ),
+)
+
+
+def table(*, leave_one_out: pd.DataFrame, approximation: pd.DataFrame) -> pd.DataFrame:
+    """Approximations of memorisation beside exact retraining, for every training string.
+
+    Source: section 3.3, whose hypothesis it tests.
+    """
+    keys = ["model", "language", "size", "seed", "measure", "evidence", "quantity"]
+    whole = approximation[approximation["group"] == "all"]
+    correlation = whole[whole["statistic"] == "correlation"].rename(
+        columns={"value": "correlation"}
+    )
+    pairs = leave_one_out_module.side_by_side(leave_one_out).drop(columns=["distance", "ratio"])
+    joined = pairs.merge(correlation[[*keys, "correlation"]], on=keys)
+    if len(joined) != len(pairs):
+        raise UserError(
+            f"{len(pairs)} rows of memorisation, {len(joined)} with their correlation: the tables "
+            "are not of the same runs; make both anew"
+        )
+    return joined
+
+
+class Exact(Study):
+    """A model retrained without each training string, beside the approximations."""
+
+    name = "exact"
+    order = 20
+    title = "Every string left out once"
+    description = (
+        "Every training string measured by retraining without it, and how well the approximations "
+        "do."
+    )
+    text = (
+        "To know what a training string adds to what a model learns from all the others, the model "
+        "has to be trained again without it; here that was done for every training string, one "
+        "after "
+        "another. The paper avoids it by looking at test strings of the same frequency instead, so "
+        "the question is how near that shortcut, and the Bayes-optimal loss as another, come to "
+        "the "
+        "truth."
+    )
+    kind = KIND
+    reads = (
+        kinds.LEAVE_ONE_OUT,
+        APPROXIMATION,
+    )
+    makes = (kinds.LEAVE_ONE_OUT, APPROXIMATION)
+    figures = (
+        Figure(
+            name="exact",
+            chapter="exact",
+            title="Approximations beside exact retraining",
+            caption=(
+                "For every training string, the threshold and the start of memorisation by "
+                "retraining "
+                "the model without that string (across) and by the approximation that avoids it "
+                "(up). "
+                "See how near the markers keep to the diagonal, where the approximation would be "
+                "exact: above it a string counts as memorised too easily (thresholds) or too late "
+                "(starts)."
+            ),
+            numbers="",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.exact:exact",
+        ),
+    )
+
+    keys: ClassVar = {"size": SIZE_KEY, "seeds": SEEDS_KEY}
+
+    def runs(self, settings: Settings, language: str) -> list[Runs]:
+        """The base runs that leave-one-out is compared with, of its own seeds."""
+        seeds = tuple(self.block(settings)["seeds"])
+        return [replace(runs, seeds=seeds) for runs in super().runs(settings, language)]
+
+    def measured(self, settings: Settings) -> Iterable[Runs]:
+        """The base runs, which are measured over all seeds."""
+        return [replace(runs, seeds=settings.seeds) for runs in self._all_runs(settings)]
+
+    def retrained(self, settings: Settings) -> Iterable[Runs]:
+        """Each model without each training string."""
+        return [runs.on(LEAVE_ONE_OUT) for runs in self._all_runs(settings)]
+
+    def mistakes(self, settings: Settings) -> Iterator[Mistake]:
+        """Full models, which nobody retrains without every single string; seeds that do not run."""
+        yield from super().mistakes(settings)
+        key = f"memorisation/studies/{self.name}"
+        for place, model in enumerate(self.models(settings)):
+            if not settings.is_twin(model):
+                yield Mistake(
+                    f"{key}/models[{place}]",
+                    f"{model!r} would be trained once per training string, which is out of reach "
+                    f"for a full model; name its twin: {model}-twin",
+                )
+        # It compares with the runs of these seeds, so they must be there.
+        for place, seed in enumerate(self.block(settings)["seeds"]):
+            if seed not in settings.seeds:
+                known = ", ".join(map(str, settings.seeds))
+                yield Mistake(f"{key}/seeds[{place}]", f"{seed} is not among the seeds: {known}")
+
+
+STUDY = Exact()

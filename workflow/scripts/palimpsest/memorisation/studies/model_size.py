@@ -1,0 +1,130 @@
+"""The study `model_size`: models of one family and several sizes."""
+
+from __future__ import annotations
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import UserError, nearest
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.joins import CURVE, beside_learning
+from palimpsest.memorisation.kinds import (
+    DATASET,
+    FRACTION,
+    LEARNING,
+    OPTIMAL_EPOCH,
+    OPTIMAL_TEST,
+    TEST_LOSS,
+    WEIGHTED,
+)
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.study import Study
+from palimpsest.models import resolve
+from palimpsest.paths import MANIFEST
+from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
+from palimpsest.tables.kinds import Column, Kind
+
+pd = lazy_import("pandas")
+read_manifests = lazy_import("palimpsest.manifests")
+
+KIND = Kind(
+    "model_size",
+    "One row per model, seed, measure and epoch.",
+    "results/studies/model_size/{language}.parquet",
+    (
+        *GROUP_SEED,
+        Column("family", str, "family of the model"),
+        Column("parameters", int, "number of parameters of the model as trained"),
+        MEASURE,
+        EPOCH,
+        TEST_LOSS,
+        OPTIMAL_TEST,
+        FRACTION,
+        WEIGHTED,
+        OPTIMAL_EPOCH,
+    ),
+)
+
+
+def table(
+    *, dataset: pd.DataFrame, learning: pd.DataFrame, manifests: list[str], families: dict[str, str]
+) -> pd.DataFrame:
+    """Memorisation and learning across the models of a family.
+
+    Parameters
+    ----------
+    manifests : those of the runs, which have the models' numbers of parameters
+    families : the family of every model
+
+    Source: appendix F, figures 31 to 38.
+    """
+    return beside_sizes(dataset, learning, read_manifests.models(manifests, families))
+
+
+def beside_sizes(
+    dataset: pd.DataFrame, learning: pd.DataFrame, models: pd.DataFrame
+) -> pd.DataFrame:
+    """Memorisation and learning with the models' families and sizes, a frame of these three."""
+    unknown = set(dataset["model"]) - set(models["model"])
+    if unknown:
+        name = min(unknown)
+        known = sorted(models["model"])
+        raise UserError(
+            f"model {name!r} has no family and size; known: {', '.join(known)}"
+            f"{nearest(name, known)}"
+        )
+    losses = ["test_loss", "optimal_test_loss", "optimal_epoch"]
+    curves = beside_learning(dataset[[*CURVE, "fraction", "weighted"]], learning, losses)
+    return curves.merge(models[["model", "family", "parameters"]], on="model")
+
+
+class ModelSize(Study):
+    """Models of one family and several sizes."""
+
+    name = "model_size"
+    order = 70
+    title = "Larger models"
+    description = "Models of one family and several sizes."
+    text = (
+        "Models of one family differ in little but their size. Each curve is the path of a model "
+        "through training: from the right, where it knows nothing, to the left, where it learns, "
+        "and "
+        "upwards as it memorises."
+    )
+    kind = KIND
+    reads = (
+        DATASET,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="model_size",
+            chapter="model_size",
+            title="Larger models of a family",
+            caption=(
+                "Test loss and weighted contextual memorisation along the epochs for the models of "
+                "each family, the darker the larger. "
+                "Compare the diamonds, which mark optimal learning: further left is better "
+                "learning, "
+                "further down is less memorised on the way there."
+            ),
+            numbers="31 to 38",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.sizes:model_size",
+        ),
+    )
+
+    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
+        """The tables that it reads, and the manifests, which have the models' sizes."""
+        runs = self.runs(settings, language)
+        manifests = [path for group in runs for path in group.paths(MANIFEST)]
+        return {**super().inputs(settings, language), "manifests": manifests}
+
+    def parameters(self, settings: Settings, language: str) -> dict:
+        """The family of every model."""
+        models = self.models(settings)
+        families = {name: resolve(name, settings.models)[0].family for name in models}
+        return {"families": families}
+
+
+STUDY = ModelSize()

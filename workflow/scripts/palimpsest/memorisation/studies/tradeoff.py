@@ -1,0 +1,108 @@
+"""The study `tradeoff`: memorisation of the training set against learning of the language."""
+
+from __future__ import annotations
+
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.joins import CURVE, DISTINCT, UNSEEN, beside_learning
+from palimpsest.memorisation.kinds import (
+    BAND,
+    BELOW_UNSEEN,
+    DATASET,
+    FRACTION,
+    FRACTION_DISTINCT,
+    FRACTION_UNSEEN,
+    LEARNING,
+    OPTIMAL_EPOCH,
+    OPTIMAL_TEST,
+    TEST_LOSS,
+    TRAIN_LOSS,
+    WEIGHTED,
+    WEIGHTED_DISTINCT,
+    WEIGHTED_UNSEEN,
+)
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.study import Study
+from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
+from palimpsest.tables.kinds import Kind
+
+pd = lazy_import("pandas")
+
+KIND = Kind(
+    "tradeoff",
+    "One row per model, seed, measure and epoch, with the losses beside it.",
+    "results/studies/tradeoff/{language}.parquet",
+    (
+        *GROUP_SEED,
+        MEASURE,
+        EPOCH,
+        FRACTION,
+        WEIGHTED,
+        FRACTION_DISTINCT,
+        WEIGHTED_DISTINCT,
+        FRACTION_UNSEEN,
+        WEIGHTED_UNSEEN,
+        BELOW_UNSEEN,
+        TRAIN_LOSS,
+        TEST_LOSS,
+        OPTIMAL_TEST,
+        OPTIMAL_EPOCH,
+        *BAND,
+    ),
+)
+
+
+def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+    """Memorisation of the training set beside its false alarms and learning, epoch by epoch.
+
+    Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
+    """
+    memorised = dataset[
+        [*CURVE, "fraction", "weighted", *DISTINCT, *UNSEEN, "band_first", "band_last"]
+    ]
+    losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch"]
+    return beside_learning(memorised, learning, losses)
+
+
+class Tradeoff(Study):
+    """Memorisation of the training set against learning of the language."""
+
+    name = "tradeoff"
+    order = 30
+    title = "Learning and memorising"
+    description = "Memorisation of the training set against learning of the language."
+    text = (
+        "Learning is how well a model predicts strings that it was not trained on: the test loss, "
+        "which falls at first and rises when the model overfits. Its lowest point is called "
+        "optimal "
+        "learning. The question is how much of the training set is memorised by then, and whether "
+        "training could have been stopped before anything was."
+    )
+    kind = KIND
+    reads = (
+        DATASET,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="tradeoff",
+            chapter="tradeoff",
+            title="Memorisation against learning",
+            caption=(
+                "The share of the training strings that is memorised, the losses and the bands of "
+                "starts over the epochs, and below them the test loss and the memorisation of each "
+                "model at its epoch of optimal learning. "
+                "See how far each curve stands above its thin dashed one, the false alarms on "
+                "strings "
+                "never trained on, at the dotted lines: only what goes beyond it is evidence that "
+                "optimal learning came with memorising."
+            ),
+            numbers="3, 18 to 20 and 23 to 30",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.tradeoff:tradeoff",
+        ),
+    )
+
+
+STUDY = Tradeoff()

@@ -1,0 +1,111 @@
+"""The study `training_size`: more training data of the same language."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.joins import CURVE, RUN, beside_learning
+from palimpsest.memorisation.kinds import (
+    DATASET,
+    FRACTION,
+    LEARNING,
+    OPTIMAL_EPOCH,
+    OPTIMAL_TEST,
+    STARTS,
+    TEST_LOSS,
+    WEIGHTED,
+)
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.study import Study
+from palimpsest.tables.columns import GROUP_SEED, MEASURE
+from palimpsest.tables.kinds import Column, Kind
+
+pd = lazy_import("pandas")
+
+SIZES_KEY = {
+    "description": "Training sizes of the study, in strings.",
+    "type": "array",
+    "minItems": 1,
+    "uniqueItems": True,
+    "items": {"type": "integer", "minimum": 1, "maximum": 1000000},
+}
+KIND = Kind(
+    "training_size",
+    "One row per model, seed, size and measure, at the epoch of optimal learning.",
+    "results/studies/training_size/{language}.parquet",
+    (
+        *GROUP_SEED,
+        MEASURE,
+        OPTIMAL_EPOCH,
+        TEST_LOSS,
+        OPTIMAL_TEST,
+        FRACTION,
+        WEIGHTED,
+        Column("n_repeated", int, "distinct training strings that occur more than once"),
+        Column(
+            "weighted_repeated",
+            float,
+            "mean score of the distinct strings that occur more than once",
+            True,
+        ),
+    ),
+)
+
+
+def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+    """Memorisation at the epoch of optimal learning, for training sets of several sizes.
+
+    Source: section 4, RQ5, figure 6.
+    """
+    losses = ["test_loss", "optimal_test_loss", "optimal_epoch"]
+    curves = beside_learning(dataset[[*CURVE, "fraction", "weighted"]], learning, losses)
+    optimum = curves[curves["epoch"] == curves["optimal_epoch"]].drop(columns="epoch")
+    repeated = starts[starts["count"] > 1].groupby([*RUN, "measure"], as_index=False)
+    repeated = repeated.agg(
+        n_repeated=("string_id", "size"), weighted_repeated=("score_at_optimum", "mean")
+    )
+    sizes = optimum.merge(repeated, on=[*RUN, "measure"], how="left")
+    return sizes.assign(n_repeated=sizes["n_repeated"].fillna(0).astype(int))
+
+
+class TrainingSize(Study):
+    """More training data of the same language."""
+
+    name = "training_size"
+    order = 60
+    title = "More training data"
+    description = "More training data of the same language."
+    text = (
+        "A larger sample of the language makes for better learning, but its frequent strings are "
+        "repeated more often. Each point is a model at its own epoch of optimal learning."
+    )
+    kind = KIND
+    reads = (
+        STARTS,
+        DATASET,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="training_size",
+            chapter="training_size",
+            title="More training data",
+            caption=(
+                "Test loss and memorisation at the epoch of optimal learning for training sets of "
+                "growing size (growing markers), a panel per measure. "
+                "Follow the line towards the larger markers: to the left is better learning, and "
+                "whether the line rises or falls on the way depends on the measure."
+            ),
+            numbers="6",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.sizes:training_size",
+        ),
+    )
+
+    keys: ClassVar = {"sizes": SIZES_KEY}
+
+
+STUDY = TrainingSize()

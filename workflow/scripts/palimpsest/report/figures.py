@@ -1,0 +1,120 @@
+"""The figures of the report: their order, their words, and their drawings as part of the page."""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from urllib.parse import quote
+
+from palimpsest.errors import UserError
+from palimpsest.figures.figure import Figure
+from palimpsest.report.number_format import slug
+
+
+@dataclass(frozen=True)
+class FigureEntry:
+    """A figure of one language: where it is, what it was drawn from, what draws it again.
+
+    `svg` is its file, and `tables` are the files that it was drawn from.
+    """
+
+    figure: Figure
+    language: str
+    svg: str | Path
+    tables: tuple[str | Path, ...]
+    command: str
+
+    @property
+    def anchor(self) -> str:
+        """An id for links to the figure."""
+        return f"figure-{slug(self.figure.name)}-{slug(self.language)}"
+
+
+def entries(drawn: Mapping[str, Mapping], figures: Mapping[str, Figure]) -> list[FigureEntry]:
+    """The figures that the workflow made.
+
+    Parameters
+    ----------
+    drawn : what was drawn, by its SVG: `name` of the figure, `language`, and `tables`, the files
+        that it was drawn from
+    figures : figures by name
+    """
+    return [
+        FigureEntry(
+            figures[it["name"]],
+            it["language"],
+            svg,
+            tuple(it["tables"]),
+            f"snakemake --cores 1 --force {svg}",
+        )
+        for svg, it in drawn.items()
+    ]
+
+
+def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]:
+    """The figures by chapter, in a chapter by language, as they were given.
+
+    Raises `ValueError` if a figure's chapter is none of `chapters`.
+    """
+    for entry in found:
+        if entry.figure.chapter not in chapters:
+            raise ValueError(
+                f"figure {entry.figure.name!r} stands in chapter {entry.figure.chapter!r}, which "
+                f"no section's part of the report has; there are: {', '.join(chapters)}"
+            )
+    languages = list(dict.fromkeys(entry.language for entry in found))
+    names = list(dict.fromkeys(entry.figure.name for entry in found))
+    return sorted(
+        found,
+        key=lambda entry: (
+            chapters.index(entry.figure.chapter),
+            languages.index(entry.language),
+            names.index(entry.figure.name),
+        ),
+    )
+
+
+def shown(entry: FigureEntry, number: int, folder: Path) -> dict:
+    """What the template needs to know of a figure."""
+    return {
+        "number": number,
+        "anchor": entry.anchor,
+        "chapter": entry.figure.chapter,
+        "title": entry.figure.title,
+        "caption": entry.figure.caption,
+        "numbers": entry.figure.numbers,
+        "paper": entry.figure.paper,
+        "language": entry.language,
+        "svg": inlined(entry),
+        "tables": [{"name": str(path), "link": link(path, folder)} for path in entry.tables],
+        "command": entry.command,
+    }
+
+
+def link(path: str | Path, folder: Path) -> str:
+    """A relative URL from the report's folder to a file."""
+    return quote(Path(os.path.relpath(path, folder)).as_posix())
+
+
+def inlined(entry: FigureEntry) -> str:
+    """The SVG as part of the page: its ids are the figure's own, its style keeps to itself."""
+    try:
+        svg = Path(entry.svg).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"{entry.svg}: cannot be read: {error}; make it with: {entry.command}"
+        ) from None
+    found = re.search(r"<svg.*</svg>", svg, flags=re.DOTALL)
+    if found is None:
+        raise UserError(f"{entry.svg}: not an SVG file; delete it and rerun: {entry.command}")
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", found.group(), flags=re.DOTALL)
+    # The parser of HTML knows the namespaces; as addresses they would only look like links.
+    svg = re.sub(r'\s(xmlns(:\w+)?|version)="[^"]*"', "", svg)
+    own = f"{entry.anchor}-"
+    svg = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match.group() + own, svg)
+    svg = svg.replace("*{", f"#{own}svg *{{")
+    described = f"{entry.figure.title}, language {entry.language}. {entry.figure.caption}"
+    opening = f'<svg id="{own}svg" role="img" aria-label="{escape(described)}"'
+    return svg.replace("<svg", opening, 1)

@@ -1,0 +1,53 @@
+"""Numbers and names as the report writes them."""
+
+import re
+
+import pandas as pd
+
+WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+def number(value: float | None) -> str:
+    """A number to three significant digits, a dash for none, with a proper minus sign."""
+    if value is None or pd.isna(value):
+        return "–"
+    if value == 0 or abs(value) < 1e-9:
+        return "0"
+    shown = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return shown.replace("-", "−")
+
+
+def score(value: float) -> str:
+    """A score in [0, 1], or the end of its interval, to three decimals; a dash for none."""
+    return "–" if pd.isna(value) else f"{value:.3f}".replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage, its sign on the same line."""
+    return f"{100 * share:.0f}\u00a0%".replace("-", "−")
+
+
+def plural(n: int, noun: str) -> str:
+    """A number of things: 1 claim, 2 claims."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
+
+
+def in_words(n: int) -> str:
+    """A small number as a word."""
+    return WORDS[n] if n < len(WORDS) else str(n)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for a reader: the two largest units."""
+    if seconds is None or pd.isna(seconds):
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours:,} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def slug(text: str) -> str:
+    """A text as an id: letters and digits stay, whatever else becomes a hyphen."""
+    return re.sub(r"[^A-Za-z0-9]+", "-", str(text)).strip("-") or "x"

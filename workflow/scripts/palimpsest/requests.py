@@ -1,0 +1,103 @@
+"""What a section asks to be trained.
+
+Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+"""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from palimpsest.paths import fill
+from palimpsest.variants import LEAVE_ONE_OUT
+
+TRACE, WEIGHTS = "trace", "weights"
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Runs that a section needs trained; equal requests of several sections are trained once.
+
+    A run is one model trained on one variant of a corpus' dataset with one seed. `replicates`
+    numbers several trainings of each seed, of which one job trains at most `replicates_per_job`.
+    `training` overrides keys of the configuration's block `training`, which is allowed for
+    replicates alone, as only these have files of their own. `keeps` names what a run leaves: its
+    trace always, and `weights`.
+    """
+
+    model: str
+    corpus: str
+    size: int
+    variant: str = "base"
+    seeds: tuple[int, ...] = ()
+    replicates: range | None = None
+    training: Mapping = field(default_factory=dict, hash=False)
+    keeps: frozenset = frozenset({TRACE})
+    replicates_per_job: int = 1
+
+    @property
+    def key(self) -> tuple:
+        """What tells the runs of one request from those of another, whatever their seeds."""
+        return self.model, self.corpus, self.size, self.variant, self.replicates
+
+    @property
+    def names(self) -> dict[str, str | int]:
+        """The values of wildcards in the runs' paths, the seed apart."""
+        names = ("model", "language", "size", "variant")
+        return dict(zip(names, (self.model, self.corpus, self.size, self.variant), strict=True))
+
+    @property
+    def dataset_variant(self) -> str:
+        """The variant whose dataset the runs read: leave-one-out leaves strings of base out."""
+        return "base" if self.variant == LEAVE_ONE_OUT else self.variant
+
+    @property
+    def trainings(self) -> int:
+        """How often a model is trained for one seed."""
+        if self.replicates is not None:
+            return len(self.replicates)
+        return self.size if self.variant == LEAVE_ONE_OUT else 1
+
+    @property
+    def jobs(self) -> list[tuple[int, int]]:
+        """First and last replicate of each job that trains some."""
+        return list(parts(self.replicates, self.replicates_per_job))
+
+    def paths(self, pattern: str, **more) -> list[str]:
+        """The pattern for every seed and, where it names them, every job's replicates."""
+        named = {**self.names, **more}
+        jobs = [] if self.replicates is None else self.jobs
+        spans = [{"first": first, "last": last} for first, last in jobs] or [{}]
+        filled = (
+            fill(pattern, **named, seed=seed, **span) for seed in self.seeds for span in spans
+        )
+        return list(dict.fromkeys(filled))
+
+    def on(self, variant: str) -> "Runs":
+        """The same runs on another variant."""
+        return replace(self, variant=variant)
+
+
+def merged(requests: Iterable[Runs]) -> list[Runs]:
+    """The requests in order, each run in one of them: seeds and what is kept are put together.
+
+    Raises `ValueError` if two requests want the same runs trained in different ways, or a request
+    without replicates overrides the training.
+    """
+    found: dict[tuple, Runs] = {}
+    for asked in requests:
+        if asked.training and asked.replicates is None:
+            raise ValueError(f"{asked}: only replicates can be trained in a way of their own")
+        known = found.setdefault(asked.key, asked)
+        if known.training != asked.training:
+            raise ValueError(f"{known} and {asked}: the same runs, trained in two ways")
+        seeds = tuple(dict.fromkeys([*known.seeds, *asked.seeds]))
+        found[asked.key] = replace(known, seeds=seeds, keeps=known.keeps | asked.keeps)
+    return list(found.values())
+
+
+def parts(numbers: range, most: int) -> Iterator[tuple[int, int]]:
+    """First and last of about equal parts of some numbers, none with more than `most`."""
+    count = -(-len(numbers) // most)
+    edges = [numbers.start + round(part * len(numbers) / count) for part in range(count + 1)]
+    for first, after in itertools.pairwise(edges):
+        yield first, after - 1

@@ -1,0 +1,25 @@
+"""What every script of a rule is wrapped in: a log, and one line for an error of the user's."""
+
+import contextlib
+import sys
+import warnings
+from collections.abc import Iterator
+
+from palimpsest.errors import UserError
+
+
+@contextlib.contextmanager
+def script_job(job) -> Iterator[None]:
+    """Send warnings of a `script:` job to its log; end it with one line if the user can mend it.
+
+    `job` is Snakemake's `snakemake` object. Any other exception is a defect and keeps its
+    traceback.
+    """
+    with open(job.log[0], "w") as log:
+        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
+        try:
+            yield
+        except UserError as error:
+            print(f"error: {error}", file=log)
+            print(f"error: {error}", file=sys.stderr)
+            sys.exit(1)

@@ -1,0 +1,133 @@
+"""Statistics that claims, tables and the report share: intervals and rank associations.
+
+Pure functions on arrays. Nothing here knows of models, strings or sections.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+CONFIDENCE = 0.95
+DECIMALS = 12  # of what a verdict compares: equal values must not be told apart by rounding errors
+
+
+class Interval(NamedTuple):
+    """A mean and the two ends of its interval; the ends are NaN where there is no interval."""
+
+    mean: float
+    lower: float
+    upper: float
+
+
+def student(
+    values: ArrayLike, decimals: int | None = None, confidence: float = CONFIDENCE
+) -> Interval:
+    """Mean of independent values and its Student interval.
+
+    Parameters
+    ----------
+    values : float[n]
+        n = 1 has a mean and no interval; n = 0 has neither.
+    decimals : int, optional
+        Round the mean, then the ends. Values that are all 0.1 then have the interval [0.1, 0.1].
+    confidence : float in (0, 1)
+    """
+    return _student(values, decimals, confidence, lambda spread, n: spread / np.sqrt(n))
+
+
+def student_of_splits(
+    values: ArrayLike, ratio: float, decimals: int | None = None, confidence: float = CONFIDENCE
+) -> Interval:
+    """Mean of values from repeated splits of one sample, and an interval for other samples.
+
+    All splits use the same sample, so their values are correlated and `student` is too narrow. The
+    variance of the mean is s² (1 / n + ratio) instead of s² / n. Splits that all give one value
+    show a floor or a ceiling rather than certainty: the ends are NaN.
+
+    Parameters
+    ----------
+    values : float[n], one of every split
+    ratio : float
+        How many items of a split evaluate, divided by how many fit.
+    decimals, confidence : as of `student`
+
+    Source: Nadeau and Bengio, Inference for the generalization error, Machine Learning 52 (2003),
+    section 3, the corrected resampled t-test.
+    """
+    if np.size(values) > 1 and np.ptp(values) == 0:
+        return Interval(float(np.mean(values)), np.nan, np.nan)
+    return _student(values, decimals, confidence, lambda spread, n: spread * np.sqrt(1 / n + ratio))
+
+
+def _student(
+    values: ArrayLike,
+    decimals: int | None,
+    confidence: float,
+    error_of: Callable[[float, int], float],
+) -> Interval:
+    """`error_of` gives the standard error from n and from the quantile times the deviation."""
+    # Imported here: every job that measures may import this module, and scipy loads slowly.
+    from scipy.special import stdtrit
+
+    values = np.asarray(values, dtype=float)
+    n = len(values)
+    if n == 0:
+        return Interval(np.nan, np.nan, np.nan)
+    mean = values.mean()
+    if decimals is not None:
+        mean = np.round(mean, decimals)
+    if n == 1:
+        return Interval(mean, np.nan, np.nan)
+    reach = error_of(stdtrit(n - 1, (1 + confidence) / 2) * values.std(ddof=1), n)
+    ends = mean - reach, mean + reach
+    return Interval(mean, *(ends if decimals is None else np.round(ends, decimals)))
+
+
+def jackknife(statistic: Callable[[np.ndarray], float], n: int) -> Interval:
+    """A statistic of n independent items, and its interval over the items.
+
+    The interval is Student's, of the pseudo-values n T - (n - 1) T(without i). It fits means over
+    items and means over pairs of items. If no item changes the statistic, it is at a floor or at
+    a ceiling, and the ends are NaN.
+
+    Parameters
+    ----------
+    statistic : function of the places int[m] of the items that it is to use
+    n : int
+        Fewer than 3 items give no interval.
+
+    Source: Tukey's pseudo-values; Arvesen, Jackknifing U-statistics, Annals of Mathematical
+    Statistics 40 (1969).
+    """
+    each = np.arange(n)
+    whole = statistic(each)
+    without = np.array([statistic(np.delete(each, item)) for item in each] if n > 2 else [])
+    # An item that decides whether the statistic is defined leaves its interval undefined.
+    if n < 3 or np.isnan([whole, *without]).any() or np.ptp(np.round(without, DECIMALS)) == 0:
+        return Interval(whole, np.nan, np.nan)
+    _, lower, upper = student(n * whole - (n - 1) * without)
+    return Interval(whole, lower, upper)
+
+
+def rank_association(x: ArrayLike, y: ArrayLike) -> float:
+    """Somers' D of y given x, in [-1, 1]: ordered alike minus ordered otherwise, of the pairs.
+
+    Pairs of equal x do not count, pairs of equal y count as neither; NaN if all x are equal.
+    """
+    x_order, y_order = pair_order(x), pair_order(y)
+    comparable = np.count_nonzero(x_order)
+    return (x_order * y_order).sum() / comparable if comparable else np.nan
+
+
+def pair_order(values: ArrayLike) -> np.ndarray:
+    """Sign int[n, n] of the difference of every pair; inf is a value like any other."""
+    rank = np.unique(np.asarray(values, dtype=float), return_inverse=True)[1]
+    return np.sign(rank[:, None] - rank)
+
+
+def off_diagonal_mean(matrix: np.ndarray) -> float:
+    """Mean over the pairs of different items; NaN if there is only one item."""
+    pairs = len(matrix) * (len(matrix) - 1)
+    return matrix.sum() / pairs if pairs else np.nan

@@ -1,0 +1,194 @@
+"""Single strings under unlearning: how far from forgotten each is, and which are hard."""
+
+import math
+import textwrap
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from palimpsest.figures import curves, style
+from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
+from palimpsest.unlearning.figures import methods as shared
+
+COLUMNS = 5
+CAP = 50.0  # the epsilon of what is told apart without any error, or nearly
+WIDTH = 0.5  # of a bar, and of the steps in which a string's points are halved
+PANEL_HEIGHT, LEAST_HEIGHT = 1.0, 1.8  # inches, of a panel and of all: the label is as long
+EDGE_LINE = {"color": "0.5", "linewidth": 0.8, "linestyle": (0, (1, 1.6))}
+HARDNESS_HEIGHT = 2.5
+
+
+@style.styled
+def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> Figure:
+    """How many forget strings have which epsilon, a panel per method.
+
+    Parameters
+    ----------
+    epsilons : tables `epsilons` of one language
+    scores : tables `unlearning_scores` of the same, for the number of models
+
+    Source: Are we making progress in unlearning?, appendix A.9, figure 13.
+    """
+    shown = shared.of_main_setup(epsilons)
+    scores = shared.of_main_setup(scores)
+    n_models = int(scores["n_models"].min())
+    rows = {
+        model: shared.with_ends(by_epsilon(of_model), of_model["method"])
+        for model, of_model in shown.groupby("model", sort=False)
+    }
+    heights = {
+        model: 0.45 + max(LEAST_HEIGHT, PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS))
+        for model, methods in rows.items()
+    }
+    figure = shared.titled("Epsilon of the forget strings", shown, 0.75 + sum(heights.values()))
+    inner = curves.panels_in(figure)
+    for model, part in shared.of_models(inner, heights):
+        draw_histograms(part, shown[shown["model"] == model], rows[model], n_models)
+    colour = style.SETUPS[shown["setup"].iloc[0]].colour
+    handles = [
+        curves.bar_handle("full points", colour),
+        curves.bar_handle("fewer points (halved at each bar)", style.tinted(colour, 0.5)),
+        curves.bar_handle("no points", "0.3"),
+        Line2D([], [], label="from here on no points", **EDGE_LINE),
+    ]
+    note = (
+        f"Set-up {shown['setup'].iloc[0]}, {n_models} models of each kind: the largest finite "
+        f"epsilon that an attack on so many can show is about ln({n_models - 1}) = "
+        f"{math.log(max(n_models - 1, 1)):.1f}. Rightmost bar (∞): told apart without any error. "
+        f"Bars: share of the strings, over all {shown['repetition'].nunique()} repetitions."
+    )
+    curves.legend(figure, handles, note)
+    return figure
+
+
+def by_epsilon(epsilons: pd.DataFrame) -> list[str]:
+    """The methods, lowest median epsilon first."""
+    return shared.best_first(-epsilons.groupby("method", sort=False)["epsilon"].median())
+
+
+def last_edge(n_models: int) -> float:
+    """From which epsilon on a string has no points."""
+    return float(max(1, math.ceil(math.log(max(n_models - 1, 1)))))
+
+
+def draw_histograms(
+    figure: Figure, epsilons: pd.DataFrame, methods: list[str], n_models: int
+) -> None:
+    """A panel per method; the bars of the strings that no attack got wrong stand apart."""
+    n_rows = math.ceil(len(methods) / COLUMNS)
+    grid = figure.subplots(n_rows, COLUMNS, sharex=True, sharey=True, squeeze=False)
+    for axes, method in zip(grid.flat, methods, strict=False):
+        draw_histogram(axes, epsilons[epsilons["method"] == method], method, n_models)
+    for axes in grid.flat[len(methods) :]:
+        axes.remove()
+    # The lowest panel of a column has the ticks, even where the last row does not reach it.
+    for column in range(min(COLUMNS, len(methods))):
+        lowest = grid.flat[(len(methods) - 1 - column) // COLUMNS * COLUMNS + column]
+        lowest.tick_params(axis="x", labelbottom=True)
+    figure.supxlabel("epsilon of a forget string (lower: better forgotten)", fontsize=8)
+    figure.supylabel("share of strings (0 to 1)", fontsize=8)
+
+
+def draw_histogram(axes: Axes, epsilons: pd.DataFrame, method: str, n_models: int) -> None:
+    """The share of strings in bins of the width in which points are halved."""
+    edge = last_edge(n_models)
+    values, perfect = epsilons["epsilon"].clip(lower=0), epsilons["epsilon"] >= CAP
+    bins = np.arange(0, max(edge, math.ceil(values[~perfect].max()) + WIDTH if (~perfect).any()
+                            else edge) + WIDTH / 2, WIDTH)  # fmt: skip
+    counts, _ = np.histogram(values[~perfect], bins)
+    colour = style.END if method in shared.ENDS else style.SETUPS[epsilons["setup"].iloc[0]].colour
+    for left, count in zip(bins[:-1], counts, strict=True):
+        worth = 0.0 if left >= edge else 2.0 ** -(left / WIDTH)
+        fill = "0.3" if worth == 0 else style.tinted(colour, 0.3 + 0.7 * worth)
+        axes.bar(left, count / len(values), WIDTH * 0.92, align="edge", color=fill)
+    infinity = edge + 1.5 * WIDTH
+    axes.bar(infinity, perfect.mean(), WIDTH * 0.92, align="edge", color="0.3")
+    axes.axvline(edge, **EDGE_LINE)
+    ticks = [*range(0, int(edge) + 1, 1 if edge < 5 else 2), infinity + WIDTH / 2]
+    axes.set_xticks(ticks, [*(f"{tick:g}" for tick in ticks[:-1]), "∞"])
+    axes.set_ylim(0, 1.02)
+    axes.set_yticks([0, 0.5, 1], ["0", "", "1"])
+    axes.set_title(
+        textwrap.fill(method, 22),
+        fontsize=6.5,
+        pad=2,
+        color="0.35" if method in shared.ENDS else "black",
+    )
+    axes.grid(axis="x", visible=False)
+
+
+@style.styled
+def unlearning_hardness(hardness: pd.DataFrame) -> Figure:
+    """The forget strings by the sum of their epsilons over the methods, and what goes with it.
+
+    Parameters
+    ----------
+    hardness : tables `unlearning_hardness` of one language
+
+    Source: Are we making progress in unlearning?, appendix A.9, figure 14; the panel beside it is
+    Palimpsest's own.
+    """
+    models = list(hardness["model"].unique())
+    figure = shared.titled(
+        "Strings that are hard to forget", hardness, 0.7 + HARDNESS_HEIGHT * len(models)
+    )
+    inner = curves.panels_in(figure)
+    for model, part in shared.of_models(inner, dict.fromkeys(models, HARDNESS_HEIGHT)):
+        strings = hardness[hardness["model"] == model]
+        bars, scatter = part.subplots(1, 2, width_ratios=[3, 2], sharey=True)
+        draw_ranked(bars, strings)
+        draw_against_gap(scatter, strings)
+    note = (
+        f"A bar and a marker are a forget string; summed is its mean epsilon under each of "
+        f"{int(hardness['n_methods'].max())} methods, at most {CAP:g} each, which stands for being "
+        "told apart without any error. The loss gap says how much training on the string had "
+        "helped to predict it."
+    )
+    curves.legend(figure, copies_handles(hardness["count"]), note)
+    return figure
+
+
+def draw_ranked(axes: Axes, strings: pd.DataFrame) -> None:
+    """A bar per string, easiest first."""
+    ranked = strings.sort_values("epsilon_sum", kind="stable")
+    fills = [filled("0.3", least) for least in copies_class(ranked["count"])]
+    axes.bar(
+        np.arange(1, len(ranked) + 1), ranked["epsilon_sum"], width=0.85, color=fills,
+        edgecolor="0.3", linewidth=0.5,
+    )  # fmt: skip
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("rank of the forget string, easiest first")
+    axes.set_xlim(0, len(ranked) + 1)
+    axes.set_ylabel("sum of epsilon\nover the methods")
+    axes.grid(axis="x", visible=False)
+
+
+def draw_against_gap(axes: Axes, strings: pd.DataFrame) -> None:
+    """A marker per string, as strongly filled as it has copies."""
+    for least, members in strings.groupby(copies_class(strings["count"])):
+        axes.plot(
+            members["loss_gap"], members["epsilon_sum"], linestyle="none", marker="o",
+            markersize=MARKER, markerfacecolor=filled("0.3", least),
+            markeredgecolor="0.3", markeredgewidth=0.7,
+        )  # fmt: skip
+    axes.set_xlabel("loss gap: retrained less original\n(nats per token)")
+    correlation = spearman(strings["loss_gap"], strings["epsilon_sum"])
+    shown = "undefined" if np.isnan(correlation) else signed(correlation)
+    axes.set_title(f"rank correlation {shown}")
+
+
+def spearman(first: pd.Series, second: pd.Series) -> float:
+    """Spearman's rank correlation of two columns; NaN if of fewer than three rows, or no spread."""
+    ranks = pd.concat([first, second], axis=1).dropna().rank()
+    if len(ranks) < 3 or (ranks.nunique() == 1).any():
+        return np.nan
+    return float(ranks.corr().iloc[0, 1])
+
+
+def signed(value: float) -> str:
+    """A correlation for a reader."""
+    return f"{value:.2f}".replace("-", "−")

@@ -1,0 +1,276 @@
+"""What the figures of unlearning share: the order of methods, rows for them, numbers for points.
+
+A method has one row or one number in a figure. Doing nothing (`none`) and the ideal (`retrain`) are
+no methods: they stand apart, in grey, and show between which values all others are to be read.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+
+from palimpsest.figures import curves, style
+from palimpsest.unlearning.setups import ENDS, NONE, RETRAIN
+
+END_LABELS = {RETRAIN: "retrain (the ideal)", NONE: "none (the original)"}
+QUALITY = "forgetting quality (0 to 1)"
+ROW_HEIGHT = 0.16  # inches, of a method
+MARKER = 4.2
+SLOW = " *"
+SLOW_NOTE = "Hollow markers and *: slower than the cut-off of the study allows."
+IDEAL_LINE = {"color": "0.6", "linestyle": (0, (4, 1.5)), "linewidth": 0.9, "zorder": 1}
+RINGS = (5.5, 9, 13, 17, 22)  # points: how far from its marker a number may stand
+DIRECTIONS = 12
+NUMBER_SIZE = 6.0
+
+
+def of_main_setup(study: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the first set-up, which all figures show that show only one."""
+    return study[study["setup"] == study["setup"].iloc[0]]
+
+
+def methods_in(names: Iterable[str]) -> list[str]:
+    """The methods among `names`, in their order there; the two ends are none of them."""
+    return [name for name in dict.fromkeys(names) if name not in ENDS]
+
+
+def best_first(values: pd.Series) -> list[str]:
+    """The methods of an index, highest value first; equal ones by name."""
+    ordered = values.sort_index().sort_values(ascending=False, kind="stable")
+    return methods_in(ordered.index)
+
+
+def with_ends(methods: list[str], names: Iterable[str]) -> list[str]:
+    """The methods between the two ends, as far as these are among `names`."""
+    present = set(names)
+    top, bottom = ([end] if end in present else [] for end in ENDS)
+    return [*top, *methods, *bottom]
+
+
+def slow_methods(scores: pd.DataFrame) -> set[str]:
+    """The methods beyond the run-time cut-off: those with a repetition that is."""
+    return set(scores.loc[~scores["within_cutoff"].astype(bool), "method"])
+
+
+def of_models(figure: Figure, heights: dict[str, float]) -> Iterator[tuple[str, SubFigure]]:
+    """A part of the figure for every model, named above it where there are several.
+
+    `heights` are in inches.
+    """
+    parts = figure.subfigures(len(heights), 1, height_ratios=list(heights.values()), squeeze=False)
+    for model, part in zip(heights, parts[:, 0], strict=True):
+        if len(heights) > 1:
+            part.suptitle(model, x=0.01, ha="left", fontsize=8, weight="normal")
+        yield model, part
+
+
+def titled(title: str, study: pd.DataFrame, height: float) -> Figure:
+    """An empty figure that says whose it is."""
+    return curves.figure_of(height, f"{title}: {curves.subject(study)}")
+
+
+# Rows of methods
+
+
+def name_rows(axes: Axes, rows: list[str], slow: Iterable[str] = ()) -> None:
+    """A row for every method from the top, in a panel and in those that share its rows."""
+    names = [END_LABELS.get(row, row + SLOW * (row in slow)) for row in rows]
+    axes.set_yticks(range(len(rows)), names, fontsize=6.5)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    for label, row in zip(axes.get_yticklabels(), rows, strict=True):
+        label.set_color("0.35" if row in ENDS else "black")
+
+
+def part_ends(axes: Axes, rows: list[str]) -> None:
+    """Lines that part the two ends from the methods; rows need no ticks."""
+    axes.tick_params(axis="y", length=0)
+    if "retrain" in rows:
+        axes.axhline(0.5, color="0.8", linewidth=0.6)
+    if "none" in rows:
+        axes.axhline(len(rows) - 1.5, color="0.8", linewidth=0.6)
+
+
+def unit_axis(axes: Axes, label: str, highest: float = 1.0) -> None:
+    """An x axis for shares and scores: from 0 to `highest`, rounded up to a fifth, at most 1."""
+    end = unit_end(highest)
+    axes.set_xlim(-0.04 * end, 1.04 * end)
+    axes.set_xticks(np.linspace(0, end, 5), unit_ticks(end))
+    axes.set_xlabel(label)
+
+
+def unit_end(highest: float) -> float:
+    """The end of an axis for scores up to `highest`: scores of few models are far from 1."""
+    return float(np.clip(math.ceil(highest / 0.2 - 1e-9) / 5, 0.2, 1.0))
+
+
+def unit_ticks(end: float) -> list[str]:
+    """Labels of five ticks from 0 to `end`: its ends and its middle."""
+    return ["0", "", f"{end / 2:g}", "", f"{end:g}"]
+
+
+def reach(row) -> np.ndarray | None:
+    """The distances [[down], [up]] from a mean to the ends of its interval; None without one."""
+    if not np.isfinite([row.lower, row.upper]).all():
+        return None
+    return np.clip([[row.mean - row.lower], [row.upper - row.mean]], 0, None)
+
+
+def setup_look(setup: str, method: str, slow: Iterable[str] = ()) -> dict:
+    """Colour and shape of a set-up; grey for the ends, hollow if beyond the cut-off."""
+    colour = style.END if method in ENDS else style.SETUPS[setup].colour
+    return {
+        "color": colour,
+        "marker": style.SETUP_MARKERS[setup],
+        "markersize": MARKER,
+        "markerfacecolor": "white" if method in slow else colour,
+        "markeredgewidth": 0.9,
+    }
+
+
+def setup_handles(setups: list[str]) -> list[Line2D]:
+    """A legend entry per set-up."""
+    return [
+        curves.line_handle(
+            f"set-up {style.SETUPS[setup].label}", style.SETUPS[setup].colour, linestyle="none",
+            marker=style.SETUP_MARKERS[setup], markersize=MARKER,
+        )
+        for setup in setups
+    ]  # fmt: skip
+
+
+def ideal_handle(label: str) -> Line2D:
+    """A legend entry for the line at what retraining has."""
+    return Line2D([], [], label=label, **IDEAL_LINE)
+
+
+def repetitions_note(n: int, what: str = "Markers") -> str:
+    """What markers and their bars are, in one sentence."""
+    if n == 1:
+        return f"{what}: one repetition of the evaluation, so without an interval."
+    return f"{what}: mean over {n} repetitions of the evaluation; bars: 95 % intervals (Student)."
+
+
+# Numbered points
+
+
+def number_key(methods: list[str], slow: Iterable[str] = ()) -> list[Line2D]:
+    """A legend entry for every method: the number at its point, and its name."""
+    return [
+        curves.line_handle(
+            method + SLOW * (method in slow), linestyle="none", marker=f"${number}$",
+            markersize=4.2 if number < 10 else 7.2, markeredgewidth=0,
+        )
+        for number, method in enumerate(methods, start=1)
+    ]  # fmt: skip
+
+
+def number_points(axes: Axes, points: list[tuple[str, float, float]], colour=style.INK) -> None:
+    """Put labels beside their points, clear of points and of each other where there is room.
+
+    The figure must be laid out and the limits be set: what is near is measured on paper.
+
+    Parameters
+    ----------
+    points : label (a number or a short word), x and y of each
+    """
+    to_paper = 72 / axes.figure.dpi
+    box = axes.get_window_extent()
+    page = (np.round(box.min * to_paper), np.round(box.max * to_paper))
+    places = np.array([axes.transData.transform((x, y)) for _, x, y in points]) * to_paper
+    places = np.round(places)
+    taken: list[np.ndarray] = []
+    for (label, x, y), place in zip(points, places, strict=True):
+        size = np.array([3.8 * len(label) + 1, NUMBER_SIZE])
+        offset = free_offset(place, size, places, taken, page)
+        taken.append(place + offset)
+        far = np.hypot(*offset) > RINGS[1]
+        axes.annotate(
+            label, (x, y), xytext=offset, textcoords="offset points", ha="center",
+            va="center", fontsize=NUMBER_SIZE, color=colour, zorder=5,
+            arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.4, "shrinkA": 2,
+                        "shrinkB": 1} if far else None,
+        ).set_in_layout(False)  # fmt: skip
+
+
+def free_offset(
+    place: np.ndarray,
+    size: np.ndarray,
+    points: np.ndarray,
+    taken: list[np.ndarray],
+    page: tuple[np.ndarray, np.ndarray],
+) -> tuple[float, float]:
+    """Where a number of a size goes, relative to its point: the nearest place that is free.
+
+    All in points of paper, float[2] or float[points, 2]; where nothing is free, the least crowded.
+    """
+    turns = 2 * np.pi * (np.arange(DIRECTIONS) / DIRECTIONS + 1 / 8)
+    best, fewest = (0.0, 0.0), np.inf
+    for radius in RINGS:
+        for turn in turns:
+            offset = np.round(radius * np.array([np.cos(turn), np.sin(turn)]))
+            centre = place + offset
+            in_the_way = int((np.abs(points - centre) < size / 2 + 1.5).all(axis=1).sum())
+            in_the_way += sum(bool((np.abs(other - centre) < size).all()) for other in taken)
+            outside = (centre - size / 2 < page[0]).any() or (centre + size / 2 > page[1]).any()
+            crowd = in_the_way + 2 * outside
+            if crowd == 0:
+                return tuple(offset)
+            if crowd < fewest:
+                best, fewest = tuple(offset), crowd
+    return best
+
+
+def number_ends(axes: Axes, ends: list[tuple[str, float, float]]) -> None:
+    """Put labels to the right of where curves end, one above the other, as `number_points` does.
+
+    They stand in two columns by turns, so that twice as many find room.
+    """
+    to_paper = 72 / axes.figure.dpi
+    ends = sorted(ends, key=lambda end: end[2])
+    places = np.array([axes.transData.transform((x, y))[1] for _, x, y in ends]) * to_paper
+    heights = spread_out(np.round(places), NUMBER_SIZE / 2)
+    for index, ((label, x, y), place, height) in enumerate(zip(ends, places, heights, strict=True)):
+        axes.annotate(
+            label, (x, y), xytext=(9 + 13 * (index % 2), height - np.round(place)), ha="left",
+            textcoords="offset points", va="center", fontsize=NUMBER_SIZE, annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": "0.75", "linewidth": 0.4, "shrinkA": 0,
+                        "shrinkB": 1, "relpos": (0, 0.5)},
+        ).set_in_layout(False)  # fmt: skip
+
+
+def spread_out(places: np.ndarray, gap: float) -> np.ndarray:
+    """Ascending places moved as little as a least gap between neighbours allows.
+
+    Source: least squares under a chain of order constraints, by pooling adjacent violators.
+    """
+    wanted = places - gap * np.arange(len(places))
+    blocks: list[list[float]] = []
+    for value in wanted:
+        blocks.append([value])
+        while len(blocks) > 1 and np.mean(blocks[-2]) > np.mean(blocks[-1]):
+            blocks[-2:] = [blocks[-2] + blocks[-1]]
+    means = [np.mean(block) for block in blocks for _ in block]
+    return np.array(means) + gap * np.arange(len(places))
+
+
+def labelled(methods: list[str], places: pd.DataFrame) -> list[tuple[str, float, float]]:
+    """The points of `number_points`: methods by number, the two ends by name.
+
+    `places` has x and y in its two columns, a row per method.
+    """
+    labels = {method: str(number) for number, method in enumerate(methods, start=1)}
+    labels |= {end: end for end in ENDS}
+    points = [(labels[method], x, y) for method, x, y in places.dropna().itertuples()]
+    # The words are placed first: they need more room.
+    return sorted(points, key=lambda point: -len(point[0]))
+
+
+def after_layout(figure: Figure, number: Callable[[], None]) -> Figure:
+    """Lay the figure out, then have its points numbered."""
+    figure.draw_without_rendering()
+    number()
+    return figure

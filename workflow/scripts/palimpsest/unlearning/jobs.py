@@ -1,0 +1,241 @@
+"""What the block `unlearning` of the configuration asks for: trainings, jobs and their files.
+
+Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.requests import TRACE, WEIGHTS, Runs, parts
+from palimpsest.unlearning import kinds
+from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.setups import (
+    ENDS,
+    NONE,
+    RETRAIN,
+    Setup,
+    n_originals,
+    n_retrained,
+    wanted,
+)
+from palimpsest.variants import ORIGINAL, RETAIN
+
+UNLEARNED_FILES = ("unlearned.parquet", "models.parquet", "manifest.json")
+SCORED = (
+    kinds.EPSILONS,
+    kinds.SCORES,
+    kinds.SUMMARY,
+    kinds.EFFECTS,
+    kinds.HARDNESS,
+    kinds.AGREEMENT,
+)
+
+
+@dataclass(frozen=True)
+class Forgetter:
+    """A model that is to forget a part of what it was trained on."""
+
+    model: str
+    language: str
+    size: int
+    seed: int
+
+
+@cache
+def jobs_of(settings: Settings) -> UnlearningJobs:
+    """The jobs of an experiment's settings, worked out once."""
+    return UnlearningJobs(settings)
+
+
+class UnlearningJobs:
+    """Answers to what the block asks for; the block must be there."""
+
+    def __init__(self, settings: Settings):
+        self.settings, self.block = settings, settings.block("unlearning")
+
+    @cached_property
+    def forgetters(self) -> list[Forgetter]:
+        """Every model on every language."""
+        return [
+            Forgetter(model, language, self.block["size"], self.block["seed"])
+            for model in self.block["models"]
+            for language in self.block["languages"]
+        ]
+
+    @cached_property
+    def setups(self) -> list[Setup]:
+        """The set-ups, the one that analyses take first."""
+        keys = ("n", "repetitions", "pool", "seed")
+        return [
+            Setup(name, **{key: self.block[key] for key in keys}) for name in self.block["setups"]
+        ]
+
+    @cached_property
+    def table(self) -> dict[str, Method]:
+        """Every method of the table, and every point of every grid, by name."""
+        methods = read_methods(self.block["table"])
+        points = {name: m for method in methods.values() for name, m in method.points().items()}
+        return {**methods, **points}
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods to apply, between the two ends."""
+        return [NONE, *self.block["methods"], RETRAIN]
+
+    @cached_property
+    def points(self) -> list[str]:
+        """The points of the grids that are searched."""
+        return [point for name in self.block["tuning"] for point in self.table[name].points()]
+
+    @property
+    def applied(self) -> list[str]:
+        """Every method and point that models are made with."""
+        return [*self.methods, *self.points]
+
+    def n_trained(self, variant: str) -> int:
+        """Models that are trained on a variant; of retrained ones the ideal needs as many again."""
+        return self._n_originals if variant == ORIGINAL else 2 * self._n_retrained
+
+    def runs(self, method: str) -> list[tuple[int, int]]:
+        """Origin and number of every model that a method makes; the two ends have one per model."""
+        counts = {NONE: self._n_originals, RETRAIN: self._n_retrained}
+        if method in counts:
+            return [(origin, 0) for origin in range(counts[method])]
+        return self._wanted
+
+    # Of tens of thousands of models, and asked for by every job: worked out once.
+
+    @cached_property
+    def _wanted(self) -> list[tuple[int, int]]:
+        return wanted(self.setups)
+
+    @cached_property
+    def _n_originals(self) -> int:
+        return n_originals(self.setups)
+
+    @cached_property
+    def _n_retrained(self) -> int:
+        return n_retrained(self.setups)
+
+    # Trainings
+
+    def training(self, model: str) -> dict:
+        """The block `training` as it holds for the models of the unlearning."""
+        return {**self.settings.training(model), **self.block["training"]}
+
+    def requests(self) -> Iterator[Runs]:
+        """Replicates with and without the strings to forget, for every model and language."""
+        for forgetter in self.forgetters:
+            for variant in (ORIGINAL, RETAIN):
+                yield from self.replicates(forgetter, variant)
+
+    def replicates(self, forgetter: Forgetter, variant: str) -> list[Runs]:
+        """The trainings of a model on a variant.
+
+        The ideal's retrained models are trained apart, so that no method waits for them.
+        """
+        half = self._n_retrained
+        ranges = {
+            ORIGINAL: [range(self._n_originals)],
+            RETAIN: [range(half), range(half, 2 * half)],
+        }
+        return [
+            Runs(
+                forgetter.model,
+                forgetter.language,
+                forgetter.size,
+                variant,
+                seeds=(forgetter.seed,),
+                replicates=replicates,
+                training=self.block["training"],
+                keeps=frozenset({TRACE, WEIGHTS}),
+                replicates_per_job=self.runs_per_job(forgetter.model),
+            )
+            for replicates in ranges[variant]
+        ]
+
+    def runs_per_job(self, model: str) -> int:
+        """Models that one job trains or unlearns."""
+        return self.block["runs_per_job"] if self.settings.is_twin(model) else 1
+
+    def training_jobs(self, forgetter: Forgetter, variant: str) -> list[tuple[int, int]]:
+        """First and last replicate of each job that trains a model on a variant."""
+        return [job for runs in self.replicates(forgetter, variant) for job in runs.jobs]
+
+    def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
+        """A file of each of these jobs."""
+        return [
+            path for runs in self.replicates(forgetter, variant) for path in runs.paths(pattern)
+        ]
+
+    def trained_among(
+        self, forgetter: Forgetter, variant: str, pattern: str, wanted: list[int]
+    ) -> list[str]:
+        """A file of each job that trains some of the wanted replicates, as far as there are any."""
+        jobs = self.training_jobs(forgetter, variant)
+        ends = [last for _, last in jobs]
+        chosen = sorted({bisect.bisect_left(ends, one) for one in set(wanted) if one <= ends[-1]})
+        named = {**vars(forgetter), "variant": variant}
+        return [pattern.format(**named, first=jobs[n][0], last=jobs[n][1]) for n in chosen]
+
+    # Unlearning
+
+    def jobs(self, model: str, method: str) -> list[tuple[int, int]]:
+        """First and last place, in `runs`, of each job that applies a method."""
+        return list(parts(range(len(self.runs(method))), self.runs_per_job(model)))
+
+    def unlearned(self, forgetter: Forgetter, methods: list[str], name: str) -> list[str]:
+        """A file of each job that applies some methods."""
+        return [
+            f"{kinds.UNLEARNED_FOLDER}/{name}".format(
+                **vars(forgetter), method=method, first=first, last=last
+            )
+            for method in methods
+            for first, last in self.jobs(forgetter.model, method)
+        ]
+
+    def starts(self, method: str, first: int, last: int) -> tuple[str, list[int]]:
+        """The variant and replicates of the models that a job of a method starts from.
+
+        The ideal is a retrained model that no other is compared with.
+        """
+        origins = self.origins(method, first, last)
+        if method == RETRAIN:
+            return RETAIN, [self._n_retrained + origin for origin in origins]
+        return ORIGINAL, origins
+
+    def origins(self, method: str, first: int, last: int) -> list[int]:
+        """The original models, by replicate, that the models of a job of a method belong to."""
+        return [origin for origin, _ in self.runs(method)[first : last + 1]]
+
+    def phases(self, method: str) -> str:
+        """What a method does, as JSON; the two ends do nothing."""
+        return "[]" if method in ENDS else self.table[method].as_json()
+
+    def settings_of_points(self) -> dict[str, dict]:
+        """The method of every point of the grids that are searched, and what it sets."""
+        return {
+            point: {"method": name, "settings": settings}
+            for name in self.block["tuning"]
+            for point, settings in self.table[name].settings().items()
+        }
+
+    # Evaluation
+
+    def tables(self) -> list[str]:
+        """Every table of the evaluation."""
+        tuned = [kinds.TUNING] if self.points else []
+        asked = [*SCORED, kinds.METRICS, kinds.MEMORISATION, *tuned]
+        return [kind.path.format(**vars(one)) for one in self.forgetters for kind in asked]
+
+    def n_predictions(self, size: int) -> int:
+        """Pairs of a model and a string that an evaluation holds in memory at most."""
+        n_models = self.n_trained(ORIGINAL) + self.n_trained(RETAIN)
+        n_models += max(len(self.runs(method)) for method in self.methods)
+        test_size = self.settings.config["datasets"]["test_size"]
+        return n_models * (size + test_size + self.block["validation"])

@@ -1,0 +1,130 @@
+"""The section `unlearning`: what models can be made to forget, and a test of whether they do.
+
+Source: Are we making progress in unlearning?
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import nearest
+from palimpsest.requests import Runs
+from palimpsest.section import Derived, Section
+from palimpsest.unlearning import kinds
+from palimpsest.unlearning.jobs import UNLEARNED_FILES, UnlearningJobs, jobs_of
+from palimpsest.unlearning.setups import BOOTSTRAP, ENDS
+from palimpsest.variants import DRAWN, UNLEARNED
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """Many models trained with the strings to forget, and as many without."""
+    return jobs_of(settings).requests()
+
+
+def derived(settings: Settings) -> Iterator[Derived]:
+    """The unlearned models of all methods together; none may take longer than the cutoff allows."""
+    jobs = jobs_of(settings)
+    n = sum(len(jobs.runs(method)) for method in jobs.applied)
+    for one in jobs.forgetters:
+        trained = Runs(one.model, one.language, one.size, training=jobs.block["training"])
+        files = tuple(jobs.unlearned(one, jobs.applied, "manifest.json"))
+        yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    """Unlearned models and the tables of their evaluation.
+
+    Unlearned models are named as well: the tables made of them do not bring back a lost one.
+    """
+    jobs = jobs_of(settings)
+    for one in jobs.forgetters:
+        for name in UNLEARNED_FILES:
+            yield from jobs.unlearned(one, jobs.applied, name)
+    yield from jobs.tables()
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """What is wrong with the block beyond its schema."""
+    jobs = jobs_of(settings)
+    block = jobs.block
+    yield from unknown_models(settings, "unlearning/models", block["models"])
+    yield from unknown_languages(settings, "unlearning/languages", block["languages"])
+    yield from too_many_strings(settings, "unlearning/size", [block["size"]], block["languages"])
+    if settings.block("memorisation") is None:
+        yield Mistake(
+            "memorisation",
+            "has the thresholds that unlearning is measured with; keep the block and leave out its "
+            "studies, or set unlearning to null as well",
+        )
+    yield from _methods(jobs)
+    yield from _forget_set(block)
+    n, pool = block["n"], block["pool"]
+    if BOOTSTRAP in block["setups"] and pool < n:
+        yield Mistake("unlearning/pool", f"{pool} models are fewer than unlearning/n, which is {n}")
+    yield from _zero_stage(settings, block["models"])
+
+
+def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
+    """Names that the table of methods does not know; `UserError` of the table's own mistakes."""
+    table = jobs.block["table"]
+    if not os.path.isfile(table):
+        yield Mistake("unlearning/table", f"no such file: {table}")
+    for list_name in ("methods", "tuning"):
+        for place, name in enumerate(jobs.block[list_name]):
+            key = f"unlearning/{list_name}[{place}]"
+            if name in ENDS:
+                yield Mistake(key, f"{name!r} is always there; leave it out")
+            elif name not in jobs.table:
+                known = [method for method in jobs.table if "." not in method]  # no points of grids
+                yield Mistake(
+                    key,
+                    f"unknown method {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
+                    f"Add it to {table}",
+                )
+            elif list_name == "tuning" and not jobs.table[name].points():
+                yield Mistake(key, f"{name!r} has no grid in {table}")
+
+
+def _forget_set(block: dict) -> Iterator[Mistake]:
+    share, size, forget = block["share"], block["size"], block["forget"]
+    if forget != DRAWN and not os.path.isfile(forget):
+        remedy = f"give a text file with one string a line, or {DRAWN}"
+        yield Mistake("unlearning/forget", f"no such file: {forget}; {remedy}")
+    if forget == DRAWN and round(share * size) == 0:
+        yield Mistake(
+            "unlearning/share",
+            f"{share:g} of {size} strings is none; raise it to {1 / size:.2g} or more",
+        )
+
+
+def _zero_stage(settings: Settings, models: list[str]) -> Iterator[Mistake]:
+    for model in models:
+        if settings.engine(model) == "deepspeed" and settings.training(model)["zero_stage"] == 3:
+            own = settings.config["training_by_model"].get(model, {})
+            where = f"training_by_model/{model}" if "zero_stage" in own else "training"
+            yield Mistake(
+                f"{where}/zero_stage",
+                f"{model} cannot unlearn with ZeRO 3, which leaves no process a whole weight; "
+                "set it to 2 (of one full model: in training_by_model), with "
+                "offload_optimizer: cpu if memory is short",
+            )
+
+
+SECTION = Section(
+    name="unlearning",
+    title="What models can be made to forget",
+    requests=requests,
+    outputs=outputs,
+    mistakes=mistakes,
+    derived=derived,
+    kinds="palimpsest.unlearning.kinds:KINDS",
+    figures="palimpsest.unlearning.figures:FIGURES",
+    claims="palimpsest.unlearning.claims:CLAIMS",
+    judged=(kinds.SCORES, kinds.EFFECTS, kinds.EPSILONS, kinds.METRICS),
+    report="palimpsest.unlearning.report:part",
+    reported=(kinds.SUMMARY, kinds.SCORES, kinds.MEMORISATION, kinds.EFFECTS),
+)
