@@ -94,7 +94,7 @@ def library(tmp_path, monkeypatch) -> Path:
 
 def forget() -> None:
     """Forget what has been read of files that change now."""
-    for name in ("of_code", "_definition", "_source", "_file"):
+    for name in ("of_code", "_state", "_remembered", "_definition", "_source", "_file"):
         getattr(fingerprint, name).cache_clear()
 
 
@@ -213,6 +213,23 @@ def test_a_hash_does_not_depend_on_where_the_project_is(library, tmp_path_factor
     elsewhere = tmp_path_factory.mktemp("elsewhere") / "scripts"
     library.rename(elsewhere)
     monkeypatch.setattr(fingerprint, "SCRIPTS", elsewhere)
+    forget()
+    assert of_code("script.py") == before
+
+
+def test_a_hash_is_worked_out_once(library, monkeypatch):
+    """Another process finds it, as long as no file has changed; also where none can be kept."""
+    before = of_code("script.py")
+    forget()
+    with monkeypatch.context() as patched:
+        patched.setattr(fingerprint, "_used", None)
+        assert of_code("script.py") == before
+    kept = library / "fake" / fingerprint.REMEMBERED
+    kept.write_text("{")
+    forget()
+    assert of_code("script.py") == before
+    kept.unlink()
+    kept.mkdir()
     forget()
     assert of_code("script.py") == before
 

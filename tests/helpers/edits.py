@@ -25,6 +25,11 @@ def commented(file: str, comment: str = "# another thought") -> Callable[[Path],
     return change
 
 
+def changed(file: str) -> Callable[[Path], None]:
+    """Add a statement that is run whenever the file is imported."""
+    return commented(file, "assert True")
+
+
 def touched(file: str) -> Callable[[Path], None]:
     """Give a file a new date and its old content."""
     return lambda folder: replace(folder / file, (folder / file).read_bytes())

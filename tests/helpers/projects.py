@@ -18,17 +18,27 @@ TOUR = "config/tour.yaml"
 LAID_OVER = [ROOT / "tests/workflow" / name for name in ("grid.yaml", "small_methods.yaml")]
 CONFIGFILES = (TOUR, "grid.yaml")
 PARTS = ("Snakefile", "workflow", "config", "envs", "profiles")
+COMPILED = (".pyc", ".nbi", ".nbc", ".json")  # Python's files, numba's, and known fingerprints
 
 
 def copy_of_the_project(folder: Path) -> None:
-    """Copy what the workflow consists of into a folder, without any result."""
+    """Copy what the workflow consists of into a folder, without any result.
+
+    What has been compiled comes along: each copy would spend half a minute on it anew.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         if (ROOT / part).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+            shutil.copytree(ROOT / part, folder / part, ignore=_being_written)
         else:
             shutil.copy(ROOT / part, folder / part)
+
+
+def _being_written(folder: str, names: list[str]) -> set[str]:
+    """Files that another process writes now, under a name for the time being."""
+    if Path(folder).name != "__pycache__":
+        return set()
+    return {name for name in names if not name.endswith(COMPILED)}
 
 
 class Project:

@@ -20,7 +20,13 @@ from palimpsest.sections import KINDS
 pytestmark = pytest.mark.slow
 
 EVERY, EPOCHS = 2, 30
-RECIPE = {"epochs": EPOCHS, "micro_batch_size": 4, "zero_stage": 2, "checkpoint_every": EVERY}
+RECIPE = {
+    "processes": 2,
+    "epochs": EPOCHS,
+    "micro_batch_size": 4,
+    "zero_stage": 2,
+    "checkpoint_every": EVERY,
+}
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
 from palimpsest.statistics import student
 from palimpsest.unlearning import scores
+from palimpsest.unlearning.jobs import SCORED
 from palimpsest.unlearning.scores import Rules, evaluate, retraining
 from palimpsest.unlearning.setups import Setup, wanted
 
@@ -315,20 +316,14 @@ class Outputs(dict):
     [
         (
             "scores",
-            {
-                "epsilons": "epsilons",
-                **{
-                    name: f"unlearning_{name}"
-                    for name in ("scores", "summary", "effects", "hardness", "agreement")
-                },
-            },
+            {kind.name: kind.name for kind in SCORED},
         ),
         ("tuning", {"table": "unlearning_tuning"}),
         ("metrics", {"table": "unlearning_metrics"}),
         ("memorisation", {"table": "unlearning_memorisation"}),
     ],
 )
-def test_doors_write_their_tables(made, tmp_path, name, kinds):
+def test_scripts_write_their_tables(made, tmp_path, name, kinds):
     outputs = Outputs({key: tmp_path / f"{key}.parquet" for key in kinds})
     point = {"method": "good", "settings": {"learning_rate": 0.1}}
     job = SimpleNamespace(

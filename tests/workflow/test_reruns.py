@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.edits import both, commented, deleted, edited, replace, touched
+from helpers.edits import both, changed, commented, deleted, edited, replace, touched
 from helpers.forks import Outcome, snakemake_in_forks
 from helpers.projects import CONFIGFILES, TOUR
 
@@ -93,11 +93,6 @@ def forget_named(folder: Path) -> None:
     """Name the strings to forget in a file."""
     (folder / "forget.txt").write_text("1 2 3\n")
     edited(TOUR, "share: 0.2", "share: 0.2\n  forget: forget.txt")(folder)
-
-
-def changed(file: str) -> Callable[[Path], None]:
-    """Add a statement that is run whenever the file is imported."""
-    return commented(file, "assert True")
 
 
 def cell(model: str, old: str, new: str) -> Callable[[Path], None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from helpers.edits import commented, edited
+from helpers.edits import changed, commented, edited
 from helpers.projects import ROOT, TOUR, Project, refused, wait_until, workers
 from palimpsest import tables
 from palimpsest.datasets.forgetting import group_names
@@ -201,7 +201,7 @@ def test_the_same_evaluation_gives_the_same_tables(copy_of_finished):
 
 def test_unlearning_that_is_asked_for_again_leaves_everything_as_it_was(copy_of_finished):
     """Its datasets come out alike, so its jobs run and touch no table; then all is done."""
-    commented(f"{LIBRARY}/datasets/forgetting.py")(copy_of_finished.folder)
+    changed(f"{LIBRARY}/datasets/forgetting.py")(copy_of_finished.folder)
     before = copy_of_finished.contents()
     target = f"{FINETUNE}/unlearned.parquet"
     done = copy_of_finished.snakemake(target)

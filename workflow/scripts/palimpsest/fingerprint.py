@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import json
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -18,6 +21,7 @@ from pathlib import Path
 SCRIPTS = Path(__file__).parents[1]
 LIBRARY = __package__ or "palimpsest"
 EVERYTHING = "*"
+REMEMBERED = "__pycache__/fingerprints.json"  # beside Python's own record of what it has read
 TEMPLATE = ".j2"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 Place = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole module
@@ -30,16 +34,50 @@ def of_code(*places: str) -> str:
     A place is a script ("measure.py"), a module's name ("palimpsest.claims:judge"), a whole module
     ("palimpsest.report") or a file beside a module ("palimpsest/report/report.html.j2").
     """
-    digest = hashlib.sha256()
-    for place, definition in sorted(_used(*places).items()):
-        words = "\0".join([*place, definition.text])
-        digest.update(words.replace(str(SCRIPTS), "").encode())
-    return digest.hexdigest()[:12]
+    key = " ".join(places)
+    if key not in _remembered():
+        digest = hashlib.sha256()
+        for place, definition in sorted(_used(*places).items()):
+            words = "\0".join([*place, definition.text])
+            digest.update(words.replace(str(SCRIPTS), "").encode())
+        _remember(key, digest.hexdigest()[:12])
+    return _remembered()[key]
 
 
 def modules_of(*places: str) -> set[str]:
     """The modules, of the library and of others, whose code is used from some places."""
     return {module for module, _ in _used(*places) if not module.endswith((".py", TEMPLATE))}
+
+
+@cache
+def _state() -> str:
+    """A hash of every file that a hash could be worked out from."""
+    digest = hashlib.sha256()
+    for path in sorted(SCRIPTS.rglob("*")):
+        if path.suffix in (".py", TEMPLATE):
+            digest.update(b"\0".join([os.fsencode(path.relative_to(SCRIPTS)), path.read_bytes()]))
+    return digest.hexdigest()
+
+
+@cache
+def _remembered() -> dict[str, str]:
+    """The hashes that were worked out from the same files before; reading code takes a second."""
+    with suppress(OSError, ValueError):
+        remembered = json.loads((SCRIPTS / LIBRARY / REMEMBERED).read_text())
+        if remembered["state"] == _state():
+            return remembered["hashes"]
+    return {}
+
+
+def _remember(key: str, found: str) -> None:
+    """Keep a hash for the next process, where the folder can be written to."""
+    _remembered()[key] = found
+    path = SCRIPTS / LIBRARY / REMEMBERED
+    temporary = path.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        path.parent.mkdir(exist_ok=True)
+        temporary.write_text(json.dumps({"state": _state(), "hashes": _remembered()}))
+        temporary.replace(path)
 
 
 def _used(*places: str) -> dict[Place, Definition]:
