@@ -7,6 +7,7 @@ import pytest
 
 from helpers.experiments import DEFAULT, PAPER, ROOT, configuration, experiment, laid_over, message
 from palimpsest.configuration.messages import Mistake
+from palimpsest.errors import UserError
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.memorisation.section import measured
 from palimpsest.memorisation.studies import STUDIES, asked
@@ -270,6 +271,19 @@ def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
     assert asked(rest.settings) == []
     assert all(study.outputs(rest.settings) == [] for study in STUDIES.values())
     assert rest.figure_files("memorisation", "tradeoff") == []
+
+
+def test_a_figure_of_a_language_that_its_study_does_not_name():
+    """It is drawn from that language's table, which is made for it, whatever the sections ask."""
+    table = {"frequency": ["results/studies/frequency/L7.parquet"]}
+    for experiment in (changed(), changed(memorisation=None, unlearning=None)):
+        assert experiment.figure_inputs("frequency", "L7") == table
+
+
+def test_a_figure_that_the_language_alone_does_not_name_needs_a_section_that_asks():
+    """Of which models it is to be, nobody says."""
+    with pytest.raises(UserError, match=r"unlearning_scores-L7.svg: the configuration asks for no"):
+        changed().figure_inputs("unlearning_scores", "L7")
 
 
 def test_no_section_at_all_is_nothing_to_do():

@@ -5,6 +5,7 @@ from palimpsest.fingerprint import of_code
 from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.models.table import resolve
 from palimpsest.planning import duration, memory
+from palimpsest.sections import FIGURES
 
 settings = experiment.settings
 planner = experiment.planner
@@ -19,7 +20,7 @@ wildcard_constraints:
     seed=r"\d+",
     first=r"\d+",
     last=r"\d+",
-    figure="[a-z_]+",
+    figure="|".join(FIGURES),
 
 
 def with_seeds(pattern):

@@ -1,10 +1,12 @@
 # What figures, claims and the report take.
-from palimpsest.sections import FIGURES
 
 
 def figure_inputs(wildcards):
     """The files that a figure of a language is drawn from, by the name of their kind."""
-    return experiment.figure_inputs(wildcards.figure, wildcards.language)
+    try:
+        return experiment.figure_inputs(wildcards.figure, wildcards.language)
+    except UserError as error:
+        sys.exit(f"error: {error}")
 
 
 def figure_code(wildcards):

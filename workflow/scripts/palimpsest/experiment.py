@@ -204,7 +204,7 @@ class Experiment:
             for figure in figures:
                 if figure.name == name:
                     return figure.inputs(self.outputs[section], language)
-        raise KeyError(name)
+        return FIGURES[name].inputs([], language)
 
 
 def schema_of(folder: str | Path, sections: Sequence[Section]) -> dict:

@@ -6,7 +6,8 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from palimpsest.paths import FIGURE, FIGURE_FORMATS, fill, of_pattern, values_in
+from palimpsest.errors import UserError
+from palimpsest.paths import FIGURE, FIGURE_FORMATS, WILDCARD, fill, of_pattern, values_in
 from palimpsest.tables.kinds import Document, Kind
 
 
@@ -36,12 +37,22 @@ class Figure:
         return list(dict.fromkeys(values["language"] for values in found if values))
 
     def inputs(self, outputs: Iterable[str], language: str) -> dict[str, list[str]]:
-        """The files of a language that it is drawn from, by kind, among a section's outputs."""
+        """The files of a language that it is drawn from, by kind.
+
+        They are those among a section's outputs; or, of a language for which the section delivers
+        none, the one file that the language alone names. Raises `UserError` if there is none such.
+        """
         outputs = list(outputs)
-        return {
-            kind.name: of_pattern(kind.path, outputs, {"language": language})
-            for kind in self.tables
-        }
+        found = {}
+        for kind in self.tables:
+            delivered = of_pattern(kind.path, outputs, {"language": language})
+            found[kind.name] = delivered or [fill(kind.path, language=language)]
+            if WILDCARD.search(found[kind.name][0]):
+                raise UserError(
+                    f"{self.files(language)[0]}: the configuration asks for no `{kind.name}` of "
+                    f"{language}; add {language} to the languages of the section that makes them"
+                )
+        return found
 
     @property
     def code(self) -> tuple[str, ...]:
