@@ -69,7 +69,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=900,
+            timeout=1800,
         )
 
     def jobs(self, *arguments: str, **options) -> dict[str, int]:

@@ -49,7 +49,7 @@ class SlurmProject(Project):
 
     def finish(self, running: subprocess.Popen) -> None:
         """Wait until Snakemake has ended well."""
-        status = running.wait(900)
+        status = running.wait(1800)
         assert status == 0, self.printed()
 
     def printed(self) -> str:

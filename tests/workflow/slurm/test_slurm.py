@@ -138,14 +138,16 @@ def snakemake_killed(folder: Path) -> SlurmProject:
 
 
 @pytest.fixture(scope="session")
-def side_by_side(cluster, tmp_path_factory) -> dict[str, Future]:
-    """What is under way at once: the study, faults, and what is undisturbed."""
+def side_by_side(cluster, finished, tmp_path_factory) -> dict[str, Future]:
+    """What is under way at once: the study, faults, and a training that is undisturbed.
+
+    The study is also run on this machine without SLURM, by itself, before all of them.
+    """
     work = {
         "whole_study": (whole_study,),
         "out_of_time": (out_of_time,),
         "undisturbed_training": (undisturbed, *ONE_TRAINING),
         "cancelled": (cancelled,),
-        "undisturbed_study": (undisturbed, "finetune"),
         "snakemake_killed": (snakemake_killed,),
         "two_gpus": (two_gpus,),
     }
@@ -156,11 +158,11 @@ def side_by_side(cluster, tmp_path_factory) -> dict[str, Future]:
     }
 
 
-def test_the_whole_study(side_by_side):
+def test_the_whole_study(side_by_side, finished):
     """From grammars to the report, with the traces of a run without SLURM."""
     project = side_by_side["whole_study"].result()
     assert (project.folder / "results/report.html").exists()
-    assert traces(project) == side_by_side["undisturbed_study"].result()
+    assert traces(project) == traces(finished)
 
 
 def test_every_job_was_where_it_should_be(side_by_side):

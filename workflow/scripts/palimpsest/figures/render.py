@@ -36,9 +36,10 @@ def read_filled(paths: str | Iterable[str], kind: Kind | Document) -> pd.DataFra
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     if isinstance(kind, Document):
         return tables.read_json(paths[0])
-    for path in paths:
-        if tables.read(path, kind).empty:
+    found = [tables.read(path, kind) for path in paths]
+    for path, table in zip(paths, found, strict=True):
+        if table.empty:
             raise UserError(
                 f"{path}: has no rows to draw; delete it and rerun: snakemake --cores 1 {path}"
             )
-    return tables.read_all(paths, kind)
+    return pd.concat(found, ignore_index=True)
