@@ -26,7 +26,10 @@ HOW = {"locally": ["--cores", "2"], "slurm": ["--workflow-profile", "config/prof
 
 
 def study_from_nothing(folder: Path, how: str, asked: list[str]) -> float:
-    """Run the default experiment in a fresh copy of the project; seconds."""
+    """Run the default experiment in a fresh copy of the project; seconds.
+
+    What is compiled when it is first used is there already if it is here: it is no cost of SLURM.
+    """
     copy_of_the_project(folder)
     command = [sys.executable, "-m", "snakemake", *HOW[how], *asked, "--quiet", "all"]
     begin = time.perf_counter()

@@ -21,15 +21,16 @@ PARTS = ("Snakefile", "workflow", "config", "envs", "profiles")
 COMPILED = (".pyc", ".nbi", ".nbc", ".json")  # Python's files, numba's, and known fingerprints
 
 
-def copy_of_the_project(folder: Path) -> None:
+def copy_of_the_project(folder: Path, compiled: bool = True) -> None:
     """Copy what the workflow consists of into a folder, without any result.
 
-    What has been compiled comes along: each copy would spend half a minute on it anew.
+    What has been compiled comes along if wanted: a copy spends half a minute on it anew.
     """
+    ignored = _being_written if compiled else shutil.ignore_patterns("__pycache__")
     folder.mkdir(parents=True, exist_ok=True)
     for part in PARTS:
         if (ROOT / part).is_dir():
-            shutil.copytree(ROOT / part, folder / part, ignore=_being_written)
+            shutil.copytree(ROOT / part, folder / part, ignore=ignored)
         else:
             shutil.copy(ROOT / part, folder / part)
 

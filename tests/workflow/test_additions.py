@@ -68,8 +68,8 @@ def test_a_claim(project):
     (claim,) = pieces("A claim")
     claims = project.folder / LIBRARY / "memorisation/claims.py"
     text = claims.read_text()
-    place = text.rindex("\n]\n")
-    claims.write_text(text[: place + 1] + claim + text[place + 1 :])
+    place = text.rindex("]\n")
+    claims.write_text(f"{text[:place]}{claim},\n{text[place:]}")
     run(project, "results/claims.parquet")
     table = pd.read_parquet(project.folder / "results/claims.parquet")
     found = table[table["claim"].str.startswith("At optimal learning most strings")]

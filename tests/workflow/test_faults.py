@@ -19,7 +19,7 @@ from palimpsest.sections import KINDS
 
 FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
-EVERY, EPOCHS = 5, 250
+EVERY, EPOCHS = 5, 120
 
 
 def command(*more: str, every: int = EVERY) -> list[str]:

@@ -26,7 +26,7 @@ DATASETS = [f"results/datasets/L2/n24-seed{seed}/base/strings.parquet" for seed 
 ONE_TRAINING = [
     f"{RUN}/trace.parquet",
     "--config",
-    "training={epochs: 250, checkpoint_every: 10}",
+    "training={epochs: 150, checkpoint_every: 10}",
 ]
 
 # Here and not in the fixture, so that it is said once and not for every test.
