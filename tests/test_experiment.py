@@ -276,8 +276,8 @@ def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
 def test_a_figure_of_a_language_that_its_study_does_not_name():
     """It is drawn from that language's table, which is made for it, whatever the sections ask."""
     table = {"frequency": ["results/studies/frequency/L7.parquet"]}
-    for experiment in (changed(), changed(memorisation=None, unlearning=None)):
-        assert experiment.figure_inputs("frequency", "L7") == table
+    for asked_for in (changed(), changed(memorisation=None, unlearning=None)):
+        assert asked_for.figure_inputs("frequency", "L7") == table
 
 
 def test_a_figure_that_the_language_alone_does_not_name_needs_a_section_that_asks():
