@@ -273,6 +273,13 @@ def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
     assert rest.figure_files("memorisation", "tradeoff") == []
 
 
+def test_as_many_targets_as_runs_are_trained_with():
+    """One where none is: a language's sample names a target all the same."""
+    whole = changed()
+    assert whole.n_targets == STUDIES["disagreement"].block(whole.settings)["targets"] > 1
+    assert changed(memorisation=None, unlearning=None).n_targets == 1
+
+
 def test_a_figure_of_a_language_that_its_study_does_not_name():
     """It is drawn from that language's table, which is made for it, whatever the sections ask."""
     table = {"frequency": ["results/studies/frequency/L7.parquet"]}

@@ -35,7 +35,7 @@ rule language:
         runtime=30,
     params:
         sample=lookup("datasets/language_sample", within=config),
-        targets=n_targets,
+        targets=experiment.n_targets,
         code=of_code("language.py"),
     script:
         "../scripts/language.py"

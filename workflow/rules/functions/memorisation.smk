@@ -13,7 +13,7 @@ THRESHOLDS = {
 
 def with_targets(pattern, kinds=("with", "without")):
     """The pattern with and without every target, its other wildcards left as they are."""
-    variants = [f"{kind}-s{rank}" for rank in range(n_targets({})) for kind in kinds]
+    variants = [f"{kind}-s{rank}" for rank in range(experiment.n_targets) for kind in kinds]
     return with_variants(pattern, variants)
 
 

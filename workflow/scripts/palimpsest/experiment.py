@@ -25,6 +25,7 @@ from palimpsest.requests import TRACE, WEIGHTS, Runs, merged
 from palimpsest.section import Derived, Section
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.kinds import Kind
+from palimpsest.variants import WITH_TARGET
 
 
 class Experiment:
@@ -118,6 +119,12 @@ class Experiment:
     def languages(self) -> list[str]:
         """The languages that runs are trained on."""
         return list(dict.fromkeys(runs.corpus for runs in self.requests))
+
+    @cached_property
+    def n_targets(self) -> int:
+        """Target strings of a language: as many as runs are trained with; one if none is."""
+        found = (WITH_TARGET.fullmatch(runs.variant) for runs in self.requests)
+        return max((int(target[1]) for target in found if target), default=0) + 1
 
     @cached_property
     def datasets(self) -> list[str]:
