@@ -273,6 +273,13 @@ def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
     assert rest.figure_files("memorisation", "tradeoff") == []
 
 
+def test_a_model_of_any_section_must_fit():
+    """Also one that is trained in replicates alone."""
+    small = {"hardware": {"gpu_memory_gb": 20}, "unlearning": {"models": ["llama-2-13b"]}}
+    said = message(lambda: changed(**small))
+    assert ": llama-2-13b needs" in said
+
+
 def test_as_many_targets_as_runs_are_trained_with():
     """One where none is: a language's sample names a target all the same."""
     whole = changed()

@@ -53,7 +53,7 @@ class Experiment:
         checks.split_terminals(
             self.settings, (runs.model for runs in self.requests), self.languages
         )
-        self._refuse(does_not_fit(self.settings, self.planner, self.single_runs))
+        self._refuse(does_not_fit(self.settings, self.planner, self.requests))
 
     def _refuse(self, mistakes: Iterable[Mistake]) -> None:
         for mistake in mistakes:
