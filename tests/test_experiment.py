@@ -13,6 +13,7 @@ from palimpsest.memorisation.section import measured
 from palimpsest.memorisation.studies import STUDIES, asked
 from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.section import Derived, Section
+from palimpsest.sections import NAMES
 from palimpsest.tables.columns import LANGUAGE
 from palimpsest.tables.kinds import Kind
 from palimpsest.unlearning.jobs import jobs_of
@@ -28,6 +29,11 @@ def _in_the_repository(monkeypatch):
 def changed(**over):
     """The default experiment with other blocks laid over it."""
     return experiment(DEFAULT, command_line=over)
+
+
+def only(*names):
+    """The blocks of all other sections, left out."""
+    return {name: None for name in NAMES if name not in names}
 
 
 def of_studies(**studies):
@@ -64,7 +70,7 @@ def test_the_papers_experiment():
     The twin is that of the study `exact`, as a full model for every training string is out of
     reach.
     """
-    paper = experiment(DEFAULT, PAPER)
+    paper = experiment(DEFAULT, PAPER, command_line=only("memorisation"))
     settings = paper.settings
     assert len(paper.config["models"]) == 18
     assert settings.seeds == (0, 1, 2)
@@ -105,7 +111,7 @@ def test_every_study_reads_what_is_measured(files):
 
 def test_exact_retraining_is_with_and_without_every_target():
     """Two variants per target, on the languages of the study alone."""
-    default = experiment(DEFAULT)
+    default = changed(**only("memorisation"))
     settings = default.settings
     known = {runs.key for runs in measured(settings)}
     retrained = [runs for runs in default.single_runs if runs.key not in known]
@@ -164,7 +170,7 @@ def test_a_study_that_is_left_out_is_not_run():
     config = configuration(DEFAULT)
     studies = config["memorisation"]["studies"]
     config["memorisation"]["studies"] = {"tradeoff": studies["tradeoff"], "exact": None}
-    config["unlearning"] = None
+    config |= only("memorisation")
     narrow = experiment(DEFAULT, config=config)
     assert [study.name for study in asked(narrow.settings)] == ["tradeoff"]
     assert STUDIES["disagreement"].languages(narrow.settings) == []
@@ -179,7 +185,8 @@ def test_a_study_that_is_left_out_is_not_run():
 def test_no_study_at_all_is_a_grid():
     """The grid alone is trained and measured."""
     config = configuration(DEFAULT)
-    config["memorisation"]["studies"], config["unlearning"] = {}, None
+    config["memorisation"]["studies"] = {}
+    config |= only("memorisation")
     grid = experiment(DEFAULT, config=config)
     assert asked(grid.settings) == []
     assert grid.requests == measured(grid.settings)
@@ -215,7 +222,8 @@ def test_a_new_language_and_a_new_model_need_no_code(tmp_path):
         "memorisation": {"studies": studies},
     }
     config = laid_over(configuration(DEFAULT), over)
-    config["datasets"]["high_entropy_counterpart"], config["unlearning"] = {}, None
+    config["datasets"]["high_entropy_counterpart"] = {}
+    config |= only("memorisation")
     own = experiment(DEFAULT, config=config)
     assert own.settings.grammar_file("mini") == str(tmp_path / "mini.pcfg")
     assert own.languages == ["mini"]
@@ -249,7 +257,7 @@ def test_weights_are_kept_if_asked_for():
 
 def test_a_section_that_is_left_out_asks_for_nothing_and_delivers_nothing():
     """All that is left is what the other section asks for."""
-    whole, rest = experiment(DEFAULT), changed(unlearning=None)
+    whole, rest = experiment(DEFAULT), changed(**only("memorisation"))
     assert [section.name for section in rest.sections] == ["memorisation"]
     assert set(rest.outputs) == set(rest.figures) == {"languages", "memorisation"}
     assert rest.figure_files("unlearning") == []
@@ -267,7 +275,7 @@ def test_a_section_that_is_left_out_asks_for_nothing_and_delivers_nothing():
 
 def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
     """Each of them is a named target all the same."""
-    rest = changed(memorisation=None, unlearning=None)
+    rest = changed(**only())
     assert asked(rest.settings) == []
     assert all(study.outputs(rest.settings) == [] for study in STUDIES.values())
     assert rest.figure_files("memorisation", "tradeoff") == []
@@ -284,13 +292,13 @@ def test_as_many_targets_as_runs_are_trained_with():
     """One where none is: a language's sample names a target all the same."""
     whole = changed()
     assert whole.n_targets == STUDIES["disagreement"].block(whole.settings)["targets"] > 1
-    assert changed(memorisation=None, unlearning=None).n_targets == 1
+    assert changed(**only()).n_targets == 1
 
 
 def test_a_figure_of_a_language_that_its_study_does_not_name():
     """It is drawn from that language's table, which is made for it, whatever the sections ask."""
     table = {"frequency": ["results/studies/frequency/L7.parquet"]}
-    for asked_for in (changed(), changed(memorisation=None, unlearning=None)):
+    for asked_for in (changed(), changed(**only())):
         assert asked_for.figure_inputs("frequency", "L7") == table
 
 
@@ -302,7 +310,7 @@ def test_a_figure_that_the_language_alone_does_not_name_needs_a_section_that_ask
 
 def test_no_section_at_all_is_nothing_to_do():
     """An experiment of no section is one all the same."""
-    nothing = changed(memorisation=None, unlearning=None)
+    nothing = changed(**only())
     assert nothing.requests == nothing.languages == nothing.datasets == nothing.all_figures == []
     assert nothing.outputs == {"languages": []}
 
@@ -342,9 +350,8 @@ def with_toys(tmp_path):
                 "properties:\n  size: {type: integer, minimum: 1}\n"
             )
         config = {**configuration(DEFAULT), **blocks}
-        if MEMORISATION not in sections:
-            del config["memorisation"]
-        del config["unlearning"]
+        for name in {*NAMES} - {section.name for section in sections}:
+            del config[name]
         return experiment(DEFAULT, config=config, sections=sections, schemas=tmp_path)
 
     return make
@@ -399,7 +406,7 @@ def test_contradictory_requests_of_two_sections_are_refused(with_toys):
         return {"requests": lambda settings: [runs]}
 
     sections = toy(**epochs(3)), toy("toys2", **epochs(4))
-    with pytest.raises(ValueError, match="the same runs, trained in two ways"):
+    with pytest.raises(UserError, match="its replicates are asked for with training"):
         with_toys(*sections, toys={"size": 1}, toys2={"size": 1})
 
 

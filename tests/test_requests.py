@@ -1,10 +1,13 @@
 """Requests for runs: their paths, and how those of several sections become one."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from palimpsest import paths
+from palimpsest.errors import UserError
 from palimpsest.requests import TRACE, WEIGHTS, Runs, merged, parts
 from palimpsest.variants import LEAVE_ONE_OUT
 
@@ -23,11 +26,11 @@ REPLICATES = Runs(
 
 def test_equal_requests_are_one():
     """With the seeds of both, in the order in which they were asked for, and all that is kept."""
-    kept = Runs("opt-1.3b-twin", "L1", 16, seeds=(1, 7), keeps=frozenset({TRACE, WEIGHTS}))
+    more = replace(REPLICATES, seeds=(1, 5), keeps=frozenset({TRACE, WEIGHTS}))
     other = Runs("opt-1.3b-twin", "L1", 24, seeds=(0,))
-    assert merged([BASE, other, kept]) == [
-        Runs("opt-1.3b-twin", "L1", 16, seeds=(0, 1, 7), keeps=frozenset({TRACE, WEIGHTS})),
-        other,
+    assert merged([REPLICATES, other, more, replace(other, seeds=(7, 0))]) == [
+        replace(more, seeds=(5, 1)),
+        replace(other, seeds=(0, 7)),
     ]
     assert merged([BASE, BASE]) == [BASE]
     assert merged([]) == []
@@ -40,7 +43,7 @@ def test_equal_requests_are_one():
         {"corpus": "L2"},
         {"size": 17},
         {"variant": "retain"},
-        {"replicates": range(4, 12)},
+        {"replicates": range(11, 12)},
     ],
 )
 def test_what_differs_is_not_one(change):
@@ -49,14 +52,29 @@ def test_what_differs_is_not_one(change):
     assert merged([REPLICATES, other]) == [REPLICATES, other]
 
 
-def test_contradictory_requests_are_refused():
-    """The same files cannot hold runs that are trained in two ways."""
-    other = Runs(**{**vars(REPLICATES), "training": {"epochs": 4}})
-    with pytest.raises(ValueError, match="the same runs, trained in two ways"):
-        merged([REPLICATES, other])
-    single = Runs("opt-1.3b-twin", "L1", 16, seeds=(0,), training={"epochs": 4})
-    with pytest.raises(ValueError, match="only replicates can be trained in a way of their own"):
-        merged([single])
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"training": {"epochs": 4}}, "training"),
+        ({"training": {"epochs": 4}, "replicates": range(11, 12)}, "training"),
+        ({"replicates_per_job": 4}, "replicates_per_job"),
+        ({"replicates": range(4, 12)}, "replicates"),
+        ({"replicates": range(10, 12)}, "replicates"),
+    ],
+)
+def test_contradictory_requests_are_refused(change, name):
+    """The same files cannot hold models that are trained in two ways, or in two jobs."""
+    with pytest.raises(UserError, match=rf"original: its replicates are asked for with {name} "):
+        merged([BASE, REPLICATES, replace(REPLICATES, **change)])
+
+
+@pytest.mark.parametrize(
+    "change", [{"training": {"epochs": 4}}, {"keeps": frozenset({TRACE, WEIGHTS})}]
+)
+def test_a_request_that_no_rule_can_meet_is_refused(change):
+    """Only replicates have files of their own."""
+    with pytest.raises(ValueError, match="for replicates alone"):
+        merged([replace(BASE, **change)])
 
 
 def test_a_run_has_a_path_for_each_seed():

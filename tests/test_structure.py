@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palimpsest.sections import SECTIONS
+from palimpsest.sections import NAMES, SECTIONS
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "workflow/scripts/palimpsest"
@@ -19,8 +19,7 @@ ROOMS = [
     ["figures", "planning"],
     ["datasets", "report"],
     ["training"],
-    ["memorisation"],
-    ["unlearning"],
+    *([name] for name in NAMES),  # a section may use the ones before it
     ["sections"],
     ["experiment"],
     ["reference"],

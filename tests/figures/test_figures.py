@@ -18,7 +18,6 @@ from palimpsest.figures.style import save
 from palimpsest.section import named
 from palimpsest.sections import FIGURES, KINDS
 
-STUDIED = [name for name in FIGURES if not name.startswith("unlearning")]
 EPOCHS = np.arange(0, 21, 2)
 OPTIMUM = 8
 MEASURES = list(style.MEASURES)
@@ -205,7 +204,8 @@ def draw(name, frame, summary=SUMMARY):
 
 LOOKED_AT = [
     (name, shape)
-    for name in STUDIED
+    for name, figure in FIGURES.items()
+    if figure.tables[0].name in TABLES
     for shape in ("one model, one seed", "three models, three seeds", "nothing is memorised")
     if name != "language" or shape == "one model, one seed"
 ]

@@ -39,7 +39,7 @@ def finished(tmp_path_factory, worker_id) -> Project:
 
 @pytest.fixture
 def copy_of_finished(finished, tmp_path) -> Project:
-    """A copy of the finished small study that a test may damage."""
+    """A copy of the finished tour that a test may damage."""
     folder = tmp_path / "copy"
     shutil.copytree(finished.folder, folder)
     return Project(folder)

@@ -7,11 +7,13 @@ import signal
 
 import pandas as pd
 import pytest
+import yaml
 from safetensors.torch import load_file
 
 from helpers.projects import TOUR, wait_until
 from palimpsest import tables, traces
-from palimpsest.sections import KINDS
+from palimpsest.memorisation.studies import STUDIES
+from palimpsest.sections import FIGURES, KINDS, NAMES
 
 
 def test_every_table_of_the_contract_is_there_and_valid(finished):
@@ -33,29 +35,12 @@ def test_every_table_of_the_contract_is_there_and_valid(finished):
 def test_figures_and_report_are_there(finished):
     """Every figure is vector graphics with a picture beside it, and the report shows them all."""
     figures = sorted((finished.folder / "results/figures").glob("*.svg"))
-    assert sorted({figure.stem.rsplit("-", 1)[0] for figure in figures}) == [
-        "deduplication",
-        "disagreement",
-        "disagreement_scores",
-        "exact",
-        "frequency",
-        "language",
-        "model_size",
-        "tradeoff",
-        "training_size",
-        "unlearning_agreement",
-        "unlearning_effects",
-        "unlearning_epsilons",
-        "unlearning_hardness",
-        "unlearning_memorisation",
-        "unlearning_metrics",
-        "unlearning_scores",
-        "unlearning_tradeoff",
-    ]
+    assert {figure.stem.rsplit("-", 1)[0] for figure in figures} == set(FIGURES)
     report = (finished.folder / "results/report.html").read_text()
     for figure in figures:
         assert figure.with_suffix(".png").stat().st_size > 5_000
         assert figure.name in report
+    assert yaml.safe_load((finished.folder / TOUR).read_text())["title"] in report
 
 
 def test_measures_join(finished):
@@ -241,17 +226,10 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "languages",
         "datasets",
         "finetune",
-        "memorisation",
-        "unlearning",
         "figures",
         "report",
-        "disagreement",
-        "exact",
-        "tradeoff",
-        "frequency",
-        "deduplication",
-        "training_size",
-        "model_size",
+        *NAMES,
+        *STUDIES,
         "results/claims.parquet",
         "results/figures/tradeoff-L1.svg",
         "results/runs/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
@@ -264,11 +242,13 @@ def test_every_target_can_be_asked_for_alone(project, target):
     assert project.jobs(target)["total"] >= 2
 
 
-@pytest.mark.parametrize("configfiles", [(), ("config/paper.yaml",)])
+@pytest.mark.parametrize("configfiles", [(), (TOUR,), ("config/paper.yaml",)])
 def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
-    """The default experiment and the paper's are valid and complete."""
+    """The default experiment, the tour and the paper's study are valid and complete."""
     jobs = project.jobs(configfiles=configfiles)
-    if configfiles:
+    if configfiles == (TOUR,):
+        assert jobs["figure"] == len(FIGURES)
+    elif configfiles:
         assert jobs["train_full"] > 18 * 8 * 4 * 3
         assert [rule for rule in jobs if "twins" in rule] == [
             "train_twins_on_base_and_leave_one_out"

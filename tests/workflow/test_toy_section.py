@@ -17,6 +17,7 @@ from helpers.projects import Project
 ROOT = Path(__file__).parents[2]
 TOY = Path(__file__).with_name("toy_section")
 BLOCK = "\nrepetition:\n  model: opt-1.3b-twin\n  languages: [L1, L2]\n  size: 24\n"
+RULE_OF_MANY = "train_twins_on_base_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
 ONE_LINE = {
     "workflow/scripts/palimpsest/sections.py": ('    "unlearning",\n', '    "repetition",\n'),
     "Snakefile": (
@@ -83,6 +84,40 @@ def test_the_report_shows_it(finished):
     for said in ("Are strings repeated?", "repeated_strings-L2", "occur once", "Repeated strings"):
         assert said in report, said
     assert "forget set" not in report
+
+
+def test_its_runs_may_have_seeds_of_their_own(project):
+    """Beside the same runs of other sections, and beside other runs of the same variant."""
+    section = project.folder / "workflow/scripts/palimpsest/repetition/section.py"
+    text = section.read_text()
+    section.write_text(text.replace("seeds=settings.seeds", "seeds=(0, 7)"))
+    try:
+        jobs = project.jobs("finetune", configfiles=("config/tour.yaml",))
+    finally:
+        section.write_text(text)
+    trained = {rule for rule in jobs if "twins" in rule}
+    assert trained > {RULE_OF_MANY, "train_twins_on_base", "train_twins_on_base__2"}
+
+
+def test_the_code_of_the_page_passes_the_checks_of_the_project(project, tmp_path):
+    """The style, and the tests of what sections and rooms have to be."""
+    for name in ("tests", "docs", "pyproject.toml"):
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, tmp_path / name)
+    shutil.copytree(project.folder, tmp_path, dirs_exist_ok=True)
+    (tmp_path / "tests/repetition").mkdir()
+    with open(tmp_path / "config/tour.yaml", "a") as tour:
+        tour.write(BLOCK)
+    tests = ["tests/test_structure.py", "tests/test_sections.py", "tests/test_experiment.py"]
+    for command in (
+        ["ruff", "check", "workflow"],
+        ["ruff", "format", "--check", "workflow"],
+        ["pytest", "--quiet", *tests],
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout
 
 
 def test_its_mistakes_are_told(project):

@@ -78,7 +78,7 @@ rule write_report:
         runtime=30,
     params:
         code=of_code("report.py", *experiment.places("report"), *experiment.places("figures")),
-        sections=[section.name for section in experiment.sections],
+        sections={section.name: section.title for section in experiment.sections},
         drawn=experiment.drawn,
         title=lookup("title", within=config),
     script:

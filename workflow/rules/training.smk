@@ -41,11 +41,11 @@ rule train_full:
 
 # All seeds and variants of a twin are one job: a fleet, if that is the engine. One rule for each
 # choice of variants that is asked for.
-for variants, jobs in experiment.twin_jobs.items():
+for name, variants in twin_rules(experiment.twin_jobs).items():
 
     rule:
         name:
-            f"train_twins_on_{in_words(variants)}"
+            name
         input:
             grammar=grammar,
             dataset=trained_on(variants),
@@ -56,7 +56,7 @@ for variants, jobs in experiment.twin_jobs.items():
         benchmark:
             "benchmarks/train/{model}/{language}/n{size}.tsv"
         wildcard_constraints:
-            model=any_of(jobs),
+            model=any_of(experiment.twin_jobs[variants]),
         # The longest job of a small study starts first.
         priority: len(trained_on(variants))
         conda:

@@ -104,10 +104,15 @@ def none_of(runs):
     return f"{not_taken}{NAME}-twin"
 
 
-def in_words(variants):
-    """The kinds of some variants, for the name of the rule that trains them."""
-    kinds = [re.sub(r"(with|without)-s\d+", "targets", variant) for variant, seeds in variants]
-    return re.sub(r"\W", "_", "_and_".join(dict.fromkeys(kinds)))
+def twin_rules(jobs):
+    """The name of a rule for each choice of variants, which it trains; equal ones are numbered."""
+    names = {}
+    for variants in jobs:
+        kinds = [re.sub(r"(with|without)-s\d+", "targets", variant) for variant, _ in variants]
+        name = re.sub(r"\W", "_", f"train_twins_on_{'_and_'.join(dict.fromkeys(kinds))}")
+        again = sum(other.startswith(f"{name}__") or other == name for other in names)
+        names[f"{name}__{again + 1}" if again else name] = variants
+    return names
 
 
 def twin_minutes(variants):

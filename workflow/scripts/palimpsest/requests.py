@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from palimpsest.errors import UserError
 from palimpsest.paths import fill
 from palimpsest.variants import LEAVE_ONE_OUT
 
@@ -21,7 +22,7 @@ class Runs:
     numbers several trainings of each seed, of which one job trains at most `replicates_per_job`.
     `training` overrides keys of the configuration's block `training`, which is allowed for
     replicates alone, as only these have files of their own. `keeps` names what a run leaves: its
-    trace always, and `weights`.
+    trace always, and `weights`, which are kept of replicates, or of all runs with `save_weights`.
     """
 
     model: str
@@ -80,19 +81,36 @@ class Runs:
 def merged(requests: Iterable[Runs]) -> list[Runs]:
     """The requests in order, each run in one of them: seeds and what is kept are put together.
 
-    Raises `ValueError` if two requests want the same runs trained in different ways, or a request
-    without replicates overrides the training.
+    Raises `UserError` if two requests want replicates of the same runs in ways that cannot both be
+    met, and `ValueError` for a request that no rule can meet.
     """
     found: dict[tuple, Runs] = {}
     for asked in requests:
-        if asked.training and asked.replicates is None:
-            raise ValueError(f"{asked}: only replicates can be trained in a way of their own")
+        if asked.replicates is None and (asked.training or WEIGHTS in asked.keeps):
+            raise ValueError(f"{asked}: training and weights of their own are for replicates alone")
+        if asked.replicates is not None:
+            for known in found.values():
+                if known.replicates is not None and known.key[:4] == asked.key[:4]:
+                    _refuse_contradiction(known, asked)
         known = found.setdefault(asked.key, asked)
-        if known.training != asked.training:
-            raise ValueError(f"{known} and {asked}: the same runs, trained in two ways")
         seeds = tuple(dict.fromkeys([*known.seeds, *asked.seeds]))
         found[asked.key] = replace(known, seeds=seeds, keeps=known.keeps | asked.keeps)
     return list(found.values())
+
+
+def _refuse_contradiction(known: Runs, asked: Runs) -> None:
+    """Files of replicates are named by numbers alone: each number has one training and one job."""
+    differ = [known.training != asked.training and "training"]
+    if known.replicates == asked.replicates:
+        differ.append(known.replicates_per_job != asked.replicates_per_job and "replicates_per_job")
+    else:
+        differ.append(not set(known.replicates).isdisjoint(asked.replicates) and "replicates")
+    for name in filter(None, differ):
+        raise UserError(
+            f"{asked.model} on {asked.corpus}, size {asked.size}, {asked.variant}: its replicates "
+            f"are asked for with {name} {getattr(known, name)} and {getattr(asked, name)}; give "
+            "the blocks of both sections the same values"
+        )
 
 
 def parts(numbers: range, most: int) -> Iterator[tuple[int, int]]:

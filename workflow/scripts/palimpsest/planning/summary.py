@@ -12,6 +12,8 @@ HEADER = (
 
 def summary(rows: list[dict], hardware: Hardware) -> str:
     """Totals by model and of all, then the assumptions. Hours and disk are of the runs left."""
+    if not rows:
+        return "Nothing is trained: the configuration leaves every section out."
     by_model: dict[str, list[dict]] = {}
     for row in rows:
         by_model.setdefault(row["model"], []).append(row)

@@ -1,8 +1,7 @@
 """The figure of repeated strings."""
 
-from palimpsest.repetition.kinds import REPEATED
-
 from palimpsest.figures.figure import Figure
+from palimpsest.repetition.kinds import REPEATED
 
 FIGURES = (
     Figure(

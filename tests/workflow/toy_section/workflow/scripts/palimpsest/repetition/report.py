@@ -1,8 +1,8 @@
 """What the report says of repeated strings."""
 
 import pandas as pd
-from palimpsest.repetition.claims import QUESTIONS
 
+from palimpsest.repetition.claims import QUESTIONS
 from palimpsest.report.part import Chapter, Part
 
 TEXT = "A sample of a language of low entropy holds the same string many times."

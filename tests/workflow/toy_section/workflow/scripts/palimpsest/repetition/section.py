@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 
-from palimpsest.repetition.kinds import REPEATED
-
 from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_model
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
+from palimpsest.repetition.kinds import REPEATED
 from palimpsest.requests import Runs
 from palimpsest.section import Section
 

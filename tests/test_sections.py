@@ -1,0 +1,68 @@
+"""What every section has to have: the interface, whatever its question."""
+
+from itertools import chain
+from pathlib import Path
+
+import pytest
+import yaml
+
+from helpers.experiments import DEFAULT, experiment
+from palimpsest.datasets.figures import LANGUAGE
+from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
+from palimpsest.paths import values_in
+from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
+from palimpsest.sections import NAMES, SECTIONS
+from palimpsest.tables.claims import CLAIMS
+from palimpsest.tables.trace import TRACE
+
+ROOT = Path(__file__).parents[1]
+BY_NAME = {section.name: section for section in SECTIONS}
+# What the report is given beside the tables, by the names of their kinds
+TAKEN = {"claims", "figures", "manifests"}
+
+
+def repeated(names):
+    """The names that occur more than once."""
+    names = list(names)
+    return {name for name in names if names.count(name) > 1}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_section_has_its_files_its_block_and_its_target(name):
+    """All are named like the section."""
+    assert BY_NAME[name].title
+    assert (ROOT / f"config/schemas/{name}.schema.yaml").is_file()
+    assert (ROOT / f"tests/{name}").is_dir()
+    for file in (DEFAULT, "config/tour.yaml"):
+        assert yaml.safe_load((ROOT / file).read_text())[name], file
+    rules = ROOT / f"workflow/rules/{name}.smk"
+    assert f'include: "workflow/rules/{name}.smk"' in (ROOT / "Snakefile").read_text()
+    assert f"\nrule {name}:\n" in rules.read_text()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_a_section_delivers_is_of_its_kinds(name, monkeypatch):
+    """Every table is of a kind; what it judges and reports is its own."""
+    monkeypatch.chdir(ROOT)
+    kinds = BY_NAME[name].load("kinds")
+    paths = experiment(DEFAULT).outputs[name]
+    assert paths
+    of_a_kind = {path for path in paths if any(values_in(kind.path, path) for kind in kinds)}
+    assert not [p for p in set(paths) - of_a_kind if p.endswith(".parquet")]
+    assert {*BY_NAME[name].judged, *BY_NAME[name].reported} <= set(kinds)
+
+
+def test_no_two_parts_of_sections_share_a_name():
+    """The later would take the place of the earlier without a word."""
+    kinds = [*DATASET_KINDS, TRACE, CLAIMS, *PLANNING_KINDS]
+    kinds += chain.from_iterable(section.load("kinds") for section in SECTIONS)
+    assert not repeated(kind.name for kind in kinds)
+    assert not TAKEN & {kind.name for section in SECTIONS for kind in section.load("kinds")}
+    figures = [LANGUAGE, *chain.from_iterable(section.load("figures") for section in SECTIONS)]
+    assert not repeated(figure.name for figure in figures)
+    chapters = {(figure.chapter, s.name) for s in SECTIONS for figure in s.load("figures")}
+    assert not repeated(chapter for chapter, _ in chapters)
+    claims = list(chain.from_iterable(section.load("claims") for section in SECTIONS))
+    assert not repeated(claim.claim for claim in claims)
+    questions = {(claim.question, s.name) for s in SECTIONS for claim in s.load("claims")}
+    assert not repeated(question for question, _ in questions)
