@@ -110,7 +110,7 @@ rule study:
     input:
         unpack(study_inputs),
     output:
-        table="results/studies/{study}/{language}.parquet",
+        table=paths.STUDY_TABLE,
     log:
         "logs/study/{study}-{language}.log",
     benchmark:

@@ -24,6 +24,7 @@ REPLICATES = (
 REPLICATES_TRACE = f"{REPLICATES}/trace.parquet"
 REPLICATES_MANIFEST = f"{REPLICATES}/manifest.json"
 REPLICATES_WEIGHTS = f"{REPLICATES}/weights.safetensors"
+STUDY_TABLE = "results/studies/{study}/{language}.parquet"
 PLAN = "results/plan.parquet"
 CLAIMS = "results/claims.parquet"
 FIGURE = "results/figures/{figure}-{language}.{format}"

@@ -19,6 +19,7 @@ from palimpsest.memorisation.kinds import (
 )
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
+from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
 from palimpsest.tables.kinds import Column, Kind
 
@@ -27,7 +28,7 @@ pd = lazy_import("pandas")
 KIND = Kind(
     "deduplication",
     "One row per model, seed, variant, measure and epoch.",
-    "results/studies/deduplication/{language}.parquet",
+    fill(STUDY_TABLE, study="deduplication"),
     (
         *GROUP_SEED,
         MEASURE,

@@ -11,6 +11,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_COLUMNS, TARGET_SCORES
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
+from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.requests import Runs
 from palimpsest.tables.kinds import Kind
 
@@ -26,7 +27,7 @@ KIND = Kind(
     "disagreement",
     "One row per model, seed, target string, measure, evidence and epoch: the tables "
     "`target_scores`, stacked.",
-    "results/studies/disagreement/{language}.parquet",
+    fill(STUDY_TABLE, study="disagreement"),
     TARGET_COLUMNS,
 )
 

@@ -15,6 +15,7 @@ from palimpsest.memorisation import kinds
 from palimpsest.memorisation.kinds import APPROXIMATION, CHEAP_EVIDENCE, QUANTITY
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
+from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.requests import Runs
 from palimpsest.tables.columns import (
     COUNT,
@@ -44,7 +45,7 @@ KIND = Kind(
     "exact",
     "One row per model, seed, training string, measure, evidence and quantity: the "
     "approximation beside exact retraining.",
-    "results/studies/exact/{language}.parquet",
+    fill(STUDY_TABLE, study="exact"),
     (
         MODEL,
         LANGUAGE,

@@ -19,6 +19,7 @@ from palimpsest.memorisation.kinds import (
 )
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
+from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
 from palimpsest.tables.kinds import Column, Kind
 
@@ -33,7 +34,7 @@ SHARE_KEY = {
 KIND = Kind(
     "frequency",
     "One row per model, seed, measure, group and epoch.",
-    "results/studies/frequency/{language}.parquet",
+    fill(STUDY_TABLE, study="frequency"),
     (
         *GROUP_SEED,
         MEASURE,

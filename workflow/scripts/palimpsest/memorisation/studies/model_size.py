@@ -19,7 +19,7 @@ from palimpsest.memorisation.kinds import (
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.models import resolve
-from palimpsest.paths import MANIFEST
+from palimpsest.paths import MANIFEST, STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
 from palimpsest.tables.kinds import Column, Kind
 
@@ -29,7 +29,7 @@ read_manifests = lazy_import("palimpsest.manifests")
 KIND = Kind(
     "model_size",
     "One row per model, seed, measure and epoch.",
-    "results/studies/model_size/{language}.parquet",
+    fill(STUDY_TABLE, study="model_size"),
     (
         *GROUP_SEED,
         Column("family", str, "family of the model"),

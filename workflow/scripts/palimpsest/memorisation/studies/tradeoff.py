@@ -23,6 +23,7 @@ from palimpsest.memorisation.kinds import (
 )
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
+from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
 from palimpsest.tables.kinds import Kind
 
@@ -31,7 +32,7 @@ pd = lazy_import("pandas")
 KIND = Kind(
     "tradeoff",
     "One row per model, seed, measure and epoch, with the losses beside it.",
-    "results/studies/tradeoff/{language}.parquet",
+    fill(STUDY_TABLE, study="tradeoff"),
     (
         *GROUP_SEED,
         MEASURE,

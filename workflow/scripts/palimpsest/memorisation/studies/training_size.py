@@ -19,6 +19,7 @@ from palimpsest.memorisation.kinds import (
 )
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
+from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.columns import GROUP_SEED, MEASURE
 from palimpsest.tables.kinds import Column, Kind
 
@@ -34,7 +35,7 @@ SIZES_KEY = {
 KIND = Kind(
     "training_size",
     "One row per model, seed, size and measure, at the epoch of optimal learning.",
-    "results/studies/training_size/{language}.parquet",
+    fill(STUDY_TABLE, study="training_size"),
     (
         *GROUP_SEED,
         MEASURE,
