@@ -534,7 +534,7 @@ def test_the_words_of_the_page_count_in_its_fingerprint(file, monkeypatch):
     def fingerprint_now():
         fingerprint._definition.cache_clear()
         fingerprint._source.cache_clear()
-        return fingerprint.of_code.__wrapped__(*places)
+        return fingerprint._worked_out(*places)
 
     before, read = fingerprint_now(), Path.read_text
     more = "\nMORE = 1"

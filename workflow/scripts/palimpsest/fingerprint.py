@@ -36,17 +36,21 @@ def of_code(*places: str) -> str:
     """
     key = " ".join(places)
     if key not in _remembered():
-        digest = hashlib.sha256()
-        for place, definition in sorted(_used(*places).items()):
-            words = "\0".join([*place, definition.text])
-            digest.update(words.replace(str(SCRIPTS), "").encode())
-        _remember(key, digest.hexdigest()[:12])
+        _remember(key, _worked_out(*places))
     return _remembered()[key]
 
 
 def modules_of(*places: str) -> set[str]:
     """The modules, of the library and of others, whose code is used from some places."""
     return {module for module, _ in _used(*places) if not module.endswith((".py", TEMPLATE))}
+
+
+def _worked_out(*places: str) -> str:
+    digest = hashlib.sha256()
+    for place, definition in sorted(_used(*places).items()):
+        words = "\0".join([*place, definition.text])
+        digest.update(words.replace(str(SCRIPTS), "").encode())
+    return digest.hexdigest()[:12]
 
 
 @cache
