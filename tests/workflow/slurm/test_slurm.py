@@ -188,7 +188,7 @@ def test_every_job_was_where_it_should_be(side_by_side):
     ((memory, minutes),) = [
         given for comment, given in asked.items() if comment.startswith("rule_unlearning_L1_")
     ]
-    assert "mem=4000M" in memory
+    assert "mem=3000M" in memory
     assert minutes == str(4 * 60)
 
 
