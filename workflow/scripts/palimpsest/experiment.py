@@ -11,13 +11,12 @@ from functools import cached_property
 from itertools import chain
 from pathlib import Path
 
-import yaml
-
 from palimpsest import paths
 from palimpsest.configuration import checks
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.configuration.sources import Sources
+from palimpsest.configuration.yaml_files import read_file
 from palimpsest.figures.figure import Figure
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
@@ -216,9 +215,9 @@ class Experiment:
 
 def schema_of(folder: str | Path, sections: Sequence[Section]) -> dict:
     """The schema of the whole configuration: the shared keys, and a block for each section."""
-    schema = yaml.safe_load((Path(folder) / "config.schema.yaml").read_text())
+    schema = read_file(Path(folder) / "config.schema.yaml")
     for section in sections:
-        block = yaml.safe_load((Path(folder) / f"{section.name}.schema.yaml").read_text())
+        block = read_file(Path(folder) / f"{section.name}.schema.yaml")
         schema["properties"][section.name] = section.schema(block)
         schema["required"].append(section.name)
     return schema

@@ -1,10 +1,9 @@
 """Where a configuration was read from: its files, and which of them last set a key."""
 
-from pathlib import Path
-
 import yaml
 
 from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.yaml_files import read_file
 from palimpsest.errors import UserError
 
 
@@ -51,7 +50,7 @@ def as_yaml(tree):
 
 
 def _load(file: str) -> dict:
-    return yaml.safe_load(Path(file).read_text()) or {}
+    return read_file(file) or {}
 
 
 def _has(tree, steps: list[str]) -> bool:

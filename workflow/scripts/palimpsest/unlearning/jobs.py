@@ -115,6 +115,10 @@ class UnlearningJobs:
         return wanted(self.setups)
 
     @cached_property
+    def _origins_wanted(self) -> list[int]:
+        return [origin for origin, _ in self._wanted]
+
+    @cached_property
     def _n_originals(self) -> int:
         return n_originals(self.setups)
 
@@ -211,7 +215,9 @@ class UnlearningJobs:
 
     def origins(self, method: str, first: int, last: int) -> list[int]:
         """The original models, by replicate, that the models of a job of a method belong to."""
-        return [origin for origin, _ in self.runs(method)[first : last + 1]]
+        if method in ENDS:
+            return [origin for origin, _ in self.runs(method)[first : last + 1]]
+        return self._origins_wanted[first : last + 1]
 
     def phases(self, method: str) -> str:
         """What a method does, as JSON; the two ends do nothing."""

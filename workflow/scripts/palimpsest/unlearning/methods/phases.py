@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import itertools
+import os
 import pkgutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ torch = lazy_import("torch")
 ERASE, REPAIR = ROLES = ("erase", "repair")
 
 _registry: dict[str, type[Phase]] = {}
+_listed: dict[str, int] = {}  # the folders that were looked through, with their dates
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -56,8 +58,13 @@ def phase(name: str) -> Callable[[type[Phase]], type[Phase]]:
 def registered() -> dict[str, type[Phase]]:
     """All phases by name, of every file of this folder."""
     package = importlib.import_module(__package__)
-    for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{__package__}.{module.name}")
+    dates = {folder: os.stat(folder).st_mtime_ns for folder in package.__path__}
+    # Asked a thousand times while the graph of jobs is built; files are rarely added then.
+    if _listed != dates:
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{__package__}.{module.name}")
+        _listed.clear()
+        _listed.update(dates)
     return dict(sorted(_registry.items()))
 
 

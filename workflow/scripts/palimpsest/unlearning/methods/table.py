@@ -17,9 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from palimpsest.configuration.yaml_files import check_file
+from palimpsest.configuration.yaml_files import check_file, read_file
 from palimpsest.errors import UserError, nearest
 from palimpsest.unlearning.methods.phases import ROLES, Phase, registered
 from palimpsest.unlearning.setups import ENDS
@@ -116,7 +114,7 @@ def read_methods(path: str | Path) -> dict[str, Method]:
     the nearest right spelling.
     """
     check_file(path)
-    content = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+    content = read_file(path)
     shown = os.path.relpath(path)
     return {str(name): _read_method(shown, name, entry) for name, entry in content.items()}
 
