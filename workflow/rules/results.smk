@@ -78,6 +78,7 @@ rule write_report:
         runtime=30,
     params:
         code=of_code("report.py", *experiment.places("report"), *experiment.places("figures")),
+        # The report prints the titles, which no fingerprint sees.
         sections={section.name: section.title for section in experiment.sections},
         drawn=experiment.drawn,
         title=lookup("title", within=config),

@@ -1,5 +1,6 @@
 # What training takes, leaves and asks for.
 import re
+from collections import Counter
 from palimpsest.variants import LEAVE_ONE_OUT
 
 FINETUNE = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/finetune.py"))
@@ -106,12 +107,12 @@ def none_of(runs):
 
 def twin_rules(jobs):
     """The name of a rule for each choice of variants, which it trains; equal ones are numbered."""
-    names = {}
+    names, seen = {}, Counter()
     for variants in jobs:
         kinds = [re.sub(r"(with|without)-s\d+", "targets", variant) for variant, _ in variants]
         name = re.sub(r"\W", "_", f"train_twins_on_{'_and_'.join(dict.fromkeys(kinds))}")
-        again = sum(other.startswith(f"{name}__") or other == name for other in names)
-        names[f"{name}__{again + 1}" if again else name] = variants
+        seen[name] += 1
+        names[f"{name}__{seen[name]}" if seen[name] > 1 else name] = variants
     return names
 
 
