@@ -17,11 +17,9 @@ from palimpsest.claims import (
     judge_all,
 )
 from palimpsest.memorisation.claims import CLAIMS as MEMORISATION
-from palimpsest.memorisation.claims import QUESTIONS as ON_MEMORISATION
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import DECIMALS, student
 from palimpsest.unlearning.claims import CLAIMS as UNLEARNING
-from palimpsest.unlearning.claims import QUESTIONS as ON_UNLEARNING
 
 
 def of(values):
@@ -113,14 +111,6 @@ def test_only_what_lies_where_the_definitions_put_it_is_by_construction():
 @pytest.mark.parametrize("made", [*MEMORISATION, *UNLEARNING], ids=lambda made: made.claim)
 def test_a_claim_reads_kinds_that_there_are(made):
     assert set(made.reads.split()) <= set(KINDS)
-
-
-def test_sections_share_no_question_and_no_claim():
-    assert not set(ON_MEMORISATION) & set(ON_UNLEARNING)
-    assert {made.question for made in MEMORISATION} <= set(ON_MEMORISATION)
-    assert {made.question for made in UNLEARNING} == set(ON_UNLEARNING)
-    sentences = [made.claim for made in (*MEMORISATION, *UNLEARNING)]
-    assert len(sentences) == len(set(sentences))
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)

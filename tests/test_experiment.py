@@ -1,6 +1,7 @@
 """An experiment: what its sections ask for and deliver, together."""
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -233,15 +234,35 @@ def test_a_new_language_and_a_new_model_need_no_code(tmp_path):
 def test_a_job_trains_all_variants_of_a_twin():
     """Every run of a twin, with its seeds, is in one job, and in no other."""
     default = experiment(DEFAULT)
-    of_jobs = [
-        replace(runs, variant=variant, seeds=seeds)
-        for variants, jobs in default.twin_jobs.items()
-        for runs in jobs
-        for variant, seeds in variants
-    ]
+    jobs = list(chain(*default.training_jobs.values()))
+    named = [{(runs.model, runs.corpus, runs.size) for runs in job} for job in jobs]
+    assert len(set(map(frozenset, named))) == len(jobs)
+    of_jobs = list(chain(*jobs))
     assert len(of_jobs) == len(set(of_jobs))
     assert set(of_jobs) == set(default.single_runs)
     assert set(default.requests) == {*default.single_runs, *default.replicates}
+
+
+@pytest.mark.parametrize(
+    ("seeds_per_job", "seeds"), [(1, [(0,), (1,), (2,)]), (2, [(0, 1), (2,)]), (9, [(0, 1, 2)])]
+)
+def test_a_job_trains_some_seeds_of_a_full_model(seeds_per_job, seeds):
+    """Every run is in one job; a job has one variant."""
+    paper = experiment(
+        DEFAULT, "config/paper.yaml", command_line={"hardware": {"seeds_per_job": seeds_per_job}}
+    )
+    full = [
+        job
+        for job in chain(*paper.training_jobs.values())
+        if not paper.settings.is_twin(job[0].model)
+    ]
+    assert all(len(job) == 1 for job in full)
+    found = {}
+    for (runs,) in full:
+        found.setdefault(replace(runs, seeds=()), []).append(runs.seeds)
+    asked = [runs for runs in paper.single_runs if not paper.settings.is_twin(runs.model)]
+    assert found.keys() == {replace(runs, seeds=()) for runs in asked}
+    assert all(sorted(each) == sorted(seeds) for each in found.values())
 
 
 def test_weights_are_kept_if_asked_for():
@@ -259,7 +280,8 @@ def test_a_section_that_is_left_out_asks_for_nothing_and_delivers_nothing():
     """All that is left is what the other section asks for."""
     whole, rest = experiment(DEFAULT), changed(**only("memorisation"))
     assert [section.name for section in rest.sections] == ["memorisation"]
-    assert set(rest.outputs) == set(rest.figures) == {"languages", "memorisation"}
+    drawn = {drawing.section for drawing in rest.drawings.values()}
+    assert set(rest.outputs) == drawn == {"languages", "memorisation"}
     assert rest.figure_files("unlearning") == []
     assert whole.figure_files("unlearning")
     assert rest.requests == list(MEMORISATION.requests(rest.settings))
@@ -389,7 +411,7 @@ def test_equal_requests_of_two_sections_are_trained_once(with_toys):
     assert [(runs.corpus, runs.size, runs.seeds) for runs in twin] == [("L1", 64, (0, 9))]
     again = with_toys(toy(), toy("toys2"), toys={"size": 20}, toys2={"size": 20})
     assert len(again.requests) == 1
-    assert [len(jobs) for jobs in again.twin_jobs.values()] == [1]
+    assert [len(jobs) for jobs in again.training_jobs.values()] == [1]
     mistral = {"requests": lambda settings: [Runs("mistral-7b-v0.3-twin", "L1", 64, seeds=(2, 5))]}
     whole = with_toys(MEMORISATION, toy(**mistral), toys={"size": 64})
     (runs,) = (r for r in whole.requests if (r.model, r.corpus) == ("mistral-7b-v0.3-twin", "L1"))

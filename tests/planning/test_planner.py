@@ -114,12 +114,16 @@ def test_a_job_of_twins_takes_as_long_as_all_its_runs(default):
 def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
     """The study `exact` trains one model for each seed and string, in the job of its base runs."""
     named = "pythia-1b-twin", "L2", 64
-    (variants,) = (
-        variants
-        for variants, jobs in default.twin_jobs.items()
-        if named in {(runs.model, runs.corpus, runs.size) for runs in jobs}
+    (job,) = (
+        job
+        for jobs in default.training_jobs.values()
+        for job in jobs
+        if named in {(runs.model, runs.corpus, runs.size) for runs in job}
     )
-    assert dict(variants) == {"base": (0, 1, 2), "leave-one-out": (0,)}
+    assert {runs.variant: runs.seeds for runs in job} == {
+        "base": (0, 1, 2),
+        "leave-one-out": (0,),
+    }
 
 
 def test_longer_training_takes_longer(default):

@@ -259,6 +259,9 @@ def house(tmp_path_factory):
     for stage in (0, 3):
         recipe = {"zero_stage": stage, "epochs": 4}
         house.submit(f"full{stage}", recipe=recipe, model="mine", models=models)
+    seeds = {"datasets": ("seed1", "seed0"), "processes": 2}
+    recipe = {"zero_stage": 3, "epochs": 4}
+    house.submit("full, two seeds", recipe=recipe, model="mine", models=models, **seeds)
     yield house
     house.pool.shutdown(cancel_futures=True)
 
@@ -376,6 +379,24 @@ def test_a_killed_run_resumes_to_the_same_bits(house):
     assert house["zero2"].manifest()["resumed_from_epoch"] == 0
 
 
+@pytest.mark.parametrize("damage", [lambda c: c[:2], lambda c: b"", lambda c: b"seen", None])
+def test_a_checkpoint_with_a_damaged_file_does_not_count(tmp_path, damage):
+    """Whether the file is shorter, empty, changed or gone; the one before it was dropped."""
+    state = State(tmp_path, "key")
+    for epoch in (5, 10):
+        partial = state.begin(epoch)
+        (partial / "model").write_bytes(b"save")
+        state.commit(partial)
+    assert state.newest().name == "epoch-000010"
+    file = state.newest() / "model"
+    if damage is None:
+        file.unlink()
+    else:
+        file.write_bytes(damage(b"save"))
+    assert state.newest() is None
+    assert state.checkpoints() == []
+
+
 def test_a_kill_while_a_run_is_finished_loses_nothing(tmp_path, monkeypatch):
     """At any moment there is a checkpoint, or the finished run."""
     state = State(tmp_path, "key")
@@ -394,7 +415,7 @@ def test_a_kill_while_a_run_is_finished_loses_nothing(tmp_path, monkeypatch):
     assert state.newest() is None
 
 
-@pytest.mark.parametrize("name", ["resumed", "plain", "two processes", "two datasets"])
+@pytest.mark.parametrize("name", ["resumed", "plain", "two processes", "full, two seeds"])
 def test_nothing_is_left_in_the_state_folder(house, name):
     """A delivered run needs no state."""
     left = [path for path in house[name].state.rglob("*") if path.is_file()]
@@ -580,6 +601,13 @@ def test_a_checkpoint_of_a_folder_is_trained(house):
     assert manifest["configuration"]["scale"] == "full"
     assert manifest["model"] == "mine"
     assert house["full0"].trace()["epoch"].max() == 4
+
+
+def test_a_job_trains_several_seeds_of_a_checkpoint(house):
+    """Each in processes of its own; the trace of a seed is as if it were trained alone."""
+    job = house["full, two seeds"]
+    assert [job.manifest(place)["seed"] for place in (0, 1)] == [1, 0]
+    assert_close(job.trace(1), house["full3"].trace(), 1e-5)
 
 
 def test_zero_3_trains_the_same_checkpoint(house):

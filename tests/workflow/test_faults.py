@@ -36,12 +36,31 @@ def undisturbed(tmp_path_factory) -> Project:
     return project
 
 
-@pytest.fixture
-def untrained(undisturbed, tmp_path) -> Project:
-    """The same, with its datasets only."""
-    folder = tmp_path / "untrained"
+def without_traces(undisturbed: Project, folder: Path) -> Project:
+    """A copy of the project with its datasets only."""
     shutil.copytree(undisturbed.folder, folder, ignore=shutil.ignore_patterns("runs"))
     return Project(folder)
+
+
+@pytest.fixture
+def untrained(undisturbed, tmp_path) -> Project:
+    """The same project, with its datasets only."""
+    return without_traces(undisturbed, tmp_path / "untrained")
+
+
+@pytest.fixture(scope="module")
+def killed_once(undisturbed, tmp_path_factory) -> tuple[Project, int]:
+    """A project whose training was killed, and the epoch that it had saved last."""
+    project = without_traces(undisturbed, tmp_path_factory.mktemp("killed") / "project")
+    return project, kill_training(project)
+
+
+@pytest.fixture
+def killed(killed_once, tmp_path) -> tuple[Project, int]:
+    """A copy of that project, and the epoch."""
+    project, saved = killed_once
+    shutil.copytree(project.folder, tmp_path / "killed")
+    return Project(tmp_path / "killed"), saved
 
 
 def saved_epochs(project: Project) -> list[int]:
@@ -82,11 +101,11 @@ def errors(printed: str) -> set[str]:
     return {line for line in printed.splitlines() if line.startswith("error: ")}
 
 
-def test_a_killed_training_resumes(untrained, undisturbed):
+def test_a_killed_training_resumes(killed, undisturbed):
     """What it repeats is at most what it had done since its last checkpoint."""
-    saved = kill_training(untrained)
-    complete(untrained, undisturbed)
-    assert saved <= manifest(untrained)["resumed_from_epoch"] < saved + EVERY
+    project, saved = killed
+    complete(project, undisturbed)
+    assert saved <= manifest(project)["resumed_from_epoch"] < saved + EVERY
 
 
 def test_a_training_killed_over_an_older_one(undisturbed, tmp_path):
@@ -123,48 +142,40 @@ def test_a_killed_snakemake(untrained, undisturbed):
     assert "waiting for another job on the same run to end" in log
 
 
-def test_stale_state_is_listed_and_removed(untrained, undisturbed):
+def test_stale_state_is_listed_and_removed(killed):
     """What a killed run left is stale once nobody asks for it; what is asked for stays."""
-    kill_training(untrained)
-    states = {path.parent for path in (untrained.folder / "results/.state").glob("*/epoch-*")}
+    project, _ = killed
+    states = {path.parent for path in (project.folder / "results/.state").glob("*/epoch-*")}
     same = command()[1:]
-    done = untrained.snakemake("stale_state", *same)
+    done = project.snakemake("stale_state", *same)
     assert done.returncode == 0, done.stdout
     assert "stale: 0 states" in done.stdout
-    done = untrained.snakemake("remove_stale_state", *same)
+    done = project.snakemake("remove_stale_state", *same)
     assert done.returncode == 0, done.stdout
     assert all(state.exists() for state in states)
     other = ["--config", "training={epochs: 3}"]
-    done = untrained.snakemake("stale_state", *other)
+    done = project.snakemake("stale_state", *other)
     assert f"stale: {len(states)} states" in done.stdout
     for state in states:
         (line,) = [line for line in done.stdout.splitlines() if str(state.name) in line]
         assert "saved at epoch" in line
         assert "opt-1.3b-twin, results/datasets/L2/n24-seed" in line
     assert all(state.exists() for state in states)
-    done = untrained.snakemake("remove_stale_state", *other)
+    done = project.snakemake("remove_stale_state", *other)
     assert done.returncode == 0, done.stdout
     assert not any(state.exists() for state in states)
-    complete(untrained, undisturbed)
 
 
-@pytest.mark.parametrize("damage", ["truncated", "changed", "emptied"])
-def test_a_damaged_checkpoint(untrained, undisturbed, damage):
+def test_a_damaged_checkpoint(killed, undisturbed):
     """It is noticed, also if its size is right; the run begins again rather than go on from it."""
-    kill_training(untrained)
-    for path in (untrained.folder / "results/.state").glob("*/epoch-*/*.safetensors"):
-        content = path.read_bytes()
-        middle = len(content) // 2
-        path.write_bytes(
-            {
-                "truncated": content[:middle],
-                "changed": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
-                "emptied": b"",
-            }[damage]
-        )
-    complete(untrained, undisturbed)
-    assert manifest(untrained)["resumed_from_epoch"] == 0
-    log = (untrained.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+    project, _ = killed
+    for path in (project.folder / "results/.state").glob("*/epoch-*/*.safetensors"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    complete(project, undisturbed)
+    assert manifest(project)["resumed_from_epoch"] == 0
+    log = (project.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
     assert "damaged checkpoint, discarded (a file of it is missing, torn or changed)" in log
 
 
@@ -230,7 +241,7 @@ def test_a_full_disk(untrained, undisturbed, small_disk, every, full_at):
     complete(untrained, undisturbed, every=every)
 
 
-def test_a_read_only_folder(untrained, undisturbed, small_disk):
+def test_a_read_only_folder(untrained, small_disk):
     """Refused without a traceback; what is there stays."""
     before = untrained.contents()
     small_disk(1 << 26, "ro")
@@ -242,7 +253,6 @@ def test_a_read_only_folder(untrained, undisturbed, small_disk):
     }
     small_disk(1 << 26, "rw")
     assert untrained.contents() == before
-    complete(untrained, undisturbed)
 
 
 def test_two_snakemakes_in_one_folder(untrained, undisturbed):

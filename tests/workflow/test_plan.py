@@ -102,7 +102,7 @@ def test_jobs_ask_for_what_is_planned(project):
         lines = [line for line in job.splitlines() if line.strip().startswith("resources: ")]
         words = [word.split("=") for word in lines[0].split(": ")[1].split(", ")]
         asked[job.split(":")[0]] = dict(words)
-    full, twin = asked["train_full"], asked["train_twins_on_base_and_leave_one_out"]
+    full, twin = asked["train_full_on_base"], asked["train_twins_on_base_and_leave_one_out"]
     assert full["gpu"] == "2"
     assert int(full["mem_mb"]) > 300_000
     assert int(full["runtime"]) > 600

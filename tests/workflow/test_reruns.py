@@ -226,7 +226,9 @@ CASES = {
     "`training_by_model`, of other models": Case(
         "training_by_model={gemma-2-2b: {processes: 4}}", NOTHING
     ),
-    "`hardware`": Case("hardware={gpu_memory_gb: 40, twin_gpus: 0}", NOTHING),
+    "`hardware`, with twins alone": Case(
+        "hardware={gpu_memory_gb: 40, twin_gpus: 0, seeds_per_job: 2}", NOTHING
+    ),
     "`save_weights: true`": Case("save_weights=true", [*TRAINING, *AFTER_TRAINING]),
     "the engine of a model": Case(
         "engine={pythia-1b-twin: fleet}",

@@ -80,7 +80,7 @@ rule write_report:
         code=of_code("report.py", *experiment.places("report"), *experiment.places("figures")),
         # The report prints the titles, which no fingerprint sees.
         sections={section.name: section.title for section in experiment.sections},
-        drawn=experiment.drawn,
+        drawn=drawn(),
         title=lookup("title", within=config),
     script:
         "../scripts/report.py"

@@ -12,7 +12,43 @@ rule finetune:
     localrule: True
 
 
-rule train_full:
+# All seeds and variants of a twin are one job: a fleet, if that is the engine. Of a full model some
+# seeds of one variant are. Jobs that train equal variants with equal seeds share a rule.
+for name, jobs in training_rules(experiment.training_jobs).items():
+
+    rule:
+        name:
+            name
+        input:
+            grammar=grammar,
+            dataset=trained_on(jobs[0]),
+        output:
+            **trained(all_runs(jobs[0])),
+        log:
+            f"logs/train/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.log",
+        benchmark:
+            f"benchmarks/train/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.tsv"
+        wildcard_constraints:
+            model=any_of(jobs),
+        # The longest job of a small study starts first.
+        priority: len(trained_on(jobs[0]))
+        conda:
+            "../../envs/training.yaml"
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            runtime=minutes_of_all(jobs[0]),
+            gpu=training_gpus,
+            checkpoint_every=CHECKPOINT_EVERY,
+        params:
+            **RECIPE,
+            script=FINETUNE,
+        shell:
+            TRAIN
+
+
+# A run that no section asks for is a target all the same.
+rule train_one_run:
     input:
         grammar=grammar,
         dataset=paths.DATASET,
@@ -23,7 +59,8 @@ rule train_full:
     benchmark:
         "benchmarks/train/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        model=f"{NAME}(?<!-twin)",
+        model=none_of(experiment.single_runs),
+        variant=r"(?!leave-one-out).*",
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -37,62 +74,6 @@ rule train_full:
         script=FINETUNE,
     shell:
         TRAIN
-
-
-# All seeds and variants of a twin are one job: a fleet, if that is the engine. One rule for each
-# choice of variants that is asked for.
-for name, variants in twin_rules(experiment.twin_jobs).items():
-
-    rule:
-        name:
-            name
-        input:
-            grammar=grammar,
-            dataset=trained_on(variants),
-        output:
-            **trained(all_runs(variants)),
-        log:
-            "logs/train/{model}/{language}/n{size}.log",
-        benchmark:
-            "benchmarks/train/{model}/{language}/n{size}.tsv"
-        wildcard_constraints:
-            model=any_of(experiment.twin_jobs[variants]),
-        # The longest job of a small study starts first.
-        priority: len(trained_on(variants))
-        conda:
-            "../../envs/training.yaml"
-        threads: 1
-        resources:
-            mem_mb=training_memory,
-            runtime=twin_minutes(variants),
-            gpu=training_gpus,
-            checkpoint_every=CHECKPOINT_EVERY,
-        params:
-            **RECIPE,
-            script=FINETUNE,
-        shell:
-            TRAIN
-
-
-# A twin that no section asks for is a target all the same.
-use rule train_full as train_twins_of_one_variant with:
-    input:
-        grammar=grammar,
-        dataset=with_seeds(paths.DATASET),
-    output:
-        **trained(with_seeds),
-    log:
-        "logs/train/{model}/{language}/n{size}/{variant}.log",
-    benchmark:
-        "benchmarks/train/{model}/{language}/n{size}/{variant}.tsv"
-    wildcard_constraints:
-        model=none_of(experiment.single_runs),
-        variant=r"(?!leave-one-out).*",
-    resources:
-        mem_mb=training_memory,
-        runtime=one_variant_minutes,
-        gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
 
 
 rule train_replicates:

@@ -1,7 +1,8 @@
 """Train models on datasets and leave their traces.
 
 One process trains on all the given datasets, so that small models share one start-up: all at once
-with the engine fleet, one after another with the engine deepspeed. A trace in a folder
+with the engine fleet, one after another with the engine deepspeed. Each run of a full model has a
+process of its own, because DeepSpeed keeps memory of a model that is done with. A trace in a folder
 leave-one-out is of many runs, each trained without one of the dataset's strings; with --draws it is
 of one run for each of these numbers. A killed run
 resumes from its last checkpoint when the same command is given again. A job waits for GPUs of its
@@ -18,6 +19,7 @@ from pathlib import Path
 from palimpsest import launch
 from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.jobs import alone, with_gpus
+from palimpsest.models.table import TWIN
 from palimpsest.training.attempts import Attempts
 from palimpsest.training.recipe import Recipe, add_flags
 from palimpsest.variants import LEAVE_ONE_OUT
@@ -47,6 +49,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--manifest", nargs="+", required=True, help="manifests, one per dataset")
     parser.add_argument("--weights", nargs="*", default=[], help="weights to write, likewise")
     parser.add_argument("--draws", nargs=2, type=int, help="first and last of many trainings")
+    parser.add_argument("--only", type=int, help="place of the one dataset to train on")
     parser.add_argument("--engine", required=True, choices=["deepspeed", "fleet"], help="trainer")
     parser.add_argument("--memory-mb", type=int, default=8000, help="memory that a fleet may use")
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
@@ -73,7 +76,7 @@ def main() -> None:
     asked = {name: getattr(arguments, name) for name in OF_MEMORY}
     attempts = Attempts(state / "attempts" / f"{names[0]}.json", asked)
     if launch.is_launched():
-        train(arguments, attempts)
+        train(arguments, attempts, arguments.only)
         return
     locks = [state / "locks" / f"{name}.lock" for name in sorted(names)]
     with alone(locks), with_gpus(arguments.gpus):
@@ -81,10 +84,23 @@ def main() -> None:
 
 
 def supervise(arguments: argparse.Namespace, attempts: Attempts) -> int:
+    """Train in one child or, of a full model, in one for each run; the status of the last one."""
+    n_runs = len(arguments.dataset)
+    if n_runs > 1 and not arguments.model.endswith(TWIN):
+        for run in range(n_runs):
+            status = train_until_it_fits(arguments, attempts, only=run)
+            if status != 0:
+                return status
+    return train_until_it_fits(arguments, attempts)
+
+
+def train_until_it_fits(
+    arguments: argparse.Namespace, attempts: Attempts, only: int | None = None
+) -> int:
     """Train in a child until it succeeds, or fails for another reason than memory; its status."""
     while True:
         tried = attempts.passes()
-        status = launch.in_child(lambda: train(arguments, attempts))
+        status = launch.in_child(lambda: train(arguments, attempts, only))
         if status < 0:
             raise UserError(
                 f"the training was killed by signal {-status} (9 is also how the system ends a "
@@ -94,8 +110,10 @@ def supervise(arguments: argparse.Namespace, attempts: Attempts) -> int:
             return status
 
 
-def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
-    """Train every dataset, then deliver all results at once."""
+def train(arguments: argparse.Namespace, attempts: Attempts, only: int | None = None) -> None:
+    """Train on every dataset and deliver all results at once; or train on one and deliver none."""
+    if only is not None and not launch.is_launched():
+        sys.argv += ["--only", str(only)]  # for the processes of a launcher
     threads = max(1, arguments.threads // arguments.processes)
     launch.relaunch_with(arguments.processes, threads)
     launch.keep_freed_memory()
@@ -107,20 +125,22 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     files = zip(arguments.dataset, arguments.trace, arguments.manifest, weights, strict=True)
     recipe = Recipe(**{field.name: getattr(arguments, field.name) for field in fields(Recipe)})
     draws = range(arguments.draws[0], arguments.draws[1] + 1) if arguments.draws else None
+    jobs = [
+        Job(dataset, trace, manifest, weights, Path(trace).parent.name == LEAVE_ONE_OUT, draws)
+        for dataset, trace, manifest, weights in files
+    ]
     finetune(
         model=arguments.model,
         models=arguments.models,
         language=arguments.language,
         recipe=recipe,
-        jobs=[
-            Job(dataset, trace, manifest, weights, Path(trace).parent.name == LEAVE_ONE_OUT, draws)
-            for dataset, trace, manifest, weights in files
-        ],
+        jobs=jobs if only is None else [jobs[only]],
         engine=arguments.engine,
         state=arguments.state,
         threads=threads,
         memory=arguments.memory_mb * 2**20,
         attempts=attempts,
+        delivers=only is None,
     )
 
 

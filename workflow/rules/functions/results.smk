@@ -9,6 +9,18 @@ def figure_inputs(wildcards):
         sys.exit(f"error: {error}")
 
 
+def drawn():
+    """What is drawn, by its SVG: the figure's name, the language and the files it is of."""
+    return {
+        drawing.files[0]: {
+            "name": drawing.figure.name,
+            "language": drawing.language,
+            "tables": [path for paths in drawing.inputs.values() for path in paths],
+        }
+        for drawing in experiment.drawings.values()
+    }
+
+
 def figure_code(wildcards):
     """A hash of the code that draws a figure, and of its tables' kinds."""
     return of_code(*FIGURES[wildcards.figure].code)

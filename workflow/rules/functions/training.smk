@@ -1,7 +1,7 @@
 # What training takes, leaves and asks for.
 import re
 from collections import Counter
-from palimpsest.variants import LEAVE_ONE_OUT
+from dataclasses import replace
 
 FINETUNE = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
@@ -64,14 +64,14 @@ def one_run(pattern):
     return pattern
 
 
-def all_runs(variants):
-    """A function that expands a pattern to all runs of a job that trains some variants."""
+def all_runs(job):
+    """A function that expands a pattern to all runs of a job, whatever its model and language."""
 
     def files(pattern):
         return [
             path
-            for variant, seeds in variants
-            for path in expand(pattern, variant=variant, seed=seeds, allow_missing=True)
+            for runs in job
+            for path in expand(pattern, variant=runs.variant, seed=runs.seeds, allow_missing=True)
         ]
 
     return files
@@ -82,57 +82,59 @@ def trained(files):
     return {name: update(files(pattern)) for name, pattern in TRAINED.items()}
 
 
-def trained_on(variants):
-    """The datasets of a job's runs; a leave-one-out run reads base and leaves a string out."""
-    read = [("base" if name == LEAVE_ONE_OUT else name, seeds) for name, seeds in variants]
-    return all_runs(read)(paths.DATASET)
+def trained_on(job):
+    """The datasets that the runs of a job read."""
+    return all_runs([runs.on(runs.dataset_variant) for runs in job])(paths.DATASET)
 
 
-def any_of(runs):
-    """The model in the paths of some runs, of any variant, as a regular expression."""
+def any_of(jobs):
+    """The model in the paths of some jobs, as a regular expression."""
     return "|".join(
-        rf"{re.escape(one.model)}(?=/{re.escape(one.corpus)}/n{one.size}\b)" for one in runs
+        rf"{re.escape(runs.model)}(?=/{re.escape(runs.corpus)}/n{runs.size}\b)" for runs, *_ in jobs
     )
 
 
-def none_of(runs):
-    """A twin, but not in the paths of some runs and their variants, as a regular expression."""
+def none_of(requests):
+    """A model, but not in the paths of some runs, as a regular expression."""
     taken = "|".join(
-        rf"{re.escape(one.model)}/{re.escape(one.corpus)}/n{one.size}-seed\d+/{one.variant}/"
-        for one in runs
+        rf"{re.escape(runs.model)}/{re.escape(runs.corpus)}/n{runs.size}-seed({seeds})/{runs.variant}/"
+        for runs in requests
+        for seeds in ["|".join(map(str, runs.seeds))]
     )
     not_taken = f"(?!{taken})" if taken else ""
-    return f"{not_taken}{NAME}-twin"
+    return f"{not_taken}{NAME}"
 
 
-def twin_rules(jobs):
-    """The name of a rule for each choice of variants, which it trains; equal ones are numbered."""
-    names, seen = {}, Counter()
-    for variants in jobs:
-        kinds = [re.sub(r"(with|without)-s\d+", "targets", variant) for variant, _ in variants]
-        name = re.sub(r"\W", "_", f"train_twins_on_{'_and_'.join(dict.fromkeys(kinds))}")
+def training_rules(jobs):
+    """The jobs of each rule that trains, by its name; equal names are numbered."""
+    rules, seen = {}, Counter()
+    for alike in jobs.values():
+        variants = [re.sub(r"(with|without)-s\d+", "targets", runs.variant) for runs in alike[0]]
+        scale = "twins" if settings.is_twin(alike[0][0].model) else "full"
+        name = re.sub(r"\W", "_", f"train_{scale}_on_{'_and_'.join(dict.fromkeys(variants))}")
         seen[name] += 1
-        names[f"{name}__{seen[name]}" if seen[name] > 1 else name] = variants
-    return names
+        rules[f"{name}__{seen[name]}" if seen[name] > 1 else name] = alike
+    return rules
 
 
-def twin_minutes(variants):
-    """A resource function: minutes of a job that trains all runs of some variants."""
+def named_apart(job):
+    """What names the log of a job among those of a model, language and size; nothing of a twin."""
+    runs, *_ = job
+    if settings.is_twin(runs.model):
+        return ""
+    return f"-seed{'-'.join(map(str, runs.seeds))}/{runs.variant}"
+
+
+def minutes_of_all(job):
+    """A resource function: minutes of a job that trains all these runs of a model."""
 
     def asked(wildcards, attempt):
         size = int(wildcards.size)
-        n_runs = sum(
-            len(seeds) * (size if variant == LEAVE_ONE_OUT else 1) for variant, seeds in variants
-        )
+        n_runs = sum(len(runs.seeds) * replace(runs, size=size).trainings for runs in job)
         took = planner.job_seconds(wildcards.model, wildcards.language, size, n_runs)
         return minutes(took, attempt)
 
     return asked
-
-
-def one_variant_minutes(wildcards, attempt):
-    """Minutes of a job that trains all seeds of the variant in its paths."""
-    return twin_minutes([(wildcards.variant, settings.seeds)])(wildcards, attempt)
 
 
 def replicates_training(wildcards):

@@ -6,9 +6,8 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 
 from palimpsest import paths
@@ -25,6 +24,21 @@ from palimpsest.section import Derived, Section
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.kinds import Kind
 from palimpsest.variants import WITH_TARGET
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of one language, and the files that it is drawn from, by the name of their kind."""
+
+    section: str
+    figure: Figure
+    language: str
+    inputs: dict[str, list[str]]
+
+    @property
+    def files(self) -> list[str]:
+        """The drawing, as vector graphics and as a picture."""
+        return self.figure.files(self.language)
 
 
 class Experiment:
@@ -81,20 +95,24 @@ class Experiment:
         return [runs for runs in self.requests if runs.replicates is not None]
 
     @cached_property
-    def twin_jobs(self) -> dict[tuple[tuple[str, tuple[int, ...]], ...], list[Runs]]:
-        """The jobs that train twins, by their variants, each with its seeds.
+    def training_jobs(self) -> dict[tuple[tuple[str, tuple[int, ...]], ...], list[list[Runs]]]:
+        """The jobs that train single runs, by their variants, each with its seeds.
 
-        A job trains all seeds and variants of one model, language and size; it is named by one of
-        its runs.
+        A job of a twin trains all seeds and variants of a language and size; a job of a full model
+        trains `hardware/seeds_per_job` seeds of one variant, one after another.
         """
-        members: dict[tuple, list[Runs]] = {}
+        of_twins: dict[tuple, list[Runs]] = {}
+        of_full_models: list[list[Runs]] = []
         for runs in self.single_runs:
             if self.settings.is_twin(runs.model):
-                members.setdefault((runs.model, runs.corpus, runs.size), []).append(runs)
-        jobs: dict[tuple, list[Runs]] = {}
-        for group in members.values():
-            variants = tuple((runs.variant, runs.seeds) for runs in group)
-            jobs.setdefault(variants, []).append(group[0])
+                of_twins.setdefault((runs.model, runs.corpus, runs.size), []).append(runs)
+            else:
+                most = self.config["hardware"]["seeds_per_job"]
+                of_full_models += [[part] for part in runs.of_some_seeds(most)]
+        jobs: dict[tuple, list[list[Runs]]] = {}
+        for job in (*of_twins.values(), *of_full_models):
+            variants = tuple((runs.variant, runs.seeds) for runs in job)
+            jobs.setdefault(variants, []).append(job)
         return jobs
 
     @cached_property
@@ -167,10 +185,22 @@ class Experiment:
         )
 
     @cached_property
-    def figures(self) -> dict[str, list[Figure]]:
-        """The figures of each section, by its name."""
-        own = {section.name: list(section.load("figures")) for section in self.sections}
-        return {"languages": [FIGURES["language"]], **own}
+    def drawings(self) -> dict[tuple[str, str], Drawing]:
+        """Every figure of every language, by their names."""
+        own = [(section.name, section.load("figures")) for section in self.sections]
+        return {
+            (figure.name, language): Drawing(
+                section, figure, language, figure.inputs(self.outputs[section], language)
+            )
+            for section, figures in [("languages", [FIGURES["language"]]), *own]
+            for figure in figures
+            for language in figure.languages(self.outputs[section])
+        }
+
+    @property
+    def all_figures(self) -> list[str]:
+        """The figures of the languages and of all sections."""
+        return [file for drawing in self.drawings.values() for file in drawing.files]
 
     def figure_files(self, section: str, chapter: str | None = None) -> list[str]:
         """The figures of a section, or of one chapter of it, of all languages.
@@ -178,39 +208,24 @@ class Experiment:
         There are none of a section that the configuration leaves out.
         """
         return [
-            path
-            for figure in self.figures.get(section, [])
-            if chapter in (None, figure.chapter)
-            for language in figure.languages(self.outputs[section])
-            for path in figure.files(language)
+            file
+            for drawing in self.drawings.values()
+            if drawing.section == section and chapter in (None, drawing.figure.chapter)
+            for file in drawing.files
         ]
-
-    @property
-    def all_figures(self) -> list[str]:
-        """The figures of the languages and of all sections."""
-        return [path for section in self.figures for path in self.figure_files(section)]
-
-    @property
-    def drawn(self) -> dict[str, dict]:
-        """What is drawn, by its SVG: the figure's name, the language and the files it is of."""
-        return {
-            figure.files(language)[0]: {
-                "name": figure.name,
-                "language": language,
-                "tables": list(chain(*figure.inputs(self.outputs[section], language).values())),
-            }
-            for section, figures in self.figures.items()
-            for figure in figures
-            for language in figure.languages(self.outputs[section])
-        }
 
     def figure_inputs(self, name: str, language: str) -> dict[str, list[str]]:
         """The files that a figure of a language is drawn from, by the name of their kind."""
-        for section, figures in self.figures.items():
-            for figure in figures:
-                if figure.name == name:
-                    return figure.inputs(self.outputs[section], language)
-        return FIGURES[name].inputs([], language)
+        if (name, language) in self.drawings:
+            return self.drawings[name, language].inputs
+        # Of a language that no section names it is a target all the same.
+        outputs = [
+            path
+            for section in self.sections
+            if FIGURES[name] in section.load("figures")
+            for path in self.outputs[section.name]
+        ]
+        return FIGURES[name].inputs(outputs, language)
 
 
 def schema_of(folder: str | Path, sections: Sequence[Section]) -> dict:

@@ -73,6 +73,11 @@ class Runs:
         )
         return list(dict.fromkeys(filled))
 
+    def of_some_seeds(self, most: int) -> list["Runs"]:
+        """The same runs in parts of at most `most` seeds."""
+        spans = parts(range(len(self.seeds)), most)
+        return [replace(self, seeds=self.seeds[first : last + 1]) for first, last in spans]
+
     def on(self, variant: str) -> "Runs":
         """The same runs on another variant."""
         return replace(self, variant=variant)

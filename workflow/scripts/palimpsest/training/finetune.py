@@ -63,6 +63,7 @@ def finetune(
     threads: int = 1,
     memory: int = 2**33,
     attempts: Attempts | None = None,
+    delivers: bool = True,
 ) -> None:
     """Train `model` on the dataset of each job and write its trace, its manifest and its weights.
 
@@ -70,7 +71,9 @@ def finetune(
     delivered; a finished run waits in the state folder, and an unfinished one resumes from there.
     A trace that is already there, of this very configuration and data, is left as it is.
     `memory` are the bytes that a fleet may use, `attempts` what earlier attempts at this job
-    learned about a device's. Raises `OutOfMemory` if the next one should be made.
+    learned about a device's. With `delivers` false the finished runs stay in the state folder, for
+    a later call that delivers them with others. Raises `OutOfMemory` if the next attempt should be
+    made.
     """
     torch.set_num_threads(threads)
     row, scale = resolve(model, read_models(models))
@@ -97,7 +100,7 @@ def finetune(
             raise
         _take_less_next_time(attempts, passes, trainer.is_measuring)
     trainer.close()
-    if trainer.rank == 0:
+    if trainer.rank == 0 and delivers:
         for job, states in waiting:
             deliver(job, states)
         for _, states in waiting:
