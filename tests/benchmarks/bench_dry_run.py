@@ -1,4 +1,4 @@
-"""How long the paper's full study takes to plan, against planning nothing.
+"""How long the paper's full experiment takes to plan, against planning nothing.
 
     python tests/benchmarks/bench_dry_run.py
 
@@ -35,7 +35,7 @@ def dry_run(folder: Path, *arguments: str) -> tuple[float, str]:
     return seconds, done.stdout + done.stderr
 
 
-def full_study(folder: Path, configfile: str, rounds: int) -> Row:
+def full_experiment(folder: Path, configfile: str, rounds: int) -> Row:
     """The dry run of a configuration, beside that of a Snakefile with one empty rule."""
     copy_of_the_project(folder / "paper")
     (folder / "empty").mkdir()
@@ -46,7 +46,7 @@ def full_study(folder: Path, configfile: str, rounds: int) -> Row:
         ours.append(seconds)
         peer.append(dry_run(folder / "empty")[0])
     n_jobs = int(re.findall(r"^total\s+(\d+)", printed, re.MULTILINE)[-1])
-    name = f"plan the paper's study, {n_jobs:,} jobs; peer: no job"
+    name = f"plan the paper's experiment, {n_jobs:,} jobs; peer: no job"
     return at_most(name, sorted(ours)[rounds // 2], sorted(peer)[rounds // 2], "s", LIMIT_SECONDS)
 
 
@@ -54,7 +54,7 @@ def rows(tiny: bool) -> list[Row]:
     """All rows of this benchmark."""
     size = ("config/config.yaml", 1) if tiny else ("config/paper.yaml", ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
-        return [full_study(Path(folder), *size)]
+        return [full_experiment(Path(folder), *size)]
 
 
 if __name__ == "__main__":

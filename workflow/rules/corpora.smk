@@ -25,7 +25,7 @@ rule language:
         "logs/language/{language}.log",
     benchmark:
         "benchmarks/language/{language}.tsv"
-    # The longest trainings of a small study wait for the last of the datasets.
+    # The longest trainings of a small experiment wait for the last of the datasets.
     priority: 1000
     conda:
         "../../envs/languages.yaml"

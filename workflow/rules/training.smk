@@ -30,7 +30,7 @@ for name, jobs in training_rules(experiment.training_jobs).items():
             f"benchmarks/train/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.tsv"
         wildcard_constraints:
             model=any_of(jobs),
-        # The longest job of a small study starts first.
+        # The longest job of a small experiment starts first.
         priority: len(trained_on(jobs[0]))
         conda:
             "../../envs/training.yaml"

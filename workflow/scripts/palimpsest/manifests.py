@@ -1,4 +1,4 @@
-"""Manifests, read: what the runs of a study were made with."""
+"""Manifests, read: what the runs of an experiment were made with."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The working folder of a study: one Snakemake works in it at a time, and takes up what was left.
+"""The working folder: one Snakemake works in it at a time, and takes up what was left.
 
 Snakemake's own lock outlives a Snakemake that is killed outright, and so do its marks of unfinished
 files; both then ask the user for a flag. Here the system tells whether the last one is still alive,

@@ -1,0 +1,73 @@
+"""How long the two commands of the inner loop take: `make tour` and `make check`.
+
+    python tests/benchmarks/bench_commands.py
+
+The tour is made in a fresh copy of the project, where nothing is compiled. The peer is the shortest
+command of its kind: a workflow of one empty rule, and pytest finding its tests without running any.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+
+from rows import Row, at_most, main  # noqa: E402
+
+from helpers.projects import TOUR, copy_of_the_project  # noqa: E402
+
+TOUR_SECONDS, CHECK_SECONDS = 90, 120
+SNAKEMAKE = [sys.executable, "-m", "snakemake", "--quiet", "all", "--cores", "2"]
+FIND = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
+
+
+def seconds(command: list[str], folder: Path) -> float:
+    """Wall time of a command that must end well."""
+    begin = time.perf_counter()
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    taken = time.perf_counter() - begin
+    assert done.returncode == 0, done.stdout
+    return taken
+
+
+def tour(folder: Path, target: str) -> Row:
+    """The tour from nothing, beside an empty workflow."""
+    copy_of_the_project(folder / "tour", compiled=False)
+    (folder / "empty").mkdir()
+    (folder / "empty/Snakefile").write_text("rule all:\n    input: []\n")
+    ours = seconds([*SNAKEMAKE, target, "--configfile", TOUR], folder / "tour")
+    peer = seconds(SNAKEMAKE, folder / "empty")
+    return at_most("make tour, from nothing; peer: no job", ours, peer, "s", TOUR_SECONDS)
+
+
+def check(command: list[str], tests: list[str]) -> Row:
+    """The quick tests and the style, beside finding the tests."""
+    name = "make check; peer: find the tests"
+    ours, peer = seconds(command, ROOT), seconds([*FIND, *tests], ROOT)
+    return at_most(name, ours, peer, "s", CHECK_SECONDS)
+
+
+def rows(tiny: bool) -> Iterator[Row]:
+    """All rows of this benchmark."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield tour(Path(folder), "results/languages/L2/summary.json" if tiny else "all")
+    if tiny:
+        yield check(["make", "help"], ["tests/test_requests.py"])
+    else:
+        yield check(["make", "check"], [])
+
+
+if __name__ == "__main__":
+    sys.exit(main(rows))
