@@ -17,11 +17,14 @@ hypothesis.settings.load_profile("tests")
 TESTS = Path(__file__).parent
 # Folders whose tests all have a marker; a report is made of figures.
 MARKED = {"figures": "figures", "report": "figures", "workflow": "workflow", "gpu": "gpu"}
+# The markers of what takes long, the longest first
+LONG = ("workflow", "slow")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of these folders."""
+    """Mark the tests of these folders; what takes long begins first, so that none ends alone."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKED:
             item.add_marker(MARKED[folder])
+    items.sort(key=lambda item: [not item.get_closest_marker(name) for name in LONG])

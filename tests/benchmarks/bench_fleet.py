@@ -49,15 +49,14 @@ if TINY:
     FAMILIES = (LLAMA,)
 ON_GPU = torch.cuda.is_available()
 CORES = 1 if ON_GPU else 2
-MEMBERS = 4 if TINY else 256 if ON_GPU else 64
+MEMBERS = 2 if TINY else 256 if ON_GPU else 64
 STEPS_TARGET, WHOLE_TARGET = (30.0, 30.0) if ON_GPU else (2.0, 4.0)
 SCALING = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 EPOCHS_PER_ROUND, ROUNDS = 2, 1 if TINY else 3
 EPOCHS = 2 if TINY else 50
 STEPS_OF_A_RUN = 8 * EPOCHS
-WHOLE_RUNS = (
-    2 if TINY else 8
-)  # trainings that the peer really does; it would take minutes to do all
+# Trainings that the peer really does; it would take minutes to do all.
+WHOLE_RUNS = 1 if TINY else 8
 
 
 def run_of(folder: Path, model: str, seed: int, epochs: int) -> Run:

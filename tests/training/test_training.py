@@ -243,7 +243,6 @@ def house(tmp_path_factory):
     house.submit("plain")
     house.resume_later("resumed", lambda checkpoint: None)
     house.resume_later("torn model", lambda c: halve(largest(c, "*model_states.pt")))
-    house.resume_later("lost optimiser", lambda c: largest(c, "*optim_states.pt").unlink())
     house.resume_later("scrambled optimiser", lambda c: scramble(largest(c, "*optim_states.pt")))
     for stage in (1, 2, 3):
         house.submit(f"zero{stage}", recipe={"zero_stage": stage}, saves_weights=True)
@@ -423,7 +422,7 @@ def test_nothing_is_left_in_the_state_folder(house, name):
     assert [path for path in left if path.parent.name != "locks"] == []
 
 
-@pytest.mark.parametrize("name", ["torn model", "lost optimiser", "scrambled optimiser"])
+@pytest.mark.parametrize("name", ["torn model", "scrambled optimiser"])
 def test_a_damaged_checkpoint_is_discarded(house, name):
     """The run begins again, says so, and leaves the same trace; no weight of it is kept."""
     run = house[name]

@@ -259,6 +259,9 @@ def test_two_snakemakes_in_one_folder(untrained, undisturbed):
     """The second is refused, also if it wants other files; the first is not disturbed."""
     with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
+        trainers = workers(process, "finetune.py")
+        for trainer in trainers:
+            trainer.suspend()  # lest it ends before the second Snakemake has begun
         for given in (command(), ["results/languages/L1/summary.json"]):
             second = untrained.snakemake(*given)
             assert second.returncode == 1
@@ -267,6 +270,8 @@ def test_two_snakemakes_in_one_folder(untrained, undisturbed):
             assert where in line
         dry = untrained.snakemake("--dry-run", "results/languages/L1/summary.json")
         assert dry.returncode == 0, dry.stdout
+        for trainer in trainers:
+            trainer.resume()
         assert process.wait(180) == 0
     complete(untrained, undisturbed)
 

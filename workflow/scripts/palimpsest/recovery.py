@@ -166,7 +166,9 @@ def _cancel_submitted() -> None:
 
 def _holder() -> str:
     holder = _read_holder()
-    return f"process {holder['process']} on {holder['host']}" if holder else "it has just begun"
+    if not holder:
+        return "it has just begun or is about to end"
+    return f"process {holder['process']} on {holder['host']}"
 
 
 def _read_holder() -> dict:
