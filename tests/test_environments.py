@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from helpers.experiments import PAPER
 from helpers.rules import rules, script_of
 from palimpsest.fingerprint import modules_of
 from palimpsest.memorisation.studies import STUDIES
@@ -174,9 +175,12 @@ def test_every_rule_has_what_a_cluster_needs(name):
     assert script_of(name).is_file()
 
 
-def test_no_two_rules_share_a_log_or_a_benchmark():
+@pytest.mark.parametrize("configfiles", [(), (PAPER,)], ids=["twins", "full models"])
+def test_no_two_rules_share_a_log_or_a_benchmark(configfiles):
     """A rule made from another writes its own; rules for different twins share a pattern."""
-    alike = [rule for name, rule in rules().items() if not name.startswith("train_twins_on")]
+    found = rules(*configfiles)
+    assert any(name.startswith("train_full_on") for name in found) == bool(configfiles)
+    alike = [rule for name, rule in found.items() if not name.startswith("train_twins_on")]
     logs = [str(rule.log[0]) for rule in alike]
     benchmarks = [str(rule.benchmark) for rule in alike if rule.benchmark]
     assert len(logs) == len(set(logs))
@@ -187,6 +191,13 @@ def test_every_script_is_a_rules_or_the_documentations():
     """No script lies about that nothing runs."""
     run = {script_of(name).name for name in rules()}
     assert {path.name for path in SCRIPTS.glob("*.py")} == run | {"reference.py"}
+
+
+def test_what_takes_seconds_shares_a_submission():
+    """Every rule that runs a script is in a group of SLURM's profile, but for those of a user."""
+    profile = yaml.safe_load((ROOT / "config/profiles/slurm/config.yaml").read_text())
+    scripts = {name for name, rule in rules().items() if rule.script}
+    assert profile["groups"].keys() == scripts - {"plan", "stale_state", "remove_stale_state"}
 
 
 def test_partitions_and_accounts_stand_in_profiles_only():

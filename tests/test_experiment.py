@@ -234,7 +234,7 @@ def test_a_new_language_and_a_new_model_need_no_code(tmp_path):
 def test_a_job_trains_all_variants_of_a_twin():
     """Every run of a twin, with its seeds, is in one job, and in no other."""
     default = experiment(DEFAULT)
-    jobs = list(chain(*default.training_jobs.values()))
+    jobs = list(chain(*default.training_jobs))
     named = [{(runs.model, runs.corpus, runs.size) for runs in job} for job in jobs]
     assert len(set(map(frozenset, named))) == len(jobs)
     of_jobs = list(chain(*jobs))
@@ -251,11 +251,7 @@ def test_a_job_trains_some_seeds_of_a_full_model(seeds_per_job, seeds):
     paper = experiment(
         DEFAULT, "config/paper.yaml", command_line={"hardware": {"seeds_per_job": seeds_per_job}}
     )
-    full = [
-        job
-        for job in chain(*paper.training_jobs.values())
-        if not paper.settings.is_twin(job[0].model)
-    ]
+    full = [job for job in chain(*paper.training_jobs) if not paper.settings.is_twin(job[0].model)]
     assert all(len(job) == 1 for job in full)
     found = {}
     for (runs,) in full:
@@ -411,7 +407,7 @@ def test_equal_requests_of_two_sections_are_trained_once(with_toys):
     assert [(runs.corpus, runs.size, runs.seeds) for runs in twin] == [("L1", 64, (0, 9))]
     again = with_toys(toy(), toy("toys2"), toys={"size": 20}, toys2={"size": 20})
     assert len(again.requests) == 1
-    assert [len(jobs) for jobs in again.training_jobs.values()] == [1]
+    assert [len(jobs) for jobs in again.training_jobs] == [1]
     mistral = {"requests": lambda settings: [Runs("mistral-7b-v0.3-twin", "L1", 64, seeds=(2, 5))]}
     whole = with_toys(MEMORISATION, toy(**mistral), toys={"size": 64})
     (runs,) = (r for r in whole.requests if (r.model, r.corpus) == ("mistral-7b-v0.3-twin", "L1"))

@@ -1,6 +1,9 @@
 """The shape of the house: who imports whom, and how large a file may be."""
 
 import ast
+import io
+import re
+import tokenize
 from functools import cache
 from pathlib import Path
 
@@ -43,6 +46,7 @@ def imports(module):
     found = set()
     for node in ast.walk(ast.parse(modules()[module].read_text())):
         if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module}: a relative import hides where it leads"
             for alias in node.names:
                 inner = f"{node.module}.{alias.name}"
                 found.add(inner if inner in modules() else node.module)
@@ -104,6 +108,26 @@ def test_sections_are_named_in_one_file():
         if room(other) in names
     ]
     assert not known
+
+
+def test_no_rule_that_sections_share_needs_a_section():
+    """A name that only a section's rules bind stands in no rule file but the section's own."""
+    rules = ROOT / "workflow/rules"
+    files = {path: path.read_text() for path in (*rules.glob("*.smk"), *rules.glob("*/*.smk"))}
+    bound = re.compile(r"^(?:def (\w+)|(\w+) =|from \S+ import (.+))", re.MULTILINE)
+
+    def names(texts):
+        found = (match for text in texts for match in bound.findall(text))
+        return {name.split(" as ")[-1] for match in found for name in "".join(match).split(", ")}
+
+    sections = {section.name for section in SECTIONS}
+    shared = {path: text for path, text in files.items() if path.stem not in sections}
+    own = names(text for path, text in files.items() if path not in shared)
+    assert {"unlearning_jobs", "STUDIES"} <= own
+    for path, text in shared.items():
+        tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+        used = {token.string for token in tokens if token.type == tokenize.NAME}
+        assert not (own - names(shared.values())) & used, path
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: path.stem)

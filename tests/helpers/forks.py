@@ -1,20 +1,28 @@
 """Snakemake's command line, many times over: every run is a fork of a process that has imported it.
 
-Run as a script, it reads a list of folders and arguments from its standard input, as JSON, and
-writes the exit status of each; what they print goes into files of a folder, by number.
+Most of the time that Snakemake takes to start is that of its imports. Run as a script, this file
+listens on a socket; for each folder, arguments and environment that it is sent, it forks a
+Snakemake, and it answers with the exit status. It ends with the process that started it.
 """
 
+import atexit
 import json
 import os
+import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 AT_ONCE = 2
 SECONDS = 120
+PAUSE = 0.02  # seconds between two looks whether a Snakemake has ended
 
 
 @dataclass(frozen=True)
@@ -27,19 +35,46 @@ class Outcome:
 
 def snakemake_in_forks(runs: list[tuple[Path, list[str]]]) -> list[Outcome]:
     """Run Snakemake in each folder with the arguments beside it, some at a time."""
-    with tempfile.TemporaryDirectory() as prints:
-        done = subprocess.run(
-            [sys.executable, __file__, prints],
-            input=json.dumps([(str(folder), arguments) for folder, arguments in runs]),
-            env={**os.environ, "PYTHONPATH": ""},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-        return [
-            Outcome(status, (Path(prints) / str(place)).read_text(errors="replace"))
-            for place, status in enumerate(json.loads(done.stdout))
-        ]
+    _server()
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(lambda run: snakemake_in_a_fork(*run), runs))
+
+
+def snakemake_in_a_fork(folder: Path, arguments: list[str], seconds: int = SECONDS) -> Outcome:
+    """Run Snakemake in a folder, with the environment of now, to its end or for some seconds."""
+    with tempfile.NamedTemporaryFile() as printed:
+        asked = {
+            "folder": str(folder),
+            "arguments": arguments,
+            "environment": {**os.environ, "PYTHONPATH": ""},
+            "printed": printed.name,
+            "seconds": seconds,
+        }
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(_server())
+            connection.sendall(json.dumps(asked).encode() + b"\n")
+            status = connection.makefile().read()
+        return Outcome(int(status), Path(printed.name).read_text(errors="replace"))
+
+
+@cache
+def _server() -> str:
+    """The socket of this process's server, which is started when it is first needed."""
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    place = Path(folder.name) / "socket"
+    server = subprocess.Popen(
+        [sys.executable, __file__, place],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    while not place.exists():
+        assert server.poll() is None, "the server of Snakemakes has ended"
+        time.sleep(PAUSE)
+    return str(place)
+
+
+# The server
 
 
 def import_ahead() -> None:
@@ -53,42 +88,51 @@ def import_ahead() -> None:
     assert "palimpsest" not in sys.modules
 
 
-def become_snakemake(folder: str, arguments: list[str], printed: Path) -> None:
+def become_snakemake(
+    folder: str, arguments: list[str], environment: dict[str, str], printed: str, seconds: int
+) -> None:
     """Turn this process into `python -m snakemake` in a folder, all that it prints in one file."""
     from snakemake.cli import main
 
-    signal.alarm(SECONDS)
+    signal.alarm(seconds)
     os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
     sys.path[0] = folder
     sys.argv = ["snakemake", *arguments]
-    output = os.open(printed, os.O_WRONLY | os.O_CREAT)
+    output = os.open(printed, os.O_WRONLY)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
     os.dup2(output, 2)
     main()
 
 
-def run_all(runs: list[tuple[str, list[str]]], prints: Path) -> list[int]:
-    """Fork once for every run; the status of each, in order. They print into files by number."""
-    status: dict[int, int] = {}
-    running: dict[int, int] = {}
-
-    def wait_for_one() -> None:
-        process, code = os.wait()
-        status[running.pop(process)] = os.waitstatus_to_exitcode(code)
-
-    for place, (folder, arguments) in enumerate(runs):
-        if len(running) == AT_ONCE:
-            wait_for_one()
-        process = os.fork()
-        if process == 0:
-            become_snakemake(folder, arguments, prints / str(place))
-        running[process] = place
-    while running:
-        wait_for_one()
-    return [status[place] for place in range(len(runs))]
+def serve(place: str) -> None:
+    """Fork a Snakemake for every connection until the standard input is closed."""
+    import_ahead()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{place}.new")
+    listener.listen()
+    os.rename(f"{place}.new", place)
+    running: dict[int, socket.socket] = {}
+    while True:
+        ready, _, _ = select.select([listener, sys.stdin], [], [], PAUSE)
+        if sys.stdin in ready:
+            return
+        if ready:
+            connection, _ = listener.accept()
+            asked = json.loads(connection.makefile().readline())
+            process = os.fork()
+            if process == 0:
+                for held in (listener, connection, *running.values()):
+                    held.close()
+                become_snakemake(**asked)
+                return
+            running[process] = connection
+        while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+            with running.pop(ended[0]) as connection:
+                connection.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
 
 
 if __name__ == "__main__":
-    import_ahead()
-    print(json.dumps(run_all(json.load(sys.stdin), Path(sys.argv[1]))))
+    serve(sys.argv[1])

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from helpers.forks import Outcome, snakemake_in_a_fork
+
 ROOT = Path(__file__).parents[2]
 TOUR = "config/tour.yaml"
 # What the tests lay over the tour, and the methods that it names
@@ -61,17 +63,10 @@ class Project:
         command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
         return command + (["--configfile", *configfiles] if configfiles else [])
 
-    def snakemake(self, *arguments: str, **options) -> subprocess.CompletedProcess:
+    def snakemake(self, *arguments: str, **options) -> Outcome:
         """Run Snakemake to its end; `stdout` holds all that it printed."""
-        return subprocess.run(
-            self.command(*arguments, **options),
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=1800,
-        )
+        _, _, _, *given = self.command(*arguments, **options)
+        return snakemake_in_a_fork(self.folder, given, seconds=1800)
 
     def jobs(self, *arguments: str, **options) -> dict[str, int]:
         """How many jobs of each rule a dry run lists."""
@@ -106,7 +101,7 @@ class Project:
             process.wait(60)
 
 
-def refused(done: subprocess.CompletedProcess) -> str:
+def refused(done: Outcome) -> str:
     """The one line of an error, after checking that it is one and that there is no traceback."""
     assert done.returncode == 1, done.stdout
     assert "Traceback" not in done.stdout

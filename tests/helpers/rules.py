@@ -11,14 +11,14 @@ ROOT = Path(__file__).parents[2]
 
 
 @cache
-def rules():
+def rules(*configfiles):
     """Every rule that runs a script or a command, by its name; nothing is run."""
     here = Path.cwd()
     try:
         with SnakemakeApi() as api:
             workflow = api.workflow(
                 resource_settings=ResourceSettings(cores=1),
-                config_settings=ConfigSettings(),
+                config_settings=ConfigSettings(configfiles=[ROOT / file for file in configfiles]),
                 storage_settings=StorageSettings(),
                 snakefile=ROOT / "Snakefile",
                 workdir=ROOT,

@@ -116,7 +116,7 @@ def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
     named = "pythia-1b-twin", "L2", 64
     (job,) = (
         job
-        for jobs in default.training_jobs.values()
+        for jobs in default.training_jobs
         for job in jobs
         if named in {(runs.model, runs.corpus, runs.size) for runs in job}
     )

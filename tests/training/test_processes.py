@@ -1,17 +1,20 @@
 """A run that several processes share: one of them killed, or its launcher, and the run resumed."""
 
 import contextlib
+import importlib
 import json
 import os
 import signal
 import subprocess
 import time
+from argparse import Namespace
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from helpers.commands import GRAMMAR, finetune
+from helpers.commands import GRAMMAR, SCRIPTS, finetune
 from palimpsest import tables
 from palimpsest.datasets.build import Sampler, build
 from palimpsest.languages import Grammar
@@ -61,7 +64,33 @@ def undisturbed(dataset, tmp_path_factory) -> bytes:
     return (folder / "trace.parquet").read_bytes()
 
 
-@pytest.mark.parametrize("victim", ["worker", "launcher"])
+def supervised(monkeypatch, model: str, statuses: list[int]) -> tuple[int, list[str | None]]:
+    """What supervising two datasets of a model ends with, and which of them each child was for."""
+    script = importlib.import_module("finetune")
+    children, ends = [], iter(statuses)
+    arguments = Namespace(model=model, dataset=["seed0", "seed1"])
+
+    def in_child(work):
+        with monkeypatch.context() as patch:  # what a child changes is its own
+            patch.setattr(os, "environ", dict(os.environ))
+            work()
+        return next(ends)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(script.launch, "in_child", in_child)
+        patch.setattr(script, "train", lambda *_: children.append(os.environ.get(script.ONLY)))
+        return script.supervise(arguments, SimpleNamespace(passes=lambda: 8)), children
+
+
+def test_each_seed_of_a_full_model_has_a_process_of_its_own(monkeypatch):
+    """The last one delivers them all; a failure ends the job. Twins share a process."""
+    monkeypatch.syspath_prepend(SCRIPTS)
+    assert supervised(monkeypatch, "opt-1.3b", [0, 0]) == (0, ["0", None])
+    assert supervised(monkeypatch, "opt-1.3b", [1]) == (1, ["0"])
+    assert supervised(monkeypatch, "opt-1.3b-twin", [0]) == (0, [None])
+
+
+@pytest.mark.parametrize("victim", ["worker", "launcher", "job"])
 def test_a_killed_process_takes_the_others_along_and_the_run_resumes(
     dataset, undisturbed, tmp_path, victim
 ):
@@ -76,12 +105,15 @@ def test_a_killed_process_takes_the_others_along_and_the_run_resumes(
     (launcher,) = psutil.Process(job.pid).children()
     workers = launcher.children()
     assert len(workers) == 2
-    {"worker": workers[1], "launcher": launcher}[victim].send_signal(signal.SIGKILL)
+    victims = {"worker": workers[1], "launcher": launcher, "job": psutil.Process(job.pid)}
+    victims[victim].send_signal(signal.SIGKILL)
     assert job.wait(120) != 0
     left = psutil.wait_procs([launcher, *workers], timeout=60)[1]
     with contextlib.suppress(psutil.NoSuchProcess):
         assert [process.pid for process in left if process.status() != "zombie"] == []
     assert not (folder / "trace.parquet").exists()
+    if victim == "job":  # what is left is the same as after its launcher
+        return
     assert start(dataset, folder).wait(300) == 0, (folder / "log").read_text()
     assert (folder / "trace.parquet").read_bytes() == undisturbed
     manifest = json.loads((folder / "manifest.json").read_text())

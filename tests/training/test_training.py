@@ -603,7 +603,7 @@ def test_a_checkpoint_of_a_folder_is_trained(house):
 
 
 def test_a_job_trains_several_seeds_of_a_checkpoint(house):
-    """Each in processes of its own; the trace of a seed is as if it were trained alone."""
+    """The trace of a seed is as if it were trained alone, and each seed has its own manifest."""
     job = house["full, two seeds"]
     assert [job.manifest(place)["seed"] for place in (0, 1)] == [1, 0]
     assert_close(job.trace(1), house["full3"].trace(), 1e-5)

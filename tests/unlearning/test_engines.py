@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "sun", "npo", "rmu", "l1-sparse"]
 FLEET = (0, "fp32", "none")
 # fp32 tells the stages apart; bf16 is tried with the one that is the default.
-STAGES = [(0, "fp32"), (2, "fp32"), (2, "bf16")]
+STAGES = [(0, "fp32"), (1, "fp32"), (2, "fp32"), (2, "bf16")]
 DEEPSPEED = [(*stage, "none") for stage in STAGES]
 if shutil.which("g++"):  # which DeepSpeed builds its optimiser with
     DEEPSPEED.append((2, "fp32", "cpu"))
@@ -86,7 +86,7 @@ class House:
             trace=[folder / "trace.parquet" for folder in runs.values()],
             manifest=[folder / "manifest.json" for folder in runs.values()],
             weights=self.weights,
-            draws=(0, 0),
+            replicates=(0, 0),
             **self.model,
         )
         call(*words)

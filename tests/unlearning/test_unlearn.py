@@ -75,7 +75,7 @@ class Trained:
                 self.path(variant, "trace.parquet"),
                 self.path(variant, "manifest.json"),
                 self.path(variant, "weights.safetensors"),
-                draws=draws,
+                replicates=draws,
             )
             for variant in VARIANTS
         ]

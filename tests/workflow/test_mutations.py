@@ -6,6 +6,7 @@ import os
 import random
 import re
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -385,7 +386,15 @@ def test_a_fork_does_what_the_command_does(tmp_path):
         mutated(folder, mutation, project)
     runs = [(f, arguments(m)) for f, m in zip(folders, chosen, strict=True)]
     for (folder, given), forked in zip(runs, snakemake_in_forks(runs), strict=True):
-        done = Project(folder).snakemake(*given, configfiles=())
+        command = Project(folder).command(*given, configfiles=())
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": ""},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
         assert done.returncode == forked.returncode
         assert lasting(done.stdout) == lasting(forked.stdout)
 

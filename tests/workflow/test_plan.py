@@ -2,8 +2,10 @@
 
 import pytest
 
+from helpers.experiments import DEFAULT, PAPER, experiment
 from helpers.projects import ROOT
 from palimpsest import tables
+from palimpsest.planning.duration import asked_for
 from palimpsest.sections import KINDS
 from palimpsest.variants import LEAVE_ONE_OUT
 
@@ -105,7 +107,9 @@ def test_jobs_ask_for_what_is_planned(project):
     full, twin = asked["train_full_on_base"], asked["train_twins_on_base_and_leave_one_out"]
     assert full["gpu"] == "2"
     assert int(full["mem_mb"]) > 300_000
-    assert int(full["runtime"]) > 600
+    paper = experiment(DEFAULT, PAPER)
+    three_seeds = paper.planner.job_seconds("llama-2-13b", "L6", 1024, 3)
+    assert int(full["runtime"]) == asked_for(three_seeds, 1, paper.planner.most_seconds)
     assert twin["gpu"] == "1"
     assert twin["mem_mb"] == "4000"
     assert int(twin["runtime"]) >= 600

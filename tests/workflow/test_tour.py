@@ -143,7 +143,7 @@ def test_a_variant_that_no_study_asks_for_is_a_target(project):
 
 
 def test_a_twin_that_no_study_asks_for_is_a_target(project):
-    """Its jobs are those of one variant."""
+    """Its run is a job of its own."""
     jobs = project.jobs("results/runs/gemma-2-2b-twin/L3/n20-seed0/dedup/trace.parquet")
     assert jobs["train_one_run"] == 1
 

@@ -129,6 +129,7 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path):
     assert done.returncode == 0, done.stdout
     (predicted, models), (expected, of_models) = unlearned(killed), unlearned(undisturbed)
     assert predicted == expected
+    assert set(kept["seconds"]) <= set(models["seconds"])
     pd.testing.assert_frame_equal(models.drop(columns="seconds"), of_models.drop(columns="seconds"))
     assert not list((killed.folder / STATE).glob("*"))
 

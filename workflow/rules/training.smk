@@ -12,9 +12,9 @@ rule finetune:
     localrule: True
 
 
-# All seeds and variants of a twin are one job: a fleet, if that is the engine. Of a full model some
-# seeds of one variant are. Jobs that train equal variants with equal seeds share a rule.
-for name, jobs in training_rules(experiment.training_jobs).items():
+# All seeds and variants of a twin are one job: a fleet, if that is the engine. Of a full model
+# several seeds of a variant may be. Jobs that train equal variants with equal seeds share a rule.
+for name, jobs in RULES_OF_SEVERAL_RUNS.items():
 
     rule:
         name:
@@ -47,7 +47,7 @@ for name, jobs in training_rules(experiment.training_jobs).items():
             TRAIN
 
 
-# A run that no section asks for is a target all the same.
+# A run of a full model, or one that no section asks for: it is a target all the same.
 rule train_one_run:
     input:
         grammar=grammar,
@@ -59,7 +59,7 @@ rule train_one_run:
     benchmark:
         "benchmarks/train/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        model=none_of(experiment.single_runs),
+        model=none_of(RULES_OF_SEVERAL_RUNS.values()),
         variant=r"(?!leave-one-out).*",
     conda:
         "../../envs/training.yaml"
@@ -100,4 +100,4 @@ rule train_replicates:
         **{**RECIPE, "recipe": replicates_recipe},
         script=FINETUNE,
     shell:
-        train_command(weights=True, more=" --draws {wildcards.first} {wildcards.last}")
+        train_command(weights=True, more=" --replicates {wildcards.first} {wildcards.last}")

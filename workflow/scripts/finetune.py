@@ -3,15 +3,15 @@
 One process trains on all the given datasets, so that small models share one start-up: all at once
 with the engine fleet, one after another with the engine deepspeed. Each run of a full model has a
 process of its own, because DeepSpeed keeps memory of a model that is done with. A trace in a folder
-leave-one-out is of many runs, each trained without one of the dataset's strings; with --draws it is
-of one run for each of these numbers. A killed run
-resumes from its last checkpoint when the same command is given again. A job waits for GPUs of its
-own, and for another job on the same runs to end. One that runs out of memory tries again with fewer
-strings per forward pass.
+leave-one-out is of many runs, each trained without one of the dataset's strings; with --replicates
+it is of one run for each of these numbers. A killed run resumes from its last checkpoint when the
+same command is given again. A job waits for GPUs of its own, and for another job on the same runs
+to end. One that runs out of memory tries again with fewer strings per forward pass.
 """
 
 import argparse
 import logging
+import os
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -24,6 +24,8 @@ from palimpsest.training.attempts import Attempts
 from palimpsest.training.recipe import Recipe, add_flags
 from palimpsest.variants import LEAVE_ONE_OUT
 
+# Tells the processes of a job which dataset to train on, by its place, if it is not all.
+ONLY = "PALIMPSEST_ONLY"
 # The settings on which the memory that a device needs depends.
 OF_MEMORY = (
     "micro_batch_size",
@@ -47,9 +49,10 @@ def parse_arguments() -> argparse.Namespace:
         "--trace", nargs="+", required=True, help="traces to write, one per dataset"
     )
     parser.add_argument("--manifest", nargs="+", required=True, help="manifests, one per dataset")
-    parser.add_argument("--weights", nargs="*", default=[], help="weights to write, likewise")
-    parser.add_argument("--draws", nargs=2, type=int, help="first and last of many trainings")
-    parser.add_argument("--only", type=int, help="place of the one dataset to train on")
+    parser.add_argument(
+        "--weights", nargs="*", default=[], help="weights to write, one per dataset"
+    )
+    parser.add_argument("--replicates", nargs=2, type=int, help="first and last of many trainings")
     parser.add_argument("--engine", required=True, choices=["deepspeed", "fleet"], help="trainer")
     parser.add_argument("--memory-mb", type=int, default=8000, help="memory that a fleet may use")
     parser.add_argument("--state", required=True, help="folder for checkpoints of unfinished runs")
@@ -76,19 +79,20 @@ def main() -> None:
     asked = {name: getattr(arguments, name) for name in OF_MEMORY}
     attempts = Attempts(state / "attempts" / f"{names[0]}.json", asked)
     if launch.is_launched():
-        train(arguments, attempts, arguments.only)
+        train(arguments, attempts)
         return
+    os.environ.pop(ONLY, None)  # of another job, under which this one runs
     locks = [state / "locks" / f"{name}.lock" for name in sorted(names)]
     with alone(locks), with_gpus(arguments.gpus):
         sys.exit(supervise(arguments, attempts))
 
 
 def supervise(arguments: argparse.Namespace, attempts: Attempts) -> int:
-    """Train in one child or, of a full model, in one for each run; the status of the last one."""
-    n_runs = len(arguments.dataset)
-    if n_runs > 1 and not arguments.model.endswith(TWIN):
-        for run in range(n_runs):
-            status = train_until_it_fits(arguments, attempts, only=run)
+    """Train in one child or, of a full model, in one for each dataset; the last one's status."""
+    if not arguments.model.endswith(TWIN):
+        # The last child trains on the last dataset, and delivers what all have trained.
+        for place in range(len(arguments.dataset) - 1):
+            status = train_until_it_fits(arguments, attempts, only=place)
             if status != 0:
                 return status
     return train_until_it_fits(arguments, attempts)
@@ -100,7 +104,7 @@ def train_until_it_fits(
     """Train in a child until it succeeds, or fails for another reason than memory; its status."""
     while True:
         tried = attempts.passes()
-        status = launch.in_child(lambda: train(arguments, attempts, only))
+        status = launch.in_child(lambda: train_only(only, arguments, attempts))
         if status < 0:
             raise UserError(
                 f"the training was killed by signal {-status} (9 is also how the system ends a "
@@ -110,10 +114,15 @@ def train_until_it_fits(
             return status
 
 
-def train(arguments: argparse.Namespace, attempts: Attempts, only: int | None = None) -> None:
+def train_only(only: int | None, arguments: argparse.Namespace, attempts: Attempts) -> None:
+    """Train on the dataset at one place, or on all; a launcher's processes are told so as well."""
+    if only is not None:
+        os.environ[ONLY] = str(only)
+    train(arguments, attempts)
+
+
+def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     """Train on every dataset and deliver all results at once; or train on one and deliver none."""
-    if only is not None and not launch.is_launched():
-        sys.argv += ["--only", str(only)]  # for the processes of a launcher
     threads = max(1, arguments.threads // arguments.processes)
     launch.relaunch_with(arguments.processes, threads)
     launch.keep_freed_memory()
@@ -124,9 +133,10 @@ def train(arguments: argparse.Namespace, attempts: Attempts, only: int | None = 
     weights = arguments.weights or [None] * len(arguments.dataset)
     files = zip(arguments.dataset, arguments.trace, arguments.manifest, weights, strict=True)
     recipe = Recipe(**{field.name: getattr(arguments, field.name) for field in fields(Recipe)})
-    draws = range(arguments.draws[0], arguments.draws[1] + 1) if arguments.draws else None
+    first_and_last = arguments.replicates
+    replicates = range(first_and_last[0], first_and_last[1] + 1) if first_and_last else None
     jobs = [
-        Job(dataset, trace, manifest, weights, Path(trace).parent.name == LEAVE_ONE_OUT, draws)
+        Job(dataset, trace, manifest, weights, Path(trace).parent.name == LEAVE_ONE_OUT, replicates)
         for dataset, trace, manifest, weights in files
     ]
     finetune(
@@ -134,13 +144,13 @@ def train(arguments: argparse.Namespace, attempts: Attempts, only: int | None = 
         models=arguments.models,
         language=arguments.language,
         recipe=recipe,
-        jobs=jobs if only is None else [jobs[only]],
+        jobs=[jobs[int(os.environ[ONLY])]] if ONLY in os.environ else jobs,
         engine=arguments.engine,
         state=arguments.state,
         threads=threads,
         memory=arguments.memory_mb * 2**20,
         attempts=attempts,
-        delivers=only is None,
+        delivers=ONLY not in os.environ,
     )
 
 

@@ -1,4 +1,4 @@
-"""What the study needs, as a table, and its totals on the terminal."""
+"""What the experiment needs, as a table, and its totals on the terminal."""
 
 import pandas as pd
 

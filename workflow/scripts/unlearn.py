@@ -28,8 +28,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--phases", required=True, help="the method's phases, as JSON")
     parser.add_argument("--weights", nargs="+", required=True, help="weights of trained models")
     parser.add_argument("--variant", required=True, help="variant of the models to start from")
-    parser.add_argument("--starts", nargs="+", type=int, required=True, help="their draws")
-    parser.add_argument("--origins", nargs="+", type=int, required=True, help="original draws")
+    parser.add_argument("--starts", nargs="+", type=int, required=True, help="their replicates")
+    parser.add_argument(
+        "--origins", nargs="+", type=int, required=True, help="replicates of the originals"
+    )
     parser.add_argument("--draws", nargs="+", type=int, required=True, help="which unlearning each")
     parser.add_argument("--relearn-models", type=int, required=True, help="how many to relearn")
     parser.add_argument("--relearn-epochs", type=int, required=True, help="for how long at most")

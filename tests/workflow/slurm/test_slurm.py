@@ -19,16 +19,15 @@ from helpers.projects import Project
 from helpers.slurm_projects import SlurmProject, environment_of, output, until
 
 RULE = "train_twins_on_base"
-RULE_OF_MANY = f"{RULE}_and_leave_one_out"
 RUN = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 DATASETS = [f"results/datasets/L2/n24-seed{seed}/base/strings.parquet" for seed in (0, 1)]
-# The tour on one language with two of its studies: every group of the profile, in few submissions.
-SMALL_STUDY = [
+# The tour on one language with one of its studies: few submissions from grammar to report.
+SMALL = [
     "--config",
     "languages=[L1]",
-    "memorisation={studies: {exact: {languages: [L1]}, disagreement: null, frequency: null, "
+    "memorisation={studies: {exact: null, disagreement: null, frequency: null, "
     "deduplication: null, training_size: null, model_size: null}}",
-    "unlearning={setups: [reuse-n-n], tuning: [], runs_per_job: 16}",
+    "unlearning=null",
 ]
 # Long enough to be met in the middle.
 ONE_TRAINING = [
@@ -71,14 +70,10 @@ def ready_to_train(folder: Path) -> SlurmProject:
     return SlurmProject(folder)
 
 
-def whole_study(folder: Path) -> SlurmProject:
-    """A small study to its report; some models are trained, and some unlearned, on a GPU."""
+def whole_experiment(folder: Path) -> SlurmProject:
+    """A small experiment to its report; its models are trained on a GPU."""
     project = SlurmProject.fresh(folder)
-    project.ask_for(RULE, "gpu: 1")
-    project.ask_for("unlearn", "gpu: 1")
-    project.ask_for(RULE_OF_MANY, "gpu: 0")
-    project.ask_for("train_replicates", "gpu: 0")
-    project.finish(project.start(*SMALL_STUDY))
+    project.finish(project.start(*SMALL))
     return project
 
 
@@ -147,12 +142,12 @@ def snakemake_killed(folder: Path) -> SlurmProject:
 
 @pytest.fixture(scope="session")
 def side_by_side(cluster, finished, tmp_path_factory) -> dict[str, Future]:
-    """What is under way at once: the study, faults, and a training that is undisturbed.
+    """What is under way at once: an experiment, faults, and a training that is undisturbed.
 
     The tour was run on this machine without SLURM before.
     """
     work = {
-        "whole_study": (whole_study,),
+        "whole_experiment": (whole_experiment,),
         "out_of_time": (out_of_time,),
         "undisturbed_training": (undisturbed, *ONE_TRAINING),
         "cancelled": (cancelled,),
@@ -166,40 +161,33 @@ def side_by_side(cluster, finished, tmp_path_factory) -> dict[str, Future]:
     }
 
 
-def test_the_whole_study(side_by_side, finished):
+def test_a_whole_experiment(side_by_side, finished):
     """From grammars to the report, with the traces of a run without SLURM."""
-    project = side_by_side["whole_study"].result()
+    project = side_by_side["whole_experiment"].result()
     assert (project.folder / "results/report.html").exists()
     ours, theirs = traces(project), traces(finished)
-    both = ours.keys() & theirs.keys()
-    assert {"opt-1.3b-twin", "pythia-1b-twin"} <= {Path(name).parts[2] for name in both}
-    assert any("unlearning" in name for name in both)
-    assert all(ours[name] == theirs[name] for name in both)
+    assert {Path(name).parts[2] for name in ours} == {"opt-1.3b-twin", "pythia-1b-twin"}
+    assert ours.items() <= theirs.items()
 
 
 def test_every_job_was_where_it_should_be(side_by_side):
     """Partition, GPUs, memory and time limit of every submission, as SLURM accounted them."""
-    jobs = side_by_side["whole_study"].result().accounted()
-    assert len(jobs) == 15
+    jobs = side_by_side["whole_experiment"].result().accounted()
+    assert len(jobs) == 7
     assert {job["State"] for job in jobs} == {"COMPLETED"}
-    rules = (f"rule_{RULE}_wildcards", "rule_unlearn_wildcards")
-    on_gpu = [job for job in jobs if job["Comment"].startswith(rules)]
-    assert len(on_gpu) == 1 + 4
+    on_gpu = [job for job in jobs if job["Comment"].startswith(f"rule_{RULE}_wildcards")]
+    assert len(on_gpu) == 2
     for job in jobs:
         given = dict(part.split("=") for part in job["AllocTRES"].split(","))
         assert job["Partition"] == ("gpu" if job in on_gpu else "cpu"), job
         assert given.get("gres/gpu", "0") == ("1" if job in on_gpu else "0"), job
         assert given["node"] == given["cpu"] == "1", job
+    # Members one after another: the memory of the largest, the time of all.
     asked = {job["Comment"]: (job["AllocTRES"], job["TimelimitRaw"]) for job in jobs}
-    # Their members one after another: the memory of the largest, the time of all.
-    memory, minutes = asked["rule_measures_opt-1.3b-twin_measure_measure_leave_one_out"]
-    assert "mem=8000M" in memory
-    assert minutes == str(5 + 30)
-    ((memory, minutes),) = [
-        given for comment, given in asked.items() if comment.startswith("rule_unlearning_L1_")
-    ]
-    assert "mem=3000M" in memory
-    assert minutes == str(3 * 60)
+    for start, of_largest, members in (("rule_data_L1_", 2000, 3), ("rule_report_", 8000, 2)):
+        ((memory, minutes),) = [asked[comment] for comment in asked if comment.startswith(start)]
+        assert f"mem={of_largest}M" in memory
+        assert minutes == str(5 * members)
 
 
 def test_a_cancelled_training(side_by_side):

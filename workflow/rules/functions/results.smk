@@ -15,7 +15,7 @@ def drawn():
         drawing.files[0]: {
             "name": drawing.figure.name,
             "language": drawing.language,
-            "tables": [path for paths in drawing.inputs.values() for path in paths],
+            "tables": [path for files in drawing.inputs.values() for path in files],
         }
         for drawing in experiment.drawings.values()
     }

@@ -1,4 +1,7 @@
 # The runs whose state is wanted.
+from palimpsest.variants import LEAVE_ONE_OUT
+
+
 def wanted_runs(wildcards):
     """Every run that is asked for, with all that names its state."""
     return [
@@ -11,7 +14,7 @@ def wanted_runs(wildcards):
             "training": {**settings.training(runs.model), **runs.training},
             "predict_end": config["datasets"]["predict_end"],
             "leave_one_out": runs.variant == LEAVE_ONE_OUT,
-            "draws": runs.replicates.stop if runs.replicates else 0,
+            "replicates": runs.replicates.stop if runs.replicates else 0,
         }
         for runs in experiment.requests
         for dataset in runs.on(runs.dataset_variant).paths(paths.DATASET)

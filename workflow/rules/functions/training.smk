@@ -17,6 +17,9 @@ REPLICATES = {
     "weights": paths.REPLICATES_WEIGHTS,
 }
 
+# A run's folder, from the model's name on
+RUN_WITHIN_RESULTS = paths.RUN[paths.RUN.index("{model}") :] + "/"
+
 # All that decides a trace beside its data, value by value: a key that is not here reruns nothing.
 RECIPE = dict(
     recipe=recipe,
@@ -94,26 +97,33 @@ def any_of(jobs):
     )
 
 
-def none_of(requests):
-    """A model, but not in the paths of some runs, as a regular expression."""
-    taken = "|".join(
-        rf"{re.escape(runs.model)}/{re.escape(runs.corpus)}/n{runs.size}-seed({seeds})/{runs.variant}/"
-        for runs in requests
-        for seeds in ["|".join(map(str, runs.seeds))]
-    )
-    not_taken = f"(?!{taken})" if taken else ""
+def none_of(rules):
+    """A model, but not in the paths of the runs of some rules, as a regular expression."""
+    taken = []
+    for runs in (runs for jobs in rules for job in jobs for runs in job):
+        folder = re.escape(fill(RUN_WITHIN_RESULTS, **runs.names))
+        seeds = "|".join(map(str, runs.seeds))
+        taken.append(folder.replace(re.escape("{seed}"), f"({seeds})"))
+    not_taken = f"(?!{'|'.join(taken)})" if taken else ""
     return f"{not_taken}{NAME}"
 
 
-def training_rules(jobs):
-    """The jobs of each rule that trains, by its name; equal names are numbered."""
+def rules_of_several_runs(groups):
+    """The jobs of each rule that trains several runs, by its name; equal names are numbered.
+
+    A full model's job of one run is left to the rule of one run.
+    """
     rules, seen = {}, Counter()
-    for alike in jobs.values():
-        variants = [re.sub(r"(with|without)-s\d+", "targets", runs.variant) for runs in alike[0]]
-        scale = "twins" if settings.is_twin(alike[0][0].model) else "full"
+    for jobs in groups:
+        first = jobs[0]
+        is_twin = settings.is_twin(first[0].model)
+        if not is_twin and len(first[0].seeds) == 1:
+            continue
+        variants = [re.sub(r"(with|without)-s\d+", "targets", runs.variant) for runs in first]
+        scale = "twins" if is_twin else "full"
         name = re.sub(r"\W", "_", f"train_{scale}_on_{'_and_'.join(dict.fromkeys(variants))}")
         seen[name] += 1
-        rules[f"{name}__{seen[name]}" if seen[name] > 1 else name] = alike
+        rules[f"{name}__{seen[name]}" if seen[name] > 1 else name] = jobs
     return rules
 
 
@@ -154,3 +164,6 @@ def replicates_minutes(wildcards, attempt):
     n_runs = int(wildcards.last) - int(wildcards.first) + 1
     named = wildcards.model, wildcards.language, int(wildcards.size)
     return minutes(planner.job_seconds(*named, n_runs, replicates_training(wildcards)), attempt)
+
+
+RULES_OF_SEVERAL_RUNS = rules_of_several_runs(experiment.training_jobs)

@@ -95,8 +95,8 @@ class Experiment:
         return [runs for runs in self.requests if runs.replicates is not None]
 
     @cached_property
-    def training_jobs(self) -> dict[tuple[tuple[str, tuple[int, ...]], ...], list[list[Runs]]]:
-        """The jobs that train single runs, by their variants, each with its seeds.
+    def training_jobs(self) -> list[list[list[Runs]]]:
+        """The jobs that train single runs, those of equal variants and seeds together.
 
         A job of a twin trains all seeds and variants of a language and size; a job of a full model
         trains `hardware/seeds_per_job` seeds of one variant, one after another.
@@ -109,11 +109,11 @@ class Experiment:
             else:
                 most = self.config["hardware"]["seeds_per_job"]
                 of_full_models += [[part] for part in runs.of_some_seeds(most)]
-        jobs: dict[tuple, list[list[Runs]]] = {}
+        alike: dict[tuple, list[list[Runs]]] = {}
         for job in (*of_twins.values(), *of_full_models):
             variants = tuple((runs.variant, runs.seeds) for runs in job)
-            jobs.setdefault(variants, []).append(job)
-        return jobs
+            alike.setdefault(variants, []).append(job)
+        return list(alike.values())
 
     @cached_property
     def derived(self) -> list[Derived]:

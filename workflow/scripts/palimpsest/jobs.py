@@ -1,4 +1,4 @@
-"""What a job that trains holds while it works: its runs, and GPUs of its own."""
+"""Locks on a job's runs, and a lease on its GPUs, for as long as it works."""
 
 import contextlib
 import sys

@@ -17,7 +17,8 @@ RUN = "results/runs/{model}/{language}/n{size}-seed{seed}/{variant}"
 TRACE = f"{RUN}/trace.parquet"
 MANIFEST = f"{RUN}/manifest.json"
 WEIGHTS = f"{RUN}/weights.safetensors"
-# Many trainings of one dataset: a job leaves the replicates from `first` to `last` together.
+# Many trainings of one dataset: a job leaves the replicates from `first` to `last` together. The
+# folder is older than sections: replicates of any section are there.
 REPLICATES = (
     "results/unlearning/{model}/{language}/n{size}-seed{seed}/{variant}/draws-{first}-{last}"
 )

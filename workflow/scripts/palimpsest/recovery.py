@@ -109,11 +109,11 @@ def put_damaged_aside(paths: Iterable[str]) -> None:
 
 
 def leave_failed_updates(books: type) -> None:
-    """Let a failed job that was to update its files leave them, and Snakemake's books, as they are.
+    """Keep the old outputs and records of a failed `update()` job.
 
-    Snakemake gives such files a new date and notes them down as made as the job would have made
-    them, so that the same command again would find nothing to do. `books` is the class that keeps
-    its books. A file that stands in no book is taken away, as it would be without this.
+    Snakemake would mark them as new: it gives these files a new date and records them as made with
+    the job's parameters, so that the same command again would find nothing to do. `books` is the
+    class that keeps these records. A file without a record is deleted, as it would be without this.
     """
     note_down = books.finished
     failed: set[str] = set()

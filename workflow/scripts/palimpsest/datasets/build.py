@@ -126,8 +126,8 @@ def training_multiset(
     if copies >= size:
         raise UserError(
             f"language {sampler.language}, size {size}: {copies} copies of the target {role} leave "
-            "no room for other strings; raise the train size or lower "
-            "memorisation/studies/disagreement/targets"
+            "no room for other strings; raise the train size or ask for fewer "
+            "targets (memorisation/studies/disagreement/targets)"
         )
     multiset = Counter(sampler.train(size - copies, but=target))
     if kind == "with":
@@ -155,7 +155,7 @@ def _target(targets: pd.DataFrame, role: str, language: str) -> String:
     if texts.empty:
         raise UserError(
             f"language {language}: no target {role!r}; known: {', '.join(targets['role'])}; "
-            "raise memorisation/studies/disagreement/targets"
+            "ask for more (memorisation/studies/disagreement/targets)"
         )
     return tuple(texts.iloc[0].split(" "))
 

@@ -54,8 +54,8 @@ def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:
     if len(sample) < n_targets:
         raise UserError(
             f"language {sample.loc[0, 'language']}: a sample has only {len(sample)} distinct "
-            f"strings, too few for {n_targets} targets; lower "
-            "memorisation/studies/disagreement/targets"
+            f"strings, too few for {n_targets} targets; ask for "
+            "fewer (memorisation/studies/disagreement/targets)"
         )
     ranked = sample.sort_values(["log_prob", "string_id"], ascending=[False, True])
     best = ranked["log_prob"].iloc[0]

@@ -42,14 +42,15 @@ FRACTION_UNSEEN = Column(
 WEIGHTED_UNSEEN = Column(
     "weighted_unseen",
     float,
-    "mean score of the distinct test strings that were never trained on; NaN likewise",
+    "mean score of the distinct test strings that were never trained on; NaN where "
+    "`fraction_unseen` is",
     True,
 )
 BELOW_UNSEEN = Column(
     "below_unseen",
     float,
     "share of these strings whose loss is below the threshold at this epoch, whether or not it "
-    "stays there; NaN likewise",
+    "stays there; NaN where `fraction_unseen` is",
     True,
 )
 BAND = (

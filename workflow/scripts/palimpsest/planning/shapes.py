@@ -133,7 +133,7 @@ class Hardware:
     main_memory_gb: float
     longest_job_hours: float
     twin_gpus: int
-    seeds_per_job: int
+    seeds_per_job: int = 1
 
     @cached_property
     def operations(self) -> float:

@@ -27,8 +27,8 @@ class Job:
     """A dataset to train on and the files to write; `weights` is None unless they are wanted.
 
     With `leave_one_out`, one run per distinct training string is trained, on the dataset without
-    it; with `draws`, one per number, with initial weights and order of its own. The files then hold
-    all these runs one after another.
+    it; with `replicates`, one per number, with initial weights and order of its own. The files then
+    hold all these runs one after another.
     """
 
     dataset: str
@@ -36,18 +36,18 @@ class Job:
     manifest: str
     weights: str | None = None
     leave_one_out: bool = False
-    draws: range | None = None
+    replicates: range | None = None
 
     @property
     def holds_many(self) -> bool:
         """Whether the files hold several runs."""
-        return self.leave_one_out or self.draws is not None
+        return self.leave_one_out or self.replicates is not None
 
     def runs(self, *of_model) -> list[Run]:
         """The runs of a model, given as `Run` has it up to the dataset, and its recipe."""
         *model, recipe = of_model
-        if self.draws is not None:
-            return [Run(*model, self.dataset, recipe, draw=draw) for draw in self.draws]
+        if self.replicates is not None:
+            return [Run(*model, self.dataset, recipe, draw=number) for number in self.replicates]
         left_out = strings_to_leave_out(self.dataset) if self.leave_one_out else [None]
         return [Run(*model, self.dataset, recipe, string) for string in left_out]
 
@@ -189,7 +189,7 @@ def _deliver_together(job: Job, states: list[State]) -> None:
             save_file(weights, temporary)
     frames = (tables.read(state.trace, TRACE) for state in states)
     tables.write_parts(job.trace, frames, TRACE)
-    variant = Path(job.dataset).parent.name if job.draws else LEAVE_ONE_OUT
+    variant = Path(job.dataset).parent.name if job.replicates else LEAVE_ONE_OUT
     tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states), variant))
 
 

@@ -34,7 +34,7 @@ class Entry:
 class Wanted:
     """Runs that the configuration asks for: on one dataset, or one without each of its strings.
 
-    `draws` is their number where a dataset has many.
+    `replicates` is their number where a dataset has many.
     """
 
     model: str
@@ -45,7 +45,7 @@ class Wanted:
     training: dict
     predict_end: bool
     leave_one_out: bool
-    draws: int = 0
+    replicates: int = 0
 
 
 def stale(state: str | Path, models: str, wanted: list[Wanted]) -> list[Entry]:
@@ -69,8 +69,8 @@ def keys_of(wanted: Wanted, models: dict[str, Model]) -> set[str]:
     processes = training.pop("processes")
     recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
     grammar = Grammar.from_file(wanted.language)
-    draws = range(wanted.draws) if wanted.draws else None
-    job = Job(wanted.dataset, "", "", leave_one_out=wanted.leave_one_out, draws=draws)
+    replicates = range(wanted.replicates) if wanted.replicates else None
+    job = Job(wanted.dataset, "", "", leave_one_out=wanted.leave_one_out, replicates=replicates)
     keys = set()
     for run in job.runs(wanted.model, row, scale, grammar, recipe):
         if wanted.engine == "fleet":

@@ -96,9 +96,9 @@ EPSILONS = Kind(
             "lower threshold on the logit-scaled confidence; -inf: none; null: no attack",
             True,
         ),
-        Column("upper", float, "upper threshold; null likewise", True),
-        Column("fpr", float, "false positive rate of the attack; null likewise", True),
-        Column("fnr", float, "false negative rate of the attack; null likewise", True),
+        Column("upper", float, "upper threshold; null: no attack", True),
+        Column("fpr", float, "false positive rate of the attack; null: no attack", True),
+        Column("fnr", float, "false negative rate of the attack; null: no attack", True),
     ),
 )
 SCORES = Kind(
@@ -148,7 +148,7 @@ SUMMARY = Kind(
             "under reuse-n-n and reuse-n-1)",
             True,
         ),
-        Column("upper", float, "upper end of the interval; null likewise", True),
+        Column("upper", float, "upper end of the interval; null where `lower` is", True),
     ),
 )
 EFFECTS = Kind(

@@ -283,9 +283,9 @@ def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:
 class UnlearnedModels:
     """A method and its models: what they predict and, where it is known, what they cost.
 
-    `models` are the rows of `unlearned_models` by origin and draw. The ends know their models by
-    one number: `none` by that of the original model, `retrain` by that of the retrained model
-    that it stands beside, which is `behind` less than its own draw.
+    `models` are the rows of `unlearned_models` by origin and draw. The ends number their models
+    once: `none` by the original model, `retrain` by the index of the retrained model it is paired
+    with, `replicate - behind` (replicate 5 with `behind` 3 is paired with 2).
     """
 
     name: str
@@ -400,7 +400,7 @@ class Problem:
         ----------
         unlearned : tables of kind `unlearned`, in folders `{method}/{part}/`
             Those of the ends are not read: their predictions are in the traces.
-        models : tables of kind `unlearned_models`, likewise; the ends may have none.
+        models : tables of kind `unlearned_models`, in the same folders; the ends may have none.
 
         Raises
         ------

@@ -107,7 +107,7 @@ def _fewest_false_negatives(of_unlearned, of_retrained, n_values, fewest):
 
 @njit(cache=True, nogil=True)
 def _interval_with(unlearned, retrained, of_unlearned, of_retrained, n_values):
-    """The first two cuts between which are so many values of each sample; -1, -1 if none are."""
+    """First two cuts with `unlearned` and `retrained` values between them; -1, -1 without any."""
     last = 0
     for first in range(n_values):
         wanted = of_unlearned[first] + of_retrained[first] + unlearned + retrained
