@@ -110,24 +110,32 @@ def test_sections_are_named_in_one_file():
     assert not known
 
 
+# What binds a name in a rule file: for the files that come after it, or within a function.
+BINDS = re.compile(r"^(?:def (\w+)|(\w+) =|from \S+ import (.+))", re.MULTILINE)
+BINDS_WITHIN = re.compile(r"\bfor ([\w, *]+) in|def \w+\((.*)\)|^ +([\w, *]+) = ", re.MULTILINE)
+
+
+def bound(pattern, texts):
+    """The names that are bound in some rule files."""
+    found = (match for text in texts for match in pattern.findall(text))
+    return {
+        name.split(" as ")[-1].strip("* ") for match in found for name in "".join(match).split(",")
+    }
+
+
 def test_no_rule_that_sections_share_needs_a_section():
     """A name that only a section's rules bind stands in no rule file but the section's own."""
     rules = ROOT / "workflow/rules"
     files = {path: path.read_text() for path in (*rules.glob("*.smk"), *rules.glob("*/*.smk"))}
-    bound = re.compile(r"^(?:def (\w+)|(\w+) =|from \S+ import (.+))", re.MULTILINE)
-
-    def names(texts):
-        found = (match for text in texts for match in bound.findall(text))
-        return {name.split(" as ")[-1] for match in found for name in "".join(match).split(", ")}
-
     sections = {section.name for section in SECTIONS}
     shared = {path: text for path, text in files.items() if path.stem not in sections}
-    own = names(text for path, text in files.items() if path not in shared)
+    own = bound(BINDS, (text for path, text in files.items() if path not in shared))
     assert {"unlearning_jobs", "STUDIES"} <= own
     for path, text in shared.items():
         tokens = tokenize.generate_tokens(io.StringIO(text).readline)
         used = {token.string for token in tokens if token.type == tokenize.NAME}
-        assert not (own - names(shared.values())) & used, path
+        known = bound(BINDS, shared.values()) | bound(BINDS_WITHIN, [text])
+        assert not (own - known) & used, path
 
 
 @pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: path.stem)
