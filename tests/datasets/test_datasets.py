@@ -201,7 +201,7 @@ def test_more_targets_than_strings_are_refused():
     """A language with too few strings says so in one line with the key to change."""
     sample = distinct_sample(Grammar.from_string(FOUR), "four", 500, 0)
     assert len(target_strings(sample, 4)) == 4
-    with pytest.raises(UserError, match="only 4 distinct strings, too few for 5 targets; lower"):
+    with pytest.raises(UserError, match="only 4 distinct strings, too few for 5 targets; ask"):
         target_strings(sample, 5)
 
 
