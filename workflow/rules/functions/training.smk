@@ -17,8 +17,8 @@ REPLICATES = {
     "weights": paths.REPLICATES_WEIGHTS,
 }
 
-# A run's folder, from the model's name on
-RUN_WITHIN_RESULTS = paths.RUN[paths.RUN.index("{model}") :] + "/"
+# A run's folder behind the model's name
+RUN_BEHIND_MODEL = paths.RUN.split("{model}/")[1] + "/"
 
 # All that decides a trace beside its data, value by value: a key that is not here reruns nothing.
 RECIPE = dict(
@@ -92,20 +92,31 @@ def trained_on(job):
 
 def any_of(jobs):
     """The model in the paths of some jobs, as a regular expression."""
-    return "|".join(
-        rf"{re.escape(runs.model)}(?=/{re.escape(runs.corpus)}/n{runs.size}\b)" for runs, *_ in jobs
-    )
+    first = [runs for runs, *_ in jobs]
+    return models_in([(runs, rf"{re.escape(runs.corpus)}/n{runs.size}\b") for runs in first])
 
 
 def none_of(rules):
     """A model, but not in the paths of the runs of some rules, as a regular expression."""
     taken = []
     for runs in (runs for jobs in rules for job in jobs for runs in job):
-        folder = re.escape(fill(RUN_WITHIN_RESULTS, **runs.names))
         seeds = "|".join(map(str, runs.seeds))
-        taken.append(folder.replace(re.escape("{seed}"), f"({seeds})"))
-    not_taken = f"(?!{'|'.join(taken)})" if taken else ""
-    return f"{not_taken}{NAME}"
+        folder = re.escape(fill(RUN_BEHIND_MODEL, **runs.names))
+        taken.append((runs, folder.replace(re.escape("{seed}"), f"(?:{seeds})")))
+    return (f"(?!{models_in(taken)})" if taken else "") + NAME
+
+
+def models_in(places):
+    """Models, each before one of its places in a path, as a regular expression.
+
+    Models of equal places stand together: thousands of alternatives would be slow.
+    """
+    of_model, alike = {}, {}
+    for runs, place in places:
+        of_model.setdefault(runs.model, []).append(place)
+    for model, found in of_model.items():
+        alike.setdefault("|".join(found), []).append(re.escape(model))
+    return "|".join(f"(?:{'|'.join(names)})(?=/(?:{found}))" for found, names in alike.items())
 
 
 def rules_of_several_runs(groups):
