@@ -20,7 +20,7 @@ run: $(INSTALLED) ## Run the default experiment on all cores and write results/r
 	@echo "== Done: open results/report.html"
 
 tour: $(INSTALLED) ## Run every section at its smallest, from nothing to results/report.html
-	@echo "== A tour of every section (CORES=$(CORES)); about two minutes on two cores"
+	@echo "== A tour of every section (CORES=$(CORES)); two to three minutes on two cores"
 	$(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/tour.yaml
 	@echo "== Done: open results/report.html"
 

@@ -6,8 +6,6 @@ The tour is made in a fresh copy of the project, where nothing is compiled. The 
 command of its kind: a workflow of one empty rule, and pytest finding its tests without running any.
 """
 
-import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,7 +17,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 
 from rows import Row, at_most, main  # noqa: E402
 
-from helpers.projects import TOUR, copy_of_the_project  # noqa: E402
+from helpers.projects import TOUR, copy_of_the_project, run_in  # noqa: E402
 
 TOUR_SECONDS, CHECK_SECONDS = 90, 120
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--quiet", "all", "--cores", "2"]
@@ -29,14 +27,7 @@ FIND = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
 def seconds(command: list[str], folder: Path) -> float:
     """Wall time of a command that must end well."""
     begin = time.perf_counter()
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": ""},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    done = run_in(folder, command)
     taken = time.perf_counter() - begin
     assert done.returncode == 0, done.stdout
     return taken

@@ -44,6 +44,18 @@ def _being_written(folder: str, names: list[str]) -> set[str]:
     return {name for name in names if not name.endswith(COMPILED)}
 
 
+def run_in(folder: Path, command: list[str]) -> subprocess.CompletedProcess:
+    """Run a command in a folder, without this process's library; `stdout` holds all it printed."""
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": ""},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
 class Project:
     """A project folder and Snakemake in it."""
 

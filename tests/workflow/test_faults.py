@@ -142,7 +142,7 @@ def test_a_killed_snakemake(untrained, undisturbed):
     assert "waiting for another job on the same run to end" in log
 
 
-def test_stale_state_is_listed_and_removed(killed):
+def test_stale_state_is_listed_and_removed(killed, undisturbed):
     """What a killed run left is stale once nobody asks for it; what is asked for stays."""
     project, _ = killed
     states = {path.parent for path in (project.folder / "results/.state").glob("*/epoch-*")}
@@ -164,6 +164,7 @@ def test_stale_state_is_listed_and_removed(killed):
     done = project.snakemake("remove_stale_state", *other)
     assert done.returncode == 0, done.stdout
     assert not any(state.exists() for state in states)
+    complete(project, undisturbed)
 
 
 def test_a_damaged_checkpoint(killed, undisturbed):
@@ -241,7 +242,7 @@ def test_a_full_disk(untrained, undisturbed, small_disk, every, full_at):
     complete(untrained, undisturbed, every=every)
 
 
-def test_a_read_only_folder(untrained, small_disk):
+def test_a_read_only_folder(untrained, undisturbed, small_disk):
     """Refused without a traceback; what is there stays."""
     before = untrained.contents()
     small_disk(1 << 26, "ro")
@@ -253,6 +254,7 @@ def test_a_read_only_folder(untrained, small_disk):
     }
     small_disk(1 << 26, "rw")
     assert untrained.contents() == before
+    complete(untrained, undisturbed)
 
 
 def test_two_snakemakes_in_one_folder(untrained, undisturbed):

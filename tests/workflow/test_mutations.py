@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 import yaml
 
 from helpers.forks import Outcome, snakemake_in_forks
-from helpers.projects import ROOT, TOUR, Project
+from helpers.projects import ROOT, TOUR, Project, run_in
 
 SEED, HOW_MANY = 20240229, 100
 TARGET = "results/runs/opt-1.3b-twin/L1/n16-seed0/base/trace.parquet"
@@ -386,15 +385,7 @@ def test_a_fork_does_what_the_command_does(tmp_path):
         mutated(folder, mutation, project)
     runs = [(f, arguments(m)) for f, m in zip(folders, chosen, strict=True)]
     for (folder, given), forked in zip(runs, snakemake_in_forks(runs), strict=True):
-        command = Project(folder).command(*given, configfiles=())
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": ""},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        done = run_in(folder, Project(folder).command(*given, configfiles=()))
         assert done.returncode == forked.returncode
         assert lasting(done.stdout) == lasting(forked.stdout)
 

@@ -109,8 +109,9 @@ def fresh_copy(finished: Project, folder: Path) -> Project:
     return Project(folder)
 
 
-def test_a_killed_unlearning_goes_on(finished, tmp_path):
-    """The models that it had finished are taken as they are."""
+@pytest.mark.parametrize("afterwards", [1, 2])
+def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
+    """The models that it had finished are taken as they are, also if more then fit at a time."""
     target = f"{FINETUNE}/unlearned.parquet"
     undisturbed, killed = (fresh_copy(finished, tmp_path / name) for name in "ab")
     slow(undisturbed, 8)
@@ -124,12 +125,14 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path):
         assert process.wait(60) != 0
     kept = pd.concat(tables.read(path, KINDS["unlearned_models"]) for path in waves(killed))
     assert 0 < len(kept) < 4
+    in_waves_of(killed, afterwards)
     done = killed.snakemake(target)
     assert done.returncode == 0, done.stdout
     (predicted, models), (expected, of_models) = unlearned(killed), unlearned(undisturbed)
     assert predicted == expected
-    assert models["seconds"][: len(kept)].tolist() == kept["seconds"].tolist()
     pd.testing.assert_frame_equal(models.drop(columns="seconds"), of_models.drop(columns="seconds"))
+    if afterwards == 1:
+        assert models["seconds"][: len(kept)].tolist() == kept["seconds"].tolist()
     assert not list((killed.folder / STATE).glob("*"))
 
 

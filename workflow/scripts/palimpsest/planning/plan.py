@@ -59,7 +59,7 @@ class Planner:
 
     def __init__(self, settings: Settings, runs: str | Path = "results/runs"):
         self.settings, self.runs = settings, Path(runs)
-        self.hardware = Hardware(**settings.config["hardware"])
+        self.hardware = Hardware.of(settings.config["hardware"])
         self._tokens: dict[str, tuple[float, int]] = {}
         self._durations: dict[tuple, Duration] = {}
         self._speeds: dict[str, Speed | None] = {}

@@ -133,7 +133,11 @@ class Hardware:
     main_memory_gb: float
     longest_job_hours: float
     twin_gpus: int
-    seeds_per_job: int = 1
+
+    @classmethod
+    def of(cls, hardware: dict) -> "Hardware":
+        """The machine of a block `hardware`; how many seeds share a job is not of the machine."""
+        return cls(**{field.name: hardware[field.name] for field in fields(cls)})
 
     @cached_property
     def operations(self) -> float:
