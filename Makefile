@@ -7,6 +7,9 @@ BIN := .venv/bin
 INSTALLED := .venv/requirements.installed
 IN_PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
+# Where Python is told to keep no compiled modules, every job compiles the library anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help run tour check test test-slurm lint format bench docs clean-environment

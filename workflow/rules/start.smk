@@ -15,9 +15,10 @@ from palimpsest.configuration.sources import Sources, as_yaml
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.errors import UserError
 from palimpsest.experiment import Experiment
-from palimpsest.launch import prefer_this_python
+from palimpsest.launch import collect_rarely, prefer_this_python
 from palimpsest.recovery import WorkingFolder, leave_failed_updates, put_damaged_aside
 
+collect_rarely()
 given = list(workflow.overwrite_configfiles or [])
 
 # Before Snakemake reads them: it would not name a broken file, nor mind a key that is given twice.

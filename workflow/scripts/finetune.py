@@ -127,7 +127,8 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     launch.relaunch_with(arguments.processes, threads)
     launch.keep_freed_memory()
     # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
-    from palimpsest.training.finetune import Job, finetune
+    with launch.importing():
+        from palimpsest.training.finetune import Job, finetune
 
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     weights = arguments.weights or [None] * len(arguments.dataset)

@@ -68,7 +68,8 @@ def work(arguments: argparse.Namespace) -> None:
     launch.relaunch_with(arguments.processes, threads)
     launch.keep_freed_memory()
     # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
-    from palimpsest.unlearning.unlearn import Part, Relearning, unlearn
+    with launch.importing():
+        from palimpsest.unlearning.unlearn import Part, Relearning, unlearn
 
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING)
     unlearn(

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 
 from palimpsest.errors import UserError
+from palimpsest.launch import collect_rarely
 
 
 @contextlib.contextmanager
@@ -15,6 +16,7 @@ def script_job(job) -> Iterator[None]:
     `job` is Snakemake's `snakemake` object. Any other exception is a defect and keeps its
     traceback.
     """
+    collect_rarely()
     with open(job.log[0], "w") as log:
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
         try:

@@ -291,10 +291,11 @@ def strongest_attacks(unlearned, retrained, upper, exact, logs):
         # An interval up to the largest value is a single threshold from the other side.
         if last == n_values:
             first, last, inside = 0, first, 1 - inside
-        thresholds[example] = (
-            _threshold(first, values, n_values),
-            _threshold(last, values, n_values),
-        )
-        errors[example] = _errors(first, last, inside, of_unlearned, of_retrained, n_values)
         insides[example] = inside
+        # Number by number: an assigned row takes seconds to compile, for the message that it would
+        # raise if the sizes differed.
+        thresholds[example, 0] = _threshold(first, values, n_values)
+        thresholds[example, 1] = _threshold(last, values, n_values)
+        made = _errors(first, last, inside, of_unlearned, of_retrained, n_values)
+        errors[example, 0], errors[example, 1] = made
     return epsilon, thresholds[:, 0], thresholds[:, 1], insides, errors
