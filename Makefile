@@ -5,7 +5,8 @@ PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
 INSTALLED := .venv/requirements.installed
-IN_PARALLEL := --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# One more than there are cores to plan for: a cluster, and what is killed, is waited for.
+IN_PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Where Python is told to keep no compiled modules, every job compiles the library anew.
 unexport PYTHONDONTWRITEBYTECODE

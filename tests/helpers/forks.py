@@ -6,6 +6,7 @@ Snakemake, and it answers with the exit status. It ends with the process that st
 """
 
 import atexit
+import gc
 import json
 import os
 import select
@@ -110,6 +111,7 @@ def become_snakemake(
 def serve(place: str) -> None:
     """Fork a Snakemake for every connection until the standard input is closed."""
     import_ahead()
+    gc.freeze()  # no fork looks through all that, nor gets a copy of it by doing so
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{place}.new")
     listener.listen()
