@@ -5,7 +5,7 @@ PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
 INSTALLED := .venv/requirements.installed
-# One more than there are cores to plan for: a cluster, and what is killed, is waited for.
+# More processes than cores: some tests only wait, for a cluster or for a job to die.
 IN_PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 # Where Python is told to keep no compiled modules, every job compiles the library anew.

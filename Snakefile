@@ -18,7 +18,7 @@ include: "workflow/rules/unlearning.smk"
 rule all:
     default_target: True
     input:
-        # The report reads some of these only; a file of another that is not there is made as well.
+        # All files, also those that the report does not read: a file that is missing is made anew.
         experiment.datasets,
         rules.finetune.input,
         *map(delivered, experiment.outputs),

@@ -22,7 +22,7 @@ LONG = ("workflow", "slow")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of these folders; what takes long begins first, so that none ends alone."""
+    """Mark the tests of these folders, and begin with those that take long."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKED:

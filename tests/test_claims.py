@@ -16,10 +16,8 @@ from palimpsest.claims import (
     judge,
     judge_all,
 )
-from palimpsest.memorisation.claims import CLAIMS as MEMORISATION
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import DECIMALS, student
-from palimpsest.unlearning.claims import CLAIMS as UNLEARNING
 
 
 def of(values):
@@ -106,11 +104,6 @@ def test_only_what_lies_where_the_definitions_put_it_is_by_construction():
     made = [claim(lambda table, v=v: of(v), by_construction=True) for v in ([1, 2], [-1, 2])]
     frame = judge_all(made, {"one": table(x=1.0)})
     assert frame["by_construction"].tolist() == [True, True, False, False]
-
-
-@pytest.mark.parametrize("made", [*MEMORISATION, *UNLEARNING], ids=lambda made: made.claim)
-def test_a_claim_reads_kinds_that_there_are(made):
-    assert set(made.reads.split()) <= set(KINDS)
 
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)

@@ -418,9 +418,9 @@ def test_contradictory_requests_of_two_sections_are_refused(with_toys):
     """The same replicates cannot be trained for three epochs and for four."""
 
     def epochs(n):
-        runs = Runs(
-            "opt-1.3b-twin", "L1", 16, seeds=(0,), replicates=range(4), training={"epochs": n}
-        )
+        of_model = "opt-1.3b-twin", "L1", 16
+        many = {"replicates": range(4), "keeps": frozenset({TRACE, WEIGHTS})}
+        runs = Runs(*of_model, seeds=(0,), training={"epochs": n}, **many)
         return {"requests": lambda settings: [runs]}
 
     sections = toy(**epochs(3)), toy("toys2", **epochs(4))

@@ -20,13 +20,14 @@ REPLICATES = Runs(
     seeds=(5,),
     replicates=range(4, 11),
     training={"epochs": 3},
+    keeps=frozenset({TRACE, WEIGHTS}),
     replicates_per_job=3,
 )
 
 
 def test_equal_requests_are_one():
-    """With the seeds of both, in the order in which they were asked for, and all that is kept."""
-    more = replace(REPLICATES, seeds=(1, 5), keeps=frozenset({TRACE, WEIGHTS}))
+    """With the seeds of both, in the order in which they were asked for."""
+    more = replace(REPLICATES, seeds=(1, 5))
     other = Runs("opt-1.3b-twin", "L1", 24, seeds=(0,))
     assert merged([REPLICATES, other, more, replace(other, seeds=(7, 0))]) == [
         replace(more, seeds=(5, 1)),
@@ -69,12 +70,18 @@ def test_contradictory_requests_are_refused(change, name):
 
 
 @pytest.mark.parametrize(
-    "change", [{"training": {"epochs": 4}}, {"keeps": frozenset({TRACE, WEIGHTS})}]
+    ("runs", "change", "reason"),
+    [
+        (BASE, {"training": {"epochs": 4}}, "for replicates alone"),
+        (BASE, {"keeps": frozenset({TRACE, WEIGHTS})}, "for replicates alone"),
+        (BASE, {"keeps": frozenset({TRACE, "checkpoints"})}, "keeps 'checkpoints', which no run"),
+        (REPLICATES, {"keeps": frozenset({TRACE})}, "replicates leave their weights"),
+    ],
 )
-def test_a_request_that_no_rule_can_meet_is_refused(change):
-    """Only replicates have files of their own."""
-    with pytest.raises(ValueError, match="for replicates alone"):
-        merged([replace(BASE, **change)])
+def test_a_request_that_no_rule_can_meet_is_refused(runs, change, reason):
+    """Only replicates have files of their own, and they always have weights."""
+    with pytest.raises(ValueError, match=reason):
+        merged([replace(runs, **change)])
 
 
 def test_a_run_has_a_path_for_each_seed():

@@ -112,6 +112,7 @@ def test_sections_are_named_in_one_file():
 
 # What binds a name in a rule file: for the files that come after it, or within a function.
 BINDS = re.compile(r"^(?:def (\w+)|(\w+) =|from \S+ import (.+))", re.MULTILINE)
+IMPORT = re.compile(r"^from \S+ import .+$", re.MULTILINE)
 BINDS_WITHIN = re.compile(r"\bfor ([\w, *]+) in|def \w+\((.*)\)|^ +([\w, *]+) = ", re.MULTILINE)
 
 
@@ -138,11 +139,24 @@ def test_no_rule_that_sections_share_needs_a_section():
         assert not (own - known) & used, path
 
 
-@pytest.mark.parametrize("path", sorted(LIBRARY.rglob("*.py")), ids=lambda path: path.stem)
-def test_no_file_is_too_long_to_be_read(path):
+def test_no_two_rule_files_bind_one_name():
+    """The later would take the name from the earlier, whose functions would then use it."""
+    meanings = {}
+    for path in sorted((ROOT / "workflow/rules").rglob("*.smk")):
+        text = path.read_text()
+        imports = {line: bound(BINDS, [line]) for line in IMPORT.findall(text)}
+        own = bound(BINDS, [IMPORT.sub("", text)])
+        for name in own | set().union(*imports.values()):
+            lines = {line.split(" import ")[0] for line in imports if name in imports[line]}
+            meanings.setdefault(name, set()).update({path.name} if name in own else lines)
+    assert not {name: places for name, places in meanings.items() if len(places) > 1}
+
+
+def test_no_file_is_too_long_to_be_read():
     """A file of the library has at most 700 lines."""
-    if path.relative_to(LIBRARY).as_posix() not in LONG:
-        assert len(path.read_text().splitlines()) <= 700
+    lines = {path: len(path.read_text().splitlines()) for path in LIBRARY.rglob("*.py")}
+    long = {path.relative_to(LIBRARY).as_posix() for path, n in lines.items() if n > 700}
+    assert long == LONG
 
 
 @pytest.mark.parametrize(("file", "most"), [("Snakefile", 60), ("workflow/rules/common.smk", 150)])

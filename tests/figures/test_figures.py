@@ -17,6 +17,7 @@ from palimpsest.figures.render import render
 from palimpsest.figures.style import save
 from palimpsest.section import named
 from palimpsest.sections import FIGURES, KINDS
+from palimpsest.unlearning.figures import FIGURES as UNLEARNING_FIGURES
 
 EPOCHS = np.arange(0, 21, 2)
 OPTIMUM = 8
@@ -209,6 +210,12 @@ LOOKED_AT = [
     for shape in ("one model, one seed", "three models, three seeds", "nothing is memorised")
     if name != "language" or shape == "one model, one seed"
 ]
+
+
+def test_every_figure_is_looked_at():
+    """Each has planted tables here or, of unlearning, in the file beside this one."""
+    of_unlearning = {figure.name for figure in UNLEARNING_FIGURES}
+    assert {name for name, _ in LOOKED_AT} | of_unlearning == set(FIGURES)
 
 
 @pytest.fixture(scope="module", params=LOOKED_AT, ids=" - ".join)

@@ -323,11 +323,11 @@ def test_a_metric_that_is_new_has_a_panel():
 def test_memorisation_goes_from_before_to_after():
     memorisation = table("unlearning_memorisation")
     figure = draw("unlearning_memorisation", memorisation)
-    assert [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes] == [
-        look.label for look in style.MEASURES.values()
-    ]
+    measures = style.measures_in(memorisation["measure"])
+    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
+    assert titles == [style.MEASURES[name].label for name in measures]
     rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    contextual = figure.axes[list(style.MEASURES).index("contextual")]
+    contextual = figure.axes[measures.index("contextual")]
     ends = {segment[0][1]: (segment[0][0], segment[1][0]) for bars in contextual.collections
             for segment in bars.get_segments()}  # fmt: skip
     of_contextual = memorisation[memorisation["measure"] == "contextual"]

@@ -20,6 +20,8 @@ TOUR = "config/tour.yaml"
 LAID_OVER = [ROOT / "tests/workflow" / name for name in ("grid.yaml", "small_methods.yaml")]
 CONFIGFILES = (TOUR, "grid.yaml")
 PARTS = ("Snakefile", "workflow", "config", "envs", "profiles")
+# What lies beside them
+WRITTEN = ("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml", "requirements.txt")
 COMPILED = (".pyc", ".nbi", ".nbc", ".json")  # Python's files, numba's, and known fingerprints
 
 
@@ -42,6 +44,15 @@ def _being_written(folder: str, names: list[str]) -> set[str]:
     if Path(folder).name != "__pycache__":
         return set()
     return {name for name in names if not name.endswith(COMPILED)}
+
+
+def with_the_tests_of_the_project(folder: Path) -> None:
+    """Copy the tests and the documentation into a folder that has the rest of the project."""
+    for name in ("tests", "docs", *WRITTEN):
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name)
+        else:
+            shutil.copy(ROOT / name, folder / name)
 
 
 def run_in(folder: Path, command: list[str]) -> subprocess.CompletedProcess:
@@ -133,10 +144,10 @@ def workers(process: subprocess.Popen, script: str) -> list[psutil.Process]:
     return found
 
 
-def wait_until(condition: Callable, seconds: float = 180):
+def wait_until(condition: Callable, what: str = "what is waited for", seconds: float = 300):
     """The first true value of a condition."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
-        assert time.monotonic() < deadline, "it never came to that"
+        assert time.monotonic() < deadline, f"{what}: not seen in {seconds} s"
         time.sleep(0.05)
     return value

@@ -3,13 +3,11 @@
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
-from helpers.projects import CONFIGFILES, Project
+from helpers.projects import CONFIGFILES, Project, wait_until
 
 PROFILE = "config/profiles/slurm"
 FIELDS = ("JobIDRaw", "Partition", "State", "AllocTRES", "TimelimitRaw", "NodeList", "Comment")
@@ -76,7 +74,7 @@ class SlurmProject(Project):
     def until_training(self) -> str:
         """Wait until a training has left a checkpoint; the number of its job."""
         state = self.folder / "results/.state"
-        until(lambda: any(state.glob("*/epoch-*")), "a checkpoint")
+        wait_until(lambda: any(state.glob("*/epoch-*")), "a checkpoint")
         (job,) = [number for number, state in self.queue().items() if state == "RUNNING"]
         return job
 
@@ -94,14 +92,6 @@ class SlurmProject(Project):
 def output(*command: str) -> str:
     """What a command prints."""
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 300) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not seen in {seconds} s"
-        time.sleep(0.2)
 
 
 def environment_of(process: Path) -> dict[str, str]:

@@ -1,13 +1,24 @@
 """docs/measures.md to the letter: a measure in two files, a study in three, a claim in one."""
 
 import re
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from helpers.projects import Project, with_the_tests_of_the_project
+
 ROOT = Path(__file__).parents[2]
 LIBRARY = "workflow/scripts/palimpsest"
+WHOLE = ("sections", "experiment", "structure", "claims", "reference", "fingerprint")
+OF_THE_ROOM = ("memorisation_tables", "measures")
+QUICK = [
+    *(f"tests/test_{name}.py" for name in WHOLE),
+    *(f"tests/memorisation/test_{name}.py" for name in OF_THE_ROOM),
+]
 
 
 def pieces(heading):
@@ -30,6 +41,33 @@ def project(copy_of_finished):
     return copy_of_finished
 
 
+def add_measure(project):
+    """What the page says of a measure."""
+    function, line, row = pieces("A measure")
+    measures = project.folder / LIBRARY / "memorisation/measures.py"
+    insert(measures, f"{function}\n\n", "def every_measure(")
+    insert(measures, line, '    measured["bayes", "language"]')
+    insert(project.folder / LIBRARY / "figures/style.py", row, "}\n\nSETUPS")
+
+
+def add_study(project):
+    """What the page says of a study."""
+    study, figure, block = pieces("A study")
+    folder = project.folder / LIBRARY / "memorisation"
+    (folder / "studies/earliest.py").write_text(study)
+    (folder / "figures/earliest.py").write_text(figure)
+    insert(project.folder / "config/config.yaml", block, "    exact:  ")
+
+
+def add_claim(project):
+    """What the page says of a claim."""
+    (claim,) = pieces("A claim")
+    claims = project.folder / LIBRARY / "memorisation/claims.py"
+    text = claims.read_text()
+    place = text.rindex("]\n")
+    claims.write_text(f"{text[:place]}{claim},\n{text[place:]}")
+
+
 def run(project, *targets):
     """Snakemake, to its end."""
     done = project.snakemake(*targets)
@@ -38,11 +76,7 @@ def run(project, *targets):
 
 def test_a_measure(project):
     """It stands in the tables of every run, and in a figure."""
-    function, line, row = pieces("A measure")
-    measures = project.folder / LIBRARY / "memorisation/measures.py"
-    insert(measures, f"{function}\n\n", "def every_measure(")
-    insert(measures, line, '    measured["bayes", "language"]')
-    insert(project.folder / LIBRARY / "figures/style.py", row, "}\n\nSETUPS")
+    add_measure(project)
     run(project, "results/figures/tradeoff-L1.svg")
     folder = project.folder / "results"
     dataset = pd.read_parquet(folder / "memorisation/pythia-1b-twin/L1/n16/base/dataset.parquet")
@@ -52,11 +86,7 @@ def test_a_measure(project):
 
 def test_a_study(project):
     """Its named target makes its table and its figure."""
-    study, figure, block = pieces("A study")
-    folder = project.folder / LIBRARY / "memorisation"
-    (folder / "studies/earliest.py").write_text(study)
-    (folder / "figures/earliest.py").write_text(figure)
-    insert(project.folder / "config/tour.yaml", block, "    exact: {models")
+    add_study(project)
     run(project, "earliest")
     results = project.folder / "results"
     assert (results / "figures/earliest-L2.svg").exists()
@@ -65,12 +95,21 @@ def test_a_study(project):
 
 def test_a_claim(project):
     """It is judged on every language of its study."""
-    (claim,) = pieces("A claim")
-    claims = project.folder / LIBRARY / "memorisation/claims.py"
-    text = claims.read_text()
-    place = text.rindex("]\n")
-    claims.write_text(f"{text[:place]}{claim},\n{text[place:]}")
+    add_claim(project)
     run(project, "results/claims.parquet")
     table = pd.read_parquet(project.folder / "results/claims.parquet")
     found = table[table["claim"].str.startswith("At optimal learning most strings")]
     assert sorted(found["language"]) == ["L1", "L2"]
+
+
+def test_quick_tests_pass_with_all_three(tmp_path):
+    """None of those that know all measures, studies and claims has to be changed."""
+    project = Project.fresh(tmp_path)
+    add_measure(project)
+    add_study(project)
+    add_claim(project)
+    with_the_tests_of_the_project(tmp_path)
+    run_here = partial(subprocess.run, cwd=tmp_path, capture_output=True, text=True)
+    run_here([sys.executable, "workflow/scripts/reference.py", "docs"], check=True)
+    done = run_here([sys.executable, "-m", "pytest", "--quiet", *QUICK])
+    assert done.returncode == 0, done.stdout

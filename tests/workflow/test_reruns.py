@@ -1,4 +1,4 @@
-"""What reruns when what changes: every row of docs/reruns.md, by dry runs on the finished study."""
+"""What reruns when what changes: every row of docs/reruns.md, by dry runs on the finished tour."""
 
 import os
 import re
@@ -13,6 +13,7 @@ import pytest
 from helpers.edits import both, changed, commented, deleted, edited, replace, touched
 from helpers.forks import Outcome, snakemake_in_forks
 from helpers.projects import CONFIGFILES, TOUR
+from palimpsest.memorisation.studies import STUDIES as ALL_STUDIES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reruns.md"
@@ -24,6 +25,19 @@ MEASURED = "results/memorisation/opt-1.3b-twin/L2/n16/base/starts.parquet"
 MODEL = "opt-1.3b-twin/L1/n16-seed0"
 PROBLEM = f"results/unlearning/{MODEL}"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
+
+
+def figures_but(*names: str, on: str = "*") -> list[str]:
+    """The figures of all studies but some, on one language or on all, as patterns."""
+    studies = [study for name, study in ALL_STUDIES.items() if name not in names]
+    return [f"figure/{figure.name}-{on}" for study in studies for figure in study.figures]
+
+
+def studies_but(*names: str, on: str = "*") -> list[str]:
+    """The tables and figures of all studies but some, on one language or on all, as patterns."""
+    made = [f"study/{name}-{on}" for name in ALL_STUDIES if name not in names]
+    return [*made, *figures_but(*names, on=on)]
+
 
 # The columns of the page's tables; a job belongs to one by its log: a
 # folder, or a pattern.
@@ -47,7 +61,7 @@ MEMORISING = {
     "training": ["train"],
     "measures": ["measure", "measure_targets", "measure_leave_one_out"],
     "studies": ["study/*", "claims"],
-    "figures": ["figure/[!u]*"],
+    "figures": ["figure/language-*", *figures_but()],
     "unlearning": [kind for stage in list(FORGETTING)[:-2] for kind in FORGETTING[stage]],
     "report": ["report"],
 }
@@ -57,12 +71,12 @@ LANGUAGES = ["language/*", "figure/language-*"]
 DATASETS = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
 TRAINING = ["train/*"]
 END = ["claims", "report"]
-STUDIES = ["study/*", "figure/[!lu]*", *END]
+STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
 AFTER_TRAINING = [*MEASURES, *STUDIES]
 # All that reads the job of the twin with every variant, which every study on L2 does
 RICHEST = "opt-1.3b-twin/L2/n16"
-ON_L2 = ["study/*-L2", "figure/[!lu]*-L2", *END]
+ON_L2 = [*studies_but(on="L2"), *END]
 AFTER_RICHEST = [f"measure*/{RICHEST}*", *ON_L2]
 RETRAIN_RICHEST = [f"train/{RICHEST}", *AFTER_RICHEST]
 # Of the unlearning: what reads some tables, from the last to the first
@@ -195,8 +209,7 @@ CASES = {
         [
             "measure/*",
             "measure_targets/*",
-            "study/[!e]*",
-            "figure/[!elu]*",
+            *studies_but("exact"),
             *FORGOTTEN_MEMORISATION,
             *END,
         ],
@@ -206,8 +219,7 @@ CASES = {
         [
             "measure/*",
             "measure_targets/*",
-            "study/[!e]*",
-            "figure/[!elu]*",
+            *studies_but("exact"),
             *FORGOTTEN_MEMORISATION,
             *END,
         ],
@@ -265,8 +277,7 @@ CASES = {
             f"train/{RICHEST}",
             f"measure/{RICHEST}/*",
             f"measure_targets/{RICHEST}",
-            "study/[!e]*-L2",
-            "figure/[!elu]*-L2",
+            *studies_but("exact", on="L2"),
             *END,
         ],
     ),
@@ -277,10 +288,7 @@ CASES = {
             f"train/{RICHEST}",
             f"measure/{RICHEST}/*",
             f"measure_leave_one_out/{RICHEST}",
-            "study/[!d]*-L2",
-            "study/deduplication-L2",
-            "figure/[!dlu]*-L2",
-            "figure/deduplication-L2",
+            *studies_but("disagreement", on="L2"),
             *END,
         ],
     ),
@@ -581,10 +589,7 @@ CASES = {
         commented("workflow/scripts/measure.py"),
         [
             "measure/*",
-            "study/[!de]*",
-            "study/deduplication-*",
-            "figure/[!delu]*",
-            "figure/deduplication-*",
+            *studies_but("disagreement", "exact"),
             *END,
         ],
     ),
@@ -614,10 +619,7 @@ CASES = {
         deleted(MEASURED),
         [
             f"measure/{RICHEST}/base",
-            "study/[!de]*-L2",
-            "study/deduplication-L2",
-            "figure/[!delu]*-L2",
-            "figure/deduplication-L2",
+            *studies_but("disagreement", "exact", on="L2"),
             *END,
         ],
     ),

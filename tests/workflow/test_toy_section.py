@@ -1,5 +1,7 @@
 """A section from outside the tree: its files and two lines make it part of everything.
 
+A third line lets its jobs share submissions on a cluster.
+
 docs/sections.md is this in words; its pieces of code are the files of `toy_section`.
 """
 
@@ -12,17 +14,23 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from helpers.projects import Project
+from helpers.projects import Project, with_the_tests_of_the_project
 
 ROOT = Path(__file__).parents[2]
 TOY = Path(__file__).with_name("toy_section")
 BLOCK = "\nrepetition:\n  model: opt-1.3b-twin\n  languages: [L1, L2]\n  size: 24\n"
+OF_ALL_SECTIONS = ("sections", "experiment", "structure", "claims", "reference", "fingerprint")
 RULE_OF_MANY = "train_twins_on_base_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
+# Where it is registered, and where its jobs are put into a group: behind which line, and which.
 ONE_LINE = {
     "workflow/scripts/palimpsest/sections.py": ('    "unlearning",\n', '    "repetition",\n'),
     "Snakefile": (
         'include: "workflow/rules/unlearning.smk"\n',
         'include: "workflow/rules/repetition.smk"\n',
+    ),
+    "config/profiles/slurm/config.yaml": (
+        "  measure_leave_one_out: measures_{model}\n",
+        "  count_repeated: data_{language}\n",
     ),
 }
 
@@ -101,21 +109,21 @@ def test_its_runs_may_have_seeds_of_their_own(project):
 
 def test_the_code_of_the_page_passes_the_checks_of_the_project(project, tmp_path):
     """The style, and the tests of what sections and rooms have to be."""
-    for name in ("tests", "docs", "pyproject.toml"):
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, tmp_path / name)
+    with_the_tests_of_the_project(tmp_path)
     shutil.copytree(project.folder, tmp_path, dirs_exist_ok=True)
     (tmp_path / "tests/repetition").mkdir()
     with open(tmp_path / "config/tour.yaml", "a") as tour:
         tour.write(BLOCK)
-    tests = ["tests/test_structure.py", "tests/test_sections.py", "tests/test_experiment.py"]
+    tests = [f"tests/test_{name}.py" for name in OF_ALL_SECTIONS]
+    tests.append("tests/test_environments.py::test_what_takes_seconds_shares_a_submission")
     for command in (
-        ["ruff", "check", "workflow"],
-        ["ruff", "format", "--check", "workflow"],
-        ["pytest", "--quiet", *tests],
+        ["workflow/scripts/reference.py", "docs"],
+        ["-m", "ruff", "check", "workflow"],
+        ["-m", "ruff", "format", "--check", "workflow"],
+        ["-m", "pytest", "--quiet", *tests],
     ):
         done = subprocess.run(
-            [sys.executable, "-m", *command], cwd=tmp_path, capture_output=True, text=True
+            [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True
         )
         assert done.returncode == 0, done.stdout
 

@@ -21,7 +21,7 @@ from palimpsest.recovery import WorkingFolder, leave_failed_updates, put_damaged
 collect_rarely()
 given = list(workflow.overwrite_configfiles or [])
 
-# Before Snakemake reads them: it would not name a broken file, nor mind a key that is given twice.
+# Snakemake would read a broken file without naming it, and accept a key that is given twice.
 try:
     for path in ["config/config.yaml", *given]:
         if os.path.exists(path):
@@ -67,7 +67,7 @@ def taking_the_folder(execute):
     return take_and_execute
 
 
-# What only lists something, and a job, which reads this file too, leave the folder as it is.
+# A job reads this file too, and some commands only list something. Neither takes the folder.
 if workflow.is_main_process:
     workflow.execute = taking_the_folder(workflow.execute)
 

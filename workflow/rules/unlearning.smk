@@ -3,10 +3,6 @@
 include: "functions/unlearning.smk"
 
 
-wildcard_constraints:
-    method=METHOD_OR_POINT,
-
-
 rule unlearning:
     input:
         delivered("unlearning"),
@@ -52,6 +48,8 @@ rule unlearn:
         "logs/unlearn/{model}/{language}/n{size}-seed{seed}/{method}/{first}-{last}.log",
     benchmark:
         "benchmarks/unlearn/{model}/{language}/n{size}-seed{seed}/{method}/{first}-{last}.tsv"
+    wildcard_constraints:
+        method=METHOD_OR_POINT,
     conda:
         "../../envs/training.yaml"
     threads: training_threads

@@ -15,8 +15,8 @@ from pathlib import Path
 import cluster as slurm
 import pytest
 
-from helpers.projects import Project
-from helpers.slurm_projects import SlurmProject, environment_of, output, until
+from helpers.projects import Project, wait_until
+from helpers.slurm_projects import SlurmProject, environment_of, output
 
 RULE = "train_twins_on_base"
 RUN = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
@@ -115,7 +115,7 @@ def two_gpus(folder: Path) -> SlurmProject:
     taken = [take_a_gpu(node) for node in slurm.NODES]
     running = project.start(f"{RUN}/trace.parquet")
     waiting = ["squeue", "--noheader", "--partition=gpu", "--states=PENDING", "--format=%Z %r"]
-    until(lambda: f"{folder} Resources" in output(*waiting), "the training in the queue")
+    wait_until(lambda: f"{folder} Resources" in output(*waiting), "the training in the queue")
     output("scancel", *taken)
     project.finish(running)
     return project
@@ -252,10 +252,10 @@ def test_a_node_that_hangs(side_by_side, tmp_path):
     freeze(project)
     slurm.stop_daemon(f"slurmd-{node}", signal.SIGKILL)
     try:
-        until(lambda: slurm.state_of(node).startswith("down"), f"{node} down")
+        wait_until(lambda: slurm.state_of(node).startswith("down"), f"{node} down")
     finally:
         slurm.start_node(node)
-    until(lambda: slurm.state_of(node) in ("idle", "mixed"), f"{node} back")
+    wait_until(lambda: slurm.state_of(node) in ("idle", "mixed"), f"{node} back")
     project.finish(running)
     assert [job["State"] for job in project.trainings()] == ["NODE_FAIL", "COMPLETED"]
     assert resumed_from(project) > 0

@@ -22,5 +22,5 @@ def drawn():
 
 
 def figure_code(wildcards):
-    """A hash of the code that draws a figure, and of its tables' kinds."""
+    """A hash of the code that draws a figure."""
     return of_code(*FIGURES[wildcards.figure].code)

@@ -33,6 +33,8 @@ def of_code(*places: str) -> str:
 
     A place is a script ("measure.py"), a module's name ("palimpsest.claims:judge"), a whole module
     ("palimpsest.report") or a file beside a module ("palimpsest/report/report.html.j2").
+
+    Raises `ValueError` for a place at which nothing stands: its hash would never change.
     """
     key = " ".join(places)
     if key not in _remembered():
@@ -88,6 +90,9 @@ def _used(*places: str) -> dict[Place, Definition]:
     """What is used from some places, and from there on."""
     found: dict[Place, Definition] = {}
     todo = [_place(text) for text in places]
+    for text, place in zip(places, todo, strict=True):
+        if _definition(*place) == Definition():
+            raise ValueError(f"{text}: there is no such code")
     while todo:
         place = todo.pop()
         if place not in found:

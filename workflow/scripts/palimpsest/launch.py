@@ -59,9 +59,9 @@ def die_with(parent: int) -> None:
 def relaunch_with(processes: int, threads: int) -> None:
     """Replace this process by a launcher of `processes` copies of its command, if more than one.
 
-    The launcher chooses a free port for each job. Under it, or with one process, nothing happens
-    but the number of threads being fixed, which must precede the import of torch, and the launched
-    process being bound to its launcher.
+    The launcher chooses a free port for each job. In a process that it has started, or with one
+    process, this sets the number of threads, before torch is imported, and goes on. A process that
+    a launcher has started dies with the launcher.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if is_launched():
@@ -75,9 +75,9 @@ def relaunch_with(processes: int, threads: int) -> None:
 
 
 def collect_rarely() -> None:
-    """Have Python look for unreachable objects rarely, and not at its end, when all memory is free.
+    """Have Python look for unreachable objects rarely, and not when the process ends.
 
-    For processes that last seconds, of which it takes a sixth.
+    Looking for them takes a sixth of the time of a process that lasts seconds.
     """
     gc.set_threshold(50_000, 50, 50)
     atexit.register(gc.freeze)
@@ -85,10 +85,10 @@ def collect_rarely() -> None:
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:
-    """Import large modules, whose objects are never looked through for unreachable ones.
+    """Keep Python from looking for unreachable objects among those of large modules.
 
-    They stay until the process ends. Looking through those of torch and transformers takes a
-    quarter of the time that a small training does.
+    What a module holds stays until the process ends. Looking through the objects of torch and
+    transformers takes a quarter of the time of a small training.
     """
     gc.disable()
     try:

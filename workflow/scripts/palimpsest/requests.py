@@ -91,8 +91,12 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
     """
     found: dict[tuple, Runs] = {}
     for asked in requests:
+        if unknown := asked.keeps - {TRACE, WEIGHTS}:
+            raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run leaves")
         if asked.replicates is None and (asked.training or WEIGHTS in asked.keeps):
             raise ValueError(f"{asked}: training and weights of their own are for replicates alone")
+        if asked.replicates is not None and WEIGHTS not in asked.keeps:
+            raise ValueError(f"{asked}: replicates leave their weights; let `keeps` say so")
         if asked.replicates is not None:
             for known in found.values():
                 if known.replicates is not None and known.key[:4] == asked.key[:4]:

@@ -21,7 +21,6 @@ from palimpsest.memorisation.measures import (
 from palimpsest.traces import Trace
 
 DATASET_KEYS = ["language", "size", "seed", "variant"]
-NEEDS_LOSS_WITHOUT = ("counterfactual", "contextual")
 NO_OTHER_UNSEEN = dict.fromkeys(("fraction_unseen", "weighted_unseen", "below_unseen"), np.nan)
 
 
@@ -94,14 +93,15 @@ def run_tables(
     train = strings[strings["count"] > 0]
     trained = restrict(trace, train)
     proxies, proxy_loss = stand_in_losses(trace, strings, train)
-    measured = measured_strings(trained, train, {"same-frequency": proxy_loss}, *rule)
+    loss_without = {"same-frequency": proxy_loss}
+    measured = measured_strings(trained, train, loss_without, *rule)
     unseen = false_alarms(trace, strings, *rule)
     learning = learning_table(trace, strings)
     optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
     broken = lemma_assumption_broken(trained.loss, proxy_loss)[1]
     starts, scores, dataset = [], [], []
     for (measure, evidence), result in measured.items():
-        approximated = measure in NEEDS_LOSS_WITHOUT
+        approximated = evidence in loss_without
         keys = {**trace.run, "measure": measure, "evidence": evidence}
         gap = proxies.gap if approximated else np.nan
         starts.append(start_rows(keys, train, trace.epochs, result, optimum, gap))

@@ -19,7 +19,6 @@ from palimpsest.memorisation.measures import (
     lemma_assumption_broken,
 )
 from palimpsest.memorisation.runs import (
-    NEEDS_LOSS_WITHOUT,
     check_same_run,
     epoch_of,
     learning_table,
@@ -206,7 +205,7 @@ def score_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) 
     for (measure, evidence), result in measured.items():
         without = np.full_like(targets.loss, np.nan)
         broken = np.full(n_targets, np.nan)
-        if measure in NEEDS_LOSS_WITHOUT:
+        if evidence in targets.losses_without:
             without = targets.losses_without[evidence]
             broken = lemma_assumption_broken(targets.loss, without)[0]
         parts.append(

@@ -15,11 +15,7 @@ VARIANT = Column(
 )
 STRING_ID = Column("string_id", str, "name of the string: 12 hexadecimal digits of its SHA-256")
 EPOCH = Column("epoch", int, "passes over the training data before the measurement; 0 is untrained")
-MEASURE = Column(
-    "measure",
-    str,
-    "recollection, recollection_accuracy, counterfactual, contextual or bayes",
-)
+MEASURE = Column("measure", str, "name of the measure, such as contextual (docs/measures.md)")
 EVIDENCE = Column(
     "evidence",
     str,

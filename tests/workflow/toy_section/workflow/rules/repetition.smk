@@ -10,7 +10,7 @@ rule repetition:
 
 rule count_repeated:
     input:
-        datasets=training_sets,
+        datasets=repetition_datasets,
     output:
         table=REPEATED.path,
     log:

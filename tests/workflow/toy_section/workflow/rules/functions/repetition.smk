@@ -1,8 +1,9 @@
 # What the rules of repetition take.
+from palimpsest.repetition import section as repetition
 from palimpsest.repetition.kinds import REPEATED
-from palimpsest.repetition.section import runs
 
 
-def training_sets(wildcards):
+def repetition_datasets(wildcards):
     """The datasets of a language, one for each seed."""
-    return [path for one in runs(settings, wildcards.language) for path in one.paths(paths.DATASET)]
+    asked = repetition.runs(settings, wildcards.language)
+    return [path for runs in asked for path in runs.paths(paths.DATASET)]
