@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 from palimpsest.claims import (
+    Case,
     Claim,
     Estimate,
-    Part,
     above,
     at_least,
     at_most,
@@ -95,7 +95,7 @@ def test_a_claim_without_its_table_has_one_open_row(given):
 
 
 def test_a_claim_may_choose_its_parts():
-    whole = claim(lambda table: of(table["x"]), parts=lambda table: [Part("L1 - L2", 1, (table,))])
+    whole = claim(lambda table: of(table["x"]), cases=lambda table: [Case("L1 - L2", 1, (table,))])
     frame = judge_all([whole], {"one": table(x=[1.0, 1.0, 4.0])})
     assert (frame["language"].item(), frame["estimate"].item()) == ("L1 - L2", 2.0)
 

@@ -415,7 +415,7 @@ def test_one_row_per_claim_and_language():
     frame = verdicts("paper")
     assert not frame.duplicated(["question", "claim", "language"]).any()
     comparisons = {
-        claim.claim for claim in CLAIMS if claim.parts is statistics.lowest_and_highest_entropy
+        claim.claim for claim in CLAIMS if claim.cases is statistics.lowest_and_highest_entropy
     }
     assert set(frame.loc[frame["claim"].isin(comparisons), "language"]) == {"low - high"}
 
@@ -540,7 +540,7 @@ def test_an_undefined_correlation_cannot_tell():
 def test_one_language_has_no_higher_or_lower_entropy():
     one = planted("paper")[0]["tradeoff"].query("language == 'high'")
     frame = claims({"tradeoff": one}).set_index("claim")
-    compared = [claim.claim for claim in CLAIMS if claim.parts is not each_language]
+    compared = [claim.claim for claim in CLAIMS if claim.cases is not each_language]
     assert set(frame.loc[compared, "verdict"]) == {"cannot tell"}
     assert (frame.loc[compared, "n_seeds"] == 0).all()
 

@@ -145,6 +145,10 @@ NEW_KIND = """
 NEW = Kind("new", "One row per thing.", "results/new/{language}.parquet", (LANGUAGE,))
 KINDS = (*KINDS, NEW)
 """
+NEW_CLAIM = """
+from dataclasses import replace
+CLAIMS = [*CLAIMS, replace(CLAIMS[0], claim="The same once more.")]
+"""
 SCORED_BY = {
     "confidence": "sequence",
     "delta": "1.0e-6",
@@ -576,6 +580,7 @@ CASES = {
     "a function that no table is made with": Case(
         commented(f"{LIBRARY}/memorisation/measures.py", "def new():\n    return 1"), NOTHING
     ),
+    "a new claim": Case(commented(f"{LIBRARY}/memorisation/claims.py", NEW_CLAIM), END),
     "a new kind of table": Case(commented(f"{LIBRARY}/memorisation/kinds.py", NEW_KIND), NOTHING),
     "`scripts/language.py`": Case(
         commented("workflow/scripts/language.py"),

@@ -65,8 +65,8 @@ class Estimate(NamedTuple):
     over: str = ""
 
 
-class Part(NamedTuple):
-    """A part of the tables on which a claim is tested by itself.
+class Case(NamedTuple):
+    """The part of the tables on which a claim is tested by itself, one language for example.
 
     `tables` are in the order of `Claim.reads`, and `n_models` counts the models in them.
     """
@@ -76,11 +76,11 @@ class Part(NamedTuple):
     tables: tuple[pd.DataFrame, ...]
 
 
-def each_language(*frames: pd.DataFrame) -> list[Part]:
-    """A part for every language that all the tables have."""
+def each_language(*frames: pd.DataFrame) -> list[Case]:
+    """A case for every language that all the tables have."""
     by_language = [dict(list(frame.groupby("language"))) for frame in frames]
     return [
-        Part(language, n_models_in(first), tuple(found[language] for found in by_language))
+        Case(language, n_models_in(first), tuple(found[language] for found in by_language))
         for language, first in by_language[0].items()
         if all(language in found for found in by_language)
     ]
@@ -102,8 +102,8 @@ class Claim:
     reads : the kind of table that it reads, or several kinds with a blank between them
     statistic : the statistic in words
     region : where the statistic has to lie for the claim to hold
-    estimate : function from the tables of one part to an `Estimate`
-    parts : function from whole tables to the parts on which the claim is tested, by default every
+    estimate : function from the tables of one case to an `Estimate`
+    cases : function from whole tables to the cases on which the claim is tested, by default every
         language by itself
     by_construction : whether the definitions alone put the statistic where the claim holds
     """
@@ -114,23 +114,23 @@ class Claim:
     statistic: str
     region: Region
     estimate: Callable[..., Estimate] = field(repr=False)
-    parts: Callable[..., list[Part]] = field(default=each_language, repr=False)
+    cases: Callable[..., list[Case]] = field(default=each_language, repr=False)
     by_construction: bool = False
 
     def tests(self, given: Mapping[str, pd.DataFrame | None]) -> list[tuple[str, int, Estimate]]:
-        """Language, number of models and estimate of every part; none if a table is missing."""
+        """Language, number of models and estimate of every case; none if a table is missing."""
         frames = [given.get(kind) for kind in self.reads.split()]
         if any(frame is None or frame.empty for frame in frames):
             return []
-        parts = self.parts(*frames)
-        return [(part.language, part.n_models, self.estimate(*part.tables)) for part in parts]
+        cases = self.cases(*frames)
+        return [(case.language, case.n_models, self.estimate(*case.tables)) for case in cases]
 
 
 NOT_TESTED = [("", 0, Estimate())]
 
 
 def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
-    """The table `claims`: a row for every claim and part on which it was tested.
+    """The table `claims`: a row for every claim and case on which it was tested.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import Claim, Estimate, Part, Region
+from palimpsest.claims import Case, Claim, Estimate, Region
 from palimpsest.statistics import (
     DECIMALS,
     off_diagonal_mean,
@@ -81,32 +81,32 @@ def extremes_of_entropy(table: pd.DataFrame) -> tuple[str, str]:
     return entropy.idxmin(), entropy.idxmax()
 
 
-def lowest_and_highest_entropy(study: pd.DataFrame) -> list[Part]:
+def lowest_and_highest_entropy(study: pd.DataFrame) -> list[Case]:
     """Both languages as one part; none if there is only one language."""
     if study["language"].nunique() < 2:
         return []
     low, high = extremes_of_entropy(study)
     both = study[study["language"].isin([low, high])]
     n_models = both.groupby("model")["language"].nunique().eq(2).sum()
-    return [Part(f"{low} - {high}", int(n_models), (both,))]
+    return [Case(f"{low} - {high}", int(n_models), (both,))]
 
 
-def lowest_entropy(study: pd.DataFrame) -> list[Part]:
+def lowest_entropy(study: pd.DataFrame) -> list[Case]:
     """The language of the lowest entropy; none if there is only one language."""
     return _extreme(study, 0)
 
 
-def highest_entropy(study: pd.DataFrame) -> list[Part]:
+def highest_entropy(study: pd.DataFrame) -> list[Case]:
     """The language of the highest entropy; none if there is only one language."""
     return _extreme(study, 1)
 
 
-def _extreme(study: pd.DataFrame, end: int) -> list[Part]:
+def _extreme(study: pd.DataFrame, end: int) -> list[Case]:
     if study["language"].nunique() < 2:
         return []
     language = extremes_of_entropy(study)[end]
     chosen = study[study["language"] == language]
-    return [Part(language, chosen["model"].nunique(), (chosen,))]
+    return [Case(language, chosen["model"].nunique(), (chosen,))]
 
 
 # Rows and units.

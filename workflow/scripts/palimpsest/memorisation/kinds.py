@@ -16,6 +16,8 @@ from palimpsest.tables.columns import (
 )
 from palimpsest.tables.kinds import Column, Kind
 
+FOLDER = "results/memorisation/{model}/{language}/n{size}"
+OF_VARIANT = FOLDER + "/{variant}"
 LOSS = Column("loss", float, "the model's loss on the string, nats per predicted token")
 THRESHOLD = Column(
     "threshold",
@@ -104,7 +106,7 @@ TARGET_COLUMNS = (
 STARTS = Kind(
     "starts",
     "One row per seed, training string and measure: when memorisation starts.",
-    "results/memorisation/{model}/{language}/n{size}/{variant}/starts.parquet",
+    f"{OF_VARIANT}/starts.parquet",
     (
         *GROUP_SEED,
         STRING_ID,
@@ -126,13 +128,13 @@ STARTS = Kind(
 SCORES = Kind(
     "scores",
     "One row per seed, training string, measure and epoch.",
-    "results/memorisation/{model}/{language}/n{size}/{variant}/scores.parquet",
+    f"{OF_VARIANT}/scores.parquet",
     (*GROUP_SEED, STRING_ID, MEASURE, EVIDENCE, EPOCH, LOSS, THRESHOLD, SCORE),
 )
 DATASET = Kind(
     "dataset",
     "One row per seed, measure and epoch: memorisation of the whole training set.",
-    "results/memorisation/{model}/{language}/n{size}/{variant}/dataset.parquet",
+    f"{OF_VARIANT}/dataset.parquet",
     (
         *GROUP_SEED,
         MEASURE,
@@ -158,7 +160,7 @@ DATASET = Kind(
 LEARNING = Kind(
     "learning",
     "One row per seed and epoch: losses of the whole training and test sets.",
-    "results/memorisation/{model}/{language}/n{size}/{variant}/learning.parquet",
+    f"{OF_VARIANT}/learning.parquet",
     (
         *GROUP_SEED,
         EPOCH,
@@ -180,7 +182,7 @@ LEARNING = Kind(
 AVERAGES = Kind(
     "averages",
     "One row per measure, quantity and epoch: mean and spread over the seeds.",
-    "results/memorisation/{model}/{language}/n{size}/{variant}/averages.parquet",
+    f"{OF_VARIANT}/averages.parquet",
     (
         MODEL,
         LANGUAGE,
@@ -200,14 +202,14 @@ TARGET_SCORES = Kind(
     "target_scores",
     "One row per seed, target string, measure, evidence and epoch: memorisation by "
     "retraining without the string, beside the same-frequency approximation.",
-    "results/memorisation/{model}/{language}/n{size}/exact.parquet",
+    f"{FOLDER}/exact.parquet",
     TARGET_COLUMNS,
 )
 AGREEMENT = Kind(
     "agreement",
     "One row per seed, target string and measure: how far a cheaper threshold is from "
     "exact retraining.",
-    "results/memorisation/{model}/{language}/n{size}/agreement.parquet",
+    f"{FOLDER}/agreement.parquet",
     (
         MODEL,
         LANGUAGE,
@@ -231,7 +233,7 @@ LEAVE_ONE_OUT = Kind(
     "leave_one_out",
     "One row per seed, training string, measure and evidence: memorisation by retraining "
     "without the string, beside the approximations.",
-    "results/memorisation/{model}/{language}/n{size}/leave_one_out.parquet",
+    f"{FOLDER}/leave_one_out.parquet",
     (
         MODEL,
         LANGUAGE,
@@ -277,7 +279,7 @@ APPROXIMATION = Kind(
     "approximation",
     "One row per seed, group of training strings, measure, evidence, quantity and "
     "statistic: how good an approximation of exact retraining is.",
-    "results/memorisation/{model}/{language}/n{size}/approximation.parquet",
+    f"{FOLDER}/approximation.parquet",
     (
         MODEL,
         LANGUAGE,

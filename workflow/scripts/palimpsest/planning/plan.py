@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.models import resolve
-from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST, TRACE
+from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST, RUNS, TRACE
 from palimpsest.planning import disk, duration, memory
 from palimpsest.planning.assumptions import THREADS_OFFLOADED, TWIN_START_SECONDS
 from palimpsest.planning.duration import Duration, Speed
@@ -57,7 +57,7 @@ class Planner:
     takes `training`, these are keys of the block `training` that runs override.
     """
 
-    def __init__(self, settings: Settings, runs: str | Path = "results/runs"):
+    def __init__(self, settings: Settings, runs: str | Path = RUNS):
         self.settings, self.runs = settings, Path(runs)
         self.hardware = Hardware.of(settings.config["hardware"])
         self._tokens: dict[str, tuple[float, int]] = {}
