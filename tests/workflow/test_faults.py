@@ -102,10 +102,13 @@ def errors(printed: str) -> set[str]:
 
 
 def test_a_killed_training_resumes(killed, undisturbed):
-    """What it repeats is at most what it had done since its last checkpoint."""
+    """What it repeats is at most what it had done since its last checkpoint.
+
+    The two seeds are saved one after the other, so that a kill may leave one a checkpoint ahead.
+    """
     project, saved = killed
     complete(project, undisturbed)
-    assert saved <= manifest(project)["resumed_from_epoch"] < saved + EVERY
+    assert manifest(project)["resumed_from_epoch"] in (saved, saved + EVERY)
 
 
 def test_a_training_killed_over_an_older_one(undisturbed, tmp_path):
