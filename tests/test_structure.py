@@ -18,10 +18,11 @@ ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "statistics", "variants"],
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
     ["claims", "configuration", "devices", "recovery", "traces"],
-    ["jobs", "section"],
+    ["section"],
     ["figures", "planning"],
     ["datasets", "report"],
     ["training"],
+    ["jobs"],
     *([name] for name in NAMES),  # a section may use the ones before it
     ["sections"],
     ["experiment"],

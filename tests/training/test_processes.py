@@ -6,10 +6,10 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -17,6 +17,7 @@ import pytest
 from helpers.commands import GRAMMAR, SCRIPTS, finetune
 from palimpsest import tables
 from palimpsest.datasets.build import Sampler, build
+from palimpsest.jobs.supervision import OF_MEMORY, supervise
 from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
 
@@ -68,7 +69,11 @@ def supervised(monkeypatch, model: str, statuses: list[int]) -> tuple[int, list[
     """What supervising two datasets of a model ends with, and which of them each child was for."""
     script = importlib.import_module("finetune")
     children, ends = [], iter(statuses)
-    arguments = Namespace(model=model, dataset=["seed0", "seed1"])
+    asked = dict.fromkeys(OF_MEMORY, 8)
+    state = tempfile.mkdtemp()
+    arguments = Namespace(
+        **{**asked, "gpus": 0}, model=model, dataset=["seed0", "seed1"], state=state
+    )
 
     def in_child(work):
         with monkeypatch.context() as patch:  # what a child changes is its own
@@ -79,7 +84,7 @@ def supervised(monkeypatch, model: str, statuses: list[int]) -> tuple[int, list[
     with monkeypatch.context() as patch:
         patch.setattr(script.launch, "in_child", in_child)
         patch.setattr(script, "train", lambda *_: children.append(os.environ.get(script.ONLY)))
-        return script.supervise(arguments, SimpleNamespace(passes=lambda: 8)), children
+        return supervise(arguments, ["run"], script.works(arguments)), children
 
 
 def test_each_seed_of_a_full_model_has_a_process_of_its_own(monkeypatch):
@@ -120,4 +125,4 @@ def test_a_killed_process_takes_the_others_along_and_the_run_resumes(
     assert manifest["resumed_from_epoch"] >= EVERY
     assert manifest["configuration"]["processes"] == 2
     if victim == "launcher":
-        assert "error: the training was killed by signal 9" in (folder / "log").read_text()
+        assert "error: the job was killed by signal 9" in (folder / "log").read_text()

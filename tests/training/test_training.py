@@ -193,10 +193,10 @@ class House:
 EACH_FAMILY = """
 import sys
 from pathlib import Path
+from palimpsest.jobs.finetune import Job, deliver
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models
 from palimpsest.training.deepspeed_engine import DeepSpeedEngine
-from palimpsest.training.finetune import Job, deliver
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run
 

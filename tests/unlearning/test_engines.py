@@ -241,4 +241,4 @@ def test_two_processes_unlearn_as_one_does(house):
     assert models["steps"].tolist() == models_alone["steps"].tolist()
     for column in ("distance_to_original", "distance_to_retrained", "relearn_epochs"):
         np.testing.assert_allclose(models[column], models_alone[column], rtol=1e-4)
-    assert not list((house["full"] / "state").glob("unlearning/*"))
+    assert not list((house["full"] / "state").rglob("*.parquet"))

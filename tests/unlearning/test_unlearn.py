@@ -16,9 +16,10 @@ from palimpsest.datasets.build import Sampler
 from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.models import read_models, resolve
 from palimpsest.sections import KINDS
-from palimpsest.training.finetune import Job, finetune
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
@@ -80,7 +81,7 @@ class Trained:
             for variant in VARIANTS
         ]
         state = str(self.folder / "state")
-        finetune(MODEL, MODELS, GRAMMAR, recipe, jobs, "fleet", state)
+        finetune(Assignment(MODEL, MODELS, GRAMMAR, recipe, "fleet", state), jobs)
         return self
 
     @property
@@ -130,25 +131,20 @@ class Bench:
         files = [str(self.folder / name / file) for file in ("u.parquet", "m.parquet", "m.json")]
         return Part(origins, draws or [0] * len(origins), variant, starts or origins, *files)
 
-    def apply(self, method, part, relearn=(0, 0), memory=2**33, **more):
+    def apply(self, method, part, relearn=(0, 0), memory=2**33, recipe=RECIPE, **more):
         """The tables of a part, strings and models, as they are delivered."""
         name, phases = method
         given = {
             "method": Method.from_json(name, json.dumps(phases)),
-            "recipe": RECIPE,
             "dataset": self.trained.datasets["original"],
             "weights": self.trained.weights,
         }
+        state = str(self.state)
         unlearn(
-            MODEL,
-            MODELS,
-            GRAMMAR,
+            Assignment(MODEL, MODELS, GRAMMAR, recipe, "fleet", state, memory=memory),
             **{**given, **more},
             part=part,
             relearning=Relearning(*relearn),
-            engine="fleet",
-            state=str(self.state),
-            memory=memory,
         )
         return tables.read(part.predictions, KINDS["unlearned"]), timeless(part.models)
 
@@ -447,7 +443,7 @@ def test_a_killed_job_goes_on_where_it_was(bench, monkeypatch, lost, to_do):
     assert begun == [[0], [1]]
     assert not Path(part.predictions).parent.exists()
     left = {path.stem.rpartition("-")[2]: path for path in files_in(bench.state)}
-    assert set(left) == {"unlearned", "unlearned_models"}
+    assert set(left) == {"unlearned", "unlearned_models", "about"}
     if lost:
         left[lost].unlink()
     begun.clear()

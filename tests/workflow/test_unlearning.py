@@ -18,7 +18,7 @@ from palimpsest.variants import ORIGINAL, RETAIN
 PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
 FINETUNE = f"{PROBLEM}/unlearned/finetune/runs-0-3"
 DATASET = "results/datasets/L1/n16-seed0/{}/strings.parquet"
-STATE = "results/.state/unlearning"
+STATE = "results/.state"
 LIBRARY = "workflow/scripts/palimpsest"
 SCORED = [f"{PROBLEM}/{name}.parquet" for name in ("scores", "metrics", "memorisation", "tuning")]
 
@@ -97,6 +97,13 @@ def waves(project: Project) -> list[Path]:
     return sorted((project.folder / STATE).glob("*/*models.parquet"))
 
 
+def stale(project: Project, *more: str) -> list[str]:
+    """What is said of each state that nobody asks for."""
+    done = project.snakemake("stale_state", *more)
+    assert done.returncode == 0, done.stdout
+    return [line for line in done.stdout.splitlines() if line.startswith(STATE)]
+
+
 def unlearned(project: Project) -> tuple[bytes, pd.DataFrame]:
     """The two tables of a job: what its models predict, byte by byte, and what is said of them."""
     models = tables.read(project.folder / FINETUNE / "models.parquet", KINDS["unlearned_models"])
@@ -125,6 +132,14 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
         assert process.wait(60) != 0
     kept = pd.concat(tables.read(path, KINDS["unlearned_models"]) for path in waves(killed))
     assert 0 < len(kept) < 4
+    if afterwards == 1:
+        assert stale(killed) == []
+        (line,) = stale(killed, "--config", "unlearning={relearn: {epochs: 3}}")
+        assert f"{2 * len(kept)} tables saved" in line
+        assert (
+            "opt-1.3b-twin, results/datasets/L1/n16-seed0/original/strings.parquet, finetune"
+            in line
+        )
     in_waves_of(killed, afterwards)
     done = killed.snakemake(target)
     assert done.returncode == 0, done.stdout
@@ -133,7 +148,7 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
     pd.testing.assert_frame_equal(models.drop(columns="seconds"), of_models.drop(columns="seconds"))
     if afterwards == 1:
         assert models["seconds"][: len(kept)].tolist() == kept["seconds"].tolist()
-    assert not list((killed.folder / STATE).glob("*"))
+    assert not waves(killed)
 
 
 # What is to be forgotten

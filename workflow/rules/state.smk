@@ -16,6 +16,7 @@ rule stale_state:
         state=paths.STATE,
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
+        unfinished=unfinished_jobs,
         delete=False,
     script:
         "../scripts/state.py"
@@ -28,4 +29,5 @@ use rule stale_state as remove_stale_state with:
         state=paths.STATE,
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
+        unfinished=unfinished_jobs,
         delete=True,

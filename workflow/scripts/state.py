@@ -1,12 +1,15 @@
-"""List the state of runs that nobody asks for any more and, if told to, remove it."""
+"""List the state of jobs that nobody asks for any more and, if told to, remove it."""
 
+from palimpsest.jobs import inventory
 from palimpsest.script_job import script_job
-from palimpsest.training import inventory
+from palimpsest.section import Unfinished
 
 if __name__ == "__main__":
     with script_job(snakemake):
-        wanted = [inventory.Wanted(**runs) for runs in snakemake.params.wanted]
-        stale = inventory.stale(snakemake.params.state, snakemake.params.models, wanted)
+        given = snakemake.params
+        wanted = [inventory.Wanted(**runs) for runs in given.wanted]
+        unfinished = [Unfinished(**job) for job in given.unfinished]
+        stale = inventory.stale(given.state, given.models, wanted, unfinished)
         print(*inventory.listing(stale), sep="\n")
-        if snakemake.params.delete:
+        if given.delete:
             inventory.remove(stale)

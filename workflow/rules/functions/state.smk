@@ -1,4 +1,4 @@
-# The runs whose state is wanted.
+# The runs and jobs whose state is wanted.
 from palimpsest.variants import LEAVE_ONE_OUT
 
 
@@ -19,3 +19,8 @@ def wanted_runs(wildcards):
         for runs in experiment.requests
         for dataset in runs.on(runs.dataset_variant).paths(paths.DATASET)
     ]
+
+
+def unfinished_jobs(wildcards):
+    """Every job of a section's own, with all that names its state."""
+    return [vars(job) for job in experiment.unfinished]

@@ -67,18 +67,7 @@ def unlearned_by(which, name):
 
 def weights_to_unlearn(wildcards):
     """The weights that a job starts from, and those that it compares with."""
-    given = part_of(wildcards)
-    variant, starts = unlearning_jobs.starts(*given)
-    origins = unlearning_jobs.origins(*given)
-    asked = [(variant, starts), (ORIGINAL, origins), (RETAIN, origins)]
-    found = [
-        path
-        for variant, numbers in asked
-        for path in unlearning_jobs.trained_among(
-            forgetter(wildcards), variant, paths.REPLICATES_WEIGHTS, numbers
-        )
-    ]
-    return list(dict.fromkeys(found))
+    return unlearning_jobs.weights(forgetter(wildcards), *part_of(wildcards))
 
 
 def forget_file(wildcards):
@@ -104,8 +93,7 @@ def origins(wildcards):
 
 def unlearning_numbers(wildcards):
     """Which unlearning of its origin each of a job's models is."""
-    runs = unlearning_jobs.runs(wildcards.method)
-    return as_text(number for _, number in runs[int(wildcards.first) : int(wildcards.last) + 1])
+    return as_text(unlearning_jobs.numbers(*part_of(wildcards)))
 
 
 def variant_to_start_from(wildcards):

@@ -20,7 +20,7 @@ from palimpsest.figures.figure import Figure
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.requests import TRACE, WEIGHTS, Runs, merged
-from palimpsest.section import Derived, Section
+from palimpsest.section import Derived, Section, Unfinished
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.kinds import Kind
 from palimpsest.variants import WITH_TARGET
@@ -119,6 +119,11 @@ class Experiment:
     def derived(self) -> list[Derived]:
         """Models that sections make of trained ones."""
         return [made for section in self.sections for made in section.derived(self.settings)]
+
+    @property
+    def unfinished(self) -> list[Unfinished]:
+        """The jobs of sections' own that keep state while they work."""
+        return [job for section in self.sections for job in section.unfinished(self.settings)]
 
     @cached_property
     def planner(self) -> Planner:

@@ -31,6 +31,19 @@ class Derived:
     files: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Unfinished:
+    """A job of a section's own that keeps state while it works, for the listing of stale state.
+
+    `key` names the function ("module:function") that gives the key of the job's state from the
+    values `given` and the path of the table of models. `dataset` is the one that the job reads.
+    """
+
+    dataset: str
+    key: str
+    given: dict
+
+
 def nothing(settings: Settings) -> Iterable:
     """What a section has none of."""
     return ()
@@ -41,9 +54,9 @@ class Section:
     """What a section asks for and delivers.
 
     `name` is that of its block in the configuration, of its named target and of its rules' file.
-    `requests`, `outputs` and `derived` are asked only if the block is there; `mistakes` are what is
-    wrong with the block beyond its schema. `schema`, where there is one, adds to the block's schema
-    what stands in the section's code. The texts `kinds`, `figures`, `claims` and `report` name a
+    `requests`, `outputs`, `derived` and `unfinished` are asked only if the block is there;
+    `mistakes` are what is wrong with the block beyond its schema. `schema`, where there is one,
+    adds to the block's schema what stands in the section's code. The texts `kinds`, `figures`, `claims` and `report` name a
     module and what stands in it ("palimpsest.memorisation.claims:CLAIMS"), imported when used. The
     claims are tested on tables of the kinds `judged`; its part of the report reads those of the
     kinds `reported`.
@@ -61,6 +74,7 @@ class Section:
     report: str | None = None
     reported: tuple[Kind, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
+    unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
     schema: Callable[[dict], dict] = lambda schema: schema
 
     def load(self, part: str):

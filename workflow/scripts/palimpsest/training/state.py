@@ -44,15 +44,31 @@ def key(configuration: dict, dataset: str | Path) -> str:
     return digest.hexdigest()[:20]
 
 
-class State:
-    """The folder of one run's state: its checkpoints and, once finished, its trace and manifest.
+class StateFolder:
+    """A folder for what is not finished, named by the key of all that decides it.
 
-    `about` says in a few words what run it is of.
+    `about` says in a few words what it is of.
     """
 
+    def __init__(self, folder: str | Path, key_of_state: str, about: dict | None = None):
+        self.key, self.about = key_of_state, about or {}
+        self.folder = Path(folder) / key_of_state
+
+    def introduce(self) -> None:
+        """Say once what the state is of; each write waits for the disk."""
+        if not (self.folder / ABOUT).exists():
+            tables.write_json(self.folder / ABOUT, self.about)
+
+    def clear(self) -> None:
+        """Forget the state."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class State(StateFolder):
+    """The folder of one run's state: its checkpoints and, once finished, its trace and manifest."""
+
     def __init__(self, folder: str | Path, run_key: str, about: dict | None = None):
-        self.key, self.about = run_key, about or {}
-        self.folder = Path(folder) / run_key
+        super().__init__(folder, run_key, about)
         self.trace = self.folder / "trace.parquet"
         self.manifest = self.folder / "manifest.json"
         self.weights = self.folder / "weights.safetensors"
@@ -91,7 +107,7 @@ class State:
         shutil.rmtree(partial, ignore_errors=True)
         with writing(partial):
             partial.mkdir(parents=True)
-        self._introduce()
+        self.introduce()
         return partial
 
     def commit(self, partial: Path) -> None:
@@ -113,20 +129,11 @@ class State:
             weights = {name: tensor.contiguous() for name, tensor in weights.items()}
             with tables.replacing(self.weights) as temporary, writing(self.weights):
                 save_file(weights, temporary)
-        self._introduce()
+        self.introduce()
         tables.write_json(self.manifest, manifest)
         # Last, because taking large ones away takes long enough to be killed meanwhile.
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
-
-    def _introduce(self) -> None:
-        """Say once what run this is of; each write waits for the disk."""
-        if not (self.folder / ABOUT).exists():
-            tables.write_json(self.folder / ABOUT, self.about)
-
-    def clear(self) -> None:
-        """Forget the run."""
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 @contextlib.contextmanager

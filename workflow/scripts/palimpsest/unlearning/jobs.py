@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from palimpsest import paths
 from palimpsest.configuration.settings import Settings
 from palimpsest.requests import TRACE, WEIGHTS, Runs, parts
 from palimpsest.unlearning import kinds
@@ -218,6 +219,22 @@ class UnlearningJobs:
         if method in ENDS:
             return [origin for origin, _ in self.runs(method)[first : last + 1]]
         return self._origins_wanted[first : last + 1]
+
+    def weights(self, forgetter: Forgetter, method: str, first: int, last: int) -> list[str]:
+        """Files of the weights that a job of a method starts from, and of those beside them."""
+        variant, starts = self.starts(method, first, last)
+        origins = self.origins(method, first, last)
+        asked = [(variant, starts), (ORIGINAL, origins), (RETAIN, origins)]
+        found = [
+            path
+            for variant, numbers in asked
+            for path in self.trained_among(forgetter, variant, paths.REPLICATES_WEIGHTS, numbers)
+        ]
+        return list(dict.fromkeys(found))
+
+    def numbers(self, method: str, first: int, last: int) -> list[int]:
+        """Which unlearning of its origin each model of a job of a method is."""
+        return [number for _, number in self.runs(method)[first : last + 1]]
 
     def phases(self, method: str) -> str:
         """What a method does, as JSON; the two ends do nothing."""

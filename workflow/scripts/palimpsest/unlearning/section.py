@@ -8,16 +8,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from palimpsest import paths
 from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
+from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs
-from palimpsest.section import Derived, Section
+from palimpsest.section import Derived, Section, Unfinished
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.jobs import UNLEARNED_FILES, UnlearningJobs, jobs_of
 from palimpsest.unlearning.setups import BOOTSTRAP, ENDS
-from palimpsest.variants import DRAWN, UNLEARNED
+from palimpsest.variants import DRAWN, ORIGINAL, UNLEARNED
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
@@ -33,6 +35,35 @@ def derived(settings: Settings) -> Iterator[Derived]:
         trained = Runs(one.model, one.language, one.size, training=jobs.block["training"])
         files = tuple(jobs.unlearned(one, jobs.applied, "manifest.json"))
         yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
+
+
+def unfinished(settings: Settings) -> Iterator[Unfinished]:
+    """Every job that unlearns."""
+    jobs = jobs_of(settings)
+    for one in jobs.forgetters:
+        dataset = paths.DATASET.format(**vars(one), variant=ORIGINAL)
+        for method in jobs.applied:
+            for first, last in jobs.jobs(one.model, method):
+                part = method, first, last
+                variant, starts = jobs.starts(*part)
+                given = {
+                    "model": one.model,
+                    "language": settings.grammar_file(one.language),
+                    "learning_rate": learning_rate(one.model, settings.models),
+                    "predict_end": settings.config["datasets"]["predict_end"],
+                    "training": jobs.training(one.model),
+                    "engine": settings.engine(one.model),
+                    "dataset": dataset,
+                    "method": method,
+                    "phases": jobs.phases(method),
+                    "weights": jobs.weights(one, *part),
+                    "variant": variant,
+                    "starts": starts,
+                    "origins": jobs.origins(*part),
+                    "draws": jobs.numbers(*part),
+                    "relearning": jobs.block["relearn"],
+                }
+                yield Unfinished(dataset, "palimpsest.unlearning.unlearn:key_of_job", given)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -121,6 +152,7 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     derived=derived,
+    unfinished=unfinished,
     kinds="palimpsest.unlearning.kinds:KINDS",
     figures="palimpsest.unlearning.figures:FIGURES",
     claims="palimpsest.unlearning.claims:CLAIMS",

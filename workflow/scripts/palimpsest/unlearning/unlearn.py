@@ -5,9 +5,7 @@ Source: Are we making progress in unlearning?, section 2.1 and algorithm 1.
 
 from __future__ import annotations
 
-import hashlib
 import json
-import shutil
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,15 +20,17 @@ from safetensors import safe_open
 from palimpsest import manifests, tables
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
-from palimpsest.models import read_models, resolve
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.memory import less_next_time
+from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.batches import by_length
 from palimpsest.training.evaluation import measure_batch
-from palimpsest.training.finetune import is_out_of_memory
 from palimpsest.training.manifest import DIGITS, provenance
 from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
+from palimpsest.training.state import StateFolder, key
 from palimpsest.unlearning.engines import Models
 from palimpsest.unlearning.kinds import UNLEARNED, UNLEARNED_MODELS
 from palimpsest.unlearning.losses import cross_entropy
@@ -59,9 +59,11 @@ class Part:
     models: str
     manifest: str
 
-    def tables(self) -> list[tuple[str, str]]:
-        """The tables to write and their kinds."""
-        return [(self.predictions, UNLEARNED), (self.models, UNLEARNED_MODELS)]
+    @property
+    def files(self) -> Files:
+        """What the job delivers."""
+        made = ((self.predictions, UNLEARNED), (self.models, UNLEARNED_MODELS))
+        return Files(self.manifest, made)
 
 
 @dataclass(frozen=True)
@@ -77,9 +79,7 @@ class Weights:
 
     def __init__(self, paths: list[str]):
         self._files = {}
-        self.keys = []
         for path in paths:
-            self.keys.append(manifests.read(Path(path).with_name("manifest.json"))["key"])
             with safe_open(path, "pt") as file:
                 names = list(file.keys())
             for name in names:
@@ -100,39 +100,66 @@ class Weights:
 
 
 def unlearn(
-    model: str,
-    models: str,
-    language: str,
+    assignment: Assignment,
     method: Method,
-    recipe: Recipe,
     dataset: str,
     weights: list[str],
     part: Part,
     relearning: Relearning,
-    engine: str,
-    state: str,
-    threads: int = 1,
-    memory: int = 2**33,
+    attempts: Attempts | None = None,
 ) -> None:
     """Apply `method` to a part of the original models, and write its tables and its manifest.
 
     Parameters
     ----------
-    model, models, language, recipe : as for the training of the models.
+    assignment : as for the training of the models.
+    method : what is done to every model.
     dataset : table of kind `strings`, the variant `original`.
     weights : files of trained models, of all that the part names.
-    engine : `fleet` or `deepspeed`.
-    state : folder in which a killed job finds what it has already done.
-    threads, memory : CPU threads, and bytes that a fleet may use.
+    attempts : what earlier attempts at this job learned about a device's memory.
 
     Raises `UserError` if weights are missing, a model's loss is no longer finite, or memory is
-    short.
+    short, and `OutOfMemory` if the next attempt should be made.
     """
-    torch.set_num_threads(threads)
-    row, scale = resolve(model, read_models(models))
-    run = Run(model, row, scale, Grammar.from_file(language), dataset, recipe)
+    torch.set_num_threads(assignment.threads)
+    run, engine = assignment.run(dataset), assignment.engine
     trained = Weights(weights)
-    about = {
+    about = decided_by(run, engine, method, part, relearning, weights)
+    named = {**run.about(), "method": method.name, "models": len(part.origins)}
+    state = StateFolder(assignment.state, key(about, dataset), named)
+    if part.files.are_of(state.key):
+        # A kill may have come between delivering and forgetting.
+        state.clear()
+        return
+    started = time.perf_counter()
+    passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
+    workbench = Workbench(run, ENGINES[engine](run, assignment.threads, assignment.memory), passes)
+    # A fleet has as many models in a wave as memory holds.
+    noting = None if engine == "fleet" else attempts
+    with less_next_time(noting, passes, lambda: workbench.is_measuring, cuts_batches=False):
+        done = list(_waves(workbench, method, part, trained, relearning, state))
+    if workbench.engine.rank == 0:
+        part.files.disown()
+        for place, (path, kind) in enumerate(part.files.tables):
+            tables.write(path, pd.concat(frames[place] for frames in done), kind)
+        seconds = round(time.perf_counter() - started, DIGITS)
+        content = {**workbench.keys, "key": state.key, **about, "wall_time_seconds": seconds}
+        tables.write_json(part.manifest, {**content, **provenance()})
+        state.clear()
+        if attempts:
+            attempts.forget()
+    workbench.engine.close()
+
+
+def decided_by(
+    run: Run, engine: str, method: Method, part: Part, relearning: Relearning, weights: list[str]
+) -> dict:
+    """All but the dataset that decides the tables of a job.
+
+    Raises `UserError` if a file of weights is not there.
+    """
+    beside = [Path(path).with_name("manifest.json") for path in weights]
+    return {
         "configuration": run.configuration(),
         "method": method.name,
         "phases": json.loads(method.as_json()),
@@ -141,55 +168,29 @@ def unlearn(
         "origins": part.origins,
         "draws": part.draws,
         "relearning": asdict(relearning),
-        "weights": trained.keys,
+        "weights": [manifests.read(path)["key"] for path in beside],
         "engine": engine,
     }
-    key = _key(about, dataset)
-    folder = Path(state) / "unlearning" / key
-    if _is_delivered(part, key):
-        # A kill may have come between delivering and forgetting.
-        shutil.rmtree(folder, ignore_errors=True)
-        return
-    started = time.perf_counter()
-    workbench = Workbench(run, ENGINES[engine](run, threads, memory))
-    try:
-        done = list(_waves(workbench, method, part, trained, relearning, folder))
-    except RuntimeError as error:
-        if not is_out_of_memory(error) or engine == "fleet":
-            raise
-        raise UserError(
-            f"{method.name} on {model}: out of memory; raise training/processes with "
-            "training/zero_stage 2, set training/offload_optimizer to cpu, or lower "
-            "training/evaluation_batch_size"
-        ) from None
-    if workbench.engine.rank == 0:
-        Path(part.manifest).unlink(missing_ok=True)
-        for place, (path, kind) in enumerate(part.tables()):
-            tables.write(path, pd.concat(frames[place] for frames in done), kind)
-        seconds = round(time.perf_counter() - started, DIGITS)
-        content = {**workbench.keys, "key": key, **about, "wall_time_seconds": seconds}
-        tables.write_json(part.manifest, {**content, **provenance()})
-        shutil.rmtree(folder)
-    workbench.engine.close()
 
 
-def _key(about: dict, dataset: str) -> str:
-    """What stands for all that decides a part's tables."""
-    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
-    digest.update(Path(dataset).read_bytes())
-    return digest.hexdigest()[:20]
+def key_of_job(models: str, given: dict) -> str:
+    """The key of a job's state, from the values of `palimpsest.section.Unfinished`.
 
-
-def _is_delivered(part: Part, key: str) -> bool:
-    """Whether the files of a part are already those of this very method, models and data."""
-    try:
-        if manifests.read(part.manifest)["key"] != key:
-            return False
-        for path, kind in part.tables():
-            tables.read(path, kind)
-    except UserError:
-        return False
-    return True
+    Raises `UserError` if the models that the job starts from are not trained.
+    """
+    training = {key: value for key, value in given["training"].items() if key != "processes"}
+    recipe = Recipe(given["learning_rate"], predict_end=given["predict_end"], **training)
+    assignment = Assignment(given["model"], models, given["language"], recipe, given["engine"], "")
+    numbers = {name: given[name] for name in ("origins", "draws", "variant", "starts")}
+    about = decided_by(
+        assignment.run(given["dataset"]),
+        given["engine"],
+        Method.from_json(given["method"], given["phases"]),
+        Part(**numbers, predictions="", models="", manifest=""),
+        Relearning(**given["relearning"]),
+        given["weights"],
+    )
+    return key(about, given["dataset"])
 
 
 def _waves(
@@ -198,9 +199,9 @@ def _waves(
     part: Part,
     trained: Weights,
     relearning: Relearning,
-    folder: Path,
+    state: StateFolder,
 ) -> Iterator[list[pd.DataFrame]]:
-    """The tables of one wave of models after another; those already done are in the folder.
+    """The tables of one wave of models after another; those already done are in the state.
 
     Their files are named by their models: a job that goes on may have room for other waves. The
     first of several processes writes and reads them.
@@ -210,12 +211,15 @@ def _waves(
     report = show_progress(f"{method.name} on {workbench.run.model}", "wave", "forget loss")
     for number, places in enumerate(waves):
         name = f"{places[0]}-{places[-1]}"
-        files = [(folder / f"{name}-{kind.name}.parquet", kind) for _, kind in part.tables()]
+        files = [
+            (state.folder / f"{name}-{kind.name}.parquet", kind) for _, kind in part.files.tables
+        ]
         if not all(path.exists() for path, _ in files):
             wave = UnlearningWave(workbench, part, trained, places)
             wave.forget(method)
             wave.relearn(relearning)
             if workbench.engine.rank == 0:
+                state.introduce()
                 for (path, kind), frame in zip(files, wave.frames(), strict=True):
                     tables.write(path, frame, kind)
         workbench.engine.wait()
@@ -232,8 +236,11 @@ class Workbench:
     repeated.
     """
 
-    def __init__(self, run: Run, engine):
+    def __init__(self, run: Run, engine, passes: Passes | None = None):
         self.run, self.engine = run, engine
+        self.passes = passes or Passes.of(run.recipe)
+        # Whether strings are being measured now, and no method is at work.
+        self.is_measuring = False
         self.material = Material(run)
         engine.prepare(self.material)
         split = tables.read(run.dataset, STRINGS)["split"].to_numpy()
@@ -265,7 +272,8 @@ class Workbench:
         """float64[M, 3, strings]: nll, right tokens and rank sum, of all strings or of some."""
         encoded = self.material.encoded
         rows = np.arange(len(encoded.lengths)) if which is None else np.unique(which)
-        together = self.run.recipe.evaluation_batch_size
+        self.is_measuring = True
+        together = self.passes.evaluation_batch_size
         if models.device.type == "cpu":
             together = min(together, -(-MEASURED_ON_CPU // models.count))
         result = np.zeros((models.count, 3, len(encoded.lengths)))
@@ -277,6 +285,7 @@ class Workbench:
             measured = measure_batch(logits, targets_MBT.flatten(0, 1)).cpu().numpy()
             measured = measured.reshape(3, models.count, -1)
             result[:, :, rows[places]] = measured.transpose(1, 0, 2)
+        self.is_measuring = False
         return self.engine.agree(result)
 
     def forget_loss(self, measured: np.ndarray) -> np.ndarray:

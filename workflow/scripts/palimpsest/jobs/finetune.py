@@ -3,20 +3,19 @@
 import hashlib
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from safetensors.torch import load_file, save_file
 
 from palimpsest import manifests, tables
-from palimpsest.errors import OutOfMemory, UserError
-from palimpsest.languages import Grammar
-from palimpsest.models import read_models, resolve
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.memory import less_next_time
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
-from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run, strings_to_leave_out
 from palimpsest.training.state import State, writing
 from palimpsest.variants import LEAVE_ONE_OUT
@@ -39,66 +38,61 @@ class Job:
     replicates: range | None = None
 
     @property
+    def files(self) -> Files:
+        """What the job delivers."""
+        weights = (self.weights,) if self.weights else ()
+        return Files(self.manifest, ((self.trace, TRACE),), weights)
+
+    @property
     def holds_many(self) -> bool:
         """Whether the files hold several runs."""
         return self.leave_one_out or self.replicates is not None
 
-    def runs(self, *of_model) -> list[Run]:
-        """The runs of a model, given as `Run` has it up to the dataset, and its recipe."""
-        *model, recipe = of_model
+    def runs(self, assignment: Assignment) -> list[Run]:
+        """The runs of an assignment's model."""
+        run = assignment.run(self.dataset)
         if self.replicates is not None:
-            return [Run(*model, self.dataset, recipe, draw=number) for number in self.replicates]
-        left_out = strings_to_leave_out(self.dataset) if self.leave_one_out else [None]
-        return [Run(*model, self.dataset, recipe, string) for string in left_out]
+            return [replace(run, draw=number) for number in self.replicates]
+        if self.leave_one_out:
+            return [replace(run, left_out=name) for name in strings_to_leave_out(self.dataset)]
+        return [run]
 
 
 def finetune(
-    model: str,
-    models: str,
-    language: str,
-    recipe: Recipe,
+    assignment: Assignment,
     jobs: list[Job],
-    engine: str,
-    state: str,
-    threads: int = 1,
-    memory: int = 2**33,
     attempts: Attempts | None = None,
     delivers: bool = True,
 ) -> None:
-    """Train `model` on the dataset of each job and write its trace, its manifest and its weights.
+    """Train a model on the dataset of each job and write its trace, its manifest and its weights.
 
     Nothing is delivered before every run is done, because Snakemake deletes what a failed job has
     delivered; a finished run waits in the state folder, and an unfinished one resumes from there.
     A trace that is already there, of this very configuration and data, is left as it is.
-    `memory` are the bytes that a fleet may use, `attempts` what earlier attempts at this job
-    learned about a device's. With `delivers` false the finished runs stay in the state folder, for
-    a later call that delivers them with others. Raises `OutOfMemory` if the next attempt should be
-    made.
+    `attempts` are what earlier attempts at this job learned about a device's memory. With
+    `delivers` false the finished runs stay in the state folder, for a later call that delivers them
+    with others. Raises `OutOfMemory` if the next attempt should be made.
     """
-    torch.set_num_threads(threads)
-    row, scale = resolve(model, read_models(models))
-    grammar = Grammar.from_file(language)
+    torch.set_num_threads(assignment.threads)
     save_weights = any(job.weights for job in jobs)
-    passes = attempts.passes() if attempts else Passes.of(recipe)
-    trainer = ENGINES[engine](recipe, state, threads, memory, save_weights, passes)
+    passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
+    trainer = ENGINES[assignment.engine](assignment, save_weights, passes)
     waiting: list[tuple[Job, list[State]]] = []
     runs: list[Run] = []
     for job in jobs:
-        of_job = job.runs(model, row, scale, grammar, recipe)
+        of_job = job.runs(assignment)
         states = [trainer.state(run) for run in of_job]
-        if not is_delivered(job, states):
+        if not job.files.are_of(key_of(states)):
             waiting.append((job, states))
             runs += of_job
         elif trainer.rank == 0:
             # A kill may have come between delivering and forgetting.
             for run_state in states:
                 run_state.clear()
-    try:
+    # A fleet takes up a wave in halves by itself.
+    noting = None if assignment.engine == "fleet" else attempts
+    with less_next_time(noting, passes, lambda: trainer.is_measuring):
         trainer.train(runs, show_progress)
-    except RuntimeError as error:
-        if not is_out_of_memory(error) or attempts is None or engine == "fleet":
-            raise
-        _take_less_next_time(attempts, passes, trainer.is_measuring)
     trainer.close()
     if trainer.rank == 0 and delivers:
         for job, states in waiting:
@@ -110,35 +104,6 @@ def finetune(
             attempts.forget()
 
 
-def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device, or the machine, had no memory left to give."""
-    return isinstance(error, torch.OutOfMemoryError) or any(
-        words in str(error)
-        for words in (
-            "can't allocate memory",
-            "CUDA error: out of memory",
-            "CUBLAS_STATUS_ALLOC_FAILED",
-        )
-    )
-
-
-def _take_less_next_time(attempts: Attempts, passes: Passes, measuring: bool) -> None:
-    """Leave word for the next attempt, and end this one."""
-    doing = "measuring" if measuring else "training"
-    less = passes.halved(measuring)
-    if less is None:
-        raise UserError(
-            f"out of memory while {doing} with one string per forward pass; raise "
-            "training/processes or training/zero_stage, or set training/offload_optimizer to cpu"
-        ) from None
-    attempts.note(less)
-    name = "evaluation_batch_size" if measuring else "micro_batch_size"
-    raise OutOfMemory(
-        f"out of memory while {doing} with {getattr(passes, name)} strings per forward pass; the "
-        f"next attempt takes {getattr(less, name)}, to the same effect"
-    ) from None
-
-
 def key_of(states: list[State]) -> str:
     """What stands for all that decides a job's trace: the key of its run, or a hash of several."""
     if len(states) == 1:
@@ -147,23 +112,9 @@ def key_of(states: list[State]) -> str:
     return hashlib.sha256(joined.encode()).hexdigest()[:20]
 
 
-def is_delivered(job: Job, states: list[State]) -> bool:
-    """Whether the files of a job are already those of these very runs, and whole."""
-    try:
-        if manifests.read(job.manifest)["key"] != key_of(states):
-            return False
-        tables.read(job.trace, TRACE)
-    except UserError:
-        return False
-    return job.weights is None or Path(job.weights).exists()
-
-
 def deliver(job: Job, states: list[State]) -> None:
-    """Write the files of a job whose runs are finished; the manifest comes last and vouches.
-
-    An older one is taken away first, lest it vouch for a part of what is new.
-    """
-    Path(job.manifest).unlink(missing_ok=True)
+    """Write the files of a job whose runs are finished; the manifest comes last."""
+    job.files.disown()
     if job.holds_many:
         _deliver_together(job, states)
         return
@@ -215,20 +166,16 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
     }
 
 
-def _deepspeed(
-    recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool, passes: Passes
-):
+def _deepspeed(assignment: Assignment, save_weights: bool, passes: Passes):
     from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 
-    return DeepSpeedEngine(recipe, state, save_weights, passes)
+    return DeepSpeedEngine(assignment.recipe, assignment.state, save_weights, passes)
 
 
-def _fleet(
-    recipe: Recipe, state: str, threads: int, memory: int, save_weights: bool, passes: Passes
-):
+def _fleet(assignment: Assignment, save_weights: bool, passes: Passes):
     from palimpsest.training.fleet import FleetEngine
 
-    return FleetEngine(state, threads, memory, save_weights)
+    return FleetEngine(assignment.state, assignment.threads, assignment.memory, save_weights)
 
 
 # Imported when they are asked for: DeepSpeed alone takes seconds.

@@ -1,16 +1,16 @@
-"""The state folder: what of it is of runs that the configuration asks for, and what is stale."""
+"""The state folder: what of it is of jobs that the configuration asks for, and what is stale."""
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
-from palimpsest.models import Model, read_models, resolve
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.finetune import Job
+from palimpsest.section import Unfinished, named
 from palimpsest.training.deepspeed_engine import configuration as deepspeed_configuration
-from palimpsest.training.finetune import Job
 from palimpsest.training.fleet.engine import configuration as fleet_configuration
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.state import ABOUT, State, key
@@ -21,12 +21,14 @@ PRECISIONS = {"auto": ("float32", "bfloat16"), "fp32": ("float32",), "bf16": ("b
 
 @dataclass(frozen=True)
 class Entry:
-    """The state of one run: its folder, bytes, newest saved epoch (None: none), and whose it is."""
+    """The state of one run, or of a job of another kind.
+
+    `size` is in bytes; `saved` says in words how far the work is, `about` of what it is.
+    """
 
     folder: Path
     size: int
-    epoch: int | None
-    finished: bool
+    saved: str
     about: dict
 
 
@@ -48,31 +50,37 @@ class Wanted:
     replicates: int = 0
 
 
-def stale(state: str | Path, models: str, wanted: list[Wanted]) -> list[Entry]:
-    """The states under a folder that belong to none of the wanted runs, by name.
+def stale(
+    state: str | Path, models: str, wanted: list[Wanted], unfinished: Iterable[Unfinished] = ()
+) -> list[Entry]:
+    """The states under a folder that belong to none of the wanted runs and jobs, by name.
 
-    That of a run whose dataset is not there now is none of them: nobody can tell yet.
+    A state is not listed as long as nobody can tell: if its dataset is not there now, or the models
+    that a job on the dataset starts from.
     """
     there = [runs for runs in wanted if Path(runs.dataset).exists()]
-    missing = {runs.dataset for runs in wanted if runs not in there}
-    table = read_models(models)
-    kept = set().union(*(keys_of(runs, table) for runs in there))
+    unknown = {runs.dataset for runs in wanted if runs not in there}
+    kept = set().union(*(keys_of(runs, models) for runs in there))
+    for job in unfinished:
+        try:
+            kept.add(named(job.key)(models, job.given))
+        except UserError:
+            unknown.add(job.dataset)
     folders = [path for path in sorted(Path(state).glob("*")) if is_state(path)]
     entries = [entry(folder) for folder in folders if folder.name not in kept]
-    return [found for found in entries if found.about.get("dataset") not in missing]
+    return [found for found in entries if found.about.get("dataset") not in unknown]
 
 
-def keys_of(wanted: Wanted, models: dict[str, Model]) -> set[str]:
+def keys_of(wanted: Wanted, models: str) -> set[str]:
     """The keys that the states of some runs may have, on a machine of one kind or another."""
-    row, scale = resolve(wanted.model, models)
     training = dict(wanted.training)
     processes = training.pop("processes")
     recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
-    grammar = Grammar.from_file(wanted.language)
+    assignment = Assignment(wanted.model, models, wanted.language, recipe, wanted.engine, "")
     replicates = range(wanted.replicates) if wanted.replicates else None
     job = Job(wanted.dataset, "", "", leave_one_out=wanted.leave_one_out, replicates=replicates)
     keys = set()
-    for run in job.runs(wanted.model, row, scale, grammar, recipe):
+    for run in job.runs(assignment):
         if wanted.engine == "fleet":
             configurations = [fleet_configuration(run)]
         else:
@@ -83,7 +91,7 @@ def keys_of(wanted: Wanted, models: dict[str, Model]) -> set[str]:
 
 
 def is_state(path: Path) -> bool:
-    """Whether a path is the state of a run: locks and notes are kept beside them."""
+    """Whether a path is the state of a run or a job: locks and notes are kept beside them."""
     return path.is_dir() and len(path.name) == 20 and set(path.name) <= set("0123456789abcdef")
 
 
@@ -95,9 +103,14 @@ def entry(folder: Path) -> Entry:
         about = json.loads((folder / ABOUT).read_text())
     except (OSError, ValueError):
         about = {}
-    finished = State(folder.parent, folder.name).is_finished()
-    size = sum(path.stat().st_size for path in files)
-    return Entry(folder, size, max(epochs, default=None), finished, about)
+    tables = [path for path in files if path.suffix == ".parquet"]
+    if State(folder.parent, folder.name).is_finished():
+        saved = "finished"
+    elif epochs:
+        saved = f"saved at epoch {max(epochs)}"
+    else:
+        saved = f"{len(tables)} tables saved" if tables else "no checkpoint"
+    return Entry(folder, sum(path.stat().st_size for path in files), saved, about)
 
 
 def remove(entries: list[Entry]) -> None:
@@ -112,9 +125,7 @@ def remove(entries: list[Entry]) -> None:
 def listing(entries: list[Entry]) -> Iterator[str]:
     """A line for each state, and one for all."""
     for found in entries:
-        saved = "no checkpoint" if found.epoch is None else f"saved at epoch {found.epoch}"
-        saved = "finished" if found.finished else saved
         about = ", ".join(map(str, found.about.values())) or "of an unknown run"
-        yield f"{found.folder}  {found.size / 2**20:9,.1f} MiB  {saved:20}  {about}"
+        yield f"{found.folder}  {found.size / 2**20:9,.1f} MiB  {found.saved:20}  {about}"
     total = sum(found.size for found in entries)
     yield f"stale: {len(entries)} states, {total / 2**20:,.1f} MiB"
