@@ -15,9 +15,9 @@ from palimpsest import tables
 from palimpsest.datasets.build import Sampler
 from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
 from palimpsest.sections import KINDS
 from palimpsest.training.fleet.members import Member

@@ -56,10 +56,10 @@ class Section:
     `name` is that of its block in the configuration, of its named target and of its rules' file.
     `requests`, `outputs`, `derived` and `unfinished` are asked only if the block is there;
     `mistakes` are what is wrong with the block beyond its schema. `schema`, where there is one,
-    adds to the block's schema what stands in the section's code. The texts `kinds`, `figures`, `claims` and `report` name a
-    module and what stands in it ("palimpsest.memorisation.claims:CLAIMS"), imported when used. The
-    claims are tested on tables of the kinds `judged`; its part of the report reads those of the
-    kinds `reported`.
+    adds to the block's schema what stands in the section's code. The texts `kinds`, `figures`,
+    `claims` and `report` name a module and what stands in it
+    ("palimpsest.memorisation.claims:CLAIMS"), imported when used. The claims are tested on tables
+    of the kinds `judged`; its part of the report reads those of the kinds `reported`.
     """
 
     name: str
