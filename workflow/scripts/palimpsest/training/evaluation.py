@@ -1,4 +1,6 @@
-"""How well a model predicts every string: the numbers of a trace."""
+"""How well models predict every string: the numbers of a trace."""
+
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -26,7 +28,42 @@ def measure_batch(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.T
     return torch.stack(columns)
 
 
+# From rows int[M, B] to logits [M, B, T, V] and the true tokens int[M, B, T]
+Predict = Callable[[np.ndarray], tuple[torch.Tensor, torch.Tensor]]
+
+
 @torch.no_grad()
+def measure(
+    plans: Sequence[Sequence[np.ndarray]],
+    n_strings: Sequence[int],
+    predict: Predict,
+    width: int | None = None,
+) -> list[np.ndarray]:
+    """Nll, right tokens and rank sum float64[3, strings] of each of M models.
+
+    Parameters
+    ----------
+    plans : for each model, the rows of its strings in every forward pass; all models make the same
+        pass together
+    n_strings : how many strings each model has; those of no pass are left at 0
+    predict : what the models make of one pass. A row of -1 stands for no string.
+    width : strings per model in each pass, by default as many as the longest of its plans has
+    """
+    results = [np.zeros((3, n)) for n in n_strings]
+    for place in range(max(map(len, plans))):
+        of_pass = [plan[place] if place < len(plan) else [] for plan in plans]
+        rows_MB = np.full((len(plans), width or max(map(len, of_pass))), -1)
+        for filled, rows in zip(rows_MB, of_pass, strict=True):
+            filled[: len(rows)] = rows
+        logits_MBTV, targets_MBT = predict(rows_MB)
+        measured = measure_batch(logits_MBTV.flatten(0, 1), targets_MBT.flatten(0, 1))
+        measured = measured.cpu().numpy().reshape(3, *rows_MB.shape)
+        for model, rows in enumerate(rows_MB):
+            real = rows >= 0
+            results[model][:, rows[real]] = measured[:, model, real]
+    return results
+
+
 def evaluate(
     model, strings: TokenisedStrings, batch_size: int, device: torch.device, processes=None
 ):
@@ -36,15 +73,16 @@ def evaluate(
     (rank, number of processes) when several share the work; every one returns the whole result.
     """
     rank, count = processes or (0, 1)
-    result = torch.zeros((3, len(strings.lengths)), dtype=torch.float64)
+
+    def of_rows(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        batch = strings.batch(rows_MB[0], device)
+        return predict(model, batch).unsqueeze(0), batch.targets_BT.unsqueeze(0)
+
+    plan = by_length(strings.lengths, batch_size, count)[rank::count]
     model.eval()
-    for rows in by_length(strings.lengths, batch_size, count)[rank::count]:
-        batch = strings.batch(rows, device)
-        result[:, rows] = measure_batch(predict(model, batch), batch.targets_BT).cpu()
+    (result,) = measure([plan], [len(strings.lengths)], of_rows)
     model.train()
-    if count > 1:
-        result = _merge(result, device)
-    return result.numpy()
+    return _merge(result, device) if count > 1 else result
 
 
 def predict(model, batch: Batch) -> torch.Tensor:
@@ -52,11 +90,11 @@ def predict(model, batch: Batch) -> torch.Tensor:
     return model(input_ids=batch.ids_BT, attention_mask=batch.mask_BT, use_cache=False).logits
 
 
-def _merge(result: torch.Tensor, device: torch.device) -> torch.Tensor:
+def _merge(result: np.ndarray, device: torch.device) -> np.ndarray:
     """Combine what the processes measured: every string was measured somewhere, unmeasured is 0."""
-    result = result.to(device)
-    torch.distributed.all_reduce(result, op=torch.distributed.ReduceOp.MAX)
-    return result.cpu()
+    merged = torch.from_numpy(result).to(device)
+    torch.distributed.all_reduce(merged, op=torch.distributed.ReduceOp.MAX)
+    return merged.cpu().numpy()
 
 
 def summarise(measured: np.ndarray, counts: np.ndarray, n_tokens: np.ndarray) -> float:

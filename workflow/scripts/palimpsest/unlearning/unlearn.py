@@ -25,7 +25,7 @@ from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.batches import by_length
-from palimpsest.training.evaluation import measure_batch
+from palimpsest.training.evaluation import measure
 from palimpsest.training.manifest import DIGITS, provenance
 from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
@@ -276,15 +276,15 @@ class Workbench:
         together = self.passes.evaluation_batch_size
         if models.device.type == "cpu":
             together = min(together, -(-MEASURED_ON_CPU // models.count))
-        result = np.zeros((models.count, 3, len(encoded.lengths)))
-        for places in by_length(encoded.lengths[rows], together, 1):
-            batch = encoded.batch(rows[places], models.device)
+
+        def predict(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+            batch = encoded.batch(rows_MB[0], models.device)
             ids_MBT = batch.ids_BT.expand(models.count, *batch.ids_BT.shape)
-            targets_MBT = batch.targets_BT.expand_as(ids_MBT)
-            logits = models.logits(ids_MBT).flatten(0, 1)
-            measured = measure_batch(logits, targets_MBT.flatten(0, 1)).cpu().numpy()
-            measured = measured.reshape(3, models.count, -1)
-            result[:, :, rows[places]] = measured.transpose(1, 0, 2)
+            return models.logits(ids_MBT), batch.targets_BT.expand_as(ids_MBT)
+
+        plan = [rows[places] for places in by_length(encoded.lengths[rows], together, 1)]
+        sizes = [len(encoded.lengths)] * models.count
+        result = np.stack(measure([plan] * models.count, sizes, predict))
         self.is_measuring = False
         return self.engine.agree(result)
 

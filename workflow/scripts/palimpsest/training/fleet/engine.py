@@ -16,7 +16,7 @@ from palimpsest import traces
 from palimpsest.errors import UserError
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED, by_length
-from palimpsest.training.evaluation import measure_batch
+from palimpsest.training.evaluation import measure
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.memory import most_members
 from palimpsest.training.fleet.probe import probe
@@ -263,28 +263,20 @@ class Wave:
             if member in members:
                 member.measured[member.epoch] = member.material.check(measured)
 
-    @torch.no_grad()
     def _evaluate(self) -> list[np.ndarray]:
         """float64[3, strings] of every member: nll, right tokens and rank sum of every string."""
         self.stack.use(len(self.members))
         together = self.members[0].recipe.evaluation_batch_size
         if self.device.type == "cpu":
             together = min(together, -(-EVALUATED_ON_CPU // len(self.members)))
-        results = [np.zeros((3, len(m.material.string_ids))) for m in self.members]
         plans = [by_length(m.material.encoded.lengths, together, 1) for m in self.members]
-        for place in range(max(map(len, plans))):
-            rows_MB = np.full((len(plans), together), -1)
-            for plan, rows in zip(plans, rows_MB, strict=True):
-                if place < len(plan):
-                    rows[: len(plan[place])] = plan[place]
-            ids_MBT, targets_MBT = self._batch(rows_MB)
-            logits = self.stack(ids_MBT).flatten(0, 1)
-            measured = measure_batch(logits, targets_MBT.flatten(0, 1)).cpu().numpy()
-            measured = measured.reshape(3, *rows_MB.shape)
-            for member, rows in enumerate(rows_MB):
-                real = rows >= 0
-                results[member][:, rows[real]] = measured[:, member, real]
-        return results
+        n_strings = [len(member.material.string_ids) for member in self.members]
+        return measure(plans, n_strings, self._predict, width=together)
+
+    def _predict(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+        """Logits and true tokens of all members on their own rows."""
+        ids_MBT, targets_MBT = self._batch(rows_MB)
+        return self.stack(ids_MBT), targets_MBT
 
     def _save(self, place: int, member: Member) -> None:
         tensors = {"theta": self.stack.theta, "first": self.first, "second": self.second}
