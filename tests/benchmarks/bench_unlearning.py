@@ -27,6 +27,7 @@ from rows import Row, at_least, main  # noqa: E402
 from palimpsest import tables  # noqa: E402
 from palimpsest.datasets.build import Sampler  # noqa: E402
 from palimpsest.datasets.forgetting import build_forgetting  # noqa: E402
+from palimpsest.jobs.fleet_models import FleetHolder  # noqa: E402
 from palimpsest.languages import Grammar  # noqa: E402
 from palimpsest.models import read_models  # noqa: E402
 from palimpsest.models.build import build  # noqa: E402
@@ -35,7 +36,6 @@ from palimpsest.training.fleet.engine import FleetEngine, Wave  # noqa: E402
 from palimpsest.training.fleet.members import Member  # noqa: E402
 from palimpsest.training.recipe import Recipe  # noqa: E402
 from palimpsest.training.runs import Material, Run  # noqa: E402
-from palimpsest.unlearning import fleet_engine  # noqa: E402
 from palimpsest.unlearning.methods import Method, Training, read_methods  # noqa: E402
 from palimpsest.unlearning.unlearn import Workbench  # noqa: E402
 
@@ -90,7 +90,7 @@ def side_by_side(
     ours, plain = [], []
     for round_ in range(rounds):
         plain.append(seconds_of(wave._train_epoch))
-        models = workbench.engine.open(weights)
+        models = workbench.holder.open(weights)
         task = workbench.task(models, [(0, member, round_) for member in range(MEMBERS)])
         ours.append(seconds_of(lambda task=task: task.run(method.phases)))
     return min(ours), min(plain), task.steps
@@ -110,7 +110,9 @@ def rows(tiny: bool) -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run = problem_in(folder)
-        workbench = Workbench(run, fleet_engine.FleetEngine(run, 1, 2**33))
+        workbench = Workbench(
+            run, lambda run, material: FleetHolder(run, material, threads=1, memory=2**33)
+        )
         weights = untrained(workbench)
         methods = read_methods(ROOT / "config/unlearning.yaml")
         for name in TINY if tiny else methods:

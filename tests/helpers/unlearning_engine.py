@@ -11,6 +11,8 @@ from palimpsest import tables
 from palimpsest.datasets.build import Sampler
 from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.errors import UserError
+from palimpsest.jobs.bench import holder_of
+from palimpsest.jobs.command import Assignment
 from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
 from palimpsest.models.build import build
@@ -19,7 +21,7 @@ from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run
 from palimpsest.unlearning.losses import cross_entropy
 from palimpsest.unlearning.methods import read_methods
-from palimpsest.unlearning.unlearn import ENGINES, Workbench
+from palimpsest.unlearning.unlearn import Workbench
 
 ROOT = Path(__file__).parents[2]
 GRAMMAR = ROOT / "config/languages/L2.pcfg"
@@ -61,12 +63,12 @@ def first_loss(workbench, models):
     return cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
-def edit_then_step(workbench, engine, start) -> dict[str, np.ndarray]:
+def edit_then_step(workbench, start) -> dict[str, np.ndarray]:
     """What edits leave a step at no rate later, which sets the module from the optimiser's weights.
 
     An edit of every weight by less than bf16 can hold, and one that changes the loss.
     """
-    models = engine.open([start])
+    models = workbench.holder.open([start])
     models.step(first_loss(workbench, models), torch.full((1,), 1e-3))
     before = whole(models)
     with models.weights() as weights:
@@ -93,9 +95,9 @@ def largest(ours, theirs, names=None) -> float:
     return max(np.abs(ours[name] - theirs[name]).max() for name in names or ours)
 
 
-def frozen(workbench, engine, start) -> dict[str, np.ndarray]:
+def frozen(workbench, start) -> dict[str, np.ndarray]:
     """How far weights went that were selected, and others, which were not to move."""
-    models = engine.open([start])
+    models = workbench.holder.open([start])
     task = workbench.task(models, [SEED])
     before = whole(models)
     task.run(read_methods(METHODS)["rmu"].phases)
@@ -107,9 +109,9 @@ def frozen(workbench, engine, start) -> dict[str, np.ndarray]:
     }
 
 
-def said_of_nan(workbench, engine, start) -> str:
+def said_of_nan(workbench, start) -> str:
     """What is said of a step whose gradient is not a number, if anything is."""
-    models = engine.open([start])
+    models = workbench.holder.open([start])
     try:
         models.step(first_loss(workbench, models) * float("nan"), torch.full((1,), 1e-3))
     except UserError as error:
@@ -117,17 +119,17 @@ def said_of_nan(workbench, engine, start) -> str:
     return "" if np.isfinite(workbench.measure(models)).all() else "nan"
 
 
-def forget(workbench, engine, start, method) -> dict[str, np.ndarray]:
+def forget(workbench, start, method) -> dict[str, np.ndarray]:
     """How well every string is predicted behind a method, and what that cost."""
-    models = engine.open([start])
+    models = workbench.holder.open([start])
     task = workbench.task(models, [SEED])
     task.run(read_methods(METHODS)[method].phases)
     return {f"nll/{method}": workbench.measure(models)[0, 0], f"steps/{method}": task.steps}
 
 
-def look(workbench, engine, start) -> dict[str, np.ndarray]:
+def look(workbench, start) -> dict[str, np.ndarray]:
     """What phases ask of models that is no step; none of it changes them."""
-    models = engine.open([start])
+    models = workbench.holder.open([start])
     left = {"nll/start": workbench.measure(models)[0, 0]}
     gradients = models.gradients(first_loss(workbench, models))
     left |= {f"gradient/{name}": tensor[0].cpu().numpy() for name, tensor in gradients.items()}
@@ -141,15 +143,16 @@ def look(workbench, engine, start) -> dict[str, np.ndarray]:
 
 def main(dataset, path, name, stage, precision, offload, *methods: str) -> None:
     torch.set_num_threads(1)
-    engine = ENGINES[name](run_of(dataset, int(stage), precision, offload), 1, 2**30)
-    workbench = Workbench(engine.run, engine)
-    given = workbench, engine, start_of(workbench)
+    run = run_of(dataset, int(stage), precision, offload)
+    assignment = Assignment(MODEL, str(MODELS), str(GRAMMAR), run.recipe, name, "", memory=2**30)
+    workbench = Workbench(run, holder_of(assignment))
+    given = workbench, start_of(workbench)
     left = {"n_tokens": workbench.material.encoded.n_tokens, **look(*given)}
     for method in methods:
         left |= forget(*given, method)
     left |= {**edit_then_step(*given), **frozen(*given), "nan": said_of_nan(*given)}
     np.savez(path, **left)
-    engine.close()
+    workbench.holder.close()
 
 
 if __name__ == "__main__":

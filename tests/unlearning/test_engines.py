@@ -16,8 +16,8 @@ from helpers.commands import SCRIPTS, finetune, unlearn
 from helpers.unlearning_engine import METHODS, run_of, write_dataset
 from palimpsest import tables
 from palimpsest.errors import UserError
+from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.deepspeed_engine import DeepSpeedEngine
 from palimpsest.unlearning.methods import read_methods
 
 pytestmark = pytest.mark.slow
@@ -194,12 +194,12 @@ def test_weights_that_must_not_move_do_not(house, case):
 def test_a_gradient_that_is_not_finite_is_never_passed_over(house, case):
     """DeepSpeed leaves such a step out without a word."""
     said = str(house["deepspeed", *case]["nan"])
-    assert said == "nan" or "the gradient is no longer finite; lower the method's rates" in said
+    assert said == "nan" or "the gradient is no longer finite; lower the learning rate" in said
 
 
 def test_zero_3_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"^training/zero_stage: .* set it to 2"):
-        DeepSpeedEngine(run_of(str(tmp_path / "none"), 3, "fp32"))
+        DeepSpeedHolder(run_of(str(tmp_path / "none"), 3, "fp32"), None)
 
 
 # A full model, through the workflow's commands

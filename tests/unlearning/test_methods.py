@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from palimpsest.errors import UserError
+from palimpsest.jobs.fleet_models import FleetModels
 from palimpsest.models import read_models
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED, TokenisedStrings
 from palimpsest.unlearning import losses
-from palimpsest.unlearning.fleet_engine import FleetModels
 from palimpsest.unlearning.losses import string_nll
 from palimpsest.unlearning.methods import Method, Training, read_methods, registered
 from palimpsest.unlearning.methods.selection import parts_of, weight_layers

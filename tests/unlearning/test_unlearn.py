@@ -15,6 +15,7 @@ from palimpsest import tables
 from palimpsest.datasets.build import Sampler
 from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.errors import UserError
+from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.languages import Grammar
@@ -25,7 +26,7 @@ from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.unlearning import unlearn as unlearning
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.unlearn import Part, Relearning, UnlearningWave, Weights, unlearn
+from palimpsest.unlearning.unlearn import Part, Relearning, UnlearningWave, unlearn
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
@@ -484,7 +485,7 @@ def test_the_manifest_says_what_was_done(bench):
 
 
 def test_weights_are_those_of_the_draw(trained):
-    weights = Weights(trained.weights)
+    weights = TrainedWeights(trained.weights)
     for variant in VARIANTS:
         for draw in range(DRAWS):
             found = weights.of(variant, draw)

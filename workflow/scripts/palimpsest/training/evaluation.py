@@ -28,6 +28,9 @@ def measure_batch(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.T
     return torch.stack(columns)
 
 
+# Strings of all models per forward pass when measuring on a CPU: few keep to its caches.
+MEASURED_ON_CPU = 64
+
 # From rows int[M, B] to logits [M, B, T, V] and the true tokens int[M, B, T]
 Predict = Callable[[np.ndarray], tuple[torch.Tensor, torch.Tensor]]
 
@@ -62,6 +65,11 @@ def measure(
             real = rows >= 0
             results[model][:, rows[real]] = measured[:, model, real]
     return results
+
+
+def strings_at_once(asked: int, device: torch.device, n_models: int) -> int:
+    """Strings of each of some models per forward pass: as asked for, on a CPU often fewer."""
+    return asked if device.type != "cpu" else min(asked, -(-MEASURED_ON_CPU // n_models))
 
 
 def evaluate(

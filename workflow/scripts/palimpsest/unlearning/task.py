@@ -18,8 +18,8 @@ from palimpsest.unlearning.losses import IGNORED, string_nll
 from palimpsest.unlearning.sets import RETAIN
 
 if TYPE_CHECKING:
+    from palimpsest.models.trained import Models, Weights
     from palimpsest.training.batches import TokenisedStrings
-    from palimpsest.unlearning.engines import Models, Weights
 
 torch = lazy_import("torch")
 

@@ -8,38 +8,29 @@ from __future__ import annotations
 import json
 import time
 import zlib
-from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import torch
-from safetensors import safe_open
 
-from palimpsest import manifests, tables
+from palimpsest import tables
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.jobs.asking import Inquiry, ask
+from palimpsest.jobs.bench import Bench, HolderOf, TrainedWeights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
-from palimpsest.jobs.memory import less_next_time
+from palimpsest.models import Models
 from palimpsest.training.attempts import Attempts, Passes
-from palimpsest.training.batches import by_length
-from palimpsest.training.evaluation import measure
-from palimpsest.training.manifest import DIGITS, provenance
-from palimpsest.training.progress import show_progress
 from palimpsest.training.recipe import Recipe
-from palimpsest.training.runs import Material, Run
-from palimpsest.training.state import StateFolder, key
-from palimpsest.unlearning.engines import Models
+from palimpsest.training.runs import Run
 from palimpsest.unlearning.kinds import UNLEARNED, UNLEARNED_MODELS
 from palimpsest.unlearning.losses import cross_entropy
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.task import Task
 from palimpsest.variants import ORIGINAL, RETAIN
 
-# Strings of all models per forward pass when measuring on a CPU: few keep to its caches.
-MEASURED_ON_CPU = 64
 AFTERWARDS = "relearn"  # what the batches of relearning are drawn for
 SETS = {"forget": "forget", "retain": "train", "validation": "validation"}  # and their split
 
@@ -74,31 +65,6 @@ class Relearning:
     epochs: int
 
 
-class Weights:
-    """The weights that trainings left, in several files, each of some draws of a variant."""
-
-    def __init__(self, paths: list[str]):
-        self._files = {}
-        for path in paths:
-            with safe_open(path, "pt") as file:
-                names = list(file.keys())
-            for name in names:
-                self._files.setdefault(name.partition("/")[0], (path, []))[1].append(name)
-
-    def has(self, variant: str, draw: int) -> bool:
-        """Whether a model's weights are among those given."""
-        return f"{variant}-{draw}" in self._files
-
-    def of(self, variant: str, draw: int) -> dict[str, torch.Tensor]:
-        """One model's weights, by the parameters' names."""
-        which = f"{variant}-{draw}"
-        if which not in self._files:
-            raise UserError(f"no weights of {which} are among those given; train its models first")
-        path, names = self._files[which]
-        with safe_open(path, "pt") as file:
-            return {name.partition("/")[2]: file.get_tensor(name) for name in names}
-
-
 def unlearn(
     assignment: Assignment,
     method: Method,
@@ -121,46 +87,34 @@ def unlearn(
     Raises `UserError` if weights are missing, a model's loss is no longer finite, or memory is
     short, and `OutOfMemory` if the next attempt should be made.
     """
-    torch.set_num_threads(assignment.threads)
-    run, engine = assignment.run(dataset), assignment.engine
-    trained = Weights(weights)
-    about = decided_by(run, engine, method, part, relearning, weights)
-    named = {**run.about(), "method": method.name, "models": len(part.origins)}
-    state = StateFolder(assignment.state, key(about, dataset), named)
-    if part.files.are_of(state.key):
-        # A kill may have come between delivering and forgetting.
-        state.clear()
-        return
-    started = time.perf_counter()
-    passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
-    workbench = Workbench(run, ENGINES[engine](run, assignment.threads, assignment.memory), passes)
-    # A fleet has as many models in a wave as memory holds.
-    noting = None if engine == "fleet" else attempts
-    with less_next_time(noting, passes, lambda: workbench.is_measuring, cuts_batches=False):
-        done = list(_waves(workbench, method, part, trained, relearning, state))
-    if workbench.engine.rank == 0:
-        part.files.disown()
-        for place, (path, kind) in enumerate(part.files.tables):
-            tables.write(path, pd.concat(frames[place] for frames in done), kind)
-        seconds = round(time.perf_counter() - started, DIGITS)
-        content = {**workbench.keys, "key": state.key, **about, "wall_time_seconds": seconds}
-        tables.write_json(part.manifest, {**content, **provenance()})
-        state.clear()
-        if attempts:
-            attempts.forget()
-    workbench.engine.close()
+
+    def forget(
+        workbench: Workbench, trained: TrainedWeights, places: np.ndarray
+    ) -> list[pd.DataFrame]:
+        wave = UnlearningWave(workbench, part, trained, places)
+        wave.forget(method)
+        wave.relearn(relearning)
+        return wave.frames()
+
+    ask(
+        inquiry(assignment, method, dataset, weights, part, relearning),
+        forget,
+        Workbench,
+        attempts,
+        loss_in=lambda workbench, frames: workbench.loss_in(frames[0]),
+    )
 
 
-def decided_by(
-    run: Run, engine: str, method: Method, part: Part, relearning: Relearning, weights: list[str]
-) -> dict:
-    """All but the dataset that decides the tables of a job.
-
-    Raises `UserError` if a file of weights is not there.
-    """
-    beside = [Path(path).with_name("manifest.json") for path in weights]
-    return {
-        "configuration": run.configuration(),
+def inquiry(
+    assignment: Assignment,
+    method: Method,
+    dataset: str,
+    weights: list[str],
+    part: Part,
+    relearning: Relearning,
+) -> Inquiry:
+    """What a job that unlearns asks; parameters as of `unlearn`."""
+    about = {
         "method": method.name,
         "phases": json.loads(method.as_json()),
         "variant": part.variant,
@@ -168,9 +122,9 @@ def decided_by(
         "origins": part.origins,
         "draws": part.draws,
         "relearning": asdict(relearning),
-        "weights": [manifests.read(path)["key"] for path in beside],
-        "engine": engine,
     }
+    n_models = len(part.origins)
+    return Inquiry(method.name, assignment, dataset, weights, about, n_models, part.files)
 
 
 def key_of_job(models: str, given: dict) -> str:
@@ -180,69 +134,27 @@ def key_of_job(models: str, given: dict) -> str:
     """
     training = {key: value for key, value in given["training"].items() if key != "processes"}
     recipe = Recipe(given["learning_rate"], predict_end=given["predict_end"], **training)
-    assignment = Assignment(given["model"], models, given["language"], recipe, given["engine"], "")
     numbers = {name: given[name] for name in ("origins", "draws", "variant", "starts")}
-    about = decided_by(
-        assignment.run(given["dataset"]),
-        given["engine"],
+    asked = inquiry(
+        Assignment(given["model"], models, given["language"], recipe, given["engine"], ""),
         Method.from_json(given["method"], given["phases"]),
+        given["dataset"],
+        given["weights"],
         Part(**numbers, predictions="", models="", manifest=""),
         Relearning(**given["relearning"]),
-        given["weights"],
     )
-    return key(about, given["dataset"])
+    return asked.state().key
 
 
-def _waves(
-    workbench: Workbench,
-    method: Method,
-    part: Part,
-    trained: Weights,
-    relearning: Relearning,
-    state: StateFolder,
-) -> Iterator[list[pd.DataFrame]]:
-    """The tables of one wave of models after another; those already done are in the state.
-
-    Their files are named by their models: a job that goes on may have room for other waves. The
-    first of several processes writes and reads them.
-    """
-    n = len(part.origins)
-    waves = np.array_split(np.arange(n), -(-n // workbench.engine.together(n)))
-    report = show_progress(f"{method.name} on {workbench.run.model}", "wave", "forget loss")
-    for number, places in enumerate(waves):
-        name = f"{places[0]}-{places[-1]}"
-        files = [
-            (state.folder / f"{name}-{kind.name}.parquet", kind) for _, kind in part.files.tables
-        ]
-        if not all(path.exists() for path, _ in files):
-            wave = UnlearningWave(workbench, part, trained, places)
-            wave.forget(method)
-            wave.relearn(relearning)
-            if workbench.engine.rank == 0:
-                state.introduce()
-                for (path, kind), frame in zip(files, wave.frames(), strict=True):
-                    tables.write(path, frame, kind)
-        workbench.engine.wait()
-        if workbench.engine.rank == 0:
-            frames = [tables.read(path, kind) for path, kind in files]
-            report(number + 1, len(waves), workbench.loss_in(frames[0]))
-            yield frames
-
-
-class Workbench:
-    """A problem on an engine: strings to forget, to retain and to measure, and models for it.
+class Workbench(Bench):
+    """A bench with what is to be forgotten.
 
     `rows` are int[strings] by the name of a set, places among the dataset's strings, copies
     repeated.
     """
 
-    def __init__(self, run: Run, engine, passes: Passes | None = None):
-        self.run, self.engine = run, engine
-        self.passes = passes or Passes.of(run.recipe)
-        # Whether strings are being measured now, and no method is at work.
-        self.is_measuring = False
-        self.material = Material(run)
-        engine.prepare(self.material)
+    def __init__(self, run: Run, holder: HolderOf, passes: Passes | None = None):
+        super().__init__(run, holder, passes)
         split = tables.read(run.dataset, STRINGS)["split"].to_numpy()
         self.rows = {
             name: np.repeat(np.flatnonzero(split == value), self._copies(split == value))
@@ -250,7 +162,6 @@ class Workbench:
         }
         if not self.material.counts[self.rows["forget"]].any():
             raise UserError(f"{run.dataset}: has no string to forget; it must be of `original`")
-        self.keys = {key: self.material.keys[key] for key in ("model", "language", "size", "seed")}
 
     def _copies(self, which: np.ndarray) -> np.ndarray:
         """How often each of some strings stands in its set: as in train, or once outside of it."""
@@ -267,27 +178,6 @@ class Workbench:
             seeds=seeds,
         )
 
-    @torch.no_grad()
-    def measure(self, models: Models, which: np.ndarray | None = None) -> np.ndarray:
-        """float64[M, 3, strings]: nll, right tokens and rank sum, of all strings or of some."""
-        encoded = self.material.encoded
-        rows = np.arange(len(encoded.lengths)) if which is None else np.unique(which)
-        self.is_measuring = True
-        together = self.passes.evaluation_batch_size
-        if models.device.type == "cpu":
-            together = min(together, -(-MEASURED_ON_CPU // models.count))
-
-        def predict(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-            batch = encoded.batch(rows_MB[0], models.device)
-            ids_MBT = batch.ids_BT.expand(models.count, *batch.ids_BT.shape)
-            return models.logits(ids_MBT), batch.targets_BT.expand_as(ids_MBT)
-
-        plan = [rows[places] for places in by_length(encoded.lengths[rows], together, 1)]
-        sizes = [len(encoded.lengths)] * models.count
-        result = np.stack(measure([plan] * models.count, sizes, predict))
-        self.is_measuring = False
-        return self.engine.agree(result)
-
     def forget_loss(self, measured: np.ndarray) -> np.ndarray:
         """Nats per token float64[M] over the forget set, of what was measured float64[M, 3, S]."""
         rows = self.rows["forget"]
@@ -303,7 +193,9 @@ class Workbench:
 class UnlearningWave:
     """Models that unlearn side by side, from their start to what is noted of them."""
 
-    def __init__(self, workbench: Workbench, part: Part, trained: Weights, places: np.ndarray):
+    def __init__(
+        self, workbench: Workbench, part: Part, trained: TrainedWeights, places: np.ndarray
+    ):
         self.workbench, self.trained = workbench, trained
         self.origins = np.array(part.origins)[places]
         self.draws = np.array(part.draws)[places]
@@ -311,7 +203,7 @@ class UnlearningWave:
         # so the ideal may have none beside it.
         there = [part.variant != RETAIN or trained.has(ORIGINAL, draw) for draw in self.origins]
         self.beside = {ORIGINAL: np.array(there), RETAIN: np.ones(len(places), dtype=bool)}
-        self.models: Models = workbench.engine.open(
+        self.models: Models = workbench.holder.open(
             [trained.of(part.variant, draw) for draw in np.array(part.starts)[places]]
         )
 
@@ -344,9 +236,9 @@ class UnlearningWave:
         forget = workbench.rows["forget"]
         unlearned = [self._weights_of(place) for place in tried]
         # An engine may hold the models that were opened last, and no others.
-        before = workbench.measure(workbench.engine.open(originals), forget)
+        before = workbench.measure(workbench.holder.open(originals), forget)
         goal = workbench.forget_loss(before)
-        models = workbench.engine.open(unlearned)
+        models = workbench.holder.open(unlearned)
         task = workbench.task(models, [self._seeds(AFTERWARDS)[place] for place in tried])
         losses = [workbench.forget_loss(self.measured[tried])]
         while not (losses[-1] <= goal).all() and len(losses) <= relearning.epochs:
@@ -403,19 +295,3 @@ class UnlearningWave:
                     for name, tensor in weights.items()
                 )
         return np.sqrt(squares)
-
-
-def _fleet(run: Run, threads: int, memory: int):
-    from palimpsest.unlearning.fleet_engine import FleetEngine
-
-    return FleetEngine(run, threads, memory)
-
-
-def _deepspeed(run: Run, threads: int, memory: int):
-    from palimpsest.unlearning.deepspeed_engine import DeepSpeedEngine
-
-    return DeepSpeedEngine(run)
-
-
-# Imported when they are asked for: DeepSpeed alone takes seconds.
-ENGINES: dict[str, Callable] = {"deepspeed": _deepspeed, "fleet": _fleet}

@@ -16,7 +16,7 @@ from palimpsest import traces
 from palimpsest.errors import UserError
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED, by_length
-from palimpsest.training.evaluation import measure
+from palimpsest.training.evaluation import measure, strings_at_once
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.memory import most_members
 from palimpsest.training.fleet.probe import probe
@@ -30,9 +30,6 @@ log = logging.getLogger("palimpsest")
 
 # What decides how the other engine cuts its work up, and no trace of this one.
 OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
-# Strings of all members per forward pass when measuring on a CPU, as in a step of a wave of eight:
-# few keep the activations in its caches.
-EVALUATED_ON_CPU = 64
 
 
 class FleetEngine:
@@ -266,9 +263,8 @@ class Wave:
     def _evaluate(self) -> list[np.ndarray]:
         """float64[3, strings] of every member: nll, right tokens and rank sum of every string."""
         self.stack.use(len(self.members))
-        together = self.members[0].recipe.evaluation_batch_size
-        if self.device.type == "cpu":
-            together = min(together, -(-EVALUATED_ON_CPU // len(self.members)))
+        asked = self.members[0].recipe.evaluation_batch_size
+        together = strings_at_once(asked, self.device, len(self.members))
         plans = [by_length(m.material.encoded.lengths, together, 1) for m in self.members]
         n_strings = [len(member.material.string_ids) for member in self.members]
         return measure(plans, n_strings, self._predict, width=together)

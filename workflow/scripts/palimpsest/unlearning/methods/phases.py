@@ -25,7 +25,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.methods.values import DOMAIN, Choice, Number, number
 
 if TYPE_CHECKING:
-    from palimpsest.unlearning.engines import Weights
+    from palimpsest.models.trained import Weights
     from palimpsest.unlearning.task import ModelsBatch, Task
 
 torch = lazy_import("torch")

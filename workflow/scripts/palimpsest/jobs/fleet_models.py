@@ -1,4 +1,4 @@
-"""Many small models that unlearn at once, as a stack (see `training.fleet`)."""
+"""Many trained twins held at once, as a stack (see `training.fleet`)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from palimpsest.models import Model
 from palimpsest.models.build import build
 from palimpsest.models.parts import embeddings_and_head, layers
-from palimpsest.training.fleet import FleetEngine as TrainingEngine
+from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.memory import most_members
 from palimpsest.training.fleet.probe import probe
@@ -23,23 +23,21 @@ from palimpsest.training.runs import Material, Run
 TIMES_TRAINING = 3
 
 
-class FleetEngine:
-    """Unlearns twins, in waves of as many as are fastest or as memory holds, in float32."""
+class FleetHolder:
+    """Holds twins in float32, as many at once as are fastest or as memory holds."""
 
     rank = 0
 
-    def __init__(self, run: Run, threads: int, memory: int):
+    def __init__(self, run: Run, material: Material, threads: int, memory: int):
         # The training engine sets threads and device, and knows how many models fit.
-        self._trainer = TrainingEngine("", threads, memory)
+        self._trainer = FleetEngine("", threads, memory)
         self.run, self.device = run, self._trainer.device
-
-    def prepare(self, material: Material) -> None:
-        """Look at the strings: how many models fit depends on them."""
+        # How many fit depends on the strings.
         self._vocabulary = material.vocabulary
         self._each = TIMES_TRAINING * probe(Member(self.run, material, None), self.device)
 
     def together(self, n: int) -> int:
-        """The size of waves of `n` models."""
+        """How many of `n` models are opened at once."""
         return most_members(self._trainer, n, self._each)
 
     def open(self, weights: list[dict[str, torch.Tensor]]) -> FleetModels:
@@ -68,7 +66,7 @@ class FleetEngine:
 class FleetModels:
     """M twins of one model, in float32; `weights` holds every one's, by the parameters' names.
 
-    Implements `palimpsest.unlearning.engines.Models`. `weight_decay` and `clipping` are the
+    Implements `palimpsest.models.Models`. `weight_decay` and `clipping` are the
     recipe's.
     """
 

@@ -1,4 +1,4 @@
-"""One model at a time that unlearns, through accelerate and DeepSpeed (ZeRO 0 to 2).
+"""One trained model held at a time, through accelerate and DeepSpeed (ZeRO 0 to 2).
 
 Every process works on the same batches, because losses are of whole batches: what several share is
 the optimiser's memory. Their edits agree, as random numbers follow from seeds alone.
@@ -21,19 +21,19 @@ from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 
 
-class DeepSpeedEngine:
-    """Unlearns any model of the table, in this process (and its peers, under a launcher).
+class DeepSpeedHolder:
+    """Holds any model of the table, in this process (and its peers, under a launcher).
 
     There is one model in it, made once, which `open` gives other weights: those that were opened
     before are gone. Raises `UserError` for ZeRO 3.
     """
 
-    def __init__(self, run: Run):
+    def __init__(self, run: Run, material: Material):
         if run.recipe.zero_stage == 3:
             raise UserError(
-                f"training/zero_stage: {run.model} cannot unlearn with ZeRO 3, which leaves no "
-                "process a whole weight; set it to 2 (of one full model: in training_by_model), "
-                "with offload_optimizer: cpu if memory is short"
+                f"training/zero_stage: ZeRO 3 leaves no process a whole weight of {run.model}, "
+                "which this job needs; set it to 2 (of one full model: in training_by_model), with "
+                "offload_optimizer: cpu if memory is short"
             )
         stand_alone_unless_launched()
         self.run = run
@@ -42,10 +42,8 @@ class DeepSpeedEngine:
         self.accelerator, self.dtype = make_accelerator(recipe, save_weights=False)
         self.rank = self.accelerator.process_index
         self.device = self.accelerator.device
-
-    def prepare(self, material: Material) -> None:
-        """Make the model, whose size depends on the strings' vocabulary."""
-        self._vocabulary, recipe = material.vocabulary, self.run.recipe
+        # The size of a twin depends on the vocabulary of the strings.
+        self._vocabulary, recipe = material.vocabulary, run.recipe
         model = self.build(material.seed)
         optimizer = torch.optim.AdamW(
             model.parameters(),
@@ -63,7 +61,7 @@ class DeepSpeedEngine:
         return build(self.run.row, self.run.scale, self._vocabulary, seed, self.dtype)
 
     def together(self, n: int) -> int:
-        """The size of waves of `n` models."""
+        """How many of `n` models are opened at once: one."""
         return 1
 
     def open(self, weights: list[dict[str, torch.Tensor]]) -> DeepSpeedModels:
@@ -90,7 +88,7 @@ class DeepSpeedEngine:
 
 
 class DeepSpeedModels:
-    """One model; implements `palimpsest.unlearning.engines.Models`.
+    """One model; implements `palimpsest.models.Models`.
 
     Its weights are those that the optimiser steps, in float32 whatever it predicts in; gradients
     are float32, too. It never drops out, so that all processes see the same model.
@@ -98,7 +96,7 @@ class DeepSpeedModels:
 
     count = 1
 
-    def __init__(self, engine: DeepSpeedEngine, prepared, weights: dict[str, torch.Tensor]):
+    def __init__(self, engine: DeepSpeedHolder, prepared, weights: dict[str, torch.Tensor]):
         self.engine, self.device = engine, engine.device
         self._prepared = prepared
         self._module = prepared.module
@@ -153,8 +151,8 @@ class DeepSpeedModels:
         self._prepared.step()
         if not self._prepared.was_step_applied():
             raise UserError(
-                f"{self.engine.run.model}: the gradient is no longer finite; lower the method's "
-                "rates in unlearning/table"
+                f"{self.engine.run.model}: the gradient is no longer finite; lower the learning "
+                "rate of this job"
             )
 
     def fresh_optimizer(self) -> None:

@@ -1,0 +1,147 @@
+"""Jobs that ask trained models: a third kind of job needs its own science and nothing else."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from helpers import toy_job
+from helpers.commands import GRAMMAR, MODELS, RECIPE, SCRIPTS, command
+from palimpsest import tables
+from palimpsest.datasets.build import Sampler
+from palimpsest.datasets.forgetting import build_forgetting
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.languages import Grammar
+from palimpsest.models import generate
+from palimpsest.sections import KINDS
+from palimpsest.tables.trace import TRACE
+from palimpsest.training.recipe import Recipe
+
+MODEL = "pythia-1b-twin"
+REPLICATES = (0, 1, 2)
+ENGINES = ("fleet", "deepspeed")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Path:
+    """A folder with a dataset and the trace, the weights and the manifest of three trainings."""
+    folder = tmp_path_factory.mktemp("jobs")
+    sampler = Sampler("L2", Grammar.from_file(GRAMMAR), 0)
+    strings = build_forgetting(sampler, 12, 6, 4, False, "string", 0.25)["original"]
+    dataset = folder / "original/strings.parquet"
+    tables.write(dataset, strings, KINDS["strings"])
+    files = [
+        str(folder / name) for name in ("trace.parquet", "manifest.json", "weights.safetensors")
+    ]
+    job = Job(str(dataset), *files, replicates=range(3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        assignment = Assignment(
+            MODEL, str(MODELS), str(GRAMMAR), Recipe(**RECIPE), "fleet", str(folder / "state")
+        )
+        finetune(assignment, [job])
+    return folder
+
+
+def asked(trained: Path, folder: Path, engine: str, **more) -> subprocess.CompletedProcess:
+    """Run the job in a process of its own."""
+    words = command(
+        toy_job.__file__,
+        model=MODEL,
+        models=MODELS,
+        language=GRAMMAR,
+        engine=engine,
+        dataset=trained / "original/strings.parquet",
+        weights=[trained / "weights.safetensors"],
+        replicates=REPLICATES,
+        state=folder / "state",
+        table=folder / "sizes.parquet",
+        manifest=folder / "manifest.json",
+        **{**RECIPE, **more},
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SCRIPTS), "CUDA_VISIBLE_DEVICES": ""}
+    return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=500)
+
+
+@pytest.fixture(scope="module")
+def tables_of(trained, tmp_path_factory) -> dict[str, pd.DataFrame]:
+    """The job's table under both engines."""
+    found = {}
+    for engine in ENGINES:
+        folder = tmp_path_factory.mktemp(engine)
+        done = asked(trained, folder, engine)
+        assert done.returncode == 0, done.stderr
+        found[engine] = tables.read(folder / "sizes.parquet", toy_job.SIZES)
+        manifest = json.loads((folder / "manifest.json").read_text())
+        assert (manifest["engine"], manifest["replicates"]) == (engine, list(REPLICATES))
+        assert not [path for path in (folder / "state").rglob("*") if path.is_file()]
+    return found
+
+
+@pytest.mark.slow
+def test_both_engines_answer_alike(tables_of):
+    """Hidden states, losses and generated tokens."""
+    fleet, deepspeed = (tables_of[engine] for engine in ENGINES)
+    assert fleet["replicate"].unique().tolist() == list(REPLICATES)
+    keys = ["model", "language", "size", "seed", "replicate", "string_id", "continuation"]
+    pd.testing.assert_frame_equal(fleet[keys], deepspeed[keys])
+    np.testing.assert_allclose(fleet["square"], deepspeed["square"], rtol=1e-4)
+    np.testing.assert_allclose(fleet["nll"], deepspeed["nll"], rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_the_models_are_the_trained_ones(trained, tables_of):
+    """What they predict is what the training measured at its end."""
+    trace = tables.read(trained / "trace.parquet", TRACE)
+    last = trace[trace["epoch"] == trace["epoch"].max()]
+    np.testing.assert_allclose(tables_of["fleet"]["nll"], last["nll"], rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_a_delivered_job_does_nothing_and_a_broken_flag_is_one_line(trained, tmp_path):
+    assert asked(trained, tmp_path, "fleet").returncode == 0
+    before = (tmp_path / "sizes.parquet").stat().st_mtime_ns
+    assert asked(trained, tmp_path, "fleet").returncode == 0
+    assert (tmp_path / "sizes.parquet").stat().st_mtime_ns == before
+    done = asked(trained, tmp_path, "deepspeed", zero_stage=3)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: training/zero_stage: ZeRO 3 leaves no process a whole")
+
+
+class Counting:
+    """A model that says the next number after the last, of four."""
+
+    def logits(self, ids_MBT):
+        return torch.nn.functional.one_hot((ids_MBT + 1) % 4, 4).float()
+
+
+def test_generation_is_greedy():
+    prompts_MBT = torch.tensor([[[0, 1], [2, 3]]])
+    assert generate(Counting(), prompts_MBT, 3).tolist() == [[[2, 3, 0], [0, 1, 2]]]
+    assert generate(Counting(), prompts_MBT, 0).shape == (1, 2, 0)
+
+
+def test_files_are_those_of_a_key_only_if_all_are_whole(trained, tmp_path):
+    """And none is after they were disowned."""
+    trace, manifest = (tmp_path / name for name in ("trace.parquet", "manifest.json"))
+    trace.write_bytes((trained / "trace.parquet").read_bytes())
+    manifest.write_bytes((trained / "manifest.json").read_bytes())
+    key = json.loads(manifest.read_text())["key"]
+    files = Files(str(manifest), ((str(trace), TRACE),))
+    assert files.are_of(key)
+    assert not files.are_of("another")
+    missing = Files(str(manifest), ((str(trace), TRACE),), (str(tmp_path / "weights"),))
+    assert not missing.are_of(key)
+    trace.write_bytes(trace.read_bytes()[:-10])
+    assert not files.are_of(key)
+    trace.write_bytes((trained / "trace.parquet").read_bytes())
+    files.disown()
+    assert not files.are_of(key)
+    assert trace.exists()

@@ -1,0 +1,107 @@
+"""A dataset and trained models on it: what a job that asks models works with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors import safe_open
+
+from palimpsest import manifests
+from palimpsest.errors import UserError
+from palimpsest.jobs.command import Assignment
+from palimpsest.models.trained import Holder, Models
+from palimpsest.training.attempts import Passes
+from palimpsest.training.batches import by_length
+from palimpsest.training.evaluation import measure, strings_at_once
+from palimpsest.training.runs import Material, Run
+
+
+class Bench:
+    """The strings of a dataset, and an engine that opens trained models to ask about them.
+
+    `material` are the strings, `holder` the engine, `keys` the columns that identify the dataset's
+    model, language, size and seed.
+    """
+
+    def __init__(self, run: Run, holder: HolderOf, passes: Passes | None = None):
+        self.run, self.passes = run, passes or Passes.of(run.recipe)
+        self.material = Material(run)
+        self.holder: Holder = holder(run, self.material)
+        # Whether strings are being measured now, and nothing else is done with the models.
+        self.is_measuring = False
+        self.keys = {key: self.material.keys[key] for key in ("model", "language", "size", "seed")}
+
+    def parts(self, n: int) -> list[np.ndarray]:
+        """The numbers 0 to n - 1 in parts of as many models as are opened at once."""
+        return np.array_split(np.arange(n), -(-n // self.holder.together(n)))
+
+    def measure(self, models: Models, which: np.ndarray | None = None) -> np.ndarray:
+        """float64[M, 3, strings]: nll, right tokens and rank sum, of all strings or of some."""
+        encoded = self.material.encoded
+        rows = np.arange(len(encoded.lengths)) if which is None else np.unique(which)
+        together = strings_at_once(self.passes.evaluation_batch_size, models.device, models.count)
+
+        def predict(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
+            batch = encoded.batch(rows_MB[0], models.device)
+            ids_MBT = batch.ids_BT.expand(models.count, *batch.ids_BT.shape)
+            return models.logits(ids_MBT), batch.targets_BT.expand_as(ids_MBT)
+
+        self.is_measuring = True
+        plan = [rows[places] for places in by_length(encoded.lengths[rows], together, 1)]
+        sizes = [len(encoded.lengths)] * models.count
+        result = np.stack(measure([plan] * models.count, sizes, predict))
+        self.is_measuring = False
+        return self.holder.agree(result)
+
+
+class TrainedWeights:
+    """The weights that trainings left, in several files, each of some replicates of a variant."""
+
+    def __init__(self, paths: list[str]):
+        self._files = {}
+        for path in paths:
+            with safe_open(path, "pt") as file:
+                names = list(file.keys())
+            for name in names:
+                self._files.setdefault(name.partition("/")[0], (path, []))[1].append(name)
+
+    def has(self, variant: str, replicate: int) -> bool:
+        """Whether a model's weights are among those given."""
+        return f"{variant}-{replicate}" in self._files
+
+    def of(self, variant: str, replicate: int) -> dict[str, torch.Tensor]:
+        """One model's weights, by the parameters' names."""
+        which = f"{variant}-{replicate}"
+        if which not in self._files:
+            raise UserError(f"no weights of {which} are among those given; train its models first")
+        path, names = self._files[which]
+        with safe_open(path, "pt") as file:
+            return {name.partition("/")[2]: file.get_tensor(name) for name in names}
+
+
+def keys_of_weights(paths: list[str]) -> list[str]:
+    """What stands for all that decides the weights in some files, from the manifests beside them.
+
+    Raises `UserError` if one is not there.
+    """
+    return [manifests.read(Path(path).with_name("manifest.json"))["key"] for path in paths]
+
+
+HolderOf = Callable[[Run, Material], Holder]
+
+
+def holder_of(assignment: Assignment) -> HolderOf:
+    """The function that makes the holder of an assignment's engine."""
+    if assignment.engine == "fleet":
+        from palimpsest.jobs.fleet_models import FleetHolder
+
+        return lambda run, material: FleetHolder(
+            run, material, assignment.threads, assignment.memory
+        )
+    # Imported when it is asked for: DeepSpeed alone takes seconds.
+    from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
+
+    return DeepSpeedHolder
