@@ -1,0 +1,59 @@
+"""What a job does when memory runs out: the next attempt takes less, or the job ends in one line."""
+
+import pytest
+import torch
+
+from palimpsest.errors import OutOfMemory, UserError
+from palimpsest.jobs.memory import less_next_time
+from palimpsest.training.attempts import Attempts, Passes
+
+ASKED = {"micro_batch_size": 8, "evaluation_batch_size": 64}
+
+
+def run_out(attempts, passes=None, measuring=False, cuts_batches=True, error=None):
+    """A job whose memory runs out."""
+    with less_next_time(attempts, passes or Passes(8, 64), lambda: measuring, cuts_batches):
+        raise error or torch.OutOfMemoryError("CUDA out of memory")
+
+
+@pytest.fixture
+def attempts(tmp_path):
+    return Attempts(tmp_path / "note.json", ASKED)
+
+
+@pytest.mark.parametrize(
+    ("measuring", "doing", "less"),
+    [(False, "training with 8", Passes(4, 64, 1)), (True, "measuring with 64", Passes(8, 32, 1))],
+)
+@pytest.mark.parametrize(
+    "error", [None, RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried")]
+)
+def test_half_as_many_strings_are_noted(attempts, measuring, doing, less, error):
+    with pytest.raises(OutOfMemory, match=f"while {doing} strings per forward pass; the next"):
+        run_out(attempts, measuring=measuring, error=error)
+    assert attempts.passes() == less
+
+
+def test_a_batch_that_cannot_be_cut_ends_the_job(attempts):
+    """But measuring may still take less."""
+    with pytest.raises(UserError, match=r"a whole batch, which cannot be cut; raise training/proc"):
+        run_out(attempts, cuts_batches=False)
+    assert attempts.passes() == Passes(8, 64)
+    with pytest.raises(OutOfMemory):
+        run_out(attempts, measuring=True, cuts_batches=False)
+
+
+def test_one_string_is_the_least(attempts):
+    with pytest.raises(UserError, match="with one string per forward pass; raise training/proc"):
+        run_out(attempts, Passes(1, 64))
+
+
+def test_other_errors_are_passed_on(attempts):
+    """And all of them where no attempt is to be noted, as of a fleet."""
+    with pytest.raises(RuntimeError, match="something else"):
+        run_out(attempts, error=RuntimeError("something else"))
+    with pytest.raises(torch.OutOfMemoryError):
+        run_out(None)
+    with less_next_time(attempts, Passes(8, 64), lambda: False):
+        pass
+    assert attempts.passes() == Passes(8, 64)
