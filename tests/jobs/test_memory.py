@@ -1,4 +1,4 @@
-"""What a job does when memory runs out: the next attempt takes less, or the job ends in one line."""
+"""When memory runs out: the next attempt at a job takes less, or the job ends in one line."""
 
 import pytest
 import torch
