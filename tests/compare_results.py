@@ -42,6 +42,7 @@ PASSING = {
     "packages",
     "hardware",
     "revision",
+    "code",
 }
 BYTE_BY_BYTE = {".safetensors", ".svg", ".png"}
 NOT_COMPARED = {"report.html"}  # it tells how long all took

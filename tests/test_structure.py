@@ -17,7 +17,7 @@ LIBRARY = ROOT / "workflow/scripts/palimpsest"
 ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "statistics", "variants"],
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
-    ["claims", "configuration", "devices", "recovery", "traces"],
+    ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],
     ["section"],
     ["figures", "planning"],
     ["datasets", "report"],

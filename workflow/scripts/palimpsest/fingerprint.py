@@ -55,13 +55,22 @@ def _worked_out(*places: str) -> str:
     return digest.hexdigest()[:12]
 
 
+def of_all_code() -> str:
+    """12 hexadecimal digits that change with any byte of the scripts and the library."""
+    return _state()[:12]
+
+
+def code_files() -> list[Path]:
+    """The files of the scripts and the library, in order."""
+    return [path for path in sorted(SCRIPTS.rglob("*")) if path.suffix in (".py", TEMPLATE)]
+
+
 @cache
 def _state() -> str:
     """A hash of every file that a hash could be worked out from."""
     digest = hashlib.sha256()
-    for path in sorted(SCRIPTS.rglob("*")):
-        if path.suffix in (".py", TEMPLATE):
-            digest.update(b"\0".join([os.fsencode(path.relative_to(SCRIPTS)), path.read_bytes()]))
+    for path in code_files():
+        digest.update(b"\0".join([os.fsencode(path.relative_to(SCRIPTS)), path.read_bytes()]))
     return digest.hexdigest()
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import torch
 
+from palimpsest.fingerprint import of_all_code
+
 # What a manifest counts in seconds or tokens per second is rounded to this many digits.
 DIGITS = 3
 PACKAGES = (
@@ -58,11 +60,12 @@ def manifest(
 
 @cache
 def provenance() -> dict:
-    """Package versions, the code's git revision and the hardware."""
+    """Package versions, the code by its git revision and its hash, and the hardware."""
     versions = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {
         "packages": {"python": platform.python_version(), **versions},
         "revision": _git_revision(),
+        "code": of_all_code(),
         "hardware": hardware(),
     }
 
