@@ -15,7 +15,7 @@ from palimpsest.errors import UserError
 from palimpsest.figures import style
 from palimpsest.figures.render import render
 from palimpsest.figures.style import save
-from palimpsest.section import named
+from palimpsest.lazy_import import named
 from palimpsest.sections import FIGURES, KINDS
 from palimpsest.unlearning.figures import FIGURES as UNLEARNING_FIGURES
 

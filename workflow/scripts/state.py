@@ -1,8 +1,8 @@
 """List the state of jobs that nobody asks for any more and, if told to, remove it."""
 
 from palimpsest.jobs import inventory
+from palimpsest.requests import Unfinished
 from palimpsest.script_job import script_job
-from palimpsest.section import Unfinished
 
 if __name__ == "__main__":
     with script_job(snakemake):

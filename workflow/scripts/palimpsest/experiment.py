@@ -19,8 +19,8 @@ from palimpsest.configuration.yaml_files import read_file
 from palimpsest.figures.figure import Figure
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
-from palimpsest.requests import TRACE, WEIGHTS, Runs, merged
-from palimpsest.section import Derived, Section, Unfinished
+from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, merged
+from palimpsest.section import Derived, Section
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.kinds import Kind
 from palimpsest.variants import WITH_TARGET

@@ -37,3 +37,11 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
         return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
 
     return __getattr__
+
+
+def named(place: str | None):
+    """What stands at a place, "module:name"; an empty tuple for no place."""
+    if place is None:
+        return ()
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)

@@ -83,6 +83,19 @@ class Runs:
         return replace(self, variant=variant)
 
 
+@dataclass(frozen=True)
+class Unfinished:
+    """A job of a section's own that keeps state while it works, for the listing of stale state.
+
+    `key` names the function ("module:function") that gives the key of the job's state from the
+    values `given` and the path of the table of models. `dataset` is the one that the job reads.
+    """
+
+    dataset: str
+    key: str
+    given: dict
+
+
 def merged(requests: Iterable[Runs]) -> list[Runs]:
     """The requests in order, each run in one of them: seeds and what is kept are put together.
 

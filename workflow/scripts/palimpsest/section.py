@@ -5,13 +5,13 @@ Only light modules are imported: Snakemake reads this while it builds its graph 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.requests import Runs
+from palimpsest.lazy_import import named
+from palimpsest.requests import Runs, Unfinished
 from palimpsest.tables.kinds import Kind
 
 
@@ -29,19 +29,6 @@ class Derived:
     n: int
     share: float
     files: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Unfinished:
-    """A job of a section's own that keeps state while it works, for the listing of stale state.
-
-    `key` names the function ("module:function") that gives the key of the job's state from the
-    values `given` and the path of the table of models. `dataset` is the one that the job reads.
-    """
-
-    dataset: str
-    key: str
-    given: dict
 
 
 def nothing(settings: Settings) -> Iterable:
@@ -80,11 +67,3 @@ class Section:
     def load(self, part: str):
         """The object that a part names, such as `load("figures")`; an empty tuple without one."""
         return named(getattr(self, part))
-
-
-def named(place: str | None):
-    """What stands at a place, "module:name"; an empty tuple for no place."""
-    if place is None:
-        return ()
-    module, name = place.split(":")
-    return getattr(importlib.import_module(module), name)

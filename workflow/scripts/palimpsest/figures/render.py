@@ -9,7 +9,7 @@ from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.figures.style import save
-from palimpsest.section import named
+from palimpsest.lazy_import import named
 from palimpsest.tables import Document, Kind
 
 

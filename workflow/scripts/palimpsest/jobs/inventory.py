@@ -9,7 +9,8 @@ from pathlib import Path
 from palimpsest.errors import UserError
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job
-from palimpsest.section import Unfinished, named
+from palimpsest.lazy_import import named
+from palimpsest.requests import Unfinished
 from palimpsest.training.deepspeed_engine import configuration as deepspeed_configuration
 from palimpsest.training.fleet.engine import configuration as fleet_configuration
 from palimpsest.training.recipe import Recipe

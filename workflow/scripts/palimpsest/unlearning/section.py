@@ -14,8 +14,8 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
 from palimpsest.models.table import learning_rate
-from palimpsest.requests import Runs
-from palimpsest.section import Derived, Section, Unfinished
+from palimpsest.requests import Runs, Unfinished
+from palimpsest.section import Derived, Section
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.jobs import UNLEARNED_FILES, UnlearningJobs, jobs_of
 from palimpsest.unlearning.setups import BOOTSTRAP, ENDS

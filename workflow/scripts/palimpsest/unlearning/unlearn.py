@@ -128,7 +128,7 @@ def inquiry(
 
 
 def key_of_job(models: str, given: dict) -> str:
-    """The key of a job's state, from the values of `palimpsest.section.Unfinished`.
+    """The key of a job's state, from the values of `palimpsest.requests.Unfinished`.
 
     Raises `UserError` if the models that the job starts from are not trained.
     """
