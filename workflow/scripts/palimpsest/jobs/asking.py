@@ -92,6 +92,8 @@ def ask(
     started = time.perf_counter()
     passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
     bench = make_bench(assignment.run(inquiry.dataset), holder_of(assignment), passes)
+    if bench.holder.rank == 0:
+        assignment.keep_code()
     # A fleet holds as many models at once as memory does.
     noting = None if assignment.engine == "fleet" else attempts
     with less_next_time(noting, passes, lambda: bench.is_measuring, cuts_batches=False):

@@ -11,9 +11,11 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palimpsest import launch
+from palimpsest.code_archive import keep_code
 from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.languages import Grammar
 from palimpsest.models import Model, read_models, resolve
@@ -85,6 +87,10 @@ class Assignment:
             threads=threads_of_a_process(arguments),
             memory=arguments.memory_mb * 2**20,
         )
+
+    def keep_code(self) -> None:
+        """Keep the code that runs beside the state, for the manifests that will name it."""
+        keep_code(Path(self.state).with_name("code"))
 
     def run(self, dataset: str) -> "Run":
         """The model on a dataset.

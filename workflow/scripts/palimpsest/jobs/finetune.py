@@ -89,6 +89,8 @@ def finetune(
             # A kill may have come between delivering and forgetting.
             for run_state in states:
                 run_state.clear()
+    if runs and trainer.rank == 0:
+        assignment.keep_code()
     # A fleet takes up a wave in halves by itself.
     noting = None if assignment.engine == "fleet" else attempts
     with less_next_time(noting, passes, lambda: trainer.is_measuring):

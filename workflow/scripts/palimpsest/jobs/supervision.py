@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from palimpsest import launch
-from palimpsest.code_archive import keep_code
 from palimpsest.errors import UserError
 from palimpsest.jobs.holding import alone, with_gpus
 from palimpsest.training.attempts import Attempts
@@ -29,7 +28,7 @@ def supervise(arguments: argparse.Namespace, names: Sequence[str], works: Sequen
 
     Parameters
     ----------
-    arguments : the flags of the job's command. The code that runs is kept beside its state.
+    arguments : the flags of the job's command.
     names : of what the job makes; nobody else makes any of it meanwhile
     works : functions of what earlier attempts at the job learned about memory. One that raises
         `OutOfMemory` is called again, in a new child. A process that a launcher has started, which
@@ -41,7 +40,6 @@ def supervise(arguments: argparse.Namespace, names: Sequence[str], works: Sequen
     if launch.is_launched():
         works[-1](attempts)
         return 0
-    keep_code(state.with_name("code"))
     locks = [state / "locks" / f"{name}.lock" for name in sorted(names)]
     with alone(locks), with_gpus(arguments.gpus):
         for work in works:
