@@ -227,4 +227,7 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
     folder = WorkingFolder()
     (tmp_path / ".snakemake").mkdir()
     folder.take()
-    assert "Snakemake's own lock guards this folder" in capsys.readouterr().err
+    warned = capsys.readouterr().err
+    assert "the file .snakemake/palimpsest.json keeps other Snakemakes out" in warned
+    with pytest.raises(UserError, match="once it is surely gone, delete that file"):
+        WorkingFolder().take()

@@ -1,6 +1,7 @@
 """Projects that run on the cluster, and what SLURM says of them."""
 
 import os
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -71,10 +72,20 @@ class SlurmProject(Project):
         """The accounted jobs that train."""
         return [job for job in self.accounted() if job["Comment"].startswith("rule_train")]
 
-    def until_training(self) -> str:
-        """Wait until a training has left a checkpoint; the number of its job."""
+    def until_training(self, freeze: bool = False) -> str:
+        """Wait until each run of a training on two seeds has left a checkpoint; its job's number.
+
+        With `freeze` the training then stands still, but does not end. Otherwise a small one may be
+        done before a fault reaches it.
+        """
         state = self.folder / "results/.state"
-        wait_until(lambda: any(state.glob("*/epoch-*")), "a checkpoint")
+        wait_until(
+            lambda: len({path.parent for path in state.glob("*/epoch-*")}) == 2,
+            "checkpoints of two runs",
+        )
+        if freeze:
+            for process in self.training_processes():
+                os.kill(int(process.name), signal.SIGSTOP)
         (job,) = [number for number, state in self.queue().items() if state == "RUNNING"]
         return job
 

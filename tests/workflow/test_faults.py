@@ -48,6 +48,18 @@ def untrained(undisturbed, tmp_path) -> Project:
     return without_traces(undisturbed, tmp_path / "untrained")
 
 
+@pytest.fixture(params=["file", "db"])
+def backend(request) -> str:
+    """How Snakemake keeps its records, of which a kill may leave some behind."""
+    return request.param
+
+
+def keep_records_in(project: Project, backend: str) -> None:
+    """Let Snakemake keep its records in files or in a database, by a line in the profile."""
+    with open(project.folder / "profiles/default/config.yaml", "a") as profile:
+        profile.write(f"\npersistence-backend: {backend}\n")
+
+
 @pytest.fixture(scope="module")
 def killed_once(undisturbed, tmp_path_factory) -> tuple[Project, int]:
     """A project whose training was killed, and the epoch that it had saved last."""
@@ -111,11 +123,13 @@ def test_a_killed_training_resumes(killed, undisturbed):
     assert manifest(project)["resumed_from_epoch"] in (saved, saved + EVERY)
 
 
-def test_a_training_killed_over_an_older_one(undisturbed, tmp_path):
+def test_a_training_killed_over_an_older_one(undisturbed, tmp_path, backend):
     """Traces of another recipe stay until theirs are there, but never pass for them."""
     folder = tmp_path / "copy"
     shutil.copytree(undisturbed.folder, folder)
     project = Project(folder)
+    keep_records_in(project, backend)
+    complete(project, undisturbed, "--forceall", TRACE)
     older = (folder / TRACE).read_bytes()
     longer = [TRACE, "--config", f"training={{epochs: {EPOCHS + 50}, checkpoint_every: {EVERY}}}"]
     with project.running(*longer) as process:
@@ -131,8 +145,9 @@ def test_a_training_killed_over_an_older_one(undisturbed, tmp_path):
     assert "Nothing to be done" in project.snakemake(*longer).stdout
 
 
-def test_a_killed_snakemake(untrained, undisturbed):
+def test_a_killed_snakemake(untrained, undisturbed, backend):
     """Its training lives on, and the next Snakemake waits for it instead of training beside it."""
+    keep_records_in(untrained, backend)
     with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
         (orphan, *_) = workers(process, "finetune.py")
@@ -260,8 +275,9 @@ def test_a_read_only_folder(untrained, undisturbed, small_disk):
     complete(untrained, undisturbed)
 
 
-def test_two_snakemakes_in_one_folder(untrained, undisturbed):
+def test_two_snakemakes_in_one_folder(untrained, undisturbed, backend):
     """The second is refused, also if it wants other files; the first is not disturbed."""
+    keep_records_in(untrained, backend)
     with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
         trainers = workers(process, "finetune.py")

@@ -1,5 +1,5 @@
-# What happens once, before all rules are read. The configuration is checked, and the working folder
-# taken. Helpers that rules share are in common.smk.
+# What happens once: the configuration is checked before the rules are read, and the working folder
+# is locked before the first job starts. Helpers that rules share are in common.smk.
 import os
 import sys
 from glob import glob
@@ -13,10 +13,11 @@ sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
 from palimpsest import devices
 from palimpsest.configuration.sources import Sources, as_yaml
 from palimpsest.configuration.yaml_files import check_file
-from palimpsest.errors import UserError
+from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.experiment import Experiment
 from palimpsest.launch import collect_rarely, prefer_this_python
-from palimpsest.recovery import WorkingFolder, leave_failed_updates, put_damaged_aside
+from palimpsest.recovery import WorkingFolder, put_damaged_aside
+from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
 
 collect_rarely()
 given = list(workflow.overwrite_configfiles or [])
@@ -46,30 +47,26 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 prefer_this_python()
+keep_outputs_of_failed_updates(PersistenceBase)
 working_folder = WorkingFolder()
-leave_failed_updates(PersistenceBase)
 
 
-def taking_the_folder(execute):
-    """Snakemake's own way to start working, which first takes the folder."""
-
-    def take_and_execute(*arguments, **named):
+# Snakemake calls this once, when it knows which jobs to run and before it starts the first.
+onstart:
+    if workflow.is_main_process:
         try:
-            if workflow.output_settings.dryrun:
-                working_folder.look()
-            else:
-                working_folder.take()
-                put_damaged_aside(glob("results/**/*.parquet", recursive=True))
+            working_folder.take()
         except UserError as error:
             sys.exit(f"error: {error}")
-        return execute(*arguments, **named)
-
-    return take_and_execute
 
 
-# A job reads this file too, and some commands only list something. Neither takes the folder.
-if workflow.is_main_process:
-    workflow.execute = taking_the_folder(workflow.execute)
+# A damaged table has to be out of the way before Snakemake looks which files are missing. Jobs read
+# this file too; a dry run changes nothing.
+if workflow.is_main_process and not workflow.output_settings.dryrun:
+    try:
+        put_damaged_aside(glob("results/**/*.parquet", recursive=True))
+    except OSError as error:
+        sys.exit(f"error: {error.filename}: cannot be moved: {error.strerror}; {WRITE_REMEDY}")
 
 # On one machine no more jobs start than its GPUs can take; without any, none asks for one. A
 # cluster counts its own.

@@ -5,7 +5,6 @@ happens to a training, its traces are those of an undisturbed run on this machin
 """
 
 import json
-import os
 import re
 import signal
 import time
@@ -81,7 +80,7 @@ def cancelled(folder: Path) -> SlurmProject:
     """A training taken down with scancel."""
     project = ready_to_train(folder)
     running = project.start(*ONE_TRAINING)
-    output("scancel", project.until_training())
+    output("scancel", project.until_training(freeze=True))
     project.finish(running)
     return project
 
@@ -94,18 +93,11 @@ def out_of_time(folder: Path) -> tuple[SlurmProject, list[str]]:
     project = ready_to_train(folder)
     project.ask_for(RULE, "gpu: 1, runtime: 1 * attempt")
     running = project.start(*ONE_TRAINING)
-    project.until_training()
+    project.until_training(freeze=True)
     training = project.training_processes()
     devices = [environment_of(process)["CUDA_VISIBLE_DEVICES"] for process in training]
-    freeze(project)
     project.finish(running)
     return project, devices
-
-
-def freeze(project: SlurmProject) -> None:
-    """Let a training stand still, but not end."""
-    for process in project.training_processes():
-        os.kill(int(process.name), signal.SIGSTOP)
 
 
 def two_gpus(folder: Path) -> SlurmProject:
@@ -132,7 +124,7 @@ def snakemake_killed(folder: Path) -> SlurmProject:
     """Snakemake killed while its job trains, and the same command at once again."""
     project = ready_to_train(folder)
     running = project.start(*ONE_TRAINING)
-    left_over = project.until_training()
+    left_over = project.until_training(freeze=True)
     running.kill()
     running.wait()
     assert project.queue()[left_over] == "RUNNING"
@@ -226,6 +218,14 @@ def test_the_gpus_of_a_training_are_on_one_node(side_by_side):
     assert "node=1" in job["AllocTRES"]
 
 
+def test_a_training_on_two_gpus_starts_once(side_by_side):
+    """The executor may start a job once for each GPU; the copies would train the same model."""
+    project = side_by_side["two_gpus"].result()
+    (log,) = (project.folder / "logs/slurm").glob(f"rule_{RULE}/**/*.log")
+    started = [line for line in log.read_text().splitlines() if line.startswith("localrule ")]
+    assert len(started) == 1, log.read_text()
+
+
 def test_snakemake_killed_on_the_login_node(side_by_side):
     """The job that it left behind is cancelled, and taken up by the same command given again."""
     project = side_by_side["snakemake_killed"].result()
@@ -247,9 +247,8 @@ def test_a_node_that_hangs(side_by_side, tmp_path):
     alone(side_by_side)
     project = ready_to_train(tmp_path)
     running = project.start(*ONE_TRAINING)
-    job = project.until_training()
+    job = project.until_training(freeze=True)
     node = output("squeue", "--noheader", "--jobs", job, "--format", "%N").strip()
-    freeze(project)
     slurm.stop_daemon(f"slurmd-{node}", signal.SIGKILL)
     try:
         wait_until(lambda: slurm.state_of(node).startswith("down"), f"{node} down")

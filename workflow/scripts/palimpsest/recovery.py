@@ -1,15 +1,15 @@
-"""The working folder: one Snakemake works in it at a time, and takes up what was left.
+"""The working folder: one Snakemake works in it at a time, also after one that was killed.
 
-Snakemake's own lock outlives a Snakemake that is killed outright, and so do its marks of unfinished
-files; both then ask the user for a flag. Here the system tells whether the last one is still alive,
-and every result is written whole or not at all, so its leftovers can be put away without asking.
+Snakemake's own lock outlives a Snakemake that was killed; the next one then asks for a flag. The
+profiles of this project turn that lock off (`nolock`). The lock used here belongs to the process:
+the system releases it when the process ends, however it ends. The profiles also let Snakemake make
+unfinished files anew without asking (`rerun-incomplete`).
 """
 
 import atexit
 import json
 import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
@@ -19,9 +19,9 @@ from pathlib import Path
 from palimpsest import locks
 from palimpsest.errors import WRITE_REMEDY, UserError
 
-BOOKS = Path(".snakemake")  # where Snakemake keeps its books
-HOLDER = BOOKS / "palimpsest.json"
-LOCK = BOOKS / "palimpsest.lock"
+OF_SNAKEMAKE = Path(".snakemake")  # where Snakemake keeps its records
+HOLDER = OF_SNAKEMAKE / "palimpsest.json"  # process and host of the Snakemake at work
+LOCK = OF_SNAKEMAKE / "palimpsest.lock"
 DAMAGED = ".damaged"
 RANDOM_NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -33,42 +33,30 @@ class WorkingFolder:
         self._lock: locks.Lock | None = None
 
     def take(self) -> None:
-        """Keep other Snakemakes out until this process ends, and put away what a killed one left.
+        """Keep other Snakemakes out until this process ends; cancel jobs that a killed one left.
 
         Raises `UserError` if another one is at work, or may be, or nothing can be written.
         """
         _check_writable()
-        if not self._locked():
-            return
+        has_locks = self._lock_it()
         if HOLDER.exists():
             _check_host()
+            if not has_locks:
+                raise UserError(
+                    f"{HOLDER}: {_holder()} has not ended in good order, and this file system "
+                    "cannot tell whether it still works; once it is surely gone, delete that file"
+                )
             _warn("the last Snakemake in this folder was killed; taking up what it left")
             _cancel_submitted()
-            shutil.rmtree(BOOKS / "locks", ignore_errors=True)
-            for mark in (BOOKS / "incomplete").rglob("*"):
-                if mark.is_file():
-                    mark.unlink()
         HOLDER.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
         atexit.register(HOLDER.absolute().unlink, missing_ok=True)
 
-    def look(self) -> None:
-        """Say, before a dry run, which changes nothing, that a killed Snakemake left something."""
-        if HOLDER.exists() and (lock := locks.try_to_lock(LOCK)):
-            lock.release()
-            _warn(
-                "the last Snakemake in this folder was killed; the next one takes up what it left, "
-                "and a dry run before that one may need --rerun-incomplete"
-            )
-
-    def _locked(self) -> bool:
-        """Whether the folder's lock is had now; False, with a warning, where there are none."""
+    def _lock_it(self) -> bool:
+        """Lock the folder; False, with a warning, on a file system without locks."""
         try:
             self._lock = locks.try_to_lock(LOCK)
         except locks.NoLocks as error:
-            _warn(
-                f"{error}; Snakemake's own lock guards this folder, and after a kill it has to be "
-                "told: snakemake --unlock, then --rerun-incomplete"
-            )
+            _warn(f"{error}; the file {HOLDER} keeps other Snakemakes out instead")
             return False
         if self._lock is None:
             raise UserError(
@@ -106,35 +94,6 @@ def put_damaged_aside(paths: Iterable[str]) -> None:
                 f"{path}: not a complete Parquet file ({size:,} bytes); moved to "
                 f"{path}{DAMAGED}, and made anew where it is needed"
             )
-
-
-def leave_failed_updates(books: type) -> None:
-    """Keep the old outputs and records of a failed `update()` job.
-
-    Snakemake would mark them as new: it gives these files a new date and records them as made with
-    the job's parameters, so that the same command again would find nothing to do. `books` is the
-    class that keeps these records. A file without a record is deleted, as it would be without this.
-    """
-    note_down = books.finished
-    failed: set[str] = set()
-
-    def keep(self, path: Path) -> bool:
-        self.cleanup_backup(path)
-        if not path.exists() or self._read_record(str(path)) is None:
-            return False
-        failed.add(str(path))
-        return True
-
-    async def note_down_unless_failed(self, job) -> None:
-        outputs = {str(path) for path in job.output}
-        if failed.isdisjoint(outputs):
-            await note_down(self, job)
-            return
-        failed.difference_update(outputs)
-        for path in job.output:
-            self._unmark_incomplete(self._get_key(path))
-
-    books.restore_output, books.finished = keep, note_down_unless_failed
 
 
 def ends_as_parquet(path: str) -> bool:

@@ -1,0 +1,40 @@
+"""A workaround for one defect of Snakemake: https://github.com/snakemake/snakemake/issues/3808.
+
+Snakemake records a failed job as if it had succeeded. The outputs of an ordinary job are deleted
+when it fails, so that the wrong record does no harm. Those of a job with `update()` stay: Snakemake
+copies the older files back, which gives them a new date. The same command again then finds nothing
+to do, although these files were made from other data or with other parameters.
+
+`tests/workflow/test_snakemake_3808.py` fails when Snakemake no longer does that. Then delete this
+file, that test, and the call in `workflow/rules/start.smk`.
+"""
+
+from pathlib import Path
+
+
+def keep_outputs_of_failed_updates(persistence: type) -> None:
+    """Keep the older outputs of a failed `update()` job as they are, and their records.
+
+    `persistence` is the class in which Snakemake keeps records of outputs; two of its methods are
+    replaced. An output without a record is deleted, as Snakemake does with other outputs.
+    """
+    record = persistence.finished
+    failed: set[str] = set()
+
+    def keep(self, path: Path) -> bool:
+        self.cleanup_backup(path)
+        if not path.exists() or self._read_record(str(path)) is None:
+            return False
+        failed.add(str(path))
+        return True
+
+    async def record_unless_failed(self, job) -> None:
+        outputs = {str(path) for path in job.output}
+        if failed.isdisjoint(outputs):
+            await record(self, job)
+            return
+        failed.difference_update(outputs)
+        for path in job.output:
+            self._unmark_incomplete(self._get_key(path))
+
+    persistence.restore_output, persistence.finished = keep, record_unless_failed
