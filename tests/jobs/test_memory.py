@@ -12,7 +12,9 @@ ASKED = {"micro_batch_size": 8, "evaluation_batch_size": 64}
 
 def run_out(attempts, passes=None, measuring=False, cuts_batches=True, error=None):
     """A job whose memory runs out."""
-    with less_next_time(attempts, passes or Passes(8, 64), lambda: measuring, cuts_batches):
+    with less_next_time(
+        attempts, "deepspeed", passes or Passes(8, 64), lambda: measuring, cuts_batches
+    ):
         raise error or torch.OutOfMemoryError("CUDA out of memory")
 
 
@@ -54,6 +56,6 @@ def test_other_errors_are_passed_on(attempts):
         run_out(attempts, error=RuntimeError("something else"))
     with pytest.raises(torch.OutOfMemoryError):
         run_out(None)
-    with less_next_time(attempts, Passes(8, 64), lambda: False):
+    with less_next_time(attempts, "deepspeed", Passes(8, 64), lambda: False):
         pass
     assert attempts.passes() == Passes(8, 64)

@@ -26,7 +26,7 @@ from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.unlearning import unlearn as unlearning
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.unlearn import Part, Relearning, UnlearningWave, unlearn
+from palimpsest.unlearning.unlearn import Part, Relearning, Unlearning, UnlearningWave, unlearn
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
@@ -135,17 +135,11 @@ class Bench:
     def apply(self, method, part, relearn=(0, 0), memory=2**33, recipe=RECIPE, **more):
         """The tables of a part, strings and models, as they are delivered."""
         name, phases = method
-        given = {
-            "method": Method.from_json(name, json.dumps(phases)),
-            "dataset": self.trained.datasets["original"],
-            "weights": self.trained.weights,
-        }
-        state = str(self.state)
+        given = {"dataset": self.trained.datasets["original"], "weights": self.trained.weights}
         unlearn(
-            Assignment(MODEL, MODELS, GRAMMAR, recipe, "fleet", state, memory=memory),
+            Unlearning(Method.from_json(name, json.dumps(phases)), part, Relearning(*relearn)),
+            Assignment(MODEL, MODELS, GRAMMAR, recipe, "fleet", str(self.state), memory=memory),
             **{**given, **more},
-            part=part,
-            relearning=Relearning(*relearn),
         )
         return tables.read(part.predictions, KINDS["unlearned"]), timeless(part.models)
 

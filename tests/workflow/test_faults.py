@@ -129,7 +129,7 @@ def test_a_training_killed_over_an_older_one(undisturbed, tmp_path, backend):
     shutil.copytree(undisturbed.folder, folder)
     project = Project(folder)
     keep_records_in(project, backend)
-    complete(project, undisturbed, "--forceall", TRACE)
+    complete(project, undisturbed, "--force")
     older = (folder / TRACE).read_bytes()
     longer = [TRACE, "--config", f"training={{epochs: {EPOCHS + 50}, checkpoint_every: {EVERY}}}"]
     with project.running(*longer) as process:

@@ -49,24 +49,25 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     command.begin(arguments)
     # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
     with launch.importing():
-        from palimpsest.unlearning.unlearn import Part, Relearning, unlearn
+        from palimpsest.unlearning.unlearn import Part, Relearning, Unlearning, unlearn
 
+    part = Part(
+        origins=arguments.origins,
+        draws=arguments.draws,
+        variant=arguments.variant,
+        starts=arguments.starts,
+        predictions=arguments.predictions,
+        models=arguments.unlearned_models,
+        manifest=arguments.manifest,
+    )
+    method = Method.from_json(arguments.method, arguments.phases)
+    relearning = Relearning(arguments.relearn_models, arguments.relearn_epochs)
     unlearn(
+        Unlearning(method, part, relearning),
         command.Assignment.of(arguments),
-        method=Method.from_json(arguments.method, arguments.phases),
-        dataset=arguments.dataset,
-        weights=arguments.weights,
-        part=Part(
-            origins=arguments.origins,
-            draws=arguments.draws,
-            variant=arguments.variant,
-            starts=arguments.starts,
-            predictions=arguments.predictions,
-            models=arguments.unlearned_models,
-            manifest=arguments.manifest,
-        ),
-        relearning=Relearning(arguments.relearn_models, arguments.relearn_epochs),
-        attempts=attempts,
+        arguments.dataset,
+        arguments.weights,
+        attempts,
     )
 
 

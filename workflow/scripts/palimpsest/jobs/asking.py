@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,7 @@ class Inquiry:
     n_models: int
     files: Files
 
+    @cached_property
     def decided_by(self) -> dict:
         """All but the dataset that decides the tables.
 
@@ -60,7 +62,7 @@ class Inquiry:
     def state(self) -> StateFolder:
         """Where the tables of the models that are done wait for the others."""
         about = {**self.assignment.run(self.dataset).about(), "job": self.name}
-        return StateFolder(self.assignment.state, key(self.decided_by(), self.dataset), about)
+        return StateFolder(self.assignment.state, key(self.decided_by, self.dataset), about)
 
 
 def ask(
@@ -94,9 +96,9 @@ def ask(
     bench = make_bench(assignment.run(inquiry.dataset), holder_of(assignment), passes)
     if bench.holder.rank == 0:
         assignment.keep_code()
-    # A fleet holds as many models at once as memory does.
-    noting = None if assignment.engine == "fleet" else attempts
-    with less_next_time(noting, passes, lambda: bench.is_measuring, cuts_batches=False):
+    with less_next_time(
+        attempts, assignment.engine, passes, lambda: bench.is_measuring, cuts_batches=False
+    ):
         parts = list(_parts(inquiry, science, bench, state, loss_in))
     if bench.holder.rank == 0:
         files.disown()
@@ -105,7 +107,7 @@ def ask(
         content = {
             **bench.keys,
             "key": state.key,
-            **inquiry.decided_by(),
+            **inquiry.decided_by,
             "wall_time_seconds": round(time.perf_counter() - started, DIGITS),
             **provenance(),
         }

@@ -91,9 +91,7 @@ def finetune(
                 run_state.clear()
     if runs and trainer.rank == 0:
         assignment.keep_code()
-    # A fleet takes up a wave in halves by itself.
-    noting = None if assignment.engine == "fleet" else attempts
-    with less_next_time(noting, passes, lambda: trainer.is_measuring):
+    with less_next_time(attempts, assignment.engine, passes, lambda: trainer.is_measuring):
         trainer.train(runs, show_progress)
     trainer.close()
     if trainer.rank == 0 and delivers:

@@ -61,14 +61,18 @@ def stale(
     """
     there = [runs for runs in wanted if Path(runs.dataset).exists()]
     unknown = {runs.dataset for runs in wanted if runs not in there}
-    kept = set().union(*(keys_of(runs, models) for runs in there))
+    of_runs = set().union(*(keys_of(runs, models) for runs in there))
+    folders = [path for path in sorted(Path(state).glob("*")) if is_state(path)]
+    folders = [folder for folder in folders if folder.name not in of_runs]
+    if not folders:
+        return []
+    of_jobs = set()
     for job in unfinished:
         try:
-            kept.add(named(job.key)(models, job.given))
+            of_jobs.add(named(job.key)(models, job.given))
         except UserError:
             unknown.add(job.dataset)
-    folders = [path for path in sorted(Path(state).glob("*")) if is_state(path)]
-    entries = [entry(folder) for folder in folders if folder.name not in kept]
+    entries = [entry(folder) for folder in folders if folder.name not in of_jobs]
     return [found for found in entries if found.about.get("dataset") not in unknown]
 
 

@@ -16,6 +16,7 @@ REMEDY = "raise training/processes or training/zero_stage, or set training/offlo
 @contextlib.contextmanager
 def less_next_time(
     attempts: Attempts | None,
+    engine: str,
     passes: Passes,
     is_measuring: Callable[[], bool],
     cuts_batches: bool = True,
@@ -25,6 +26,7 @@ def less_next_time(
     Parameters
     ----------
     attempts : where it is noted; with None the error of the library is passed on
+    engine : `deepspeed`, or `fleet`, which divides its models by itself: its errors are passed on
     passes : how many strings this attempt takes
     is_measuring : whether strings are measured now, and not trained on
     cuts_batches : whether the batch of a step may be cut into several forward passes
@@ -39,7 +41,7 @@ def less_next_time(
     try:
         yield
     except RuntimeError as error:
-        if attempts is None or not is_out_of_memory(error):
+        if attempts is None or engine == "fleet" or not is_out_of_memory(error):
             raise
         measuring = is_measuring()
     else:

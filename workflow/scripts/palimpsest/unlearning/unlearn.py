@@ -65,66 +65,66 @@ class Relearning:
     epochs: int
 
 
+@dataclass(frozen=True)
+class Unlearning:
+    """What a job does: a method, the models that it is applied to, and relearning afterwards."""
+
+    method: Method
+    part: Part
+    relearning: Relearning
+
+    def inquiry(self, assignment: Assignment, dataset: str, weights: list[str]) -> Inquiry:
+        """What the job asks of which models; parameters as of `unlearn`."""
+        part = self.part
+        about = {
+            "method": self.method.name,
+            "phases": json.loads(self.method.as_json()),
+            "variant": part.variant,
+            "starts": part.starts,
+            "origins": part.origins,
+            "draws": part.draws,
+            "relearning": asdict(self.relearning),
+        }
+        n_models = len(part.origins)
+        return Inquiry(self.method.name, assignment, dataset, weights, about, n_models, part.files)
+
+    def of_some(
+        self, workbench: Workbench, trained: TrainedWeights, places: np.ndarray
+    ) -> list[pd.DataFrame]:
+        """The tables about the part's models at some places."""
+        wave = UnlearningWave(workbench, self.part, trained, places)
+        wave.forget(self.method)
+        wave.relearn(self.relearning)
+        return wave.frames()
+
+
 def unlearn(
+    unlearning: Unlearning,
     assignment: Assignment,
-    method: Method,
     dataset: str,
     weights: list[str],
-    part: Part,
-    relearning: Relearning,
     attempts: Attempts | None = None,
 ) -> None:
-    """Apply `method` to a part of the original models, and write its tables and its manifest.
+    """Apply a method to a part of the original models, and write its tables and its manifest.
 
     Parameters
     ----------
-    assignment : as for the training of the models.
-    method : what is done to every model.
-    dataset : table of kind `strings`, the variant `original`.
-    weights : files of trained models, of all that the part names.
-    attempts : what earlier attempts at this job learned about a device's memory.
+    unlearning : the method, and the models
+    assignment : as for the training of the models
+    dataset : table of kind `strings`, the variant `original`
+    weights : files of trained models, of all that the part names
+    attempts : what earlier attempts at this job learned about a device's memory
 
     Raises `UserError` if weights are missing, a model's loss is no longer finite, or memory is
     short, and `OutOfMemory` if the next attempt should be made.
     """
-
-    def forget(
-        workbench: Workbench, trained: TrainedWeights, places: np.ndarray
-    ) -> list[pd.DataFrame]:
-        wave = UnlearningWave(workbench, part, trained, places)
-        wave.forget(method)
-        wave.relearn(relearning)
-        return wave.frames()
-
     ask(
-        inquiry(assignment, method, dataset, weights, part, relearning),
-        forget,
+        unlearning.inquiry(assignment, dataset, weights),
+        unlearning.of_some,
         Workbench,
         attempts,
         loss_in=lambda workbench, frames: workbench.loss_in(frames[0]),
     )
-
-
-def inquiry(
-    assignment: Assignment,
-    method: Method,
-    dataset: str,
-    weights: list[str],
-    part: Part,
-    relearning: Relearning,
-) -> Inquiry:
-    """What a job that unlearns asks; parameters as of `unlearn`."""
-    about = {
-        "method": method.name,
-        "phases": json.loads(method.as_json()),
-        "variant": part.variant,
-        "starts": part.starts,
-        "origins": part.origins,
-        "draws": part.draws,
-        "relearning": asdict(relearning),
-    }
-    n_models = len(part.origins)
-    return Inquiry(method.name, assignment, dataset, weights, about, n_models, part.files)
 
 
 def key_of_job(models: str, given: dict) -> str:
@@ -135,15 +135,15 @@ def key_of_job(models: str, given: dict) -> str:
     training = {key: value for key, value in given["training"].items() if key != "processes"}
     recipe = Recipe(given["learning_rate"], predict_end=given["predict_end"], **training)
     numbers = {name: given[name] for name in ("origins", "draws", "variant", "starts")}
-    asked = inquiry(
-        Assignment(given["model"], models, given["language"], recipe, given["engine"], ""),
+    unlearning = Unlearning(
         Method.from_json(given["method"], given["phases"]),
-        given["dataset"],
-        given["weights"],
         Part(**numbers, predictions="", models="", manifest=""),
         Relearning(**given["relearning"]),
     )
-    return asked.state().key
+    assignment = Assignment(
+        given["model"], models, given["language"], recipe, given["engine"], state=""
+    )
+    return unlearning.inquiry(assignment, given["dataset"], given["weights"]).state().key
 
 
 class Workbench(Bench):
