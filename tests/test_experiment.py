@@ -226,7 +226,7 @@ def test_a_new_language_and_a_new_model_need_no_code(tmp_path):
     config["datasets"]["high_entropy_counterpart"] = {}
     config |= only("memorisation")
     own = experiment(DEFAULT, config=config)
-    assert own.settings.grammar_file("mini") == str(tmp_path / "mini.pcfg")
+    assert own.settings.corpus_file("mini") == str(tmp_path / "mini.pcfg")
     assert own.languages == ["mini"]
     assert {runs.model for runs in own.requests} == {"mine", "mine-twin"}
 

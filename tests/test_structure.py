@@ -15,8 +15,10 @@ ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
-    ["errors", "fingerprint", "launch", "lazy_import", "paths", "statistics", "variants"],
+    ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3808"],
+    ["statistics", "variants"],
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
+    ["corpora"],
     ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],
     ["section"],
     ["figures", "planning"],

@@ -30,8 +30,9 @@ import torch  # noqa: E402
 from rows import HEADER, Row, at_least, number, report  # noqa: E402
 
 from palimpsest import tables  # noqa: E402
-from palimpsest.datasets.build import Sampler, build  # noqa: E402
-from palimpsest.languages import Grammar  # noqa: E402
+from palimpsest.corpora import GrammarCorpus  # noqa: E402
+from palimpsest.datasets.build import build  # noqa: E402
+from palimpsest.datasets.sampling import Sampler  # noqa: E402
 from palimpsest.launch import keep_freed_memory  # noqa: E402
 from palimpsest.models import read_models  # noqa: E402
 from palimpsest.models.build import build as build_model  # noqa: E402
@@ -62,7 +63,7 @@ WHOLE_RUNS = 1 if TINY else 8
 def run_of(folder: Path, model: str, seed: int, epochs: int) -> Run:
     """64 strings of L2 and 16 more, at the recipe of the default experiment."""
     path = folder / f"seed{seed}.parquet"
-    grammar = Grammar.from_file(GRAMMAR)
+    grammar = GrammarCorpus.from_file(GRAMMAR)
     if not path.exists():
         strings = build(Sampler("L2", grammar, seed), "base", 64, 16, predict_end=False)
         tables.write(path, strings, KINDS["strings"])

@@ -26,8 +26,9 @@ import torch  # noqa: E402
 from rows import Row, at_least, main  # noqa: E402
 
 from palimpsest import tables  # noqa: E402
-from palimpsest.datasets.build import Sampler, build  # noqa: E402
-from palimpsest.languages import Grammar  # noqa: E402
+from palimpsest.corpora import GrammarCorpus  # noqa: E402
+from palimpsest.datasets.build import build  # noqa: E402
+from palimpsest.datasets.sampling import Sampler  # noqa: E402
 from palimpsest.launch import keep_freed_memory  # noqa: E402
 from palimpsest.models import read_models  # noqa: E402
 from palimpsest.models.build import build as build_model  # noqa: E402
@@ -46,7 +47,7 @@ TARGET_RATIO = 0.90
 
 def run_in(folder: Path, width: int, layers: int, rounds: int) -> Run:
     """32 strings, a Llama of some size, and the recipe: four steps an epoch."""
-    grammar = Grammar.from_file(GRAMMAR)
+    grammar = GrammarCorpus.from_file(GRAMMAR)
     strings = build(Sampler("L2", grammar, 0), "base", 32, 1, predict_end=False)
     tables.write(folder / "strings.parquet", strings, KINDS["strings"])
     row = replace(
@@ -72,7 +73,7 @@ class BareLoop:
 
     def __init__(self, run: Run, encoded, multiset):
         self.recipe, self.encoded, self.multiset = run.recipe, encoded, multiset
-        vocabulary = len(run.grammar.terminals) + 2
+        vocabulary = len(run.corpus.terminals) + 2
         self.model = build_model(run.row, "twin", vocabulary, 0, torch.float32)
         rate = self.recipe.learning_rate
         self.optimizer = torch.optim.AdamW(

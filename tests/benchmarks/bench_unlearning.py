@@ -25,10 +25,10 @@ import torch  # noqa: E402
 from rows import Row, at_least, main  # noqa: E402
 
 from palimpsest import tables  # noqa: E402
-from palimpsest.datasets.build import Sampler  # noqa: E402
+from palimpsest.corpora import GrammarCorpus  # noqa: E402
 from palimpsest.datasets.forgetting import build_forgetting  # noqa: E402
+from palimpsest.datasets.sampling import Sampler  # noqa: E402
 from palimpsest.jobs.fleet_models import FleetHolder  # noqa: E402
-from palimpsest.languages import Grammar  # noqa: E402
 from palimpsest.models import read_models  # noqa: E402
 from palimpsest.models.build import build  # noqa: E402
 from palimpsest.sections import KINDS  # noqa: E402
@@ -48,13 +48,13 @@ TINY = ("finetune", "npo", "kookmin")
 
 def problem_in(folder: Path) -> Run:
     """80 strings of L3, ten of them to be forgotten, at the recipe of the default experiment."""
-    sampler = Sampler("L3", Grammar.from_file(GRAMMAR), 0)
+    sampler = Sampler("L3", GrammarCorpus.from_file(GRAMMAR), 0)
     variants = build_forgetting(sampler, 80, 96, 32, False, "string", 0.125)
     path = folder / "strings.parquet"
     tables.write(path, variants["original"], KINDS["strings"])
     row = read_models(ROOT / "config/models.tsv")[MODEL]
     recipe = Recipe(row.twin_learning_rate, epochs=40, zero_stage=0, checkpoint_every=0)
-    return Run(f"{MODEL}-twin", row, "twin", Grammar.from_file(GRAMMAR), str(path), recipe)
+    return Run(f"{MODEL}-twin", row, "twin", GrammarCorpus.from_file(GRAMMAR), str(path), recipe)
 
 
 def plain_wave(run: Run, folder: Path) -> Wave:

@@ -497,7 +497,7 @@ def test_a_grammar_with_a_name_of_its_own_is_refused(tmp_path):
     (tmp_path / "my language.pcfg").write_text("S -> 'a' [1]\n")
     said = message(lambda: experiment(DEFAULT, config=alone(tmp_path, "my language")))
     assert "languages[0]: 'my language' is not a name; allowed are letters, digits" in said
-    assert "rename the grammar's file" in said
+    assert "rename its file" in said
 
 
 def test_a_broken_table_of_models_is_named_before_any_job_starts(mine, tmp_path):

@@ -50,9 +50,9 @@ def test_the_papers_models_fit_because_some_are_offloaded():
 
 
 def test_the_counterpart_of_a_language():
-    """Only some have one; a grammar is read once."""
+    """Only some have one; a corpus is read once."""
     settings = experiment(DEFAULT).settings
     assert settings.counterpart("L2") == "L1"
     assert settings.counterpart("L1") is None
-    assert settings.grammar_file("L2") == "config/languages/L2.pcfg"
-    assert settings.grammar("L2") is settings.grammar("L2")
+    assert settings.corpus_file("L2") == "config/languages/L2.pcfg"
+    assert settings.corpus("L2") is settings.corpus("L2")

@@ -14,9 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palimpsest import tables
+from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets import string_id, target_strings
-from palimpsest.datasets.build import Sampler, build, target_counts
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.datasets.strings import distinct_sample, summarise
+from palimpsest.datasets.targets import target_counts
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
@@ -40,31 +43,36 @@ B -> 'a' [1]
 @cache
 def l2():
     """The language L2, compiled once."""
-    return Grammar.from_file(ROOT / "config/languages/L2.pcfg")
+    return GrammarCorpus.from_file(ROOT / "config/languages/L2.pcfg")
 
 
 @cache
 def l1():
     """The language L1, the high-entropy counterpart of L2."""
-    return Grammar.from_file(ROOT / "config/languages/L1.pcfg")
+    return GrammarCorpus.from_file(ROOT / "config/languages/L1.pcfg")
 
 
 @cache
 def targets(n=3):
     """Target strings of L2."""
-    return target_strings(distinct_sample(l2(), "L2", 2000, 0), n)
+    return target_strings(distinct_sample(l2().grammar, "L2", 2000, 0), n)
 
 
-def dataset(variant="base", size=64, seed=0, test_size=96, predict_end=False, grammar=None):
-    """A dataset of L2, or of another grammar, as a frame."""
-    sampler = Sampler("L2", grammar or l2(), seed, l1())
+def corpus(grammar):
+    """The corpus of a grammar in text."""
+    return GrammarCorpus(Grammar.from_string(grammar))
+
+
+def dataset(variant="base", size=64, seed=0, test_size=96, predict_end=False):
+    """A dataset of L2 as a frame."""
+    sampler = Sampler("L2", l2(), seed, l1())
     wanted = targets() if variant.startswith("with") else None
     return build(sampler, variant, size, test_size, predict_end, wanted)
 
 
 def small(text, variant="base", size=6, test_size=8, predict_end=False, given=None):
     """A dataset of a small grammar."""
-    sampler = Sampler("small", Grammar.from_string(text), 0)
+    sampler = Sampler("small", corpus(text), 0)
     return build(sampler, variant, size, test_size, predict_end, given)
 
 
@@ -185,7 +193,7 @@ def test_target_frequencies_are_expected_and_decrease(log_probs, size):
 
 def test_targets_run_from_the_most_probable_to_a_typical_string():
     """s0 is the mode, the last is as probable as the entropy says, and all differ."""
-    sample = distinct_sample(l2(), "L2", 2000, 0)
+    sample = distinct_sample(l2().grammar, "L2", 2000, 0)
     chosen = target_strings(sample, 4)
     tables.check_columns("targets", list(chosen.columns), KINDS["targets"])
     assert chosen["role"].tolist() == ["s0", "s1", "s2", "s3"]
@@ -223,7 +231,7 @@ def test_dedup_matched_has_as_many_strings_of_the_counterpart(seed):
     # L1 and L2 have the same strings; those of L1 are far less probable under L2.
     trained = matched[matched["count"] > 0]
     assert trained["log_prob"].mean() < dataset(seed=seed)["log_prob"].mean() - 10
-    stream = l1().sample(200, Sampler("L2", l2(), seed, l1())._stream(2))
+    stream = l1().grammar.sample(200, Sampler("L2", l2(), seed, l1())._stream(2))
     assert list(strings) == [" ".join(s) for s in dict.fromkeys(stream)][: len(strings)]
 
 
@@ -260,7 +268,7 @@ def test_log_probabilities_are_those_of_the_grammar():
 
 def test_a_counterpart_without_the_language_s_strings_is_refused():
     """A counterpart must give every string of the language a probability."""
-    sampler = Sampler("L2", l2(), 0, Grammar.from_string("S -> 'x' S [0.9] | 'y' [0.1]"))
+    sampler = Sampler("L2", l2(), 0, corpus("S -> 'x' S [0.9] | 'y' [0.1]"))
     with pytest.raises(UserError, match="datasets/high_entropy_counterpart/L2"):
         build(sampler, "dedup-matched", 16, 20, False)
 
@@ -349,8 +357,8 @@ def test_dedup_matched_needs_a_counterpart():
 
 def test_a_language_too_small_for_distinct_strings_is_refused():
     """A counterpart of four strings cannot give five distinct ones."""
-    rich = Grammar.from_string("S -> 'a' S [0.9] | 'b' [0.1]")
-    sampler = Sampler("rich", rich, 0, Grammar.from_string(FOUR))
+    rich = corpus("S -> 'a' S [0.9] | 'b' [0.1]")
+    sampler = Sampler("rich", rich, 0, corpus(FOUR))
     with pytest.raises(UserError) as error:
         build(sampler, "dedup-matched", 8, 4, False)
     assert "draws hold only 4 of the" in message(error)
@@ -388,7 +396,7 @@ def test_an_unknown_role_is_refused():
 @given(size=st.integers(1, 40), seed=st.integers(0, 2**32 - 1))
 def test_any_size_and_seed_of_a_small_language(size, seed):
     """Invariants for any size and seed, up to the largest seed that the configuration allows."""
-    sampler = Sampler("four", Grammar.from_string(FOUR), seed)
+    sampler = Sampler("four", corpus(FOUR), seed)
     base = build(sampler, "base", size, 10, False)
     dedup = build(sampler, "dedup", size, 10, False)
     assert base["count"].sum() == size

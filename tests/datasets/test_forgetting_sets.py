@@ -6,36 +6,39 @@ import numpy as np
 import pytest
 
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler, build
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.build import build
 from palimpsest.datasets.forgetting import (
     build_forgetting,
     check_forget_set,
-    group_names,
     read_forget_set,
 )
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
 
 # Short strings, many of which come twice; the start goes to S5 alone, which has three choices.
-GRAMMAR = Grammar.from_string("""
+CORPUS = GrammarCorpus(
+    Grammar.from_string("""
 S -> S5 [1.0]
 S5 -> 'a' X [0.5] | 'b' X [0.3] | 'c' X [0.2]
 X -> Y Y Y Y [1.0]
 Y -> 'x' [0.5] | 'y' [0.3] | 'z' [0.2]
 """)
+)
 
 
-def forgetting(groups="string", share=0.2, seed=0, forget=None, size=60, grammar=GRAMMAR):
+def forgetting(groups="string", share=0.2, seed=0, forget=None, size=60, corpus=CORPUS):
     """Both variants of a small problem."""
-    sampler = Sampler("toy", grammar, seed)
+    sampler = Sampler("toy", corpus, seed)
     return build_forgetting(sampler, size, 30, 10, False, groups, share, forget)
 
 
 def test_train_and_test_are_those_of_base():
     """Only what is asked of the strings differs from the dataset that other studies use."""
     original = forgetting()["original"]
-    base = build(Sampler("toy", GRAMMAR, 0), "base", 60, 30, False)
+    base = build(Sampler("toy", CORPUS, 0), "base", 60, 30, False)
     for column in ("count", "test_count"):
         ours = original.loc[original[column] > 0].set_index("string_id")[column]
         theirs = base.loc[base[column] > 0].set_index("string_id")[column]
@@ -97,7 +100,7 @@ def test_another_seed_forgets_other_strings():
 def test_a_top_level_derivation_is_the_first_choice():
     """The rule of S5, to which the start leads without a choice."""
     strings = [tuple("axyzx"), tuple("bxxxx"), tuple("czzzz"), tuple("ayyyy")]
-    names = group_names(strings, GRAMMAR, "derivation")
+    names = CORPUS.groups(strings, "derivation")
     assert [names[s] for s in strings] == ["a X", "b X", "c X", "a X"]
 
 
@@ -108,7 +111,7 @@ def test_an_ambiguous_string_is_of_its_most_probable_derivation():
     A -> 'a' 'a' [0.5] | 'a' 'b' [0.5]
     B -> 'a' 'a' [1.0]
     """)
-    names = group_names([("a", "a"), ("a", "b")], grammar, "derivation")
+    names = GrammarCorpus(grammar).groups([("a", "a"), ("a", "b")], "derivation")
     assert names == {("a", "a"): "B", ("a", "b"): "A"}
 
 

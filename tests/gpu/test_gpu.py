@@ -12,8 +12,9 @@ import torch
 
 from helpers.commands import GRAMMAR, finetune
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler, build
-from palimpsest.languages import Grammar
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.sections import KINDS
 
 pytestmark = [
@@ -34,9 +35,9 @@ RECIPE = {
 def trained(tmp_path_factory):
     """A function that trains a twin as the workflow does: its trace and its manifest."""
     folder = tmp_path_factory.mktemp("gpu")
-    strings = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 16, 8, False)
+    strings = build(Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0), "base", 16, 8, False)
     tables.write(folder / "strings.parquet", strings, KINDS["strings"])
-    many = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 2048, 8, False)
+    many = build(Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0), "base", 2048, 8, False)
     tables.write(folder / "many.parquet", many, KINDS["strings"])
 
     def train(

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler
+from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.forgetting import build_forgetting
-from palimpsest.languages import Grammar
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.sections import KINDS
 
 pytestmark = [
@@ -28,7 +28,7 @@ RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "npo", "rmu"]
 def left(tmp_path_factory):
     """A function that gives what methods make of a twin under an engine."""
     folder = tmp_path_factory.mktemp("unlearning")
-    sampler = Sampler("L2", Grammar.from_file(ROOT / "config/languages/L2.pcfg"), 0)
+    sampler = Sampler("L2", GrammarCorpus.from_file(ROOT / "config/languages/L2.pcfg"), 0)
     strings = build_forgetting(sampler, 24, 8, 6, False, "string", 0.25)["original"]
     tables.write(folder / "strings.parquet", strings, KINDS["strings"])
 

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler
+from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.forgetting import build_forgetting
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import holder_of
 from palimpsest.jobs.command import Assignment
-from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
 from palimpsest.models.build import build
 from palimpsest.sections import KINDS
@@ -35,7 +35,7 @@ BELOW_BF16 = 2.0**-12  # of a weight: too little for bf16 to hold
 
 def write_dataset(folder: Path) -> None:
     """A small train set of which some is to be forgotten, in both variants."""
-    sampler = Sampler("L2", Grammar.from_file(GRAMMAR), 0)
+    sampler = Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0)
     for variant, frame in build_forgetting(sampler, 24, 8, 6, False, "string", 0.25).items():
         tables.write(folder / variant / "strings.parquet", frame, KINDS["strings"])
 
@@ -43,7 +43,7 @@ def write_dataset(folder: Path) -> None:
 def run_of(dataset: str, stage: int, precision: str, offload: str = "none") -> Run:
     row, scale = resolve(MODEL, read_models(MODELS))
     how = {"zero_stage": stage, "precision": precision, "offload_optimizer": offload}
-    return Run(MODEL, row, scale, Grammar.from_file(GRAMMAR), dataset, replace(RECIPE, **how))
+    return Run(MODEL, row, scale, GrammarCorpus.from_file(GRAMMAR), dataset, replace(RECIPE, **how))
 
 
 def start_of(workbench: Workbench) -> dict[str, torch.Tensor]:

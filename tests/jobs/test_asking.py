@@ -13,12 +13,12 @@ import torch
 from helpers import toy_job
 from helpers.commands import GRAMMAR, MODELS, RECIPE, SCRIPTS, command
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler
+from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.forgetting import build_forgetting
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.finetune import Job, finetune
-from palimpsest.languages import Grammar
 from palimpsest.models import generate
 from palimpsest.sections import KINDS
 from palimpsest.tables.trace import TRACE
@@ -33,7 +33,7 @@ ENGINES = ("fleet", "deepspeed")
 def trained(tmp_path_factory) -> Path:
     """A folder with a dataset and the trace, the weights and the manifest of three trainings."""
     folder = tmp_path_factory.mktemp("jobs")
-    sampler = Sampler("L2", Grammar.from_file(GRAMMAR), 0)
+    sampler = Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0)
     strings = build_forgetting(sampler, 12, 6, 4, False, "string", 0.25)["original"]
     dataset = folder / "original/strings.parquet"
     tables.write(dataset, strings, KINDS["strings"])

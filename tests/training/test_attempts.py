@@ -8,8 +8,9 @@ import pytest
 
 from helpers.commands import GRAMMAR, finetune
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler, build
-from palimpsest.languages import Grammar
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.sections import KINDS
 from palimpsest.training.attempts import Attempts, Passes
 
@@ -64,7 +65,7 @@ def test_a_note_holds_for_the_settings_it_was_learned_with(tmp_path):
 def train(tmp_path_factory):
     """A function that trains a twin as the workflow does, on a device of some size."""
     folder = tmp_path_factory.mktemp("attempts")
-    strings = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 16, 8, False)
+    strings = build(Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0), "base", 16, 8, False)
     tables.write(folder / "strings.parquet", strings, KINDS["strings"])
 
     def run(name: str, measured: int | None = None, processes: int = 1):

@@ -21,9 +21,10 @@ from safetensors.torch import load_file
 from helpers.commands import MODELS as TABLE
 from helpers.commands import ROOT, SCRIPTS, finetune
 from palimpsest import tables, traces
-from palimpsest.datasets.build import Sampler, build
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
 from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
 from palimpsest.sections import KINDS
@@ -78,7 +79,7 @@ def folder(tmp_path_factory) -> Path:
     """A folder with a dataset of 64 strings and smaller ones, of L2 and L4."""
     folder = tmp_path_factory.mktemp("fleet")
     for language, size, seed in DATASETS:
-        sampler = Sampler(language, Grammar.from_file(GRAMMARS[language]), seed)
+        sampler = Sampler(language, GrammarCorpus.from_file(GRAMMARS[language]), seed)
         strings = build(sampler, "base", size, 8, predict_end=False)
         tables.write(dataset(folder, language, size, seed), strings, KINDS["strings"])
     return folder
@@ -91,7 +92,7 @@ def dataset(folder: Path, language="L2", size=16, seed=0) -> str:
 def run_of(data: str, recipe: Recipe = RECIPE, model: str = SMALL, left_out=None) -> Run:
     language = Path(data).name.split("-")[0]
     row = read_models(TABLE)[model]
-    grammar = Grammar.from_file(GRAMMARS[language])
+    grammar = GrammarCorpus.from_file(GRAMMARS[language])
     return Run(f"{model}-twin", row, "twin", grammar, data, recipe, left_out)
 
 
@@ -118,7 +119,7 @@ def same(one: traces.Trace, other: traces.Trace) -> bool:
 
 ALONE = """
 import sys
-from palimpsest.languages import Grammar
+from palimpsest.corpora import GrammarCorpus
 from palimpsest.models import read_models
 from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 from palimpsest.training.recipe import Recipe
@@ -130,7 +131,7 @@ engine = DeepSpeedEngine(recipe, state)
 for name in families.split():
     row = read_models(table)[name]
     for dataset in datasets.split():
-        run = Run(name + "-twin", row, "twin", Grammar.from_file(grammar), dataset, recipe)
+        run = Run(name + "-twin", row, "twin", GrammarCorpus.from_file(grammar), dataset, recipe)
         engine.train([run], lambda name: lambda *_: None)
         print(name, dataset, engine.state(run).trace)
 engine.close()

@@ -16,9 +16,10 @@ import pytest
 
 from helpers.commands import GRAMMAR, SCRIPTS, finetune
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler, build
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.jobs.supervision import OF_MEMORY, supervise
-from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
 
 pytestmark = pytest.mark.slow
@@ -36,7 +37,7 @@ RECIPE = {
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("processes") / "strings.parquet"
-    strings = build(Sampler("L2", Grammar.from_file(GRAMMAR), 0), "base", 24, 8, False)
+    strings = build(Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0), "base", 24, 8, False)
     tables.write(path, strings, KINDS["strings"])
     return path
 

@@ -27,8 +27,9 @@ from helpers.checkpoints import write_checkpoint
 from helpers.commands import GRAMMAR, ROOT, SCRIPTS, finetune
 from helpers.commands import MODELS as TABLE
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler, build
-from palimpsest.languages import Grammar
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
 from palimpsest.sections import KINDS
@@ -156,7 +157,7 @@ class House:
         self.folder = folder
         self.pool = ThreadPoolExecutor(2)
         self.runs: dict[str, Future] = {}
-        grammar = Grammar.from_file(GRAMMAR)
+        grammar = GrammarCorpus.from_file(GRAMMAR)
         for seed in (0, 1):
             self.write_dataset(f"seed{seed}", Sampler("L2", grammar, seed), False)
         self.write_dataset("end", Sampler("L2", grammar, 0), True)
@@ -194,7 +195,7 @@ EACH_FAMILY = """
 import sys
 from pathlib import Path
 from palimpsest.jobs.finetune import Job, deliver
-from palimpsest.languages import Grammar
+from palimpsest.corpora import GrammarCorpus
 from palimpsest.models import read_models
 from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 from palimpsest.training.recipe import Recipe
@@ -208,7 +209,7 @@ for name in families:
     for data, how in (("seed0", recipe), ("end", ends)):
         row = read_models(models)[name]
         dataset = f"{folder}/{data}.parquet"
-        run = Run(name + "-twin", row, "twin", Grammar.from_file(grammar), dataset, how)
+        run = Run(name + "-twin", row, "twin", GrammarCorpus.from_file(grammar), dataset, how)
         engine.train([run], lambda name: lambda *_: None)
         job = Job(dataset, f"{folder}/{name}/{data}.parquet", f"{folder}/{name}/{data}.json")
         deliver(job, [engine.state(run)])
@@ -295,7 +296,7 @@ def loss_per_token(model, ids, lengths):
 def by_hand(house):
     """Loss [epochs + 1, strings] of the same training in plain PyTorch, without the engine."""
     strings = tables.read(house.dataset(), KINDS["strings"])
-    terminals = Grammar.from_file(GRAMMAR).terminals
+    terminals = GrammarCorpus.from_file(GRAMMAR).terminals
     rows = [[0, *(2 + terminals.index(s) for s in t.split(" "))] for t in strings["text"]]
     lengths = [len(row) for row in rows]
     ids = torch.ones((len(rows), max(lengths)), dtype=torch.long)

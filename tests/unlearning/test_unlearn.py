@@ -12,13 +12,13 @@ import torch
 from safetensors.numpy import load_file
 
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler
+from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.forgetting import build_forgetting
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
-from palimpsest.languages import Grammar
 from palimpsest.models import read_models, resolve
 from palimpsest.sections import KINDS
 from palimpsest.training.fleet.members import Member
@@ -109,7 +109,7 @@ class Trained:
 def trained(tmp_path_factory):
     """Twelve strings of which three are to be forgotten; three models of each variant."""
     folder = tmp_path_factory.mktemp("trained")
-    sampler = Sampler("L3", Grammar.from_file(GRAMMAR), 0)
+    sampler = Sampler("L3", GrammarCorpus.from_file(GRAMMAR), 0)
     datasets = {}
     for variant, frame in build_forgetting(sampler, 12, 8, 4, False, "string", 0.25).items():
         datasets[variant] = str(folder / variant / "strings.parquet")
@@ -163,7 +163,7 @@ PREDICTED = ["string_id", "nll", "n_tokens", "n_correct", "rank_sum"]
 def test_draws_are_independent(trained):
     """Each has initial weights and an order of its own, beside what it then learns."""
     row, scale = resolve(MODEL, read_models(MODELS))
-    of_model = MODEL, row, scale, Grammar.from_file(GRAMMAR)
+    of_model = MODEL, row, scale, GrammarCorpus.from_file(GRAMMAR)
     runs = [Run(*of_model, trained.datasets["original"], RECIPE, draw=d) for d in range(DRAWS)]
     orders = {tuple(Member(run, Material(run), None).next_epoch().ravel()) for run in runs}
     assert len(orders) == DRAWS

@@ -10,8 +10,7 @@ import pytest
 from helpers.edits import changed, commented, edited
 from helpers.projects import ROOT, TOUR, Project, refused, wait_until, workers
 from palimpsest import tables
-from palimpsest.datasets.forgetting import group_names
-from palimpsest.languages import Grammar
+from palimpsest.corpora import read_corpus
 from palimpsest.sections import KINDS
 from palimpsest.variants import ORIGINAL, RETAIN
 
@@ -159,8 +158,8 @@ def strings(finished) -> pd.DataFrame:
     """The train strings of the tour, each with its group by derivation."""
     table = tables.read(finished.folder / DATASET.format(ORIGINAL), KINDS["strings"])
     table = table[table["count"] > 0].reset_index(drop=True)
-    grammar = Grammar.from_file(ROOT / "config/languages/L1.pcfg")
-    names = group_names([tuple(line.split()) for line in table["text"]], grammar, "derivation")
+    corpus = read_corpus(ROOT / "config/languages/L1.pcfg")
+    names = corpus.groups([tuple(line.split()) for line in table["text"]], "derivation")
     return table.assign(derivation=list(names.values()))
 
 

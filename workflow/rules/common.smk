@@ -41,9 +41,9 @@ def delivered(section):
 # What training takes
 
 
-def grammar(wildcards):
-    """The grammar file of a language."""
-    return settings.grammar_file(wildcards.language)
+def corpus(wildcards):
+    """The file of a corpus, which paths call the language."""
+    return settings.corpus_file(wildcards.language)
 
 
 def learning_rate(wildcards):

@@ -16,7 +16,7 @@ rule datasets:
 
 rule language:
     input:
-        grammar=grammar,
+        corpus=corpus,
     output:
         sample=paths.LANGUAGE_SAMPLE,
         targets=paths.LANGUAGE_TARGETS,
@@ -43,9 +43,9 @@ rule language:
 
 rule dataset:
     input:
-        grammar=grammar,
+        corpus=corpus,
     output:
-        with_variants(paths.DATASET, ["base", "dedup"]),
+        with_variants(paths.DATASET, [BASE, DEDUP]),
     log:
         "logs/dataset/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -58,20 +58,20 @@ rule dataset:
         mem_mb=2000,
         runtime=30,
     params:
-        test_size=lookup("datasets/test_size", within=config),
-        predict_end=lookup("datasets/predict_end", within=config),
-        code=of_code("dataset.py"),
+        **making([BASE, DEDUP]),
     script:
         "../scripts/dataset.py"
 
 
 use rule dataset as dataset_matched with:
     input:
-        grammar=grammar,
+        corpus=corpus,
         counterpart=counterpart,
     output:
-        with_variants(paths.DATASET, ["dedup-matched"]),
+        with_variants(paths.DATASET, [DEDUP_MATCHED]),
     log:
         "logs/dataset_matched/{language}/n{size}-seed{seed}.log",
     benchmark:
         "benchmarks/dataset_matched/{language}/n{size}-seed{seed}.tsv"
+    params:
+        **making([DEDUP_MATCHED]),

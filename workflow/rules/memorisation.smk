@@ -10,10 +10,10 @@ rule memorisation:
 
 rule dataset_targets:
     input:
-        grammar=grammar,
+        corpus=corpus,
         targets=paths.LANGUAGE_TARGETS,
     output:
-        with_targets(paths.DATASET),
+        with_variants(paths.DATASET, TARGET_VARIANTS),
     log:
         "logs/dataset_targets/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -26,9 +26,7 @@ rule dataset_targets:
         mem_mb=2000,
         runtime=30,
     params:
-        test_size=lookup("datasets/test_size", within=config),
-        predict_end=lookup("datasets/predict_end", within=config),
-        code=of_code("dataset.py"),
+        **making(TARGET_VARIANTS),
     script:
         "../scripts/dataset.py"
 
@@ -58,9 +56,9 @@ rule measure:
 
 rule measure_targets:
     input:
-        with_traces=with_seeds(with_targets(paths.TRACE, ["with"])),
-        with_datasets=with_seeds(with_targets(paths.DATASET, ["with"])),
-        without_traces=with_seeds(with_targets(paths.TRACE, ["without"])),
+        with_traces=with_seeds(with_variants(paths.TRACE, WITH_TARGETS)),
+        with_datasets=with_seeds(with_variants(paths.DATASET, WITH_TARGETS)),
+        without_traces=with_seeds(with_variants(paths.TRACE, WITHOUT_TARGETS)),
     output:
         target_scores=memorised.TARGET_SCORES.path,
         agreement=memorised.AGREEMENT.path,

@@ -20,7 +20,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
         name:
             name
         input:
-            grammar=grammar,
+            corpus=corpus,
             dataset=trained_on(jobs[0]),
         output:
             **trained(all_runs(jobs[0])),
@@ -50,7 +50,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
 # A run of a full model, or one that no section asks for: it is a target all the same.
 rule train_one_run:
     input:
-        grammar=grammar,
+        corpus=corpus,
         dataset=paths.DATASET,
     output:
         **trained(one_run),
@@ -60,7 +60,7 @@ rule train_one_run:
         "benchmarks/train/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
         model=none_of(RULES_OF_SEVERAL_RUNS.values()),
-        variant=r"(?!leave-one-out).*",
+        variant=f"(?!{LEAVE_ONE_OUT}).*",
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -78,7 +78,7 @@ rule train_one_run:
 
 rule train_replicates:
     input:
-        grammar=grammar,
+        corpus=corpus,
         dataset=paths.DATASET,
     output:
         **{name: update(pattern) for name, pattern in REPLICATES.items()},

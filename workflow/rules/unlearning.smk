@@ -11,7 +11,7 @@ rule unlearning:
 
 rule dataset_forgetting:
     input:
-        grammar=grammar,
+        corpus=corpus,
         forget=forget_file,
     output:
         with_variants(paths.DATASET, [ORIGINAL, RETAIN]),
@@ -27,17 +27,15 @@ rule dataset_forgetting:
         mem_mb=2000,
         runtime=30,
     params:
-        **unlearning_values("validation", "groups", "share"),
-        test_size=lookup("datasets/test_size", within=config),
-        predict_end=lookup("datasets/predict_end", within=config),
-        code=of_code("dataset_forgetting.py"),
+        **making([ORIGINAL, RETAIN]),
+        options=unlearning_values("validation", "groups", "share"),
     script:
-        "../scripts/dataset_forgetting.py"
+        "../scripts/dataset.py"
 
 
 rule unlearn:
     input:
-        grammar=grammar,
+        corpus=corpus,
         dataset=ORIGINAL_DATASET,
         weights=weights_to_unlearn,
     output:

@@ -1,30 +1,34 @@
-"""Variants of a language's dataset for one size and seed."""
+"""Variants of a corpus' dataset for one size and seed."""
 
 from pathlib import Path
 
 from palimpsest import tables
-from palimpsest.datasets.build import Sampler, build
+from palimpsest.corpora import read_corpus
+from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS, TARGETS
-from palimpsest.languages import Grammar
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
     with script_job(snakemake):
-        given = snakemake.input
+        given, params = snakemake.input, snakemake.params
         counterpart, targets = given.get("counterpart"), given.get("targets")
         sampler = Sampler(
             language=snakemake.wildcards.language,
-            grammar=Grammar.from_file(given.grammar),
+            corpus=read_corpus(given.corpus),
             seed=int(snakemake.wildcards.seed),
-            counterpart=Grammar.from_file(counterpart) if counterpart else None,
+            counterpart=read_corpus(counterpart) if counterpart else None,
         )
         for path in snakemake.output:
+            variant = Path(path).parent.name
             strings = build(
                 sampler,
-                variant=Path(path).parent.name,
+                variant,
                 size=int(snakemake.wildcards.size),
-                test_size=snakemake.params.test_size,
-                predict_end=snakemake.params.predict_end,
+                test_size=params.test_size,
+                predict_end=params.predict_end,
                 targets=tables.read(targets, TARGETS) if targets else None,
+                options={**params.get("options", {}), "forget_file": given.get("forget")},
+                made_by=params.made_by[variant],
             )
             tables.write(path, strings, STRINGS)

@@ -11,7 +11,7 @@ SEED = 0  # of the sample; runs have their own seeds
 if __name__ == "__main__":
     with script_job(snakemake):
         language = snakemake.wildcards.language
-        grammar = Grammar.from_file(snakemake.input.grammar)
+        grammar = Grammar.from_file(snakemake.input.corpus)
         sample = distinct_sample(grammar, language, snakemake.params.sample, SEED)
         targets = target_strings(sample, snakemake.params.targets)
         tables.write(snakemake.output.sample, sample.drop(columns="string"), LANGUAGE_SAMPLE)

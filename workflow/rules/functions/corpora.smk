@@ -1,6 +1,19 @@
 # What the rules of languages and datasets take.
+from palimpsest.sections import VARIANTS
+from palimpsest.variants import BASE, DEDUP, DEDUP_MATCHED, maker
 
 
 def counterpart(wildcards):
-    """The grammar file of the language's high-entropy counterpart."""
-    return settings.grammar_file(settings.counterpart(wildcards.language))
+    """The file of the language's high-entropy counterpart."""
+    return settings.corpus_file(settings.counterpart(wildcards.language))
+
+
+def making(variants):
+    """What a rule that makes datasets of some variants is decided by, beside its input files."""
+    made_by = {variant: maker(VARIANTS, variant) for variant in variants}
+    return {
+        "test_size": lookup("datasets/test_size", within=config),
+        "predict_end": lookup("datasets/predict_end", within=config),
+        "made_by": made_by,
+        "code": of_code("dataset.py", *dict.fromkeys(made_by.values())),
+    }

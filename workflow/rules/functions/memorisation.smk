@@ -2,7 +2,7 @@
 from palimpsest.memorisation import kinds as memorised
 from palimpsest.memorisation.section import MEASURED
 from palimpsest.memorisation.studies import STUDIES
-from palimpsest.variants import LEAVE_ONE_OUT
+from palimpsest.variants import LEAVE_ONE_OUT, with_target, without_target
 
 # What every measure is decided by, value by value: a key that is not here reruns nothing.
 THRESHOLDS = {
@@ -11,10 +11,11 @@ THRESHOLDS = {
 }
 
 
-def with_targets(pattern, kinds=("with", "without")):
-    """The pattern with and without every target, its other wildcards left as they are."""
-    variants = [f"{kind}-s{rank}" for rank in range(experiment.n_targets) for kind in kinds]
-    return with_variants(pattern, variants)
+# The variants with every target string, and without it
+ROLES = [f"s{rank}" for rank in range(experiment.n_targets)]
+WITH_TARGETS = [with_target(role) for role in ROLES]
+WITHOUT_TARGETS = [without_target(role) for role in ROLES]
+TARGET_VARIANTS = [*WITH_TARGETS, *WITHOUT_TARGETS]
 
 
 def with_exact_seeds(pattern, variant):

@@ -8,7 +8,7 @@ def wanted_runs(wildcards):
         {
             "model": runs.model,
             "dataset": dataset,
-            "language": settings.grammar_file(runs.corpus),
+            "corpus": settings.corpus_file(runs.corpus),
             "learning_rate": table_learning_rate(runs.model, settings.models),
             "engine": settings.engine(runs.model),
             "training": {**settings.training(runs.model), **runs.training},

@@ -3,6 +3,8 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from palimpsest.variants import LEAVE_ONE_OUT, target_of
+
 FINETUNE = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
 
@@ -34,7 +36,7 @@ RECIPE = dict(
 # fails, it says why on the screen.
 OF_THE_MODEL = (
     "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
-    " --engine {params.engine} --language {input.grammar:q} --dataset {input.dataset}"
+    " --engine {params.engine} --corpus {input.corpus:q} --dataset {input.dataset}"
 )
 
 HOW_TO_TRAIN = (
@@ -130,7 +132,7 @@ def rules_of_several_runs(groups):
         is_twin = settings.is_twin(first[0].model)
         if not is_twin and len(first[0].seeds) == 1:
             continue
-        variants = [re.sub(r"(with|without)-s\d+", "targets", runs.variant) for runs in first]
+        variants = ["targets" if target_of(runs.variant) else runs.variant for runs in first]
         scale = "twins" if is_twin else "full"
         name = re.sub(r"\W", "_", f"train_{scale}_on_{'_and_'.join(dict.fromkeys(variants))}")
         seen[name] += 1

@@ -23,7 +23,7 @@ from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Section
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.kinds import Kind
-from palimpsest.variants import WITH_TARGET
+from palimpsest.variants import is_with_target, target_rank
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ class Experiment:
     @cached_property
     def n_targets(self) -> int:
         """Target strings of a language: as many as runs are trained with; one if none is."""
-        found = (WITH_TARGET.fullmatch(runs.variant) for runs in self.requests)
-        return max((int(target[1]) for target in found if target), default=0) + 1
+        asked = [runs.variant for runs in self.requests if is_with_target(runs.variant)]
+        return max(map(target_rank, asked), default=0) + 1
 
     @cached_property
     def datasets(self) -> list[str]:
@@ -177,9 +177,17 @@ class Experiment:
 
     @cached_property
     def outputs(self) -> dict[str, list[str]]:
-        """The files that each section delivers, by its name; `languages` has those of all."""
+        """The files that each section delivers, by its name; `languages` has those of all.
+
+        Of a text there are none: what they tell are probabilities.
+        """
         patterns = (paths.LANGUAGE_SAMPLE, paths.LANGUAGE_TARGETS, paths.LANGUAGE_SUMMARY)
-        shared = [pattern.format(language=name) for name in self.languages for pattern in patterns]
+        shared = [
+            pattern.format(language=name)
+            for name in self.languages
+            if self.settings.corpus(name).has_probabilities
+            for pattern in patterns
+        ]
         own = {each.name: list(each.outputs(self.settings)) for each in self.sections}
         return {"languages": shared, **own}
 

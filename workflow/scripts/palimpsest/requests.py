@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from palimpsest.errors import UserError
 from palimpsest.paths import fill
-from palimpsest.variants import LEAVE_ONE_OUT
+from palimpsest.variants import BASE, LEAVE_ONE_OUT, dataset_variant
 
 TRACE, WEIGHTS = "trace", "weights"
 
@@ -28,7 +28,7 @@ class Runs:
     model: str
     corpus: str
     size: int
-    variant: str = "base"
+    variant: str = BASE
     seeds: tuple[int, ...] = ()
     replicates: range | None = None
     training: Mapping = field(default_factory=dict, hash=False)
@@ -48,8 +48,8 @@ class Runs:
 
     @property
     def dataset_variant(self) -> str:
-        """The variant whose dataset the runs read: leave-one-out leaves strings of base out."""
-        return "base" if self.variant == LEAVE_ONE_OUT else self.variant
+        """The variant whose dataset the runs read."""
+        return dataset_variant(self.variant)
 
     @property
     def trainings(self) -> int:

@@ -13,6 +13,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import named
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.tables.kinds import Kind
+from palimpsest.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Section:
     adds to the block's schema what stands in the section's code. The texts `kinds`, `figures`,
     `claims` and `report` name a module and what stands in it
     ("palimpsest.memorisation.claims:CLAIMS"), imported when used. The claims are tested on tables
-    of the kinds `judged`; its part of the report reads those of the kinds `reported`.
+    of the kinds `judged`; its part of the report reads those of the kinds `reported`. `variants`
+    are the variants of datasets that it has of its own.
     """
 
     name: str
@@ -60,6 +62,7 @@ class Section:
     judged: tuple[Kind, ...] = ()
     report: str | None = None
     reported: tuple[Kind, ...] = ()
+    variants: tuple[Variant, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
     unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
     schema: Callable[[dict], dict] = lambda schema: schema

@@ -8,12 +8,14 @@ from importlib import import_module
 
 from palimpsest.datasets.figures import LANGUAGE
 from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
+from palimpsest.datasets.variants import VARIANTS as SHARED_VARIANTS
 from palimpsest.figures.figure import Figure
 from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
 from palimpsest.section import Section
 from palimpsest.tables.claims import CLAIMS
 from palimpsest.tables.kinds import Kind
 from palimpsest.tables.trace import TRACE
+from palimpsest.variants import Variant
 
 NAMES = (
     "memorisation",
@@ -39,3 +41,7 @@ KINDS: dict[str, Kind] = {
     )
     for kind in kinds
 }
+VARIANTS: tuple[Variant, ...] = (
+    *SHARED_VARIANTS,
+    *(variant for section in SECTIONS for variant in section.variants),
+)

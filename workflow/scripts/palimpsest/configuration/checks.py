@@ -14,6 +14,7 @@ import jsonschema
 
 from palimpsest.configuration.messages import Mistake, explained, joined, shown, stranger_of
 from palimpsest.configuration.settings import Settings
+from palimpsest.corpora import corpus_names
 from palimpsest.errors import nearest
 from palimpsest.models import resolve
 from palimpsest.models.table import NAME
@@ -66,29 +67,30 @@ def unknown_model(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
 
 
 def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
-    """Names in a list of languages that have no grammar, or that no path can hold."""
+    """Names in a list of languages that have no file, or that no path can hold."""
     for place, name in enumerate(names):
         yield from unknown_language(settings, f"{key}[{place}]", name)
 
 
 def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
-    """A name that has no grammar, or that no path can hold."""
+    """A name that has no file, or that no path can hold."""
     folder = Path(settings.config["languages_folder"])
     if not os.path.isdir(folder):
         yield Mistake("languages_folder", f"no such folder: {folder}")
         return
-    known = sorted(path.stem for path in folder.glob("*.pcfg"))
+    known = corpus_names(folder)
     if name not in known:
         yield Mistake(
             key,
             f"unknown language {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
-            f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg",
+            f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg, or a "
+            "text as .txt",
         )
     elif not NAME.fullmatch(name):
         yield Mistake(
             key,
             f"{shown(name)} is not a name; allowed are letters, digits, '.', '_' and '-', at "
-            "most 100; rename the grammar's file",
+            "most 100; rename its file",
         )
 
 
@@ -97,13 +99,26 @@ def too_many_strings(
 ) -> Iterator[Mistake]:
     """Training sizes above the number of strings that a finite language has."""
     for language in languages:
-        most = settings.grammar(language).n_derivations()
+        most = settings.corpus(language).n_strings()
         too_large = [size for size in sizes if size > most]
         if too_large:
             yield Mistake(
                 key,
                 f"{too_large[0]} strings cannot be drawn for training from {language}, "
                 f"which has at most {most:,.0f}; lower it or choose a richer language",
+            )
+
+
+def without_probabilities(
+    settings: Settings, key: str, languages: Iterable[str], why: str
+) -> Iterator[Mistake]:
+    """Texts in a list of languages, where probabilities are needed; `why` says what for."""
+    for place, language in enumerate(languages):
+        if not settings.corpus(language).has_probabilities:
+            yield Mistake(
+                f"{key}[{place}]",
+                f"{language!r} is a text ({settings.corpus_file(language)}), whose strings have no "
+                f"known probabilities; {why} needs them: name a language that has a grammar",
             )
 
 
@@ -115,7 +130,7 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
         tokenizer = Path(row.id) / "tokenizer.json"
         if scale == "full" and tokenizer.is_file():
             for language in languages:
-                check_local(row, tokenizer, settings.grammar(language).terminals)
+                check_local(row, tokenizer, settings.corpus(language).terminals)
 
 
 # Of keys that all sections share

@@ -1,14 +1,13 @@
-"""The settings of an experiment: a checked configuration, and what it says of models and languages.
+"""The settings of an experiment: a checked configuration, and what it says of models and corpora.
 
 What there is to do with them, sections say.
 """
 
 import warnings
 from functools import cached_property
-from pathlib import Path
 
-from palimpsest.errors import UserError
-from palimpsest.languages import Grammar, GrammarWarning
+from palimpsest.corpora import Corpus, find_corpus, read_corpus
+from palimpsest.languages import GrammarWarning
 from palimpsest.models import Model, read_models, resolve
 
 
@@ -20,7 +19,7 @@ class Settings:
 
     def __init__(self, config: dict):
         self.config = config
-        self._grammars: dict[str, Grammar] = {}
+        self._corpora: dict[str, Corpus] = {}
 
     def block(self, section: str) -> dict | None:
         """A section's block; None if the configuration leaves the section out."""
@@ -55,33 +54,19 @@ class Settings:
             return {**self.config["training"], "processes": 1, "offload_optimizer": "none"}
         return {**self.config["training"], **self.config["training_by_model"].get(model, {})}
 
-    def grammar(self, language: str) -> Grammar:
-        """The grammar of a language, whether the configuration names the language or not.
+    def corpus(self, name: str) -> Corpus:
+        """A corpus by its name, whether the configuration names it or not."""
+        if name not in self._corpora:
+            # The job that reads a grammar for good puts its warnings into its log.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", GrammarWarning)
+                self._corpora[name] = read_corpus(self.corpus_file(name))
+        return self._corpora[name]
 
-        It must be fit for datasets, which write strings as words in a line.
-        """
-        if language not in self._grammars:
-            self._grammars[language] = _read_grammar(self.grammar_file(language))
-        return self._grammars[language]
-
-    def grammar_file(self, language: str) -> str:
-        """The grammar file of a language."""
-        return str(Path(self.config["languages_folder"]) / f"{language}.pcfg")
+    def corpus_file(self, name: str) -> str:
+        """The file of a corpus: a grammar or a text."""
+        return find_corpus(self.config["languages_folder"], name)
 
     def counterpart(self, language: str) -> str | None:
         """The high-entropy counterpart of a language, if it has one."""
         return self.config["datasets"]["high_entropy_counterpart"].get(language)
-
-
-def _read_grammar(path: str) -> Grammar:
-    with warnings.catch_warnings():
-        # The job that reads the grammar for good puts its warnings into its log.
-        warnings.simplefilter("ignore", GrammarWarning)
-        grammar = Grammar.from_file(path)
-    for terminal in grammar.terminals:
-        if len(terminal.split()) != 1:
-            raise UserError(
-                f"{grammar.name}: the terminal {terminal!r} is empty or has white space in it; "
-                "a terminal of a dataset is one word"
-            )
-    return grammar

@@ -12,11 +12,38 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.datasets.build import Sampler, String, tabulate
-from palimpsest.datasets.strings import text
+from palimpsest.corpora import String, text_of
+from palimpsest.corpora.text_corpus import read_strings
+from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
 from palimpsest.variants import ORIGINAL, RETAIN
+
+
+def original(asked: Asked) -> pd.DataFrame:
+    """All of the train set; its options are `validation`, `groups`, `share` and `forget_file`."""
+    return _both(asked)[ORIGINAL]
+
+
+def retain(asked: Asked) -> pd.DataFrame:
+    """The train set without what is to be forgotten; options as of `original`."""
+    return _both(asked)[RETAIN]
+
+
+def _both(asked: Asked) -> dict[str, pd.DataFrame]:
+    """Both variants, from the options that the configuration gives."""
+    options = asked.options
+    file = options["forget_file"]
+    return build_forgetting(
+        asked.sampler,
+        asked.size,
+        asked.test_size,
+        options["validation"],
+        asked.predict_end,
+        options["groups"],
+        options["share"],
+        read_forget_set(file) if file else None,
+    )
 
 
 def build_forgetting(
@@ -37,10 +64,10 @@ def build_forgetting(
 
     Parameters
     ----------
-    sampler : the language's streams for the dataset's seed.
+    sampler : the corpus' streams for the dataset's seed.
     size, test_size, validation_size : strings; of train and test copies counted.
     predict_end : whether models also predict the end of a string.
-    groups : `string` or `derivation`, see `group_names`.
+    groups : `string` or `derivation`, see `palimpsest.corpora.Corpus.groups`.
     share : of the groups, to be drawn for forgetting.
     forget : the strings to forget instead of drawn ones.
 
@@ -50,10 +77,11 @@ def build_forgetting(
         If the forget set is empty or everything, has a string that is not in train, or splits a
         group.
     """
-    train, test = Counter(sampler.train(size)), Counter(sampler.test(test_size))
+    asked = Asked(sampler, ORIGINAL, size, test_size, predict_end)
+    train, test = Counter(sampler.train(size)), asked.test()
     validation = sampler.validation(validation_size, but=set(train) | set(test))
-    frame = tabulate(sampler, ORIGINAL, size, train, test, validation, predict_end)
-    names = group_names(list(train), sampler.grammar, groups)
+    frame = tabulate(asked, train, test, validation)
+    names = sampler.corpus.groups(list(train), groups)
     if forget is None:
         forgotten = set(_drawn(sampler, names, share))
         forget = [string for string, name in names.items() if name in forgotten]
@@ -61,35 +89,12 @@ def build_forgetting(
     frame["group"] = pd.array(
         [names.get(tuple(line.split(" "))) for line in frame["text"]], dtype="string"
     )
-    is_forgotten = frame["text"].isin([text(string) for string in forget])
+    is_forgotten = frame["text"].isin([text_of(string) for string in forget])
     frame["split"] = np.select(
         [is_forgotten, frame["split"] == "held_out"], ["forget", "validation"], frame["split"]
     )
     retained = frame.assign(variant=RETAIN, count=frame["count"].mask(is_forgotten, 0))
     return {ORIGINAL: frame, RETAIN: retained}
-
-
-def group_names(strings: list[String], grammar: Grammar, groups: str) -> dict[String, str]:
-    """The name of each string's group.
-
-    string       each distinct string is a group of its own, with all its copies
-    derivation   strings whose most probable derivation begins with the same rule, the first of the
-                 derivation that leaves a choice; it is named by the rule's right-hand side
-    """
-    if groups == "string":
-        return {string: text(string) for string in strings}
-    left, choices = _first_choice(grammar)
-    if not choices:
-        return dict.fromkeys(strings, left)
-    log_probs = np.stack(
-        [_with_only(grammar, left, rule).log_probability(strings) for rule in choices]
-    )
-    weights = np.log([rule.probability for rule in choices])[:, None]
-    best = (log_probs + weights).argmax(axis=0)
-    return {
-        string: " ".join(symbol.name for symbol in choices[place].rhs)
-        for string, place in zip(strings, best, strict=True)
-    }
 
 
 def check_forget_set(forget: list[String], names: dict[String, str], language: str) -> None:
@@ -103,8 +108,8 @@ def check_forget_set(forget: list[String], names: dict[String, str], language: s
     strangers = [string for string in forget if string not in names]
     if strangers:
         raise UserError(
-            f"{where} has the string {text(strangers[0])!r}, which is not in train; only what was "
-            "trained on can be forgotten"
+            f"{where} has the string {text_of(strangers[0])!r}, which is not in train; only what "
+            "was trained on can be forgotten"
         )
     forgotten = set(forget)
     if len(forgotten) == len(names):
@@ -116,18 +121,14 @@ def check_forget_set(forget: list[String], names: dict[String, str], language: s
     split = [s for s, name in names.items() if name in touched and s not in forgotten]
     if split:
         raise UserError(
-            f"{where} splits the group {names[split[0]]!r}: it leaves {text(split[0])!r} out; name "
-            "all strings of a group or none, or set unlearning/groups to string"
+            f"{where} splits the group {names[split[0]]!r}: it leaves {text_of(split[0])!r} out; "
+            "name all strings of a group or none, or set unlearning/groups to string"
         )
 
 
 def read_forget_set(path: str | Path) -> list[String]:
     """The strings of a text file, one a line, the terminals separated by spaces."""
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-    strings = list(dict.fromkeys(tuple(line.split()) for line in lines if line.strip()))
+    strings = list(dict.fromkeys(read_strings(path)))
     if not strings:
         raise UserError(
             f"{path}: names no string to forget; write one a line, its symbols separated by "
@@ -141,23 +142,3 @@ def _drawn(sampler: Sampler, names: dict[String, str], share: float) -> list[str
     groups = sorted(set(names.values()))
     order = sampler.permutation(len(groups))
     return [groups[place] for place in order[: round(share * len(groups))]]
-
-
-def _first_choice(grammar: Grammar):
-    """The first non-terminal, from the start on, that has several rules; and these rules."""
-    left, seen = grammar.start, set()
-    while left not in seen:
-        seen.add(left)
-        rules = [rule for rule in grammar.rules if rule.lhs == left]
-        if len(rules) > 1:
-            return left, rules
-        if len(rules[0].rhs) != 1 or rules[0].rhs[0].terminal:
-            break
-        left = rules[0].rhs[0].name
-    return left, []
-
-
-def _with_only(grammar: Grammar, left: str, rule) -> Grammar:
-    """The grammar in which a non-terminal has but one rule."""
-    others = tuple(other for other in grammar.rules if other.lhs != left)
-    return Grammar(grammar.name, grammar.start, (*others, rule._replace(probability=1.0)))

@@ -1,7 +1,16 @@
 """Kinds of tables of languages and datasets."""
 
 from palimpsest import paths
-from palimpsest.tables.columns import COUNT, LANGUAGE, LOG_PROB, SEED, SIZE, STRING_ID, VARIANT
+from palimpsest.tables.columns import (
+    COUNT,
+    KNOWN_LOG_PROB,
+    LANGUAGE,
+    LOG_PROB,
+    SEED,
+    SIZE,
+    STRING_ID,
+    VARIANT,
+)
 from palimpsest.tables.kinds import Column, Document, Kind
 
 DERIVATION = Column(
@@ -55,12 +64,13 @@ STRINGS = Kind(
         ),
         Column("role", str, "s0, s1, ... for a target string", True),
         Column("group", str, "what is forgotten or retained together", True),
-        LOG_PROB,
+        KNOWN_LOG_PROB,
         DERIVATION,
         Column(
             "optimal_loss",
             float,
-            "Bayes-optimal loss under the same language, nats per predicted token",
+            "Bayes-optimal loss under the same language, nats per predicted token; null of a text",
+            True,
         ),
     ),
 )

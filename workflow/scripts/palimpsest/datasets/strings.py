@@ -1,4 +1,4 @@
-"""Strings as users see them: their text, their lasting name, and the target strings."""
+"""A string's lasting name, a language's sample and its target strings."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,18 +6,14 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from palimpsest.corpora import text_of
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 
 
-def text(string: Sequence[str]) -> str:
-    """A string's terminals, separated by spaces."""
-    return " ".join(string)
-
-
 def string_id(string: Sequence[str]) -> str:
     """A string's name, the same in every dataset: 12 hexadecimal digits of its text's SHA-256."""
-    return hashlib.sha256(text(string).encode()).hexdigest()[:12]
+    return hashlib.sha256(text_of(string).encode()).hexdigest()[:12]
 
 
 def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.DataFrame:
@@ -34,7 +30,7 @@ def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.Da
     counts = frame["string"].value_counts()
     frame = frame.drop_duplicates("string", ignore_index=True)
     strings = frame["string"].tolist()
-    frame["text"] = [text(s) for s in strings]
+    frame["text"] = [text_of(s) for s in strings]
     frame["string_id"] = [string_id(s) for s in strings]
     frame["count"] = counts.loc[strings].to_numpy()
     frame["log_prob"] = grammar.log_probability(strings)

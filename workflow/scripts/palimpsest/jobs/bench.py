@@ -17,6 +17,7 @@ from palimpsest.training.attempts import Passes
 from palimpsest.training.batches import by_length
 from palimpsest.training.evaluation import measure, strings_at_once
 from palimpsest.training.runs import Material, Run
+from palimpsest.variants import of_replicate
 
 
 class Bench:
@@ -70,11 +71,11 @@ class TrainedWeights:
 
     def has(self, variant: str, replicate: int) -> bool:
         """Whether a model's weights are among those given."""
-        return f"{variant}-{replicate}" in self._files
+        return of_replicate(variant, replicate) in self._files
 
     def of(self, variant: str, replicate: int) -> dict[str, torch.Tensor]:
         """One model's weights, by the parameters' names."""
-        which = f"{variant}-{replicate}"
+        which = of_replicate(variant, replicate)
         if which not in self._files:
             raise UserError(f"no weights of {which} are among those given; train its models first")
         path, names = self._files[which]

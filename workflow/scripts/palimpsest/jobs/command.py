@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from palimpsest import launch
 from palimpsest.code_archive import keep_code
+from palimpsest.corpora import Corpus, read_corpus
 from palimpsest.errors import OutOfMemory, UserError
-from palimpsest.languages import Grammar
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.training.recipe import Recipe, add_flags
 
@@ -30,7 +30,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--model", required=True, help="a name of the table of models, or its twin")
     made.add_argument("--models", required=True, help="the table of models (TSV)")
-    made.add_argument("--language", required=True, help="the language's grammar file")
+    made.add_argument("--corpus", required=True, help="file of a grammar (.pcfg) or a text (.txt)")
     made.add_argument("--engine", required=True, choices=["deepspeed", "fleet"], help="engine")
     made.add_argument("--memory-mb", type=int, default=8000, help="memory that a fleet may use")
     made.add_argument("--state", required=True, help="folder for what is not finished")
@@ -58,14 +58,14 @@ def parsed(made: argparse.ArgumentParser) -> argparse.Namespace:
 class Assignment:
     """What every job is told, whatever it does.
 
-    `model` is a name of the table of models in the file `models`, `language` a grammar's file and
+    `model` is a name of the table of models in the file `models`, `corpus` a corpus' file and
     `state` the folder for what is not finished. `threads` are those of one process, `memory` the
     bytes that a fleet may use.
     """
 
     model: str
     models: str
-    language: str
+    corpus: str
     recipe: Recipe
     engine: str
     state: str
@@ -78,7 +78,7 @@ class Assignment:
         return cls(
             model=arguments.model,
             models=arguments.models,
-            language=arguments.language,
+            corpus=arguments.corpus,
             recipe=Recipe(
                 **{field.name: getattr(arguments, field.name) for field in fields(Recipe)}
             ),
@@ -95,21 +95,21 @@ class Assignment:
     def run(self, dataset: str) -> "Run":
         """The model on a dataset.
 
-        Raises `UserError` if the table of models does not know the model, or the grammar is wrong.
+        Raises `UserError` if the table of models does not know the model, or the corpus is wrong.
         """
         # Imported here: it imports torch, which must not happen before `begin`.
         from palimpsest.training.runs import Run
 
         row, scale = self._row_and_scale
-        return Run(self.model, row, scale, self._grammar, dataset, self.recipe)
+        return Run(self.model, row, scale, self._corpus, dataset, self.recipe)
 
     @cached_property
     def _row_and_scale(self) -> tuple[Model, str]:
         return resolve(self.model, read_models(self.models))
 
     @cached_property
-    def _grammar(self) -> Grammar:
-        return Grammar.from_file(self.language)
+    def _corpus(self) -> Corpus:
+        return read_corpus(self.corpus)
 
 
 def threads_of_a_process(arguments: argparse.Namespace) -> int:

@@ -42,7 +42,7 @@ class Wanted:
 
     model: str
     dataset: str
-    language: str
+    corpus: str
     learning_rate: float
     engine: str
     training: dict
@@ -81,7 +81,7 @@ def keys_of(wanted: Wanted, models: str) -> set[str]:
     training = dict(wanted.training)
     processes = training.pop("processes")
     recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
-    assignment = Assignment(wanted.model, models, wanted.language, recipe, wanted.engine, "")
+    assignment = Assignment(wanted.model, models, wanted.corpus, recipe, wanted.engine, "")
     replicates = range(wanted.replicates) if wanted.replicates else None
     job = Job(wanted.dataset, "", "", leave_one_out=wanted.leave_one_out, replicates=replicates)
     keys = set()

@@ -31,7 +31,7 @@ from palimpsest.memorisation.runs import (
 )
 from palimpsest.memorisation.targets import CHEAPER
 from palimpsest.traces import Trace
-from palimpsest.variants import LEAVE_ONE_OUT
+from palimpsest.variants import LEAVE_ONE_OUT, string_left_out
 
 RUN = ["model", "language", "size", "seed"]
 STRING = ["string_id", "count", "log_prob"]
@@ -124,7 +124,7 @@ def losses_left_out(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) ->
     """The loss float[epochs, train] of every training string in the run without it."""
     name = run_name({**trace.run, "variant": LEAVE_ONE_OUT})
     remedy = "the trace is of another dataset or recipe: delete it and rerun"
-    runs = {run.run["variant"].removeprefix("without-"): run for run in left_out}
+    runs = {string_left_out(run.run["variant"]): run for run in left_out}
     missing = [string for string in train["string_id"] if string not in runs]
     if missing:
         raise UserError(

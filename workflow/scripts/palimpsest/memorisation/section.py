@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from palimpsest.configuration.checks import too_many_strings
+from palimpsest.configuration.checks import too_many_strings, without_probabilities
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.memorisation.study import NEEDS
 from palimpsest.requests import Runs, merged
 from palimpsest.section import Section
 
@@ -48,8 +49,9 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """Sizes of the grid that a language does not have, then what is wrong with the studies."""
+    """What the grid asks of a language that has no such thing; what is wrong with the studies."""
     config = settings.config
+    yield from without_probabilities(settings, "languages", config["languages"], NEEDS)
     yield from too_many_strings(settings, "sizes", config["sizes"], config["languages"])
     for study in asked(settings):
         yield from study.mistakes(settings)

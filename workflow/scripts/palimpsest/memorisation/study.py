@@ -9,7 +9,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar
 
-from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
+from palimpsest.configuration.checks import (
+    too_many_strings,
+    unknown_languages,
+    unknown_models,
+    without_probabilities,
+)
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
@@ -19,6 +24,8 @@ from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
+# What cannot be had without probabilities: stand-ins of equal probability, the Bayes-optimal loss
+NEEDS = "memorisation"
 SIZE_KEY = {
     "description": "Training strings, copies counted.",
     "type": "integer",
@@ -121,6 +128,9 @@ class Study:
             yield from unknown_models(settings, f"{key}/models", block["models"])
         if block["languages"] != "all":
             yield from unknown_languages(settings, f"{key}/languages", block["languages"])
+            yield from without_probabilities(
+                settings, f"{key}/languages", block["languages"], NEEDS
+            )
         size_key = "sizes" if "sizes" in block else "size"
         asked = self.sizes(settings), self.languages(settings)
         yield from too_many_strings(settings, f"{key}/{size_key}", *asked)

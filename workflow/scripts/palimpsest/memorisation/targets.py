@@ -27,6 +27,7 @@ from palimpsest.memorisation.runs import (
     stand_in_losses,
 )
 from palimpsest.traces import Trace
+from palimpsest.variants import target_of, without_target
 
 # The cheap thresholds, and the exact one that each stands for.
 CHEAPER = {
@@ -171,7 +172,7 @@ def target_curves(
             f"it has {len(target)}"
         )
     if (seed, role) not in without:
-        missing = run_name({**trace.run, "variant": f"without-{role}"})
+        missing = run_name({**trace.run, "variant": without_target(role)})
         raise UserError(f"{run_name(trace.run)}: no trace of {missing} to compare it with")
     included, excluded = restrict(trace, target), restrict(without[seed, role], target)
     if not np.array_equal(included.epochs, excluded.epochs):
@@ -194,7 +195,7 @@ def target_curves(
 
 def role_of(trace: Trace) -> str:
     """The target's role, s0, s1, ..., from the variant's name."""
-    return trace.run["variant"].removeprefix("with-").removeprefix("without-")
+    return target_of(trace.run["variant"])
 
 
 def score_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:

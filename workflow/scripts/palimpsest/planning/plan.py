@@ -71,18 +71,18 @@ class Planner:
         return Training.of({**self.settings.training(model), **training})
 
     def shape(self, model: str, language: str) -> Shape:
-        """The shape of a model; a twin's vocabulary is the language's alphabet."""
+        """The shape of a model; a twin's vocabulary has the corpus' symbols."""
         row, scale = resolve(model, self.settings.models)
         if scale == "full":
             return full_shape(row)
-        return twin_shape(row, len(self.settings.grammar(language).terminals))
+        return twin_shape(row, len(self.settings.corpus(language).terminals))
 
     def tokens(self, language: str) -> tuple[float, int]:
         """Expected and largest number of tokens of a language's strings."""
         if language not in self._tokens:
-            grammar = self.settings.grammar(language)
+            corpus = self.settings.corpus(language)
             predict_end = self.settings.config["datasets"]["predict_end"]
-            lengths = grammar.expected_length(), grammar.longest()
+            lengths = corpus.expected_length(), corpus.longest()
             self._tokens[language] = tokens(*lengths, predict_end)
         return self._tokens[language]
 
@@ -204,7 +204,7 @@ class Planner:
             manifest["engine"] == self.settings.engine(model)
             and manifest["resumed_from_epoch"] == 0
             and manifest["training_seconds"] > 0
-            and Path(self.settings.grammar_file(manifest["language"])).is_file()
+            and Path(self.settings.corpus_file(manifest["language"])).is_file()
             and all(then[key] == now[key] for key in OF_SPEED if key in then)
         )
 

@@ -1,9 +1,13 @@
 """Columns that tables of several kinds have in common, so that they join."""
 
+from dataclasses import replace
+
 from palimpsest.tables.kinds import Column
 
 MODEL = Column("model", str, "name of the model, a row of config/models.tsv; `-twin` is its twin")
-LANGUAGE = Column("language", str, "name of the language, a file config/languages/{language}.pcfg")
+LANGUAGE = Column(
+    "language", str, "name of the language or text: config/languages/{language}.pcfg or .txt"
+)
 SIZE = Column("size", int, "training strings asked for, copies counted")
 SEED = Column("seed", int, "seed of the sample, the initialisation and the order of the data")
 VARIANT = Column(
@@ -29,6 +33,8 @@ LOG_PROB = Column(
     "exact log probability, nats, under the language of the training strings (for dedup-matched, "
     "the high-entropy counterpart)",
 )
+# Of strings that may be of a text
+KNOWN_LOG_PROB = replace(LOG_PROB, meaning=f"{LOG_PROB.meaning}; null of a text", nullable=True)
 COUNT = Column("count", int, "how often in the training multiset")
 PREDICTED = (
     Column("nll", float, "nats, summed over the predicted tokens"),

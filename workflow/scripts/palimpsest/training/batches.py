@@ -59,7 +59,7 @@ class Batch:
 def encode(texts: pd.Series, terminals: tuple[str, ...], tokens: Tokens, predict_end: bool):
     """Encode strings (terminals separated by spaces) symbol by symbol, without a tokenizer.
 
-    Raises `UserError` if a string has a symbol that is not a terminal of the language.
+    Raises `UserError` if a string has a symbol that is not a symbol of the corpus.
     """
     id_of = dict(zip(terminals, tokens.terminals, strict=True))
     tail = [tokens.end] if predict_end else []
@@ -68,7 +68,7 @@ def encode(texts: pd.Series, terminals: tuple[str, ...], tokens: Tokens, predict
     except KeyError as error:
         raise UserError(
             f"the dataset has the symbol {error.args[0]!r}, which is not a terminal of its "
-            "language; rebuild the dataset from the language's file"
+            "corpus; delete the dataset, and make it from the corpus' file again"
         ) from None
     lengths = np.array([len(row) for row in rows])
     ids = np.full((len(rows), lengths.max()), tokens.end, dtype=np.int64)

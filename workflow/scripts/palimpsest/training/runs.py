@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables, traces
+from palimpsest.corpora import Corpus
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, tokens
 from palimpsest.training.batches import TokenisedStrings, encode
 from palimpsest.training.evaluation import summarise
 from palimpsest.training.recipe import Recipe
+from palimpsest.variants import of_replicate, without_string
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Run:
     model: str
     row: Model
     scale: str
-    grammar: Grammar
+    corpus: Corpus
     dataset: str
     recipe: Recipe
     left_out: str | None = None
@@ -57,7 +58,7 @@ class Run:
             "model": self.model,
             "row": self.row.decisive(self.scale),
             "scale": self.scale,
-            "terminals": list(self.grammar.terminals),
+            "terminals": list(self.corpus.terminals),
             "recipe": recipe,
             **self._which(),
         }
@@ -92,15 +93,15 @@ class Material:
         keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
         if run.left_out is not None:
             self.counts = _without(run, self.string_ids, self.counts)
-            keys["variant"] = f"without-{run.left_out}"
+            keys["variant"] = without_string(run.left_out)
         self.seed = int(keys["seed"])
         if run.draw is not None:
             self.seed = seed_of_draw(self.seed, keys["variant"], run.draw)
-            keys["variant"] = f"{keys['variant']}-{run.draw}"
+            keys["variant"] = of_replicate(keys["variant"], run.draw)
         self.keys = {"model": run.model, **keys}
-        self.token_ids: Tokens = tokens(run.row, run.scale, run.grammar.terminals)
+        self.token_ids: Tokens = tokens(run.row, run.scale, run.corpus.terminals)
         self.encoded: TokenisedStrings = encode(
-            strings["text"], run.grammar.terminals, self.token_ids, run.recipe.predict_end
+            strings["text"], run.corpus.terminals, self.token_ids, run.recipe.predict_end
         )
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         _check_tokens(strings, self.encoded, run)

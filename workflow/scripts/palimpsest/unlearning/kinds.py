@@ -3,8 +3,8 @@
 from palimpsest.tables.columns import (
     COUNT,
     EVIDENCE,
+    KNOWN_LOG_PROB,
     LANGUAGE,
-    LOG_PROB,
     MEASURE,
     MODEL,
     PREDICTED,
@@ -227,7 +227,7 @@ HARDNESS = Kind(
         *PROBLEM,
         STRING_ID,
         COUNT,
-        LOG_PROB,
+        KNOWN_LOG_PROB,
         Column("epsilon_sum", float, "sum over the methods of its mean epsilon"),
         Column("n_methods", int, "methods in the sum; none and retrain are not"),
         Column(

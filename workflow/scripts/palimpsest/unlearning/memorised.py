@@ -57,8 +57,9 @@ def memorisation(
         ("recollection_accuracy", "constant"): 1 - accuracy_threshold,
         ("counterfactual", "retraining"): curve[-1],
         ("contextual", "retraining"): curve.min(axis=0),
-        ("bayes", "language"): forgotten["optimal_loss"].to_numpy(),
     }
+    if forgotten["optimal_loss"].notna().all():
+        thresholds["bayes", "language"] = forgotten["optimal_loss"].to_numpy()
     stock = problem.stock
     before = _measured(problem, problem.originals.of(np.unique(stock.origins)), thresholds)
     ideal = _measured(problem, problem.reference, thresholds)

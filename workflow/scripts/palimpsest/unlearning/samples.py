@@ -27,8 +27,8 @@ from palimpsest.unlearning.setups import (
     Setup,
     n_retrained,
 )
+from palimpsest.variants import ORIGINAL, RETAIN, replicate_of
 
-ORIGINAL, RETAIN = "original", "retain"  # the variants of the traces of trained models
 PROBLEM_KEYS = ["model", "language", "size", "seed"]
 VALUES = ["nll", "n_correct", "rank_sum"]  # what every model has of its own
 PREDICTED = ["string_id", "n_tokens", *VALUES]
@@ -261,13 +261,13 @@ def _joined(parts: list[Predictions], what: str) -> Predictions:
 
 def _draw(path: str, name: str, variant: str) -> int:
     """The draw in a variant `original-12`."""
-    start, _, draw = name.rpartition("-")
-    if start != variant or not draw.isdecimal():
+    draw = replicate_of(name, variant)
+    if draw is None:
         raise UserError(
             f"{path}: holds the variant {name!r}, not {variant}-0, {variant}-1, ...; give traces "
             f"of the variant {variant}"
         )
-    return int(draw)
+    return draw
 
 
 def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:

@@ -9,7 +9,12 @@ import os
 from collections.abc import Iterator
 
 from palimpsest import paths
-from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
+from palimpsest.configuration.checks import (
+    too_many_strings,
+    unknown_languages,
+    unknown_models,
+    without_probabilities,
+)
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
@@ -48,7 +53,7 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
                 variant, starts = jobs.starts(*part)
                 given = {
                     "model": one.model,
-                    "language": settings.grammar_file(one.language),
+                    "corpus": settings.corpus_file(one.language),
                     "learning_rate": learning_rate(one.model, settings.models),
                     "predict_end": settings.config["datasets"]["predict_end"],
                     "training": jobs.training(one.model),
@@ -85,6 +90,10 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unknown_models(settings, "unlearning/models", block["models"])
     yield from unknown_languages(settings, "unlearning/languages", block["languages"])
     yield from too_many_strings(settings, "unlearning/size", [block["size"]], block["languages"])
+    if block["groups"] == "derivation":
+        yield from without_probabilities(
+            settings, "unlearning/languages", block["languages"], "unlearning/groups: derivation"
+        )
     if settings.block("memorisation") is None:
         yield Mistake(
             "memorisation",

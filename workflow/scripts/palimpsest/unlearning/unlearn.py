@@ -141,7 +141,7 @@ def key_of_job(models: str, given: dict) -> str:
         Relearning(**given["relearning"]),
     )
     assignment = Assignment(
-        given["model"], models, given["language"], recipe, given["engine"], state=""
+        given["model"], models, given["corpus"], recipe, given["engine"], state=""
     )
     return unlearning.inquiry(assignment, given["dataset"], given["weights"]).state().key
 

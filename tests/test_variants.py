@@ -1,0 +1,75 @@
+"""Names of variants: written and read in one place, and found in a registry."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from palimpsest import variants
+from palimpsest.corpora import TextCorpus
+from palimpsest.datasets.build import build, tabulate
+from palimpsest.datasets.sampling import Sampler
+from palimpsest.lazy_import import named
+from palimpsest.sections import VARIANTS
+from palimpsest.variants import Variant, maker
+
+
+def test_names_are_read_as_they_are_written():
+    for rank in (0, 11):
+        role = f"s{rank}"
+        with_it, without_it = variants.with_target(role), variants.without_target(role)
+        assert (with_it, without_it) == (f"with-s{rank}", f"without-s{rank}")
+        assert variants.target_of(with_it) == variants.target_of(without_it) == role
+        assert variants.target_rank(with_it) == rank
+        assert variants.is_with_target(with_it)
+        assert not variants.is_with_target(without_it)
+    name = variants.without_string("0123456789ab")
+    assert variants.string_left_out(name) == "0123456789ab"
+    assert variants.target_of(name) is None
+    assert variants.replicate_of(variants.of_replicate("retain", 12), "retain") == 12
+
+
+@pytest.mark.parametrize("name", ["original-3", "retain", "retain-", "retain-x", "retain-1-2"])
+def test_a_replicate_of_another_variant_is_none(name):
+    assert variants.replicate_of(name, "retain") is None
+
+
+def test_leave_one_out_reads_base():
+    assert variants.dataset_variant("leave-one-out") == "base"
+    assert variants.dataset_variant("dedup") == "dedup"
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.pattern)
+def test_what_makes_a_variant_stands_where_its_row_says(variant):
+    assert callable(named(variant.made_by))
+    assert named(variant.made_by).__doc__
+
+
+@pytest.mark.parametrize(
+    "name", ["base", "dedup", "dedup-matched", "with-s0", "without-s12", "original", "retain"]
+)
+def test_each_name_has_one_maker(name):
+    """Two patterns that match one name would hide each other."""
+    assert len([each for each in VARIANTS if re.fullmatch(each.pattern, name)]) == 1
+
+
+def test_an_unknown_variant_is_refused():
+    with pytest.raises(ValueError, match="unknown variant 'bas'; the patterns of known ones: base"):
+        maker(VARIANTS, "bas")
+
+
+def backwards(asked):
+    """The training strings of base, each from its end to its beginning."""
+    train = Counter(tuple(reversed(string)) for string in asked.sampler.train(asked.size))
+    return tabulate(asked, train, Counter())
+
+
+def test_a_section_may_have_a_variant_of_its_own():
+    """It is a row and a function; the function gets all that the others get."""
+    row = Variant("backwards", f"{__name__}:backwards")
+    sampler = Sampler("notes", TextCorpus("notes", [("a", "b", "c"), ("d", "e")]), seed=0)
+    made_by = maker([*VARIANTS, row], "backwards")
+    frame = build(sampler, "backwards", 10, 0, predict_end=False, made_by=made_by)
+    assert set(frame["text"]) == {"c b a", "e d"}
+    assert set(frame["variant"]) == {"backwards"}
+    assert frame["count"].sum() == 10

@@ -1,0 +1,59 @@
+"""A user's text through the workflow."""
+
+import pytest
+
+from helpers.projects import Project, refused
+from palimpsest import tables
+from palimpsest.sections import KINDS
+
+RUN = "results/runs/opt-1.3b-twin/notes/n16-seed0/base/trace.parquet"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    """A project with a text of 80 lines."""
+    project = Project.fresh(tmp_path_factory.mktemp("text"))
+    lines = [f"the {n % 7} and the {n % 11} make {n}" for n in range(80)]
+    (project.folder / "config/languages/notes.txt").write_text("\n".join(lines))
+    return project
+
+
+def test_a_text_is_trained_on(project):
+    """Its dataset has no probabilities, and its trace is like any other."""
+    done = project.snakemake(RUN)
+    assert done.returncode == 0, done.stdout
+    strings = project.folder / "results/datasets/notes/n16-seed0/base/strings.parquet"
+    assert tables.read(strings, KINDS["strings"])["log_prob"].isna().all()
+    trace = tables.read(project.folder / RUN, KINDS["trace"])
+    total = trace.groupby("epoch")["nll"].sum()
+    assert total.iloc[-1] < total.iloc[0]
+
+
+def test_a_text_is_unlearned(project):
+    """The plan has all of it, from its datasets to figures that need no probabilities."""
+    jobs = project.jobs("unlearning", "--config", "unlearning={languages: [notes]}")
+    assert jobs["dataset_forgetting"] == 1
+    assert jobs["figure"] > 0
+
+
+@pytest.mark.parametrize(
+    ("given", "key", "needs"),
+    [
+        ("languages=[L1,notes]", "languages[1]", "memorisation needs them"),
+        (
+            "memorisation={studies: {tradeoff: {languages: [notes]}}}",
+            "memorisation/studies/tradeoff/languages[0]",
+            "memorisation needs them",
+        ),
+        (
+            "unlearning={languages: [notes], groups: derivation}",
+            "unlearning/languages[0]",
+            "unlearning/groups: derivation needs them",
+        ),
+    ],
+)
+def test_what_needs_probabilities_is_refused(project, given, key, needs):
+    line = refused(project.snakemake("--dry-run", "--config", given))
+    assert key in line
+    assert "'notes' is a text (config/languages/notes.txt), whose strings have no known" in line
+    assert needs in line

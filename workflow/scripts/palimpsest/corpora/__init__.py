@@ -1,0 +1,20 @@
+"""Corpora: where strings come from, a grammar or a user's text.
+
+Importing this package is cheap, because Snakemake reads corpora while it builds its graph of jobs.
+"""
+
+from palimpsest.corpora.corpus import Corpus, String, text_of
+from palimpsest.corpora.files import corpus_names, find_corpus, read_corpus
+from palimpsest.corpora.grammar_corpus import GrammarCorpus
+from palimpsest.corpora.text_corpus import TextCorpus
+
+__all__ = [
+    "Corpus",
+    "GrammarCorpus",
+    "String",
+    "TextCorpus",
+    "corpus_names",
+    "find_corpus",
+    "read_corpus",
+    "text_of",
+]

@@ -1,0 +1,65 @@
+"""What a corpus answers, whatever it is."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+String = tuple[str, ...]  # the symbols of a string
+
+
+class Corpus(Protocol):
+    """Where strings come from.
+
+    `name` is for messages. `terminals` are the symbols that its strings are made of; a twin's
+    vocabulary has one token for each. `has_probabilities` says whether the probability of a string
+    is known.
+    """
+
+    name: str
+    terminals: tuple[str, ...]
+    has_probabilities: bool
+
+    def draw(self, n: int, seed: int) -> tuple[list[String], np.ndarray]:
+        """`n` independent strings, and for each the log probability float64[n] of its derivation.
+
+        The log probabilities are in nats, and NaN where strings have no derivation. Fewer draws
+        with the same seed are the first of more.
+        """
+
+    def log_probability(self, strings: Sequence[String]) -> np.ndarray:
+        """Log probability float64[n] in nats: -inf outside of the corpus, NaN if unknown."""
+
+    def optimal_loss(self, strings: Sequence[String], predict_end: bool) -> np.ndarray:
+        """Bayes-optimal loss float64[n], nats per predicted token; NaN if unknown.
+
+        With `predict_end` the end of a string is a predicted token too.
+        """
+
+    def groups(self, strings: Sequence[String], by: str) -> dict[String, str]:
+        """The name of each string's group.
+
+        By `string`, each distinct string is a group, with all its copies. By `derivation`, strings
+        whose most probable derivation begins with the same rule are a group.
+
+        Raises `UserError` if the corpus does not have such groups.
+        """
+
+    def n_strings(self) -> float:
+        """At least the number of distinct strings; infinite if there is no bound."""
+
+    def expected_length(self) -> float:
+        """Expected number of symbols of a string."""
+
+    def longest(self) -> float:
+        """Number of symbols of the longest string; infinite if there is no bound."""
+
+
+def text_of(string: Sequence[str]) -> str:
+    """A string's symbols, separated by spaces, as tables hold it."""
+    return " ".join(string)
+
+
+def groups_by_string(strings: Sequence[String]) -> dict[String, str]:
+    """Each distinct string as a group of its own."""
+    return {string: text_of(string) for string in strings}

@@ -1,0 +1,41 @@
+"""Files of corpora: a grammar ends with .pcfg, a text with .txt."""
+
+from pathlib import Path
+
+from palimpsest.corpora.corpus import Corpus
+from palimpsest.corpora.grammar_corpus import GrammarCorpus
+from palimpsest.corpora.text_corpus import TextCorpus
+from palimpsest.errors import UserError
+
+SUFFIXES = GRAMMAR, TEXT = ".pcfg", ".txt"
+
+
+def read_corpus(path: str | Path) -> Corpus:
+    """The corpus of a file.
+
+    Raises `UserError` if the file cannot be read, or is not what its ending says.
+    """
+    suffix = Path(path).suffix
+    if suffix == GRAMMAR:
+        return GrammarCorpus.from_file(path)
+    if suffix == TEXT:
+        return TextCorpus.from_file(path)
+    known = " or ".join(SUFFIXES)
+    raise UserError(f"{path}: is no file of a corpus; its name must end with {known}")
+
+
+def corpus_names(folder: str | Path) -> list[str]:
+    """The names of the corpora in a folder, sorted."""
+    return sorted({path.stem for path in Path(folder).glob("*") if path.suffix in SUFFIXES})
+
+
+def find_corpus(folder: str | Path, name: str) -> str:
+    """The file of a corpus by its name; that of a grammar if there is none.
+
+    Raises `UserError` if there are a grammar and a text of one name.
+    """
+    paths = [Path(folder) / f"{name}{suffix}" for suffix in SUFFIXES]
+    there = [path for path in paths if path.is_file()]
+    if len(there) > 1:
+        raise UserError(f"{there[0]} and {there[1]} have one name; rename or delete one of them")
+    return str(there[0] if there else paths[0])

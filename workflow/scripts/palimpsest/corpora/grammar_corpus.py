@@ -1,0 +1,95 @@
+"""A corpus that is a probabilistic context-free grammar, of which all probabilities are known."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from palimpsest.corpora.corpus import String, groups_by_string
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+
+
+class GrammarCorpus:
+    """A grammar as a corpus. See `palimpsest.corpora.Corpus` for the methods."""
+
+    has_probabilities = True
+
+    def __init__(self, grammar: Grammar):
+        for terminal in grammar.terminals:
+            if len(terminal.split()) != 1:
+                raise UserError(
+                    f"{grammar.name}: the terminal {terminal!r} is empty or has white space in it; "
+                    "a terminal of a dataset is one word"
+                )
+        self.grammar = grammar
+        self.name = grammar.name
+        self.terminals = grammar.terminals
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "GrammarCorpus":
+        """Read a grammar file, see `Grammar.from_file`."""
+        return cls(Grammar.from_file(path))
+
+    def draw(self, n: int, seed: int) -> tuple[list[String], np.ndarray]:
+        sampled = self.grammar.sample_encoded(n, seed)
+        return self.grammar.decode(sampled), sampled.derivation_log_prob
+
+    def log_probability(self, strings: Sequence[String]) -> np.ndarray:
+        return self.grammar.log_probability(strings)
+
+    def optimal_loss(self, strings: Sequence[String], predict_end: bool) -> np.ndarray:
+        """Where the end is not predicted, a string is a prefix of strings of the language."""
+        lengths = np.array([len(string) for string in strings])
+        if predict_end:
+            return -self.grammar.log_probability(strings) / (lengths + 1)
+        return -self.grammar.log_prefix_probability(strings) / lengths
+
+    def groups(self, strings: Sequence[String], by: str) -> dict[String, str]:
+        """By `derivation`, the rule in question is the first one that leaves a choice.
+
+        A group is named by the rule's right-hand side.
+        """
+        if by == "string":
+            return groups_by_string(strings)
+        left, choices = _first_choice(self.grammar)
+        if not choices:
+            return dict.fromkeys(strings, left)
+        log_probs = np.stack(
+            [_with_only(self.grammar, left, rule).log_probability(strings) for rule in choices]
+        )
+        weights = np.log([rule.probability for rule in choices])[:, None]
+        best = (log_probs + weights).argmax(axis=0)
+        return {
+            string: " ".join(symbol.name for symbol in choices[place].rhs)
+            for string, place in zip(strings, best, strict=True)
+        }
+
+    def n_strings(self) -> float:
+        return self.grammar.n_derivations()
+
+    def expected_length(self) -> float:
+        return self.grammar.expected_length()
+
+    def longest(self) -> float:
+        return self.grammar.longest()
+
+
+def _first_choice(grammar: Grammar):
+    """The first non-terminal, from the start on, that has several rules; and these rules."""
+    left, seen = grammar.start, set()
+    while left not in seen:
+        seen.add(left)
+        rules = [rule for rule in grammar.rules if rule.lhs == left]
+        if len(rules) > 1:
+            return left, rules
+        if len(rules[0].rhs) != 1 or rules[0].rhs[0].terminal:
+            break
+        left = rules[0].rhs[0].name
+    return left, []
+
+
+def _with_only(grammar: Grammar, left: str, rule) -> Grammar:
+    """The grammar in which a non-terminal has but one rule."""
+    others = tuple(other for other in grammar.rules if other.lhs != left)
+    return Grammar(grammar.name, grammar.start, (*others, rule._replace(probability=1.0)))

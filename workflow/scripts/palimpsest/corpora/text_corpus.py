@@ -1,0 +1,70 @@
+"""A corpus that is a user's own text, of which no probabilities are known."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from palimpsest.corpora.corpus import String, groups_by_string
+from palimpsest.errors import UserError
+
+
+class TextCorpus:
+    """A text as a corpus: each line is a string, and each word of the line is a symbol.
+
+    Strings are drawn independently from the lines, so that a line that stands twice is drawn twice
+    as often. See `palimpsest.corpora.Corpus` for the methods.
+    """
+
+    has_probabilities = False
+
+    def __init__(self, name: str, strings: Sequence[String]):
+        if not strings:
+            raise UserError(f"{name}: has no string; write one a line, with spaces between words")
+        self.name = name
+        self.strings = list(strings)
+        self.terminals = tuple(sorted({word for string in self.strings for word in string}))
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "TextCorpus":
+        """Read a text file, see `read_strings`.
+
+        Raises `UserError` if the file cannot be read or has no string.
+        """
+        return cls(str(path), read_strings(path))
+
+    def draw(self, n: int, seed: int) -> tuple[list[String], np.ndarray]:
+        places = np.random.default_rng(seed).integers(len(self.strings), size=n)
+        return [self.strings[place] for place in places], np.full(n, np.nan)
+
+    def log_probability(self, strings: Sequence[String]) -> np.ndarray:
+        return np.full(len(strings), np.nan)
+
+    def optimal_loss(self, strings: Sequence[String], predict_end: bool) -> np.ndarray:
+        return np.full(len(strings), np.nan)
+
+    def groups(self, strings: Sequence[String], by: str) -> dict[String, str]:
+        if by != "string":
+            raise UserError(f"{self.name}: a text has no groups by {by}; its groups are by string")
+        return groups_by_string(strings)
+
+    def n_strings(self) -> float:
+        return len(set(self.strings))
+
+    def expected_length(self) -> float:
+        return float(np.mean([len(string) for string in self.strings]))
+
+    def longest(self) -> float:
+        return max(len(string) for string in self.strings)
+
+
+def read_strings(path: str | Path) -> list[String]:
+    """The strings of a text file in UTF-8: one a line, without the empty lines.
+
+    Raises `UserError` if the file cannot be read.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as text in UTF-8: {error}") from None
+    return [tuple(line.split()) for line in lines if line.strip()]

@@ -1,0 +1,97 @@
+"""Streams of strings of a corpus, one for each purpose, that follow from a dataset's seed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from palimpsest.corpora import Corpus, String
+from palimpsest.errors import UserError
+
+TRAIN, TEST, COUNTERPART, VALIDATION, FORGET = range(5)
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Independent strings of a corpus, or of its high-entropy counterpart, for one seed.
+
+    `language` is the corpus' name in tables. `derivations` remembers the log probability of the
+    derivation that each string of the corpus was first drawn by.
+    """
+
+    language: str
+    corpus: Corpus
+    seed: int
+    counterpart: Corpus | None = None
+    derivations: dict[String, float] = field(default_factory=dict)
+
+    def train(self, n: int, but: String | None = None) -> list[String]:
+        """The first `n` strings of the training stream; `but` is passed over."""
+        return _first(self._draw_train, n, lambda seen, s: s != but, self.language)
+
+    def test(self, n: int) -> list[String]:
+        """`n` strings of the test stream, which does not depend on the training size."""
+        return self._draw(n, TEST)
+
+    def validation(self, n: int, but: set[String]) -> list[String]:
+        """`n` distinct strings that are none of the given ones."""
+        draw = partial(self._draw, purpose=VALIDATION)
+        return _first(draw, n, lambda seen, s: s not in seen and s not in but, self.language)
+
+    def permutation(self, n: int) -> np.ndarray:
+        """A random order int[n], from which what is to be forgotten is taken."""
+        return np.random.default_rng(self._stream(FORGET)).permutation(n)
+
+    def distinct_of_counterpart(self, n: int) -> list[String]:
+        """`n` distinct strings of the high-entropy counterpart."""
+        if self.counterpart is None:
+            raise UserError(
+                f"language {self.language}: the variant dedup-matched needs its high-entropy "
+                "counterpart; name one in datasets/high_entropy_counterpart"
+            )
+        stream = self._stream(COUNTERPART)
+        return _first(
+            lambda m: self.counterpart.draw(m, stream)[0],
+            n,
+            lambda seen, s: s not in seen,
+            self.language,
+        )
+
+    def _draw_train(self, n: int) -> list[String]:
+        return self._draw(n, TRAIN)
+
+    def _draw(self, n: int, purpose: int) -> list[String]:
+        """Draw strings of the language and remember their derivations."""
+        strings, log_probs = self.corpus.draw(n, self._stream(purpose))
+        for string, log_prob in zip(strings, log_probs, strict=True):
+            self.derivations.setdefault(string, log_prob)
+        return strings
+
+    def _stream(self, purpose: int) -> int:
+        """A seed for one purpose, so that train and test are independent."""
+        return int(np.random.SeedSequence([self.seed, purpose]).generate_state(1)[0])
+
+
+def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -> list[String]:
+    """The first `n` strings of a stream that are wanted, given those taken so far.
+
+    `draw(m)` gives the stream's first `m` strings.
+
+    Raises `UserError` if 100 times as many draws do not hold `n`.
+    """
+    draws = n
+    while draws <= 100 * n:
+        taken: list[String] = []
+        seen: set[String] = set()
+        for string in draw(draws):
+            if wanted(seen, string):
+                taken.append(string)
+                seen.add(string)
+            if len(taken) == n:
+                return taken
+        draws *= 10
+    raise UserError(
+        f"language {language}: {draws // 10:,} draws hold only {len(taken):,} of the {n:,} strings "
+        "needed; the language is too small: lower the train size or choose a richer language"
+    )

@@ -1,0 +1,63 @@
+"""Variants with or without a target string.
+
+Source: Learning Without Memorizing Considered Infeasible, section 3.2.
+"""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.corpora import String
+from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.errors import UserError
+from palimpsest.variants import is_with_target, target_of
+
+
+def with_or_without_target(asked: Asked) -> pd.DataFrame:
+    """D', sampled without the target s0, s1, ...; or D, which is D' and the target's copies.
+
+    The target has as many copies as would be expected among `size` strings, and D' has `size`
+    strings less these. A target that is neither in train nor in test has split `held_out`: it is
+    measured all the same.
+    """
+    language, size, role = asked.sampler.language, asked.size, target_of(asked.variant)
+    target = _target(asked.targets, role, language)
+    copies = target_counts(asked.targets, size)[role]
+    if copies >= size:
+        raise UserError(
+            f"language {language}, size {size}: {copies} copies of the target {role} leave no room "
+            "for other strings; raise the train size or ask for fewer targets "
+            "(memorisation/studies/disagreement/targets)"
+        )
+    train = Counter(asked.sampler.train(size - copies, but=target))
+    if is_with_target(asked.variant):
+        train[target] = copies
+    pairs = zip(asked.targets["text"], asked.targets["role"], strict=True)
+    roles = {tuple(line.split(" ")): of_line for line, of_line in pairs}
+    return tabulate(asked, train, held_out=[target], roles=roles)
+
+
+def target_counts(targets: pd.DataFrame, size: int) -> dict[str, int]:
+    """How often each target occurs in the data with it: expected among `size`, and decreasing.
+
+    An expected count is rounded, at least 1, and at least one more than the next target's, so that
+    the targets' frequencies differ at small sizes too.
+    """
+    counts: dict[str, int] = {}
+    least = 1
+    for role, log_prob in zip(targets["role"][::-1], targets["log_prob"][::-1], strict=True):
+        counts[role] = max(least, round(size * float(np.exp(log_prob))))
+        least = counts[role] + 1
+    return counts
+
+
+def _target(targets: pd.DataFrame, role: str, language: str) -> String:
+    """The target string of a role."""
+    texts = targets.loc[targets["role"] == role, "text"]
+    if texts.empty:
+        raise UserError(
+            f"language {language}: no target {role!r}; known: {', '.join(targets['role'])}; "
+            "ask for more (memorisation/studies/disagreement/targets)"
+        )
+    return tuple(texts.iloc[0].split(" "))
