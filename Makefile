@@ -4,6 +4,8 @@
 PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
+# Bars on a terminal; elsewhere, such as in a log file, the bars would say too little.
+PROGRESS := if [ -t 1 ]; then set -- --logger rich; fi
 INSTALLED := .venv/requirements.installed
 # More processes than cores: some tests only wait, for a cluster or for a job to die.
 IN_PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
@@ -20,12 +22,12 @@ help: ## List the commands
 
 run: $(INSTALLED) ## Run the default experiment on all cores and write results/report.html
 	@echo "== Running the default experiment (CORES=$(CORES)); some minutes on two cores"
-	$(BIN)/snakemake --cores $(CORES) --quiet rules reason
+	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason "$$@"
 	@echo "== Done: open results/report.html"
 
 tour: $(INSTALLED) ## Run every section at its smallest, from nothing to results/report.html
 	@echo "== A tour of every section (CORES=$(CORES)); two to three minutes on two cores"
-	$(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/tour.yaml
+	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/tour.yaml "$$@"
 	@echo "== Done: open results/report.html"
 
 check: $(INSTALLED) ## Run the quick tests and check the style of Python and of the rules

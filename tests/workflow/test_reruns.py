@@ -513,8 +513,8 @@ CASES = {
     "`unlearning/scores.py` of the library": Case(
         changed(f"{LIBRARY}/unlearning/scores.py"), [*EPSILONS, "measure_grid_points/*"]
     ),
-    "`scripts/dataset_forgetting.py`": Case(
-        commented("workflow/scripts/dataset_forgetting.py"), FORGET
+    "`datasets/forgetting.py` of the library": Case(
+        changed(f"{LIBRARY}/datasets/forgetting.py"), FORGET
     ),
     "`scripts/unlearn.py`": Case(commented("workflow/scripts/unlearn.py"), NOTHING),
     "`scripts/unlearning_scores.py`": Case(
@@ -554,6 +554,13 @@ CASES = {
         changed(f"{LIBRARY}/datasets/build.py"),
         [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
+    "a file of the library's `corpora`": Case(
+        changed(f"{LIBRARY}/corpora/grammar_corpus.py"),
+        [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+    ),
+    "a file of one variant: `datasets/targets.py` of the library": Case(
+        changed(f"{LIBRARY}/datasets/targets.py"), ["dataset_targets/*", *RETRAIN_RICHEST]
+    ),
     "a file of the library's `training`": Case(changed(f"{LIBRARY}/training/runs.py"), NOTHING),
     "a file of the library's `models`": Case(changed(f"{LIBRARY}/models/build.py"), NOTHING),
     "a file of the library's `memorisation`": Case(
@@ -587,7 +594,8 @@ CASES = {
         [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST],
     ),
     "`scripts/dataset.py`": Case(
-        commented("workflow/scripts/dataset.py"), [*DATASETS, *TRAINING, *AFTER_TRAINING]
+        commented("workflow/scripts/dataset.py"),
+        [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "`scripts/finetune.py`": Case(commented("workflow/scripts/finetune.py"), NOTHING),
     "`scripts/measure.py`": Case(
