@@ -4,7 +4,6 @@ import os
 import sys
 from glob import glob
 
-from snakemake.persistence import PersistenceBase
 from snakemake.utils import update_config
 
 # The library is beside the scripts, where they find it in any environment.
@@ -47,7 +46,7 @@ except UserError as error:
     sys.exit(f"error: {error}")
 
 prefer_this_python()
-keep_outputs_of_failed_updates(PersistenceBase)
+keep_outputs_of_failed_updates()
 working_folder = WorkingFolder()
 
 

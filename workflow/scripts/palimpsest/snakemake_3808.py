@@ -12,13 +12,16 @@ file, that test, and the call in `workflow/rules/start.smk`.
 from pathlib import Path
 
 
-def keep_outputs_of_failed_updates(persistence: type) -> None:
+def keep_outputs_of_failed_updates() -> None:
     """Keep the older outputs of a failed `update()` job as they are, and their records.
 
-    `persistence` is the class in which Snakemake keeps records of outputs; two of its methods are
-    replaced. An output without a record is deleted, as Snakemake does with other outputs.
+    Two methods of the class in which Snakemake keeps records of outputs are replaced. An output
+    without a record is deleted, as Snakemake does with the outputs of other failed jobs.
     """
-    record = persistence.finished
+    # Jobs use this library in environments that do not have Snakemake.
+    from snakemake.persistence import PersistenceBase
+
+    record = PersistenceBase.finished
     failed: set[str] = set()
 
     def keep(self, path: Path) -> bool:
@@ -37,4 +40,4 @@ def keep_outputs_of_failed_updates(persistence: type) -> None:
         for path in job.output:
             self._unmark_incomplete(self._get_key(path))
 
-    persistence.restore_output, persistence.finished = keep, record_unless_failed
+    PersistenceBase.restore_output, PersistenceBase.finished = keep, record_unless_failed
