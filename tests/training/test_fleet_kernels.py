@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
+from helpers.commands import SCRIPTS
 from palimpsest.training.fleet import kernels, operations
 
 ACTIVATIONS = {
@@ -416,6 +418,29 @@ def test_a_member_s_step_is_its_own():
 def test_what_kernels_cannot_read_is_refused(call):
     with pytest.raises((TypeError, ValueError), match="a kernel w"):
         call(torch.randn(2, 4, 4))
+
+
+ACTIVATE = """
+import torch
+from palimpsest.training.fleet import kernels
+print(kernels.activate(torch.ones(1), "silu").item())
+"""
+
+
+@pytest.mark.slow
+def test_what_numba_keeps_is_compiled_again_after_a_change_in_another_file(tmp_path):
+    """The exponential function is in one file, a kernel that it is compiled into in another."""
+    shutil.copytree(SCRIPTS / "palimpsest", tmp_path / "palimpsest")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", ACTIVATE]
+    before = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
+    assert float(before) == pytest.approx(1 / (1 + math.exp(-1)))
+    file = tmp_path / "palimpsest/training/fleet/kernels/simd.py"
+    constant = "LOG2_E = 1.4426950408889634"
+    assert constant in file.read_text()
+    file.write_text(file.read_text().replace(constant, "LOG2_E = 0.0"))
+    after = subprocess.check_output(command, env=environment, cwd=tmp_path, text=True)
+    assert after != before
 
 
 @pytest.mark.slow
