@@ -45,7 +45,6 @@ def _strip(vectors: int):
     """The product in `rows` rows and so many vectors of columns, the last of which holds `last`."""
 
     def write(builder, rows, last, k, a, a_row, a_col, b, b_row, c, c_row, start, start_row):
-        mask = vector.first_lanes(builder, last)
         row = INT64(0)
         for height in TILES[vectors]:
             tiles = builder.sdiv(builder.sub(rows, row), INT64(height))
@@ -58,7 +57,7 @@ def _strip(vectors: int):
                 started = cgutils.is_not_null(builder, start)
                 steps = a_row, c_row, start_row
                 _write_tile(
-                    builder, height, vectors, mask, k, places, steps, a_col, b, b_row, started
+                    builder, height, vectors, last, k, places, steps, a_col, b, b_row, started
                 )
             row = builder.add(row, builder.mul(tiles, INT64(height)))
 
@@ -73,10 +72,10 @@ def _strip(vectors: int):
     return strip
 
 
-def _write_tile(builder, height, vectors, mask, k, places, steps, a_col, b, b_row, started):
+def _write_tile(builder, height, vectors, last, k, places, steps, a_col, b, b_row, started):
     """A tile of the product, its sums in registers: C = start + A B, or A B unless `started`."""
     (a, c, start), (a_row, c_row, start_row) = places, steps
-    masks = [None] * (vectors - 1) + [mask]
+    masks = [None] * (vectors - 1) + [vector.first_lanes(builder, last)]
     cells = [(i, j) for i in range(height) for j in range(vectors)]
     zeros = ir.Constant(VALUES, [0.0] * LANES)
     sums = {cell: cgutils.alloca_once_value(builder, zeros) for cell in cells}
@@ -103,7 +102,8 @@ def _write_tile(builder, height, vectors, mask, k, places, steps, a_col, b, b_ro
                 builder.store(total, sums[i, j])
     for i, j in cells:
         address = builder.add(vector.moved(builder, c, c_row, i), INT64(j * VECTOR))
-        vector.store(builder, address, builder.load(sums[i, j]), masks[j])
+        count = last if j == vectors - 1 else INT64(LANES)
+        vector.store_first(builder, address, builder.load(sums[i, j]), count)
 
 
 _strip_1, _strip_2, _strip_3, _strip_widest = (_strip(v) for v in (1, 2, 3, WIDEST))

@@ -107,8 +107,7 @@ def store_first(context, address, value, count):
     """The first so many numbers of a vector into memory."""
 
     def emit(context, builder, _, values):
-        address, value, count = values
-        vector.store(builder, address, value, vector.first_lanes(builder, count))
+        vector.store_first(builder, *values)
         return context.get_dummy_value()
 
     return types.void(types.int64, Lanes, types.int64), emit
