@@ -30,11 +30,12 @@ from palimpsest.training.fleet.kernels.vector import (
 )
 
 # Rows of the tiles of a matrix product, by their width in vectors: the most whose sums fit into the
-# registers (32, or 16 of the narrower ones), then fewer, for the rows that are left.
+# registers (32, or 16 of the narrower ones) beside a row of B and a factor, with one to spare,
+# without which compilers move sums to memory; then fewer, for the rows that are left.
 TILES = (
     {4: (6, 2, 1), 3: (8, 2, 1), 2: (12, 4, 1), 1: (24, 8, 2, 1)}
     if WIDE
-    else {3: (4, 1), 2: (6, 2, 1), 1: (12, 4, 1)}
+    else {2: (6, 2, 1), 1: (12, 4, 1)}
 )
 WIDEST = max(TILES)
 # Rows of x and g that stay in the cache while a gradient of weights is summed over them.
@@ -106,7 +107,7 @@ def _write_tile(builder, height, vectors, last, k, places, steps, a_col, b, b_ro
         vector.store_first(builder, address, builder.load(sums[i, j]), count)
 
 
-_strip_1, _strip_2, _strip_3, _strip_widest = (_strip(v) for v in (1, 2, 3, WIDEST))
+_strip_1, _strip_2, _strip_3, _strip_widest = (_strip(min(v, WIDEST)) for v in (1, 2, 3, 4))
 
 
 @shared
