@@ -385,17 +385,27 @@ def test_adamw_is_that_of_torch_after_clipping():
         assert torch.allclose(second_MP[member], state["exp_avg_sq"], rtol=1e-5, atol=1e-9)
 
 
-def test_a_member_s_step_is_its_own():
-    arrays = list(torch.rand(4, 3, 777))
+@pytest.mark.parametrize("count", [1, 7, 777, 1024])
+def test_a_member_s_step_is_its_own(count):
+    """Whatever the others are, wherever its numbers begin and however many threads there are."""
+    arrays = list(torch.rand(4, 3, count))
     rate_M, step_M = torch.tensor([1e-3, 2e-3, 3e-3]), torch.tensor([1, 20, 300])
     numbers = 0.9, 0.999, 1e-8, 0.01, 1.0
-    together = [x.clone() for x in arrays]
-    kernels.adamw_(*together, rate_M, step_M, *numbers)
+
+    def step(arrays, members, threads):
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+        kernels.adamw_(*arrays, rate_M[members], step_M[members], *numbers)
+        return arrays
+
+    together = step([x.clone() for x in arrays], slice(3), threads=1)
     assert not torch.equal(together[0], arrays[0])
+    for ours, theirs in zip(
+        step([x.clone() for x in arrays], slice(3), threads=2), together, strict=True
+    ):
+        assert torch.equal(ours, theirs)
     for member in range(3):
-        alone = [x[member : member + 1].clone() for x in arrays]
         part = slice(member, member + 1)
-        kernels.adamw_(*alone, rate_M[part], step_M[part], *numbers)
+        alone = step([x[part].clone() for x in arrays], part, threads=1)
         for ours, theirs in zip(alone, together, strict=True):
             assert torch.equal(ours[0], theirs[member])
 

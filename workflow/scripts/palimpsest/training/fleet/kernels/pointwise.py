@@ -22,11 +22,9 @@ from palimpsest.training.fleet.kernels.simd import (
     load_first,
     load_integer,
     load_scalar,
-    root,
     splat,
     store_first,
     store_scalar,
-    sum_of_squares,
     total,
     where_above,
 )
@@ -36,6 +34,7 @@ from palimpsest.training.fleet.kernels.tasks import (
     addresses,
     by_member,
     check_shapes,
+    floats_at,
     integers_at,
     member_step,
     part_of_task,
@@ -397,27 +396,41 @@ def _adamw(task, room, integers, numbers):
     """One step of one member, the task."""
     count, theta, theta_step, grad, grad_step, first, first_step = integers_at(integers, 7)
     second, second_step, rates, steps = integers_at(integers + 56, 4)
-    theta, grad = theta + task * theta_step, grad + task * grad_step
-    first, second = first + task * first_step, second + task * second_step
+    theta_P = floats_at(theta + task * theta_step, count)
+    grad_P = floats_at(grad + task * grad_step, count)
+    first_P = floats_at(first + task * first_step, count)
+    second_P = floats_at(second + task * second_step, count)
     rate, step = load_double(rates + 8 * task), load_double(steps + 8 * task)
     beta1, beta2 = load_double(numbers), load_double(numbers + 8)
     eps, weight_decay = load_double(numbers + 16), load_double(numbers + 24)
-    norm = math.sqrt(sum_of_squares(grad, count))
-    clipped = splat(min(1.0, load_double(numbers + 32) / (norm + 1e-6)))
-    kept, part1 = splat(1.0 - rate * weight_decay), splat(1.0 - beta1)
-    kept2, part2 = splat(beta2), splat(1.0 - beta2)
-    length = splat(rate / (1.0 - beta1**step))
-    deviation, least = splat(math.sqrt(1.0 - beta2**step)), splat(eps)
-    for j in range(0, count, LANES):
-        at, rest = 4 * j, count - j
-        g = load_first(grad + at, rest) * clipped
-        m = load_first(first + at, rest)
-        m = fma(part1, g - m, m)
-        v = fma(part2 * g, g, load_first(second + at, rest) * kept2)
-        store_first(first + at, m, rest)
-        store_first(second + at, v, rest)
-        moved = length * m / (root(v) / deviation + least)
-        store_first(theta + at, load_first(theta + at, rest) * kept - moved, rest)
+    clipped = min(1.0, load_double(numbers + 32) / (_norm(grad_P) + 1e-6))
+    kept, length = 1.0 - rate * weight_decay, rate / (1.0 - beta1**step)
+    deviation = math.sqrt(1.0 - beta2**step)
+    factors = clipped, kept, beta1, beta2, length, deviation, eps
+    _step(theta_P, grad_P, first_P, second_P, *factors)
+
+
+@njit(error_model="numpy", fastmath={"reassoc", "contract"})
+def _norm(x):
+    """The Euclidean norm, summed in float64; `reassoc` lets lanes have sums of their own."""
+    squares = 0.0
+    for number in x:
+        squares += np.float64(number) ** 2
+    return math.sqrt(squares)
+
+
+@njit(error_model="numpy", fastmath={"contract"})
+def _step(theta, grad, first, second, clipped, kept, beta1, beta2, length, deviation, eps):
+    """The compiler makes vectors of this loop by itself; `contract` lets it fuse a * b + c."""
+    clipped, kept, length = np.float32(clipped), np.float32(kept), np.float32(length)
+    part1, kept2, part2 = np.float32(1.0 - beta1), np.float32(beta2), np.float32(1.0 - beta2)
+    deviation, eps = np.float32(deviation), np.float32(eps)
+    for j in range(len(theta)):
+        g = grad[j] * clipped
+        m = first[j] + part1 * (g - first[j])
+        v = second[j] * kept2 + part2 * g * g
+        first[j], second[j] = m, v
+        theta[j] = theta[j] * kept - length * m / (np.sqrt(v) / deviation + eps)
 
 
 @torch.no_grad()

@@ -7,7 +7,6 @@ import operator
 
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
 from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_jitable, register_model
 
@@ -23,7 +22,6 @@ from palimpsest.training.fleet.kernels.vector import (
     VALUES,
     VOID,
     WIDE,
-    WIDE_VALUES,
 )
 
 CACHE_LINE = 64  # bytes
@@ -236,16 +234,6 @@ def nearest(context, x):
 
 
 @intrinsic
-def root(context, x):
-    """Square roots."""
-
-    def emit(context, builder, _, values):
-        return vector.call(builder, f"llvm.sqrt.{SUFFIX}", VALUES, *values)
-
-    return Lanes(Lanes), emit
-
-
-@intrinsic
 def scaled(context, x, power):
     """Powers of two, from -150 to 129, times x."""
 
@@ -298,24 +286,6 @@ def largest(context, x):
         return _folded(builder, values[0], larger)
 
     return types.float32(Lanes), emit
-
-
-@intrinsic
-def sum_of_squares(context, address, count):
-    """Of float32[count] in memory, summed in float64."""
-
-    def emit(context, builder, _, values):
-        address, count = values
-        sums = cgutils.alloca_once_value(builder, ir.Constant(WIDE_VALUES, [0.0] * LANES))
-        zero, step = INT64(0), INT64(LANES)
-        with cgutils.for_range_slice(builder, zero, count, step, INT64) as (start, _):
-            mask = vector.first_lanes(builder, builder.sub(count, start))
-            x = vector.load(builder, vector.moved(builder, address, start, 4), mask)
-            x = builder.fpext(x, WIDE_VALUES)
-            builder.store(builder.fadd(builder.load(sums), builder.fmul(x, x)), sums)
-        return _folded(builder, builder.load(sums), builder.fadd)
-
-    return types.float64(types.int64, types.int64), emit
 
 
 @njit

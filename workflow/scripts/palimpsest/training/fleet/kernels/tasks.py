@@ -11,7 +11,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import torch
 from llvmlite import ir
-from numba import cfunc, get_num_threads, get_thread_id, njit, prange, types
+from numba import carray, cfunc, get_num_threads, get_thread_id, njit, prange, types
 from numba.extending import intrinsic
 
 from palimpsest.training.fleet.kernels import vector
@@ -111,6 +111,18 @@ def integers_at(context, address, count):
         return context.make_tuple(builder, result, found)
 
     return result(types.int64, count), emit
+
+
+@intrinsic
+def _pointer(context, address):
+    result = types.CPointer(types.float32)
+    return result(types.int64), lambda context, builder, _, v: builder.inttoptr(*v, POINTER)
+
+
+@njit
+def floats_at(address, count):
+    """The float32[count] at an address, as an array."""
+    return carray(_pointer(address), count)
 
 
 @njit

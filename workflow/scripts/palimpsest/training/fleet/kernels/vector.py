@@ -17,7 +17,6 @@ VECTOR = 4 * LANES  # bytes
 
 FLOAT, DOUBLE, INT32, INT64 = ir.FloatType(), ir.DoubleType(), ir.IntType(32), ir.IntType(64)
 VALUES, INTEGERS = ir.VectorType(FLOAT, LANES), ir.VectorType(INT32, LANES)
-WIDE_VALUES = ir.VectorType(DOUBLE, LANES)
 POINTER, VOID = ir.PointerType(), ir.VoidType()
 SUFFIX = f"v{LANES}f32"
 
