@@ -29,12 +29,8 @@ def _feed_forward(task, room, integers, numbers):
     gate_w, gate_step, gate_b, gate_b_step, up_w, up_step = integers_at(integers + 56, 6)
     down_w, down_step, down_b, down_b_step, gate, up, y = integers_at(integers + 104, 7)
     member, first, count = part_of_task(task, parts, rows)
-    x_row, y_row, inner_row, turned_row = (
-        4 * inputs,
-        4 * outputs,
-        4 * padded(inner),
-        4 * padded(outputs),
-    )
+    x_row, y_row = 4 * inputs, 4 * outputs
+    inner_row, turned_row = 4 * padded(inner), 4 * padded(outputs)
     turned_gate, size = room, padded(inputs) * inner_row
     turned_up = turned_gate + size
     turned_down = turned_up + size
@@ -46,42 +42,15 @@ def _feed_forward(task, room, integers, numbers):
     start, end = gate_b + member * gate_b_step, down_b + member * down_b_step
     last = member * rows + first + count
     for row in range(member * rows + first, last, TOGETHER):
-        some, of_x = min(TOGETHER, last - row), x + row * x_row
+        some, of_x = min(TOGETHER, last - row), (x + row * x_row, x_row, 4)
         of_gate, of_up = gate + row * inner_row, 0
-        multiply(
-            some,
-            inner,
-            inputs,
-            of_x,
-            x_row,
-            4,
-            turned_gate,
-            inner_row,
-            of_gate,
-            inner_row,
-            start,
-            0,
-        )
+        multiply(some, inner, inputs, *of_x, turned_gate, inner_row, of_gate, inner_row, start, 0)
         if up_w != 0:
             of_up = up + row * inner_row
-            multiply(
-                some, inner, inputs, of_x, x_row, 4, turned_up, inner_row, of_up, inner_row, 0, 0
-            )
+            multiply(some, inner, inputs, *of_x, turned_up, inner_row, of_up, inner_row, 0, 0)
         activated(kind, some * padded(inner), of_gate, of_up, hidden)
-        multiply(
-            some,
-            outputs,
-            inner,
-            hidden,
-            inner_row,
-            4,
-            turned_down,
-            turned_row,
-            y + row * y_row,
-            y_row,
-            end,
-            0,
-        )
+        of_hidden, of_y = (hidden, inner_row, 4), (y + row * y_row, y_row)
+        multiply(some, outputs, inner, *of_hidden, turned_down, turned_row, *of_y, end, 0)
 
 
 @Kernel
@@ -101,11 +70,8 @@ def _feed_forward_backward(task, room, integers, numbers):
     start, end = (0, rows) if finishing != 0 else (first, first + count)
     if finishing == 0:
         first, count = 0, inner
-    gate_w, up_w, down_w = (
-        gate_w + member * gate_step,
-        up_w + member * up_step,
-        down_w + member * down_step,
-    )
+    gate_w, up_w = gate_w + member * gate_step, up_w + member * up_step
+    down_w += member * down_step
     at = member * inner + first
     dgate_w, dup_w = dgate_w + at * x_row, dup_w + at * x_row
     dgate_b = dgate_b + 4 * at if dgate_b != 0 else 0
@@ -118,87 +84,27 @@ def _feed_forward_backward(task, room, integers, numbers):
         of_gate = of_hidden + area * inner_row
         of_up = of_gate + area * inner_row
         if finishing == 0:
-            multiply(
-                some, inner, outputs, of_g, y_row, 4, down_w, 4 * inner, of_gate, inner_row, 0, 0
-            )
-            at = here * inner_row
-            activated_back(
-                kind,
-                some * padded(inner),
-                gate + at,
-                up + at if up != 0 else 0,
-                of_gate,
-                of_gate,
-                of_up,
-                of_hidden,
-            )
-            of_dx = dx + here * x_row
-            multiply(some, inputs, inner, of_gate, inner_row, 4, gate_w, x_row, of_dx, x_row, 0, 0)
+            down = down_w, 4 * inner
+            multiply(some, inner, outputs, of_g, y_row, 4, *down, of_gate, inner_row, 0, 0)
+            at, size = here * inner_row, some * padded(inner)
+            kept = gate + at, up + at if up != 0 else 0
+            activated_back(kind, size, *kept, of_gate, of_gate, of_up, of_hidden)
+            of_dx = dx + here * x_row, x_row
+            multiply(some, inputs, inner, of_gate, inner_row, 4, gate_w, x_row, *of_dx, 0, 0)
             if up != 0:
-                multiply(
-                    some,
-                    inputs,
-                    inner,
-                    of_up,
-                    inner_row,
-                    4,
-                    up_w,
-                    x_row,
-                    of_dx,
-                    x_row,
-                    of_dx,
-                    x_row,
-                )
+                multiply(some, inputs, inner, of_up, inner_row, 4, up_w, x_row, *of_dx, *of_dx)
         if finishing != 0 or work == 0:
             going_on = row > 0
-            of_hidden, of_gate, of_up = (
-                of_hidden + 4 * first,
-                of_gate + 4 * first,
-                of_up + 4 * first,
-            )
-            multiply(
-                count,
-                inputs,
-                some,
-                of_gate,
-                4,
-                inner_row,
-                of_x,
-                x_row,
-                dgate_w,
-                x_row,
-                dgate_w if going_on else 0,
-                x_row,
-            )
+            of_hidden, of_gate = of_hidden + 4 * first, of_gate + 4 * first
+            of_up += 4 * first
+            gate_start, up_start, down_start = (dgate_w, dup_w, ddown_w) if going_on else (0, 0, 0)
+            # Read along their columns (4 bytes apart), so that they are turned.
+            gate_T, up_T = (of_gate, 4, inner_row), (of_up, 4, inner_row)
+            multiply(count, inputs, some, *gate_T, of_x, x_row, dgate_w, x_row, gate_start, x_row)
             if up != 0:
-                multiply(
-                    count,
-                    inputs,
-                    some,
-                    of_up,
-                    4,
-                    inner_row,
-                    of_x,
-                    x_row,
-                    dup_w,
-                    x_row,
-                    dup_w if going_on else 0,
-                    x_row,
-                )
-            multiply(
-                outputs,
-                count,
-                some,
-                of_g,
-                4,
-                y_row,
-                of_hidden,
-                inner_row,
-                ddown_w,
-                4 * inner,
-                ddown_w if going_on else 0,
-                4 * inner,
-            )
+                multiply(count, inputs, some, *up_T, of_x, x_row, dup_w, x_row, up_start, x_row)
+            of_ddown = ddown_w, 4 * inner, down_start, 4 * inner
+            multiply(outputs, count, some, of_g, 4, y_row, of_hidden, inner_row, *of_ddown)
             if dgate_b != 0:
                 sum_rows(some, count, of_gate, inner_row, dgate_b, going_on)
             if ddown_b != 0:
