@@ -8,11 +8,12 @@ the bit whatever its neighbours are and however many threads share the work: eac
 by one thread, in an order that depends on the shapes of one member alone.
 
 The kernels are written in numba on vectors of as many numbers as a register of this machine holds
-(`vector`, `simd`), so that nothing depends on what the compiler manages to vectorise by itself.
-They take addresses, and distances ("steps", "rows") in bytes, instead of arrays: numba then has
-nothing to unpack and no references to count. Compiling is what would take long, so a kernel does
-one task of many, all kernels share one loop over tasks in threads, and what several of them use is
-compiled once (`tasks`); numba keeps all of it on disk.
+(`vector`, `simd`), so that nothing depends on what the compiler manages to vectorise by itself;
+only AdamW, whose loop is long and simple, is left to the compiler. They take addresses, and
+distances ("steps", "rows") in bytes, instead of arrays: numba then has nothing to unpack and no
+references to count. Compiling is what would take long, so a kernel does one task of many, all
+kernels share one loop over tasks in threads, and what several of them use is compiled once
+(`tasks`); numba keeps all of it on disk.
 """
 
 from palimpsest.training.fleet.kernels.attention import apply_rotary, attention
