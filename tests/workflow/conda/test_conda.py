@@ -1,0 +1,174 @@
+"""The tour with `--sdm conda`: every rule in its environment, and nothing of the host's beside it.
+
+A stand-in answers for conda, see stand_in.py. All tests are in one file, so that one process runs
+them and every environment is made once.
+"""
+
+import importlib.metadata
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import stand_in
+import yaml
+
+from helpers.projects import ROOT, TOUR, Project
+from helpers.rules import rules
+
+HERE = Path(__file__).parent
+STUDY = (TOUR, "study.yaml")
+# A run that no section asks for; its command is that of the runs that are.
+NOT_RUN = {"train_one_run"}
+
+
+@pytest.fixture(scope="module")
+def conda(tmp_path_factory) -> Iterator[Path]:
+    """A stand-in for conda in the path; the folder in which environments are kept."""
+    if reason := stand_in.unusable():
+        pytest.skip(reason)
+    folder = tmp_path_factory.mktemp("conda")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", str(stand_in.lay_out(folder / "base")), prepend=os.pathsep)
+        yield folder / "environments"
+    shutil.rmtree(folder)  # gigabytes
+
+
+@pytest.fixture(scope="module")
+def study(conda, tmp_path_factory) -> tuple[Project, set[str]]:
+    """The tour, run in environments from nothing, and the names of the rules that ran."""
+    project = Project.fresh(tmp_path_factory.mktemp("study"))
+    shutil.copy(HERE / "study.yaml", project.folder)
+    ran = set()
+    # What asks what is there comes when all is there.
+    for targets in (["all"], ["plan", "stale_state", "remove_stale_state"]):
+        done = in_environments(project, conda, *targets)
+        assert done.returncode == 0, done.stdout
+        ran |= set(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, re.MULTILINE))
+    return project, ran
+
+
+def in_environments(project: Project, kept: Path, *arguments: str):
+    """Run Snakemake as with conda."""
+    flags = ["--sdm", "conda", "--conda-prefix", str(kept)]
+    return project.snakemake(*flags, *arguments, configfiles=STUDY)
+
+
+def environment(kept: Path, file: Path) -> Path:
+    """The folder of the environment that was made of a file; Snakemake keeps a copy beside it."""
+    (folder,) = [
+        copy.with_suffix("") for copy in kept.glob("*.yaml") if copy.read_text() == file.read_text()
+    ]
+    return folder
+
+
+def packages(environment: Path) -> list[importlib.metadata.Distribution]:
+    """What is installed in an environment."""
+    (folder,) = environment.glob("lib/python*/site-packages")
+    return list(importlib.metadata.distributions(path=[str(folder)]))
+
+
+def modules_of(distributions: list[importlib.metadata.Distribution]) -> set[str]:
+    """The names under which packages are imported."""
+    return {
+        file.parts[0].split(".")[0]
+        for distribution in distributions
+        for file in distribution.files or []
+        if file.suffix in {".py", ".so"} and file.parts[0].split(".")[0].isidentifier()
+    }
+
+
+def test_every_rule_runs_in_its_environment(study):
+    """From nothing to the report, without any package that an environment does not have."""
+    project, ran = study
+    assert (project.folder / "results/report.html").exists()
+    assert ran >= rules(TOUR).keys() - NOT_RUN
+
+
+def test_environments_hold_what_their_files_pin(study, conda):
+    """The versions are those of the files, so what has run is what the files say."""
+    for file in (ROOT / "envs").glob("*.yaml"):
+        found = packages(environment(conda, file))
+        versions = {package.metadata["Name"].lower(): package.version for package in found}
+        pinned = dict(pin.split("==") for pin in stand_in.read(file)[1])
+        installed = {name: versions[name.lower()].split("+")[0] for name in pinned}
+        assert installed == pinned, file
+
+
+def test_jobs_see_nothing_of_the_host(conda, tmp_path):
+    """None of its modules, by import, in children or among those loaded; nor its programs."""
+    project = Project.fresh(tmp_path)
+    shutil.copy(HERE / "study.yaml", tmp_path)
+    shutil.copy(HERE / "probe.py", tmp_path / "workflow/scripts")
+    with (tmp_path / "Snakefile").open("a") as snakefile:
+        snakefile.write((HERE / "probe.smk").read_text())
+    names = tmp_path / "names.json"
+    names.touch()
+    done = in_environments(project, conda, "--conda-create-envs-only", "look_by_script")
+    assert done.returncode == 0, done.stdout
+    prefix = environment(conda, ROOT / "envs/languages.yaml")
+    hosts = modules_of(list(importlib.metadata.distributions())) - modules_of(packages(prefix))
+    hosts -= {"snakemake"}  # the object of this name is of its classes
+    assert {"yaml", "jsonschema", "torch"} <= hosts
+    asked = {"needed": ["numpy"], "modules": sorted(hosts)}
+    names.write_text(json.dumps(asked))
+    done = in_environments(project, conda, "look_by_script", "look_by_shell")
+    assert done.returncode == 0, done.stdout
+    nothing = {"itself": [], "child": [], "new process": []}
+    for way in ("script", "shell"):
+        answers = json.loads((tmp_path / f"found-by-{way}.json").read_text())
+        searched = answers.pop("path")
+        assert answers == {"prefix": str(prefix), "needed": ["numpy"], **nothing}, way
+        assert searched[0] == f"{prefix}/bin"
+        assert sys.prefix == sys.base_prefix or str(Path(sys.executable).parent) not in searched
+
+
+def test_a_package_that_is_missing_is_named(conda, tmp_path):
+    """A job fails that needs a package which its environment lacks, though the host has it."""
+    project = Project.fresh(tmp_path)
+    shutil.copy(HERE / "study.yaml", tmp_path)
+    file = tmp_path / "envs/languages.yaml"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(line for line in lines if "pyarrow" not in line))
+    dataset = "results/datasets/L2/n16-seed0/base/strings.parquet"
+    done = in_environments(project, conda, dataset)
+    assert done.returncode == 1
+    assert "ModuleNotFoundError: No module named 'pyarrow'" in done.stdout
+    assert not (tmp_path / dataset).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("create --file pins.txt --prefix there --yes", "cannot do this: conda create"),
+        ("clean -y --tarballs --packages", "cannot do this: conda clean"),
+        ("env create --file conda.yaml", "cannot do this: the following arguments are required"),
+        ("env create --file conda.yaml --prefix there", "numpy=2.4.6 is a package of conda's"),
+        ("env create --file range.yaml --prefix there", "numpy>=2 is not a package with one"),
+        ("env create --file bare.yaml --prefix there", "pip and python need a version each"),
+        ("env create --file named.yaml --prefix there", "unknown keys name"),
+    ],
+)
+def test_what_the_stand_in_cannot_do_is_refused_in_a_line(tmp_path, words, said):
+    """Whatever Snakemake or a file may ask for: no environment that only looks right."""
+    versions = ["python=3.12.12", "pip=25.3"]
+    files = {
+        "conda": {"dependencies": [*versions, "numpy=2.4.6"]},
+        "range": {"dependencies": [*versions, {"pip": ["numpy>=2"]}]},
+        "bare": {"dependencies": [{"pip": ["numpy==2.4.6"]}]},
+        "named": {"name": "mine", "dependencies": versions},
+    }
+    for name, content in files.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    conda = stand_in.lay_out(tmp_path / "base") / "conda"
+    done = subprocess.run([conda, *words.split()], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "there").exists()
