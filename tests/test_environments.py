@@ -145,7 +145,7 @@ def test_the_requirements_are_what_is_installed():
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_an_environment_has_what_its_scripts_import_and_no_more(name):
-    """Snakemake takes a missing package from the host in silence, so a run would not show it."""
+    """Also where no job of a small study imports a package; the tests of conda run those."""
     of_it = [rule for rule, body in rules().items() if body.conda_env.endswith(f"envs/{name}")]
     assert of_it, f"no rule uses envs/{name}"
     imported = {package for rule in of_it for package in third_parties(script_of(rule))}

@@ -71,8 +71,8 @@ def lay_out(base: Path) -> Path:
 
 def unusable() -> str | None:
     """Why no environment can be made here, in one line; None if one can."""
-    asked = ["install", "--dry-run", "--ignore-installed", "--no-deps", "--retries", "0", "PyYAML"]
-    done = _pip(Path(sys.executable), *asked)
+    asked = ["install", "--dry-run", "--ignore-installed", "--no-deps", "PyYAML"]
+    done = _pip(Path(sys.executable), "--retries", "0", "--timeout", "15", *asked)
     if done.returncode == 0:
         return None
     return f"pip finds no packages to make environments of: {_last_line(done.stdout)}"
