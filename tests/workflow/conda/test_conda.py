@@ -1,4 +1,4 @@
-"""The tour with `--sdm conda`: every rule in its environment, and nothing of the host's beside it.
+"""A small study with `--sdm conda`: every rule in its environment, and nothing of the host's beside it.
 
 A stand-in answers for conda, see stand_in.py. All tests are in one file, so that one process runs
 them and every environment is made once.
@@ -41,7 +41,7 @@ def conda(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def study(conda, tmp_path_factory) -> tuple[Project, set[str]]:
-    """The tour, run in environments from nothing, and the names of the rules that ran."""
+    """Less than the tour, run in environments from nothing, and the names of the rules that ran."""
     project = Project.fresh(tmp_path_factory.mktemp("study"))
     shutil.copy(HERE / "study.yaml", project.folder)
     ran = set()
@@ -134,11 +134,11 @@ def test_a_package_that_is_missing_is_named(conda, tmp_path):
     shutil.copy(HERE / "study.yaml", tmp_path)
     file = tmp_path / "envs/languages.yaml"
     lines = file.read_text().splitlines(keepends=True)
-    file.write_text("".join(line for line in lines if "pyarrow" not in line))
+    file.write_text("".join(line for line in lines if "pandas" not in line))
     dataset = "results/datasets/L2/n16-seed0/base/strings.parquet"
     done = in_environments(project, conda, dataset)
     assert done.returncode == 1
-    assert "ModuleNotFoundError: No module named 'pyarrow'" in done.stdout
+    assert "ModuleNotFoundError: No module named 'pandas'" in done.stdout
     assert not (tmp_path / dataset).exists()
 
 
