@@ -1,4 +1,4 @@
-"""A small study with `--sdm conda`: every rule in its environment, and nothing of the host's beside it.
+"""A small study with `--sdm conda`: every rule in its environment, with nothing of the host's.
 
 A stand-in answers for conda, see stand_in.py. All tests are in one file, so that one process runs
 them and every environment is made once.
