@@ -18,7 +18,7 @@ include: "workflow/rules/unlearning.smk"
 rule all:
     default_target: True
     input:
-        # All files, also those that the report does not read: a file that is missing is made anew.
+        # All files, including those that the report does not read, so that missing ones are made.
         experiment.datasets,
         rules.finetune.input,
         *map(delivered, experiment.outputs),

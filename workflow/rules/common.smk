@@ -24,30 +24,30 @@ wildcard_constraints:
 
 
 def with_seeds(pattern):
-    """The pattern once for every seed, its other wildcards left as they are."""
+    """The pattern once for every seed; other wildcards are not filled in."""
     return expand(pattern, seed=settings.seeds, allow_missing=True)
 
 
 def with_variants(pattern, variants):
-    """The pattern once for every variant, its other wildcards left as they are."""
+    """The pattern once for every variant; other wildcards are not filled in."""
     return expand(pattern, variant=variants, allow_missing=True)
 
 
 def delivered(section):
-    """What a section delivers, its figures included; nothing if the configuration leaves it out."""
+    """The files of a section, with its figures; [] if the configuration has no block for it."""
     return [*experiment.outputs.get(section, []), *experiment.figure_files(section)]
 
 
-# What training takes
+# Inputs and parameters of training
 
 
 def corpus(wildcards):
-    """The file of a corpus, which paths call the language."""
+    """The file of a corpus; in paths, the wildcard of a corpus is `language`."""
     return settings.corpus_file(wildcards.language)
 
 
 def learning_rate(wildcards):
-    """Peak learning rate of a model at its scale, from the table of models."""
+    """Peak learning rate of a model (or of its twin), from the table of models."""
     return table_learning_rate(wildcards.model, settings.models)
 
 
@@ -57,23 +57,23 @@ def engine(wildcards):
 
 
 def model_row(wildcards):
-    """What the table of models says that decides a trace, of the model in question alone."""
+    """The values in a model's row of the table of models that affect its traces."""
     row, scale = resolve(wildcards.model, settings.models)
     return str(row.decisive(scale))
 
 
 def recipe(wildcards):
-    """The block `training` as it holds for a model, as flags."""
+    """The values of the block `training` for a model, as flags."""
     return as_flags(settings.training(wildcards.model))
 
 
 def as_flags(training):
-    """Keys of a block `training` as flags of a command, without those that decide no result."""
+    """The keys of a block `training` as flags, without `checkpoint_every`: it affects no result."""
     keys = sorted(training.keys() - {"checkpoint_every"})
     return " ".join(f"--{key.replace('_', '-')} {training[key]}" for key in keys)
 
 
-# What jobs ask for
+# Resources of jobs
 
 
 def training_gpus(wildcards):
@@ -98,10 +98,10 @@ def training_minutes(wildcards, attempt):
 
 
 def megabytes(expected, attempt):
-    """Megabytes to ask for, for expected bytes: more at every attempt, to what machines have."""
+    """Megabytes to request for the expected bytes; more at every attempt, within the machine."""
     return memory.asked_for(expected, attempt, planner.most_memory)
 
 
 def minutes(seconds, attempt):
-    """Minutes to ask for, for expected seconds: more at every attempt, to what a cluster accepts."""
+    """Minutes to request for the expected seconds; more at every attempt, up to the longest job."""
     return duration.asked_for(seconds, attempt, planner.most_seconds)

@@ -1,4 +1,4 @@
-# Languages, and the datasets that are sampled from them.
+# Languages, and the datasets sampled from them.
 include: "functions/corpora.smk"
 
 
@@ -25,7 +25,7 @@ rule language:
         "logs/language/{language}.log",
     benchmark:
         "benchmarks/language/{language}.tsv"
-    # The longest trainings of a small experiment wait for the last of the datasets.
+    # Datasets come first: in a small experiment, the longest trainings wait for all datasets.
     priority: 1000
     conda:
         "../../envs/languages.yaml"

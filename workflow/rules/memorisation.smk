@@ -1,4 +1,4 @@
-# What models memorised: measures of every run, and the studies.
+# Memorisation: the measures of every run, and the studies.
 include: "functions/memorisation.smk"
 
 
@@ -128,7 +128,7 @@ rule study:
         "../scripts/study.py"
 
 
-# Every study is a target of its own: its tables, and its figures.
+# Every study is a target of Snakemake: its tables and its figures.
 for name, one in STUDIES.items():
 
     rule:

@@ -1,8 +1,8 @@
 include: "functions/plan.smk"
 
 
-# What there is to do is worked out with the graph of jobs; the job itself writes it down. It is made
-# anew whenever it is asked for, because finished runs change it and are none of its inputs.
+# The plan is computed while Snakemake builds its graph of jobs; this job only writes it. The plan
+# is made again each time, because it depends on finished runs, and these are not among its inputs.
 rule plan:
     output:
         table=paths.PLAN,

@@ -1,4 +1,4 @@
-# What all sections share: figures, claims and the report.
+# Results of all sections: figures, claims and the report.
 include: "functions/results.smk"
 
 
@@ -78,7 +78,7 @@ rule write_report:
         runtime=30,
     params:
         code=of_code("report.py", *experiment.places("report"), *experiment.places("figures")),
-        # The report prints the titles, which no fingerprint sees.
+        # The report prints the titles, and no fingerprint covers them.
         sections={section.name: section.title for section in experiment.sections},
         drawn=drawn(),
         title=lookup("title", within=config),

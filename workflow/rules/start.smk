@@ -1,12 +1,12 @@
-# What happens once: the configuration is checked before the rules are read, and the working folder
-# is locked before the first job starts. Helpers that rules share are in common.smk.
+# These steps happen once: the configuration is checked before the rules are read, and the working
+# folder is locked before the first job starts. Helpers that rules share are in common.smk.
 import os
 import sys
 from glob import glob
 
 from snakemake.utils import update_config
 
-# The library is beside the scripts, where they find it in any environment.
+# The library is in the folder of the scripts, so that scripts find it in every environment.
 sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
 
 from palimpsest import devices
@@ -21,7 +21,7 @@ from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
 collect_rarely()
 given = list(workflow.overwrite_configfiles or [])
 
-# Snakemake would read a broken file without naming it, and accept a key that is given twice.
+# Snakemake's own error for a broken file does not name the file, and it accepts a key given twice.
 try:
     for path in ["config/config.yaml", *given]:
         if os.path.exists(path):
@@ -37,7 +37,7 @@ configfile: "config/config.yaml"
 command_line = as_yaml(workflow.config_settings.config)
 update_config(config, command_line)
 
-# The file that wins stands last.
+# Later files override earlier ones.
 default = [path for path in workflow.configfiles if path not in given]
 sources = Sources([os.path.relpath(path) for path in [*default, *given]], command_line)
 try:
@@ -50,7 +50,7 @@ keep_outputs_of_failed_updates()
 working_folder = WorkingFolder()
 
 
-# Snakemake calls this once, when it knows which jobs to run and before it starts the first.
+# Snakemake calls this once, after it has decided which jobs to run and before the first job starts.
 onstart:
     if workflow.is_main_process:
         try:
@@ -59,16 +59,16 @@ onstart:
             sys.exit(f"error: {error}")
 
 
-# A damaged table has to be out of the way before Snakemake looks which files are missing. Jobs read
-# this file too; a dry run changes nothing.
+# A damaged table is renamed before Snakemake checks which files are missing. Only the main process
+# does this, because each job reads this file too. A dry run changes nothing.
 if workflow.is_main_process and not workflow.output_settings.dryrun:
     try:
         put_damaged_aside(glob("results/**/*.parquet", recursive=True))
     except OSError as error:
         sys.exit(f"error: {error.filename}: cannot be moved: {error.strerror}; {WRITE_REMEDY}")
 
-# On one machine no more jobs start than its GPUs can take; without any, none asks for one. A
-# cluster counts its own.
+# On one machine, Snakemake starts only as many GPU jobs as there are GPUs; on a machine without
+# GPUs, no job asks for one. A cluster counts its GPUs itself.
 if workflow.is_main_process and workflow.resource_settings.nodes is None:
     if "gpu" not in workflow.global_resources:
         workflow.register_resource("gpu", len(devices.visible()))

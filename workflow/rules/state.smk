@@ -1,7 +1,8 @@
 include: "functions/state.smk"
 
 
-# Neither has an output, nor a benchmark, which would be one: each runs whenever it is asked for.
+# Both rules run whenever a user asks for them, because they have no output. They have no benchmark,
+# either: Snakemake counts a benchmark as an output.
 rule stale_state:
     log:
         "logs/stale_state.log",

@@ -1,7 +1,9 @@
-# Training reruns when data, model or recipe change, not when code does: an edited comment must not
-# retrain a large model. Each manifest records the code's revision. Traces that are still right are
-# kept (`update`): the command looks whether they are of this very model, recipe and data. How often
-# a run is saved decides no result, so it is a resource: a changed parameter would rerun the rule.
+# Training reruns when data, model or recipe change, but not when code changes: retraining a large
+# model after an edit of the code would cost too much. Each manifest records the code's revision.
+# Existing traces are kept (`update`) if they are still right: the command checks whether they
+# belong to exactly this model, recipe and data. `checkpoint_every` is a resource and not a
+# parameter, because a changed parameter would rerun the rule, and saving more often changes no
+# result.
 include: "functions/training.smk"
 
 
@@ -12,8 +14,9 @@ rule finetune:
     localrule: True
 
 
-# All seeds and variants of a twin are one job: a fleet, if that is the engine. Of a full model
-# several seeds of a variant may be. Jobs that train equal variants with equal seeds share a rule.
+# One job trains all seeds and variants of a twin (as a fleet, if that is the twin's engine). For a
+# full model, one job may train several seeds of one variant. Jobs with equal variants and seeds
+# share a rule.
 for name, jobs in RULES_OF_SEVERAL_RUNS.items():
 
     rule:
@@ -47,7 +50,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             TRAIN
 
 
-# A run of a full model, or one that no section asks for: it is a target all the same.
+# A single run of a full model, or a run that no section requests but a user asks Snakemake for.
 rule train_one_run:
     input:
         corpus=corpus,
@@ -86,7 +89,7 @@ rule train_replicates:
         "logs/train_replicates/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.log",
     benchmark:
         "benchmarks/train_replicates/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.tsv"
-    # All that is made of them waits for them.
+    # Replicates come early, because all unlearning waits for them.
     priority: 500
     conda:
         "../../envs/training.yaml"

@@ -1,5 +1,5 @@
-# What models can be made to forget. Unlearnings rerun when data, models or methods change, not when
-# code does.
+# Unlearning. Like training, unlearning reruns when data, models or methods change, but not when
+# code changes.
 include: "functions/unlearning.smk"
 
 

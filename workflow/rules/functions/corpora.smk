@@ -1,4 +1,4 @@
-# What the rules of languages and datasets take.
+# Inputs and parameters of the rules of languages and datasets.
 from palimpsest.sections import VARIANTS
 from palimpsest.variants import BASE, DEDUP, DEDUP_MATCHED, maker
 
@@ -9,7 +9,7 @@ def counterpart(wildcards):
 
 
 def making(variants):
-    """What a rule that makes datasets of some variants is decided by, beside its input files."""
+    """The parameters of a rule that makes the datasets of some variants."""
     made_by = {variant: maker(VARIANTS, variant) for variant in variants}
     return {
         "test_size": lookup("datasets/test_size", within=config),

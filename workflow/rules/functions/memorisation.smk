@@ -1,17 +1,17 @@
-# What the rules of memorisation take.
+# Inputs and parameters of the rules of memorisation.
 from palimpsest.memorisation import kinds as memorised
 from palimpsest.memorisation.section import MEASURED
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.variants import LEAVE_ONE_OUT, with_target, without_target
 
-# What every measure is decided by, value by value: a key that is not here reruns nothing.
+# The keys that affect the measures. A change of any other key of the block reruns no measure.
 THRESHOLDS = {
     key: lookup(f"memorisation/{key}", within=config, default=None)
     for key in ("start", "loss_threshold", "accuracy_threshold")
 }
 
 
-# The variants with every target string, and without it
+# For each target string: the variant with the string, and the variant without the string
 ROLES = [f"s{rank}" for rank in range(experiment.n_targets)]
 WITH_TARGETS = [with_target(role) for role in ROLES]
 WITHOUT_TARGETS = [without_target(role) for role in ROLES]
@@ -19,18 +19,18 @@ TARGET_VARIANTS = [*WITH_TARGETS, *WITHOUT_TARGETS]
 
 
 def with_exact_seeds(pattern, variant):
-    """The pattern of a variant once for every seed whose training strings are left out."""
+    """The pattern of a variant once for every seed of the study `exact` (leave-one-out)."""
     seeds = (STUDIES["exact"].block(settings) or {"seeds": settings.seeds})["seeds"]
     return expand(pattern, variant=variant, seed=seeds, allow_missing=True)
 
 
 def study_inputs(wildcards):
-    """The files that a study's table is made from, by their kind."""
+    """The files from which a study's table is made, by the name of their kind."""
     return STUDIES[wildcards.study].inputs(settings, wildcards.language)
 
 
 def study_parameters(wildcards):
-    """The values that a study's table takes beside the tables that it reads."""
+    """The values that a study's table needs in addition to the tables that it reads."""
     return STUDIES[wildcards.study].parameters(settings, wildcards.language)
 
 

@@ -1,18 +1,18 @@
-# What the plan tells.
+# Content of the plan.
 import time
 from palimpsest.planning.summary import summary
 
 
 def plan_rows(wildcards):
-    """What every run needs."""
+    """The rows of the plan: for each group of runs and seed, the time and memory that they need."""
     return experiment.plan
 
 
 def plan_summary(wildcards):
-    """What all runs need together, in words."""
+    """A text with the totals of all runs."""
     return summary(experiment.plan, planner.hardware)
 
 
 def moment(wildcards):
-    """When the plan is asked for, which makes it another one each time."""
+    """The current time: a parameter that always changes, so that the plan is made every time."""
     return time.time()

@@ -1,8 +1,8 @@
-# What figures, claims and the report take.
+# Inputs and parameters of figures, claims and the report.
 
 
 def figure_inputs(wildcards):
-    """The files that a figure of a language is drawn from, by the name of their kind."""
+    """The files from which a figure for a language is drawn, by the name of their kind."""
     try:
         return experiment.figure_inputs(wildcards.figure, wildcards.language)
     except UserError as error:
@@ -10,7 +10,7 @@ def figure_inputs(wildcards):
 
 
 def drawn():
-    """What is drawn, by its SVG: the figure's name, the language and the files it is of."""
+    """All drawings, by their SVG file: the figure's name, the language and the tables it shows."""
     return {
         drawing.files[0]: {
             "name": drawing.figure.name,

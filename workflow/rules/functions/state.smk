@@ -1,9 +1,9 @@
-# The runs and jobs whose state is wanted.
+# The runs and jobs of the configuration; state of any other run or job is stale.
 from palimpsest.variants import LEAVE_ONE_OUT
 
 
 def wanted_runs(wildcards):
-    """Every run that is asked for, with all that names its state."""
+    """Every requested run, with all values that decide the key of its state."""
     return [
         {
             "model": runs.model,
@@ -22,5 +22,5 @@ def wanted_runs(wildcards):
 
 
 def unfinished_jobs(wildcards):
-    """Every job of a section's own, with all that names its state."""
+    """Every job of the sections' own, with all values that decide the key of its state."""
     return [vars(job) for job in experiment.unfinished]

@@ -1,4 +1,4 @@
-# What training takes, leaves and asks for.
+# Inputs, outputs and resources of training.
 import re
 from collections import Counter
 from dataclasses import replace
@@ -19,10 +19,10 @@ REPLICATES = {
     "weights": paths.REPLICATES_WEIGHTS,
 }
 
-# A run's folder behind the model's name
+# The part of a run's folder that follows the model's name
 RUN_BEHIND_MODEL = paths.RUN.split("{model}/")[1] + "/"
 
-# All that decides a trace beside its data, value by value: a key that is not here reruns nothing.
+# All values that affect a trace, except its data. A change of any other key reruns no training.
 RECIPE = dict(
     recipe=recipe,
     predict_end=lookup("datasets/predict_end", within=config),
@@ -32,8 +32,8 @@ RECIPE = dict(
     learning_rate=learning_rate,
 )
 
-# What every command that trains or unlearns is told of the model, and of the machine. When it
-# fails, it says why on the screen.
+# Flags of every command that trains or unlearns: first the model, then (below) the recipe and the
+# machine. If the command fails, its error line is printed on the screen.
 OF_THE_MODEL = (
     "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
     " --engine {params.engine} --corpus {input.corpus:q} --dataset {input.dataset}"
@@ -49,7 +49,7 @@ HOW_TO_TRAIN = (
 
 
 def train_command(weights, more=""):
-    """The command that trains, which leaves weights too if they are wanted."""
+    """The command that trains; it also delivers the weights if `weights` is true."""
     delivery = " --trace {output.trace} --manifest {output.manifest}"
     if weights:
         delivery += " --weights {output.weights}"
@@ -60,17 +60,17 @@ TRAIN = train_command(weights=config["save_weights"])
 
 
 def trained_files(requests, patterns):
-    """What training leaves of all runs that are asked for."""
+    """The paths of some patterns for all requested runs."""
     return [path for pattern in patterns for runs in requests for path in runs.paths(pattern)]
 
 
 def one_run(pattern):
-    """The pattern itself: the only run of a job."""
+    """The pattern itself, for a job with only one run."""
     return pattern
 
 
 def all_runs(job):
-    """A function that expands a pattern to all runs of a job, whatever its model and language."""
+    """A function that expands a pattern to all runs of a job, for any model and language."""
 
     def files(pattern):
         return [
@@ -83,7 +83,7 @@ def all_runs(job):
 
 
 def trained(files):
-    """What training leaves; `files` expands a pattern to the runs of a job."""
+    """The outputs of training; the function `files` expands a pattern to the runs of a job."""
     return {name: update(files(pattern)) for name, pattern in TRAINED.items()}
 
 
@@ -93,13 +93,13 @@ def trained_on(job):
 
 
 def any_of(jobs):
-    """The model in the paths of some jobs, as a regular expression."""
+    """A regular expression for the wildcard `model` that matches in the paths of some jobs only."""
     first = [runs for runs, *_ in jobs]
     return models_in([(runs, rf"{re.escape(runs.corpus)}/n{runs.size}\b") for runs in first])
 
 
 def none_of(rules):
-    """A model, but not in the paths of the runs of some rules, as a regular expression."""
+    """A regular expression for `model` that matches any model, except in paths of these rules."""
     taken = []
     for runs in (runs for jobs in rules for job in jobs for runs in job):
         seeds = "|".join(map(str, runs.seeds))
@@ -109,9 +109,9 @@ def none_of(rules):
 
 
 def models_in(places):
-    """Models, each before one of its places in a path, as a regular expression.
+    """A regular expression for models, each followed by one of its places in a path.
 
-    Models of equal places stand together: thousands of alternatives would be slow.
+    Models with equal places share one alternative, because thousands of alternatives are slow.
     """
     of_model, alike = {}, {}
     for runs, place in places:
@@ -122,9 +122,9 @@ def models_in(places):
 
 
 def rules_of_several_runs(groups):
-    """The jobs of each rule that trains several runs, by its name; equal names are numbered.
+    """The jobs of each rule that trains several runs, by the rule's name; equal names get numbers.
 
-    A full model's job of one run is left to the rule of one run.
+    A full model's job with only one run belongs to the rule `train_one_run` instead.
     """
     rules, seen = {}, Counter()
     for jobs in groups:
@@ -141,7 +141,10 @@ def rules_of_several_runs(groups):
 
 
 def named_apart(job):
-    """What names the log of a job among those of a model, language and size; nothing of a twin."""
+    """A suffix for the log of a full model's job: its seeds and variant; empty for a twin.
+
+    A twin has only one such job per language and size.
+    """
     runs, *_ = job
     if settings.is_twin(runs.model):
         return ""
@@ -149,7 +152,7 @@ def named_apart(job):
 
 
 def minutes_of_all(job):
-    """A resource function: minutes of a job that trains all these runs of a model."""
+    """A resource function: the minutes of a job that trains all these runs."""
 
     def asked(wildcards, attempt):
         size = int(wildcards.size)
@@ -161,19 +164,19 @@ def minutes_of_all(job):
 
 
 def replicates_training(wildcards):
-    """The keys of `training` that the replicates of a dataset override."""
+    """The keys of `training` that are overridden for the replicates on a dataset."""
     named = wildcards.model, wildcards.language, int(wildcards.size), wildcards.variant
     found = [runs for runs in experiment.replicates if runs.key[:4] == named]
     return found[0].training if found else {}
 
 
 def replicates_recipe(wildcards):
-    """The block `training` as it holds for the replicates of a dataset, as flags."""
+    """The values of the block `training` for the replicates on a dataset, as flags."""
     return as_flags({**settings.training(wildcards.model), **replicates_training(wildcards)})
 
 
 def replicates_minutes(wildcards, attempt):
-    """Minutes of a job that trains some replicates."""
+    """Minutes of a job that trains the replicates from `first` to `last`."""
     n_runs = int(wildcards.last) - int(wildcards.first) + 1
     named = wildcards.model, wildcards.language, int(wildcards.size)
     return minutes(planner.job_seconds(*named, n_runs, replicates_training(wildcards)), attempt)

@@ -1,4 +1,4 @@
-# What the rules of unlearning take and ask for.
+# Inputs, parameters and resources of the rules of unlearning.
 from palimpsest.unlearning import kinds as forgotten
 from palimpsest.unlearning.jobs import SCORED, Forgetter, jobs_of
 from palimpsest.unlearning.methods.table import METHOD_OR_POINT
@@ -9,7 +9,7 @@ UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlea
 unlearning_jobs = jobs_of(settings) if settings.block("unlearning") else None
 ORIGINAL_DATASET = fill(paths.DATASET, variant=ORIGINAL)
 
-# The command that makes models forget
+# The command that unlearns
 MAKE_FORGET = (
     OF_THE_MODEL
     + " --method {wildcards.method} --phases {params.phases:q} --weights {input.weights}"
@@ -22,11 +22,11 @@ MAKE_FORGET = (
 
 
 def unlearning_values(*keys):
-    """Values of the block, key by key: a key that is not here reruns nothing."""
+    """Some keys of the block `unlearning`, as parameters; a change of other keys reruns nothing."""
     return {key: lookup(f"unlearning/{key}", within=config, default=None) for key in keys}
 
 
-# What an evaluation is decided by.
+# The values that affect an evaluation.
 SETUPS = unlearning_values("setups", "n", "repetitions", "pool", "seed")
 SCORING = {
     **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
@@ -36,18 +36,18 @@ SCORING = {
 
 
 def forgetter(wildcards):
-    """The model in the paths, with its language, size and seed."""
+    """The model, language, size and seed in the wildcards."""
     named = wildcards.model, wildcards.language, int(wildcards.size), int(wildcards.seed)
     return Forgetter(*named)
 
 
 def part_of(wildcards):
-    """The method of a job that unlearns, and its first and last place among the method's runs."""
+    """The method of a job, and the first and last of the method's unlearnings that the job does."""
     return wildcards.method, int(wildcards.first), int(wildcards.last)
 
 
 def trained_on_variant(variant, pattern):
-    """An input function: a file of all the jobs that train on a variant."""
+    """An input function: one file from each job that trains on a variant."""
 
     def files(wildcards):
         return unlearning_jobs.trained(forgetter(wildcards), variant, pattern)
@@ -56,7 +56,10 @@ def trained_on_variant(variant, pattern):
 
 
 def unlearned_by(which, name):
-    """An input function: a file of all the jobs that apply the methods, or the grids' points."""
+    """An input function: one file from each job that unlearns.
+
+    `which` is "methods" for the methods, or "points" for the points of their grids.
+    """
 
     def files(wildcards):
         methods = getattr(unlearning_jobs, which)
@@ -66,38 +69,38 @@ def unlearned_by(which, name):
 
 
 def weights_to_unlearn(wildcards):
-    """The weights that a job starts from, and those that it compares with."""
+    """The files with the weights that a job needs: its starts, original and retrained models."""
     return unlearning_jobs.weights(forgetter(wildcards), *part_of(wildcards))
 
 
 def forget_file(wildcards):
-    """The file that names what is to be forgotten, if one does."""
+    """The file with the strings to forget; [] if these strings are drawn at random."""
     path = config["unlearning"]["forget"]
     return [] if path == DRAWN else path
 
 
 def unlearning_recipe(wildcards):
-    """The block `training` as it holds for the models of the unlearning, as flags."""
+    """The values of the block `training` for the models of the unlearning, as flags."""
     return as_flags(unlearning_jobs.training(wildcards.model))
 
 
 def phases(wildcards):
-    """What a method does, as JSON."""
+    """The phases of a method, as JSON."""
     return unlearning_jobs.phases(wildcards.method)
 
 
 def origins(wildcards):
-    """The original models that a job's unlearned ones are of."""
+    """For each unlearned model of a job: the replicate of its original model."""
     return as_text(unlearning_jobs.origins(*part_of(wildcards)))
 
 
 def unlearning_numbers(wildcards):
-    """Which unlearning of its origin each of a job's models is."""
+    """For each unlearned model of a job: its number among the unlearnings of its original model."""
     return as_text(unlearning_jobs.numbers(*part_of(wildcards)))
 
 
 def variant_to_start_from(wildcards):
-    """The variant on which the models that a job starts from were trained."""
+    """The variant of the models that a job starts from."""
     return unlearning_jobs.starts(*part_of(wildcards))[0]
 
 
@@ -107,12 +110,12 @@ def starts(wildcards):
 
 
 def as_text(numbers):
-    """Numbers as one text: of thousands in a list, Snakemake looks at each."""
+    """Numbers as one text, because Snakemake is slow with a list of thousands of items."""
     return " ".join(map(str, numbers))
 
 
 def unlearning_minutes(wildcards, attempt):
-    """Minutes of a job that makes some models forget, more at every attempt."""
+    """Minutes of a job that unlearns some models, more at every attempt."""
     n_runs = int(wildcards.last) - int(wildcards.first) + 1
     training = config["unlearning"]["training"]
     named = wildcards.model, wildcards.language, int(wildcards.size)
@@ -126,11 +129,11 @@ def evaluation_memory(wildcards, attempt):
 
 
 def grid_points(wildcards):
-    """The method and the settings of every point of the grids that are searched."""
+    """The method and the settings of every point in the grids of the methods in `tuning`."""
     return unlearning_jobs.settings_of_points()
 
 
-# What every evaluation reads beside the unlearned models
+# Inputs of every evaluation, in addition to the unlearned models
 EVALUATED_FROM = dict(
     dataset=ORIGINAL_DATASET,
     originals=trained_on_variant(ORIGINAL, paths.REPLICATES_TRACE),

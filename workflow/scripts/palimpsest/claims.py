@@ -1,9 +1,10 @@
-"""The engine of claims: a sentence that a table can agree with, disagree with, or leave open.
+"""The engine of claims. A claim is a sentence that the tables support, contradict or leave open.
 
-One rule judges all claims. A claim has a statistic with an interval and a region in which the claim
-holds. It agrees if the whole interval lies in the region, disagrees if the whole interval lies
-outside, and else cannot tell. What the statistic is and what its interval is over, the claim says
-itself: seeds, strings, splits of models. Every section lists its own claims in its `claims.py`.
+All claims are judged in the same way. A claim has a statistic with an interval, and a region in
+which the claim holds. The verdict is "agrees" if the whole interval lies inside the region,
+"disagrees" if the whole interval lies outside, and otherwise "cannot tell". Each claim defines its
+own statistic, and whether the interval is over seeds, strings or splits of models. Every section
+lists its claims in its `claims.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -18,7 +19,7 @@ from palimpsest.tables.claims import CLAIMS
 
 
 class Region(NamedTuple):
-    """The closed interval of a statistic in which a claim holds, and how a reader is told."""
+    """The closed interval of a statistic in which a claim holds, and a text for readers."""
 
     low: float
     high: float
@@ -53,9 +54,9 @@ def between(low: float, high: float) -> Region:
 class Estimate(NamedTuple):
     """A statistic and its 95 % interval.
 
-    `values` are the statistic in every seed in which it is defined, and `mean` is their mean.
-    `over` says in one or two words what varies in the interval, such as "seeds"; `lower` and
-    `upper` are NaN where there is no interval.
+    `values` holds the statistic of every seed in which it is defined, and `mean` is their mean.
+    `over` says in one or two words what the interval is over, such as "seeds". `lower` and `upper`
+    are NaN if there is no interval.
     """
 
     values: tuple[float, ...] = ()
@@ -66,7 +67,7 @@ class Estimate(NamedTuple):
 
 
 class Case(NamedTuple):
-    """The part of the tables on which a claim is tested by itself, one language for example.
+    """A part of the tables on which a claim is tested separately, for example one language.
 
     `tables` are in the order of `Claim.reads`, and `n_models` counts the models in them.
     """
@@ -77,7 +78,7 @@ class Case(NamedTuple):
 
 
 def each_language(*frames: pd.DataFrame) -> list[Case]:
-    """A case for every language that all the tables have."""
+    """One case for every language that is in all the tables."""
     by_language = [dict(list(frame.groupby("language"))) for frame in frames]
     return [
         Case(language, n_models_in(first), tuple(found[language] for found in by_language))
@@ -87,7 +88,7 @@ def each_language(*frames: pd.DataFrame) -> list[Case]:
 
 
 def n_models_in(table: pd.DataFrame) -> int:
-    """How many models a table is about; 0 for a table about strings alone."""
+    """The number of models in a table; 0 for a table without the column `model`."""
     return table["model"].nunique() if "model" in table else 0
 
 
@@ -97,15 +98,14 @@ class Claim:
 
     Parameters
     ----------
-    question : key of the question that it answers, of the section's `QUESTIONS`
+    question : key of the question that the claim answers, in the section's `QUESTIONS`
     claim : the claim in one sentence
-    reads : the kind of table that it reads, or several kinds with a blank between them
+    reads : the kind of table that the claim reads, or several kinds, separated by blanks
     statistic : the statistic in words
     region : where the statistic has to lie for the claim to hold
-    estimate : function from the tables of one case to an `Estimate`
-    cases : function from whole tables to the cases on which the claim is tested, by default every
-        language by itself
-    by_construction : whether the definitions alone put the statistic where the claim holds
+    estimate : function that makes an `Estimate` from the tables of one case
+    cases : function that makes the cases from the whole tables; by default, one case per language
+    by_construction : whether the definitions alone force the statistic into the region
     """
 
     question: str
@@ -118,7 +118,7 @@ class Claim:
     by_construction: bool = False
 
     def tests(self, given: Mapping[str, pd.DataFrame | None]) -> list[tuple[str, int, Estimate]]:
-        """Language, number of models and estimate of every case; none if a table is missing."""
+        """Language, number of models and estimate of each case; [] if a table has no rows."""
         frames = [given.get(kind) for kind in self.reads.split()]
         if any(frame is None or frame.empty for frame in frames):
             return []
@@ -130,12 +130,12 @@ NOT_TESTED = [("", 0, Estimate())]
 
 
 def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
-    """The table `claims`: a row for every claim and case on which it was tested.
+    """The table `claims`: one row for every claim and every case of the claim.
 
     Parameters
     ----------
     claims : the claims of all sections
-    given : whole tables by their kinds, as the claims name them in `reads`
+    given : whole tables, by the names of their kinds, which the claims use in `reads`
         A claim whose table is absent or empty has one row, without a language: cannot tell.
     """
     rows = [
@@ -147,7 +147,8 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
             "language": language,
             "n_models": n_models,
             **judge(estimate, claim.region),
-            # The definitions decide only what lies where they put it: a value outside is a test.
+            # If a value lies outside the region, the definitions did not force it there: then the
+            # claim was really tested.
             "by_construction": claim.by_construction
             and all(claim.region.low <= value <= claim.region.high for value in estimate.values),
         }
@@ -158,8 +159,8 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
 
 
 def judge(estimate: Estimate, region: Region) -> dict:
-    """Estimate, interval and verdict, as columns of the table `claims`."""
-    # Rounded: seeds that all give 0.1 must not be told from 0.1 by their last digit.
+    """The columns of the table `claims` about the estimate, the interval and the verdict."""
+    # Rounded, so that seeds that all give 0.1 have a mean equal to the bound 0.1.
     mean, lower, upper = np.round([estimate.mean, estimate.lower, estimate.upper], DECIMALS)
     if region.low <= lower and upper <= region.high:
         verdict = "agrees"

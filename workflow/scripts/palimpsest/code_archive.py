@@ -1,4 +1,4 @@
-"""The code behind the results: kept beside them, once for each state that it was in."""
+"""Copies of the code that made the results: one archive for each version of the code."""
 
 import io
 import tarfile
@@ -11,9 +11,10 @@ from palimpsest.fingerprint import SCRIPTS, code_files, of_all_code
 
 
 def keep_code(folder: str | Path) -> Path:
-    """Keep all scripts and the library in an archive of a folder, named by their hash; its path.
+    """Save the scripts and the library in an archive in a folder; the path of the archive.
 
-    `tar --zstd -xf` unpacks it. An archive that is there already is left as it is.
+    The archive is named by the hash of its code; an existing archive stays as it is. Unpack an
+    archive with `tar --zstd -xf`.
     """
     path = Path(folder) / f"{of_all_code()}.tar.zst"
     if not path.exists():
@@ -26,7 +27,7 @@ def keep_code(folder: str | Path) -> Path:
 
 
 def _packed() -> bytes:
-    """All code as an archive without dates and owners, so that equal code makes equal bytes."""
+    """An archive of all code, without dates and owners: equal code gives equal bytes."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in code_files():

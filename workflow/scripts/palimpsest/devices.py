@@ -1,7 +1,7 @@
-"""GPUs of this machine: which there are, and leases on them.
+"""The GPUs of this machine, and leases on them.
 
-A lease is a lock on a file for each device, so a device is given back however its job ends. Jobs
-of all workflows on a machine lease from the same files.
+A lease is a lock on a file; there is one file for each GPU. So the system releases a GPU when its
+job ends, for whatever reason the job ends. All workflows on a machine use the same files.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ DEFAULT_LOCKS = "/tmp/palimpsest-devices"
 
 
 def visible() -> list[str]:
-    """The GPUs that this process may use, as CUDA_VISIBLE_DEVICES would name them.
+    """The GPUs that this process may use, in the notation of CUDA_VISIBLE_DEVICES.
 
-    Those that the variable leaves of the machine's or, where it is not set, all. By their unique
-    identifiers where the driver's tool is there to tell them, because a number means another
-    device in another job of a cluster.
+    If that variable is set, only its GPUs; otherwise all GPUs of the machine. GPUs are named by
+    their unique identifiers if `nvidia-smi` is installed, because in another job of a cluster the
+    same number may mean another GPU.
     """
     installed = _installed()
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -47,22 +47,23 @@ def _installed() -> list[str]:
 
 
 def _is_there(name: str, installed: list[str]) -> bool:
-    """Whether CUDA finds a device by a name; it looks at none behind the first that it does not."""
+    """Whether CUDA finds a GPU by this name; CUDA ignores all names after an unknown one."""
     if name.isdigit():
         return not installed or int(name) < len(installed)
     return name.startswith(("GPU-", "MIG-"))
 
 
 def _named(name: str, installed: list[str]) -> str:
-    """The unique identifier of a device that is named by its number, if it can be told."""
+    """The unique identifier of a GPU that is named by its number, if the identifier is known."""
     return installed[int(name)] if name.isdigit() and installed else name
 
 
 def lease(count: int) -> list[Lock]:
-    """Wait for so many GPUs, lock them, and let this process and its children see them alone.
+    """Wait for `count` GPUs and lock them; this process and its children then see only these.
 
-    Those that wait stand in a queue, so that a job of many GPUs is not passed by for ever by jobs
-    of few. With a count of 0 no GPU is seen. Raises `UserError` if there are too few.
+    Waiting jobs form a queue. Without a queue, jobs with few GPUs could overtake a job with many
+    GPUs for ever. With a count of 0, the process sees no GPU. Raises `UserError` if the machine has
+    fewer than `count` GPUs.
     """
     devices = visible() if count else []
     if len(devices) < count:
@@ -73,7 +74,7 @@ def lease(count: int) -> list[Lock]:
     leases: dict[str, Lock] = {}
     if count:
         folder = _shared_folder()
-        # Jobs that may use the same devices stand in one queue.
+        # Jobs that may use the same GPUs wait in the same queue.
         queue = zlib.crc32(" ".join(sorted(map(_lock_name, devices))).encode())
         place = wait_for(
             folder / f"queue-{queue:08x}.lock", lambda: _say("waiting in the queue for a GPU")
@@ -85,7 +86,7 @@ def lease(count: int) -> list[Lock]:
 
 
 def _shared_folder() -> Path:
-    """The folder of the locks, in which every user of the machine may make files."""
+    """The folder of the locks; every user of the machine may make files in this folder."""
     folder = Path(os.environ.get(LOCKS, DEFAULT_LOCKS))
     with contextlib.suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
@@ -94,7 +95,7 @@ def _shared_folder() -> Path:
 
 
 def _leased(devices: list[str], count: int, folder: Path) -> dict[str, Lock]:
-    """Locks on the first so many devices to become free, by device."""
+    """Locks on the first `count` devices that become free, by device."""
     leases: dict[str, Lock] = {}
     said = False
     while True:
@@ -112,7 +113,10 @@ def _leased(devices: list[str], count: int, folder: Path) -> dict[str, Lock]:
 
 
 def _lock_name(device: str) -> str:
-    """The device, behind its cluster's job if it is a number, which means nothing elsewhere."""
+    """The name of a GPU's lock; a GPU's number gets the job's id, as jobs number GPUs differently.
+
+    For example, device 0 of the cluster's job 17 is `job17-0`.
+    """
     job = os.environ.get("SLURM_JOB_ID")
     return f"job{job}-{device}" if job and device.isdigit() else device
 

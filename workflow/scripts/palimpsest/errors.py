@@ -1,4 +1,4 @@
-"""Errors that a user can act on: one line that says where, what, what is allowed, the remedy."""
+"""Errors that a user can mend: one line with place, error, allowed values and remedy."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,9 +7,9 @@ WRITE_REMEDY = "make room or allow writing there, and give the same command agai
 
 
 class UserError(Exception):
-    """Something the user gave is wrong; the message is a single line that names it and the remedy.
+    """An input of the user is wrong; the message is one line that names the error and the remedy.
 
-    Entry points print the message and exit with status 1; nobody is shown a traceback for it.
+    Entry points print the message and exit with status 1, without a traceback.
     """
 
     def __init__(self, message: str):
@@ -17,12 +17,12 @@ class UserError(Exception):
 
 
 def _printable(text: str) -> str:
-    """A text in which what would steer a terminal, or turn the line around, is spelt out."""
+    """A text with unprintable characters escaped, such as those that control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class OutOfMemory(UserError):
-    """A device ran out of memory, and the next attempt will take less at once."""
+    """A device ran out of memory; the next attempt takes fewer strings per forward pass."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
-"""An experiment: a checked configuration, and all that its sections ask for and deliver.
+"""An experiment: a checked configuration, with the runs and the files of all its sections.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from palimpsest.variants import is_with_target, target_rank
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure of one language, and the files that it is drawn from, by the name of their kind."""
+    """A figure for one language; `inputs` maps the name of a kind to the files that are drawn."""
 
     section: str
     figure: Figure
@@ -37,15 +38,15 @@ class Drawing:
 
     @property
     def files(self) -> list[str]:
-        """The drawing, as vector graphics and as a picture."""
+        """The files of the drawing: one SVG and one PNG."""
         return self.figure.files(self.language)
 
 
 class Experiment:
-    """The settings and the sections of a configuration; sections that it leaves out are not there.
+    """The settings of a configuration, and the sections for which the configuration has a block.
 
-    Raises `UserError` for the first mistake: file, key, value, what is allowed and, where it can,
-    the nearest right spelling.
+    Raises `UserError` for the first mistake. The message names the file, the key, the value, the
+    allowed values and, if there is one, a similar correct spelling.
     """
 
     def __init__(
@@ -55,7 +56,7 @@ class Experiment:
         schemas: str | Path,
         sections: Sequence[Section] = SECTIONS,
     ):
-        """Check a configuration against the schemas of a folder, and by its sections."""
+        """Check a configuration with the schemas in a folder and with the sections' checks."""
         self.config, self._sources = config, sources
         self._refuse(checks.of_schema(config, schema_of(schemas, sections)))
         self.settings = Settings(config)
@@ -76,7 +77,7 @@ class Experiment:
 
     @cached_property
     def requests(self) -> list[Runs]:
-        """All runs that are trained, each in one request."""
+        """All runs to train; each run is in exactly one request."""
         asked = merged(
             runs for section in self.sections for runs in section.requests(self.settings)
         )
@@ -91,15 +92,16 @@ class Experiment:
 
     @cached_property
     def replicates(self) -> list[Runs]:
-        """The runs that are trained many times."""
+        """The runs that are trained many times for each seed."""
         return [runs for runs in self.requests if runs.replicates is not None]
 
     @cached_property
     def training_jobs(self) -> list[list[list[Runs]]]:
-        """The jobs that train single runs, those of equal variants and seeds together.
+        """The jobs that train single runs; jobs with equal variants and seeds form one group.
 
-        A job of a twin trains all seeds and variants of a language and size; a job of a full model
-        trains `hardware/seeds_per_job` seeds of one variant, one after another.
+        A job is a list of `Runs`. A twin's job trains all seeds and variants of one language and
+        size. A full model's job trains at most `hardware/seeds_per_job` seeds of one variant, one
+        after another.
         """
         of_twins: dict[tuple, list[Runs]] = {}
         of_full_models: list[list[Runs]] = []
@@ -117,17 +119,17 @@ class Experiment:
 
     @cached_property
     def derived(self) -> list[Derived]:
-        """Models that sections make of trained ones."""
+        """Models that sections make from trained models."""
         return [made for section in self.sections for made in section.derived(self.settings)]
 
     @property
     def unfinished(self) -> list[Unfinished]:
-        """The jobs of sections' own that keep state while they work."""
+        """The sections' own jobs that keep state while they work."""
         return [job for section in self.sections for job in section.unfinished(self.settings)]
 
     @cached_property
     def planner(self) -> Planner:
-        """What the runs need."""
+        """Estimates of the memory, time and GPUs that the runs need."""
         return Planner(self.settings)
 
     @cached_property
@@ -144,7 +146,7 @@ class Experiment:
 
     @cached_property
     def n_targets(self) -> int:
-        """Target strings of a language: as many as runs are trained with; one if none is."""
+        """Number of target strings of a language that any run needs; at least 1."""
         asked = [runs.variant for runs in self.requests if is_with_target(runs.variant)]
         return max(map(target_rank, asked), default=0) + 1
 
@@ -171,15 +173,15 @@ class Experiment:
         return [kind for section in self.sections for kind in section.reported]
 
     def places(self, part: str) -> list[str]:
-        """Where a part of the sections stands, such as their `claims`, for a fingerprint."""
+        """The place of a part, such as `claims`, in each section's code, for a fingerprint."""
         found = (getattr(section, part) for section in self.sections)
         return [place for place in found if place is not None]
 
     @cached_property
     def outputs(self) -> dict[str, list[str]]:
-        """The files that each section delivers, by its name; `languages` has those of all.
+        """The files that each section delivers, by section; `languages` has the languages' files.
 
-        Of a text there are none: what they tell are probabilities.
+        A corpus that is a text has no such files, because they describe probabilities.
         """
         patterns = (paths.LANGUAGE_SAMPLE, paths.LANGUAGE_TARGETS, paths.LANGUAGE_SUMMARY)
         shared = [
@@ -199,7 +201,7 @@ class Experiment:
 
     @cached_property
     def drawings(self) -> dict[tuple[str, str], Drawing]:
-        """Every figure of every language, by their names."""
+        """Every figure for every language, by the names of figure and language."""
         own = [(section.name, section.load("figures")) for section in self.sections]
         return {
             (figure.name, language): Drawing(
@@ -216,9 +218,9 @@ class Experiment:
         return [file for drawing in self.drawings.values() for file in drawing.files]
 
     def figure_files(self, section: str, chapter: str | None = None) -> list[str]:
-        """The figures of a section, or of one chapter of it, of all languages.
+        """The figures of a section, or of one of its chapters, for all languages.
 
-        There are none of a section that the configuration leaves out.
+        The list is empty if the configuration has no block for the section.
         """
         return [
             file
@@ -228,10 +230,10 @@ class Experiment:
         ]
 
     def figure_inputs(self, name: str, language: str) -> dict[str, list[str]]:
-        """The files that a figure of a language is drawn from, by the name of their kind."""
+        """The files from which a figure for a language is drawn, by the name of their kind."""
         if (name, language) in self.drawings:
             return self.drawings[name, language].inputs
-        # Of a language that no section names it is a target all the same.
+        # A user may still ask Snakemake for a figure of a language that no section uses.
         outputs = [
             path
             for section in self.sections

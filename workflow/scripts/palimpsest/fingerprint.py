@@ -1,9 +1,10 @@
-"""A hash of the code behind a rule, worked out from what the code really imports.
+"""A hash of the code that a rule uses, computed from the imports of the code.
 
-A rule of a script reruns when code that its script uses changes, and only then. What counts is the
-meaning of the code: a changed comment, docstring or layout changes no hash, and neither does a
-function beside the ones that are used. A template counts where its name stands in the code of its
-folder; and where a package looks for its modules by itself, in its `__path__`, all of them count.
+A rule with a script reruns when code that the script uses changes, and only then. A changed
+comment, docstring or layout does not change the hash. A change in a function that the script does
+not use does not change the hash, either. A template counts for the code that names the template in
+a string; both are in the same folder. If code uses the `__path__` of its package to find modules,
+all modules of the package count.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 SCRIPTS = Path(__file__).parents[1]
 LIBRARY = __package__ or "palimpsest"
 EVERYTHING = "*"
-REMEMBERED = "__pycache__/fingerprints.json"  # beside Python's own record of what it has read
+REMEMBERED = "__pycache__/fingerprints.json"  # in the folder of Python's own cache
 TEMPLATE = ".j2"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 Place = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole module
@@ -29,12 +30,12 @@ Place = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole m
 
 @cache
 def of_code(*places: str) -> str:
-    """12 hexadecimal digits that change with the code that is used from some places.
+    """12 hexadecimal digits: a hash of the code at some places and of all code that it uses.
 
-    A place is a script ("measure.py"), a module's name ("palimpsest.claims:judge"), a whole module
-    ("palimpsest.report") or a file beside a module ("palimpsest/report/report.html.j2").
+    A place is a script ("measure.py"), a name in a module ("palimpsest.claims:judge"), a whole
+    module ("palimpsest.report") or a file next to a module ("palimpsest/report/report.html.j2").
 
-    Raises `ValueError` for a place at which nothing stands: its hash would never change.
+    Raises `ValueError` for a place without code, because the hash of nothing would never change.
     """
     key = " ".join(places)
     if key not in _remembered():
@@ -43,7 +44,7 @@ def of_code(*places: str) -> str:
 
 
 def modules_of(*places: str) -> set[str]:
-    """The modules, of the library and of others, whose code is used from some places."""
+    """The modules, of the library and of other packages, that the code at some places uses."""
     return {module for module, _ in _used(*places) if not module.endswith((".py", TEMPLATE))}
 
 
@@ -67,7 +68,7 @@ def code_files() -> list[Path]:
 
 @cache
 def _state() -> str:
-    """A hash of every file that a hash could be worked out from."""
+    """A hash of all files of code; a fingerprint is remembered for this state of the files only."""
     digest = hashlib.sha256()
     for path in code_files():
         digest.update(b"\0".join([os.fsencode(path.relative_to(SCRIPTS)), path.read_bytes()]))
@@ -76,7 +77,7 @@ def _state() -> str:
 
 @cache
 def _remembered() -> dict[str, str]:
-    """The hashes that were worked out from the same files before; reading code takes a second."""
+    """Hashes that an earlier process computed from the same files; computing takes a second."""
     with suppress(OSError, ValueError):
         remembered = json.loads((SCRIPTS / LIBRARY / REMEMBERED).read_text())
         if remembered["state"] == _state():
@@ -85,7 +86,7 @@ def _remembered() -> dict[str, str]:
 
 
 def _remember(key: str, found: str) -> None:
-    """Keep a hash for the next process, where the folder can be written to."""
+    """Keep a hash for the next process, if the folder is writable."""
     _remembered()[key] = found
     path = SCRIPTS / LIBRARY / REMEMBERED
     temporary = path.with_suffix(f".{os.getpid()}")
@@ -96,7 +97,7 @@ def _remember(key: str, found: str) -> None:
 
 
 def _used(*places: str) -> dict[Place, Definition]:
-    """What is used from some places, and from there on."""
+    """The definitions at some places, and all definitions that they use, directly or indirectly."""
     found: dict[Place, Definition] = {}
     todo = [_place(text) for text in places]
     for text, place in zip(places, todo, strict=True):
@@ -119,7 +120,7 @@ def _place(text: str) -> Place:
 
 @dataclass(frozen=True)
 class Definition:
-    """What stands behind a name: its code, without comments and docstrings, and what that uses."""
+    """The code of a name, without comments and docstrings, and the places that the code uses."""
 
     text: str = ""
     uses: tuple[Place, ...] = ()
@@ -135,7 +136,7 @@ def _definition(module: str, name: str) -> Definition:
     if name == EVERYTHING:
         return source.define(source.statements)
     if name in source.definitions:
-        # What a module does when it is imported counts for each of its names.
+        # Statements that run when the module is imported count for each of its names.
         return source.define([*source.definitions[name], *source.actions])
     if name in source.imports:
         return Definition(uses=source.imports[name])
@@ -154,7 +155,7 @@ def _source(module: str) -> Source | None:
 
 @cache
 def _file(module: str) -> Path | None:
-    """The file of a module of the library, or of a script given by its path; None of any other."""
+    """The file of a module of the library or of a script's path; None for any other module."""
     if module.endswith(".py"):
         return Path(module)
     if module.split(".")[0] != LIBRARY:
@@ -166,7 +167,7 @@ def _file(module: str) -> Path | None:
 
 @dataclass
 class Source:
-    """A module's statements, by what they define."""
+    """A module's statements, by the names that they define."""
 
     module: str
     tree: ast.Module
@@ -188,9 +189,9 @@ class Source:
 
     @property
     def statements(self) -> list[ast.stmt]:
-        """All that stands in the module; its imports count where they are used.
+        """All statements of the module, without imports: an import counts where its name is used.
 
-        A package also offers what it imports.
+        The imports of a package's `__init__.py` do count, because the package offers these names.
         """
         if _file(self.module).name == "__init__.py":
             return list(self.tree.body)
@@ -198,19 +199,19 @@ class Source:
 
     @property
     def postpones(self) -> bool:
-        """Whether annotations are never evaluated, so that what they name is not used."""
+        """Whether annotations are never evaluated; their names then do not count as used."""
         return self.imports.get("annotations") == (("__future__", "annotations"),)
 
     @cached_property
     def lazy_names(self) -> dict[str, str]:
-        """Public names of a package that are imported when used, with their module."""
+        """Public names of a package that are imported on first use, with their module."""
         if "__getattr__" not in self.definitions:
             return {}
         (table,) = self.definitions["MODULES"]
         return ast.literal_eval(table.value)
 
     def define(self, statements: list[ast.stmt]) -> Definition:
-        """Some statements as a definition."""
+        """One definition from some statements."""
         uses: dict[Place, None] = {}
         for statement in statements:
             uses |= dict.fromkeys(self._uses(statement))
@@ -261,7 +262,7 @@ class Source:
                 yield self.module, node.id
 
     def _templates(self, node: ast.AST) -> Iterator[Place]:
-        """The template beside the module that a text names, such as "report.html.j2"."""
+        """The template that a string names, such as "report.html.j2", in the module's folder."""
         if isinstance(node, ast.Constant) and str(node.value).endswith(TEMPLATE):
             path = _file(self.module).with_name(node.value)
             if path.is_file():
@@ -276,14 +277,14 @@ class Source:
 def _bound(
     statement: ast.Import | ast.ImportFrom,
 ) -> tuple[dict[str, tuple[Place, ...]], dict[str, str]]:
-    """The names that an import binds: to names of other modules, and to modules."""
+    """The names that an import binds: first those of objects in other modules, then of modules."""
     imports, modules = {}, {}
     if isinstance(statement, ast.Import):
         for alias in statement.names:
             if alias.asname or "." not in alias.name:
                 modules[alias.asname or alias.name] = alias.name
             else:
-                # It binds the first part of the name alone, which then stands for all of it.
+                # `import a.b` binds only the name `a`; a use of `a` counts as a use of `a.b`.
                 first = alias.name.partition(".")[0]
                 imports[first] = (*imports.get(first, ()), (alias.name, EVERYTHING))
         return imports, modules
@@ -304,7 +305,7 @@ def _lazily_imported(value: ast.expr | None) -> str | None:
 
 
 def _evaluated(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a statement that stand in none of its annotations."""
+    """The nodes of a statement, without the nodes in its annotations."""
     yield node
     for name, inner in ast.iter_fields(node):
         if name not in ("annotation", "returns"):

@@ -1,4 +1,4 @@
-"""Starting commands: which Python, in how many processes, watched by whom, how memory is kept."""
+"""How processes start: the Python to use, child processes, launchers and memory settings."""
 
 import atexit
 import contextlib
@@ -15,24 +15,24 @@ LAUNCHED = "PALIMPSEST_LAUNCHED"
 
 
 def prefer_this_python() -> None:
-    """Let shell commands find the Python that runs Snakemake first.
+    """Put the Python that runs Snakemake first in the PATH of shell commands.
 
-    Snakemake may be called by its path, without its environment being active. A rule with an
-    environment of its own puts that in front again.
+    A user may call Snakemake by its path, without an active environment. If a rule has its own
+    environment, the Python of that environment comes first.
     """
     here = os.path.dirname(sys.executable)
     os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])
 
 
 def is_launched() -> bool:
-    """Whether this process is one of several that `relaunch_with` has had started."""
+    """Whether this process is one of several that a launcher has started for `relaunch_with`."""
     return LAUNCHED in os.environ
 
 
 def in_child(work: Callable[[], None]) -> int:
-    """Do some work in a child that dies with this process; its exit status.
+    """Do some work in a child process and return its exit status; the child dies with this process.
 
-    The child inherits open files, and with them every lock that this process holds.
+    The child inherits open files, and so it shares every lock that this process holds.
     """
     parent = os.getpid()
     child = os.fork()
@@ -45,9 +45,9 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def die_with(parent: int) -> None:
-    """Have the system end this process when the one that started it dies, however it dies.
+    """Let the system kill this process when its parent dies, for whatever reason the parent dies.
 
-    Does nothing where the system cannot (it is Linux's).
+    Works on Linux; does nothing on other systems.
     """
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     if prctl is not None:
@@ -57,11 +57,11 @@ def die_with(parent: int) -> None:
 
 
 def relaunch_with(processes: int, threads: int) -> None:
-    """Replace this process by a launcher of `processes` copies of its command, if more than one.
+    """If `processes` is more than 1, replace this process by a launcher of `processes` copies.
 
-    The launcher chooses a free port for each job. In a process that it has started, or with one
-    process, this sets the number of threads, before torch is imported, and goes on. A process that
-    a launcher has started dies with the launcher.
+    Each copy runs the same command, and dies when the launcher dies. The launcher chooses a free
+    port for each job. In such a copy, or if `processes` is 1, this function only sets the number of
+    threads and returns. Call it before torch is imported.
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if is_launched():
@@ -75,9 +75,9 @@ def relaunch_with(processes: int, threads: int) -> None:
 
 
 def collect_rarely() -> None:
-    """Have Python look for unreachable objects rarely, and not when the process ends.
+    """Run Python's garbage collection rarely, and not at the end of the process.
 
-    Looking for them takes a sixth of the time of a process that lasts seconds.
+    Garbage collection takes a sixth of the time of a process that lasts seconds.
     """
     gc.set_threshold(50_000, 50, 50)
     atexit.register(gc.freeze)
@@ -85,10 +85,10 @@ def collect_rarely() -> None:
 
 @contextlib.contextmanager
 def importing() -> Iterator[None]:
-    """Keep Python from looking for unreachable objects among those of large modules.
+    """Exclude the objects of large modules from Python's garbage collection.
 
-    What a module holds stays until the process ends. Looking through the objects of torch and
-    transformers takes a quarter of the time of a small training.
+    The objects of a module stay until the process ends. Without this, collecting among the objects
+    of torch and transformers takes a quarter of the time of a small training.
     """
     gc.disable()
     try:
@@ -99,10 +99,11 @@ def importing() -> Iterator[None]:
 
 
 def keep_freed_memory() -> None:
-    """Let the C library keep freed memory instead of handing it back to the system at each step.
+    """Let the C library keep freed memory, instead of returning the memory to the system.
 
-    Training on the CPU allocates and frees the same large buffers over and over; giving them back
-    each time costs a fifth of the run. Does nothing where the C library is not glibc.
+    Training on the CPU allocates and frees the same large buffers at each step. Returning them to
+    the system each time costs a fifth of the run. Works with glibc; does nothing with another C
+    library.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -7,9 +7,10 @@ from types import ModuleType
 
 
 class _Lazy(ModuleType):
-    """Stands for a module that is imported when something is asked of it.
+    """A placeholder for a module that is imported when one of its attributes is used.
 
-    It is no entry of `sys.modules`, where other libraries look whether a module is in use.
+    The placeholder is not in `sys.modules`, because other libraries look there to find out whether
+    a module is in use.
     """
 
     def __getattr__(self, name: str):
@@ -17,10 +18,10 @@ class _Lazy(ModuleType):
 
 
 def lazy_import(name: str) -> ModuleType:
-    """The module of a name, or what imports it on first use.
+    """The module with this name, or a placeholder that imports the module on first use.
 
-    `torch = lazy_import("torch")` stands in modules that Snakemake reads while it builds its graph
-    of jobs, when nothing heavy is to be imported.
+    Use `torch = lazy_import("torch")` in modules that Snakemake reads before it builds its graph of
+    jobs: at that time, no module that loads slowly should be imported.
     """
     return sys.modules.get(name) or _Lazy(name)
 
@@ -28,7 +29,7 @@ def lazy_import(name: str) -> ModuleType:
 def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], object]:
     """A package's `__getattr__`: each public name is imported from its module on first use.
 
-    `modules` maps a public name to the module, below the package, that defines the name.
+    `modules` maps a public name to the module of the package that defines the name.
     """
 
     def __getattr__(name: str):
@@ -40,7 +41,7 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
 
 
 def named(place: str | None):
-    """What stands at a place, "module:name"; an empty tuple for no place."""
+    """The object at a place, written "module:name"; an empty tuple if the place is None."""
     if place is None:
         return ()
     module, name = place.split(":")

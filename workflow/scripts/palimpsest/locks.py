@@ -1,4 +1,4 @@
-"""Locks on files: held as long as a process lives, and given back by the system when it dies."""
+"""Locks on files; the system releases a lock when the process that holds the lock ends."""
 
 import contextlib
 import errno
@@ -11,7 +11,7 @@ from pathlib import Path
 from palimpsest.errors import UserError
 
 POLL_SECONDS = 0.5
-# What a file system without locks answers.
+# Error codes of a file system without locks.
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -22,17 +22,17 @@ class NoLocks(UserError):
 class Lock:
     """An exclusive lock on a file, released by `release` or by the end of the process.
 
-    It survives `exec`, so that a job that replaces itself by a launcher keeps what it holds;
-    processes that are started otherwise do not inherit it.
+    A lock survives `exec`: a job that replaces itself by a launcher keeps its locks. Processes that
+    are started in another way do not inherit the lock.
     """
 
     def __init__(self, path: Path, handle: int):
         self.path, self.handle, self.owner = path, handle, os.getpid()
 
     def release(self) -> None:
-        """Let others have it; the file is taken away, if it is this user's.
+        """Release the lock, and delete the file if this user is allowed to.
 
-        In a forked child, which shares the lock, it stays with the process that took it.
+        A forked child shares the lock. If the child calls this, the parent keeps the lock.
         """
         if os.getpid() == self.owner:
             with contextlib.suppress(OSError):
@@ -41,9 +41,9 @@ class Lock:
 
 
 def try_to_lock(path: str | Path) -> Lock | None:
-    """The lock on a file, or None while another process has it.
+    """The lock on a file, or None if another process holds the lock.
 
-    Raises `UserError` where the file cannot be made, and `NoLocks` where the file system has none.
+    Raises `UserError` if the file cannot be made, and `NoLocks` if the file system has no locks.
     """
     path = Path(path)
     handle = None
@@ -64,7 +64,7 @@ def try_to_lock(path: str | Path) -> Lock | None:
 
 
 def wait_for(path: str | Path, waiting: Callable[[], None]) -> Lock:
-    """The lock on a file, once it is free; `waiting` is called when it is not free at once."""
+    """Wait for the lock on a file; calls `waiting` once if the lock is not free immediately."""
     lock = try_to_lock(path)
     if lock is None:
         waiting()
@@ -75,10 +75,11 @@ def wait_for(path: str | Path, waiting: Callable[[], None]) -> Lock:
 
 
 def _opened(path: Path) -> int:
-    """The file, made if it is not there, for all users to lock.
+    """Open the file, or make it, so that all users can lock it.
 
-    Opened for writing, which network file systems want before they lock. Systems that protect
-    files in folders shared by all refuse to make a file that is there already.
+    The file is opened for writing, because network file systems require this for a lock. It is
+    first opened without O_CREAT: in a folder that all users share, some systems refuse O_CREAT for
+    an existing file of another user.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -91,7 +92,7 @@ def _opened(path: Path) -> int:
 
 
 def _is_still(path: Path, handle: int) -> bool:
-    """Whether the locked file is the one at the path: its last holder may have taken it away."""
+    """Whether the locked file is still at the path; the last holder may have deleted the file."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(handle))
     except FileNotFoundError:

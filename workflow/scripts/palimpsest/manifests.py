@@ -1,4 +1,4 @@
-"""Manifests, read: what the runs of an experiment were made with."""
+"""Read manifests: the record of how each run of an experiment was made."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from palimpsest.errors import UserError
 
 
 def read(path: str | Path) -> dict:
-    """Read a manifest: of one run or, with `n_runs`, of as many together."""
+    """Read a manifest of one run, or of several runs; the key `n_runs` then holds their number."""
     try:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
@@ -22,8 +22,8 @@ def read(path: str | Path) -> dict:
 def models(paths: list[str], families: dict[str, str]) -> pd.DataFrame:
     """The models of some runs: model, family and the number of parameters as trained.
 
-    `families` gives the family of every model by its name. No manifest has it, because it decides
-    nothing about a run.
+    `families` maps the name of every model to its family. No manifest holds the family, because the
+    family does not affect a run.
     """
     rows = {}
     for path in paths:
@@ -37,7 +37,7 @@ def models(paths: list[str], families: dict[str, str]) -> pd.DataFrame:
 
 
 def totals(paths: list[str]) -> dict:
-    """How many runs there are, what they cost together, and what made them."""
+    """The number of runs, their total time, and the packages, hardware and code that made them."""
     runs = [read(path) for path in paths]
     revisions = sorted({run["revision"] or "unknown" for run in runs})
     return {

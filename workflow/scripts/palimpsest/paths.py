@@ -1,7 +1,7 @@
-"""Where results are: the patterns of the files that every section shares, each written once.
+"""The paths of results that all sections share, as patterns.
 
-A wildcard in braces stands for a part of a path. A section's own tables have their paths in their
-kinds (`{section}/kinds.py`).
+A wildcard in braces stands for a part of a path. The paths of a section's own tables are in
+`{section}/kinds.py`.
 """
 
 import re
@@ -18,8 +18,8 @@ RUN = RUNS + "/{model}/{language}/n{size}-seed{seed}/{variant}"
 TRACE = f"{RUN}/trace.parquet"
 MANIFEST = f"{RUN}/manifest.json"
 WEIGHTS = f"{RUN}/weights.safetensors"
-# Many trainings of one dataset: a job leaves the replicates from `first` to `last` together. The
-# folder is older than sections: replicates of any section are there.
+# Many trainings on one dataset: one job delivers the replicates from `first` to `last` together.
+# Replicates of every section are in this folder, although its name is that of one section.
 REPLICATES = (
     "results/unlearning/{model}/{language}/n{size}-seed{seed}/{variant}/draws-{first}-{last}"
 )
@@ -42,11 +42,11 @@ def fill(pattern: str, **values) -> str:
 
 
 def values_in(pattern: str, path: str) -> dict[str, str] | None:
-    """The values of the wildcards of a path of a pattern; None if the path is not of the pattern.
+    """The values of a pattern's wildcards in a path; None if the path does not fit the pattern.
 
-    A value holds no slash. A wildcard that stands twice has one value.
+    A value holds no slash. A wildcard that occurs twice has the same value twice.
     """
-    # Most paths are of other patterns: their ends tell so at once.
+    # Most paths fit other patterns; comparing the ends of the path shows this fast.
     if not (path.startswith(_ends(pattern)[0]) and path.endswith(_ends(pattern)[1])):
         return None
     found = _expression(pattern).fullmatch(path)
@@ -56,7 +56,7 @@ def values_in(pattern: str, path: str) -> dict[str, str] | None:
 def of_pattern(
     pattern: str, paths: Iterable[str], wanted: Mapping[str, object] | None = None
 ) -> list[str]:
-    """The paths of a pattern, with the wanted values of some wildcards."""
+    """The paths that fit a pattern and have the wanted values of some wildcards."""
     asked = {name: str(value) for name, value in (wanted or {}).items()}
     found = ((path, values_in(pattern, path)) for path in paths)
     return [path for path, values in found if values and asked.items() <= values.items()]
@@ -64,7 +64,7 @@ def of_pattern(
 
 @cache
 def _ends(pattern: str) -> tuple[str, str]:
-    """What stands before the first wildcard of a pattern, and behind the last."""
+    """The text before the first wildcard of a pattern, and the text after the last wildcard."""
     parts = WILDCARD.split(pattern)
     return parts[0], parts[-1]
 

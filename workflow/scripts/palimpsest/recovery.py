@@ -1,9 +1,10 @@
-"""The working folder: one Snakemake works in it at a time, also after one that was killed.
+"""The working folder: only one Snakemake works in it at a time; recovery after a kill.
 
-Snakemake's own lock outlives a Snakemake that was killed; the next one then asks for a flag. The
-profiles of this project turn that lock off (`nolock`). The lock used here belongs to the process:
-the system releases it when the process ends, however it ends. The profiles also let Snakemake make
-unfinished files anew without asking (`rerun-incomplete`).
+Snakemake's own lock remains after Snakemake was killed, and the next start then needs the flag
+`--unlock`. The profiles of this project turn that lock off (`nolock`). The lock in this module
+belongs to the process: the system releases the lock when the process ends, for whatever reason.
+The profiles also let Snakemake make unfinished files again without a question
+(`rerun-incomplete`).
 """
 
 import atexit
@@ -20,22 +21,23 @@ from palimpsest import locks
 from palimpsest.errors import WRITE_REMEDY, UserError
 
 OF_SNAKEMAKE = Path(".snakemake")  # where Snakemake keeps its records
-HOLDER = OF_SNAKEMAKE / "palimpsest.json"  # process and host of the Snakemake at work
+HOLDER = OF_SNAKEMAKE / "palimpsest.json"  # process and host of the running Snakemake
 LOCK = OF_SNAKEMAKE / "palimpsest.lock"
 DAMAGED = ".damaged"
 RANDOM_NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class WorkingFolder:
-    """The current folder, for one Snakemake at a time to work in."""
+    """The current folder; only one Snakemake at a time works in it."""
 
     def __init__(self):
         self._lock: locks.Lock | None = None
 
     def take(self) -> None:
-        """Keep other Snakemakes out until this process ends; cancel jobs that a killed one left.
+        """Lock the folder until this process ends; cancel jobs that a killed Snakemake left.
 
-        Raises `UserError` if another one is at work, or may be, or nothing can be written.
+        Raises `UserError` if another Snakemake is, or may be, at work in the folder, or if the
+        folder cannot be written to.
         """
         _check_writable()
         has_locks = self._lock_it()
@@ -52,7 +54,7 @@ class WorkingFolder:
         atexit.register(HOLDER.absolute().unlink, missing_ok=True)
 
     def _lock_it(self) -> bool:
-        """Lock the folder; False, with a warning, on a file system without locks."""
+        """Lock the folder; on a file system without locks, print a warning and return False."""
         try:
             self._lock = locks.try_to_lock(LOCK)
         except locks.NoLocks as error:
@@ -67,7 +69,7 @@ class WorkingFolder:
 
 
 def _check_writable() -> None:
-    """Refuse at once what would fail in every job."""
+    """Raise an error now if the folder is not writable; otherwise every job would fail later."""
     for path in (Path.cwd(), Path("results")):
         if path.exists() and not os.access(path, os.W_OK):
             why = "Read-only file system" if os.statvfs(path).f_flag & os.ST_RDONLY else "no right"
@@ -75,7 +77,7 @@ def _check_writable() -> None:
 
 
 def _check_host() -> None:
-    """Refuse to take up what another machine's Snakemake left: its lock may not be seen here."""
+    """Raise an error if a Snakemake of another machine worked here: its lock may be invisible."""
     host = _read_holder().get("host", socket.gethostname())
     if host != socket.gethostname():
         raise UserError(
@@ -85,7 +87,7 @@ def _check_host() -> None:
 
 
 def put_damaged_aside(paths: Iterable[str]) -> None:
-    """Move tables that are there but not whole out of the way, so that they are made anew."""
+    """Rename tables that exist but are incomplete, so that Snakemake makes them again."""
     for path in paths:
         if not ends_as_parquet(path):
             size = os.path.getsize(path)
@@ -97,7 +99,7 @@ def put_damaged_aside(paths: Iterable[str]) -> None:
 
 
 def ends_as_parquet(path: str) -> bool:
-    """Whether a file ends with the mark that Parquet files are closed with."""
+    """Whether a file ends with the bytes that end every complete Parquet file."""
     with open(path, "rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 4))
@@ -105,10 +107,11 @@ def ends_as_parquet(path: str) -> bool:
 
 
 def _cancel_submitted() -> None:
-    """Cancel what a killed Snakemake has in SLURM's queue from this folder, if there is one.
+    """Cancel the jobs that a killed Snakemake submitted to SLURM from this folder, if any.
 
-    Nobody waits for these jobs any more, and their like will be submitted again: trainings resume
-    from their checkpoints. The executor names a job by a random identifier.
+    No Snakemake waits for these jobs any more. This Snakemake submits the same work again, and
+    trainings resume from their checkpoints. The jobs are recognised by their folder and by their
+    name: the executor gives each job a random identifier as its name.
     """
     queue = ["squeue", "--me", "--noheader", "--format=%i|%j|%Z"]
     try:

@@ -1,4 +1,4 @@
-"""The reference pages of the documentation, written from the schemas that the code checks."""
+"""The reference pages of the documentation, made from the schemas that the code checks with."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ WRITTEN = "<!-- Written by `make docs`; do not edit. -->\n"
 
 
 def configuration_page(schema: dict, default: str | Path, paper: str | Path) -> str:
-    """Every key: what it means, what is allowed, its value in the two experiments."""
+    """Every key of the configuration: meaning, allowed values, and value in two experiments."""
     values = [yaml.safe_load(Path(path).read_text()) for path in (default, paper)]
     lines = [
         WRITTEN,
@@ -34,7 +34,7 @@ def configuration_page(schema: dict, default: str | Path, paper: str | Path) -> 
 
 
 def tables_page(kinds: Iterable[Kind]) -> str:
-    """Every kind of table: what a row is, where it is, and each column."""
+    """Every kind of table: the meaning of a row, the path, and each column."""
     lines = [
         WRITTEN,
         "# The tables",

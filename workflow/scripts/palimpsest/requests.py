@@ -1,6 +1,7 @@
-"""What a section asks to be trained.
+"""Requests: the runs that a section needs trained.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 import itertools
@@ -16,13 +17,14 @@ TRACE, WEIGHTS = "trace", "weights"
 
 @dataclass(frozen=True)
 class Runs:
-    """Runs that a section needs trained; equal requests of several sections are trained once.
+    """Runs that a section needs trained. Runs that several sections request are trained once.
 
-    A run is one model trained on one variant of a corpus' dataset with one seed. `replicates`
-    numbers several trainings of each seed, of which one job trains at most `replicates_per_job`.
-    `training` overrides keys of the configuration's block `training`, which is allowed for
-    replicates alone, as only these have files of their own. `keeps` names what a run leaves: its
-    trace always, and `weights`, which are kept of replicates, or of all runs with `save_weights`.
+    A run is one model trained on one variant of a corpus' dataset with one seed. With `replicates`,
+    each seed is trained several times; the range holds the numbers of these replicates. One job
+    trains at most `replicates_per_job` replicates. `training` overrides keys of the block
+    `training` in the configuration. Only replicates may have it, because only they have separate
+    files. `keeps` names the files of a run: always "trace", and sometimes "weights". Weights are
+    kept for replicates; with `save_weights`, for all runs.
     """
 
     model: str
@@ -37,12 +39,12 @@ class Runs:
 
     @property
     def key(self) -> tuple:
-        """What tells the runs of one request from those of another, whatever their seeds."""
+        """Identifies the runs of a request, without their seeds."""
         return self.model, self.corpus, self.size, self.variant, self.replicates
 
     @property
     def names(self) -> dict[str, str | int]:
-        """The values of wildcards in the runs' paths, the seed apart."""
+        """The values of the wildcards in the runs' paths, except the seed."""
         names = ("model", "language", "size", "variant")
         return dict(zip(names, (self.model, self.corpus, self.size, self.variant), strict=True))
 
@@ -53,18 +55,21 @@ class Runs:
 
     @property
     def trainings(self) -> int:
-        """How often a model is trained for one seed."""
+        """The number of trainings for one seed."""
         if self.replicates is not None:
             return len(self.replicates)
         return self.size if self.variant == LEAVE_ONE_OUT else 1
 
     @property
     def jobs(self) -> list[tuple[int, int]]:
-        """First and last replicate of each job that trains some."""
+        """First and last replicate of each job."""
         return list(parts(self.replicates, self.replicates_per_job))
 
     def paths(self, pattern: str, **more) -> list[str]:
-        """The pattern for every seed and, where it names them, every job's replicates."""
+        """The paths of a pattern for every seed and, if the pattern has them, for every job's part.
+
+        A job's part is its first and last replicate: the wildcards `first` and `last`.
+        """
         named = {**self.names, **more}
         jobs = [] if self.replicates is None else self.jobs
         spans = [{"first": first, "last": last} for first, last in jobs] or [{}]
@@ -74,7 +79,7 @@ class Runs:
         return list(dict.fromkeys(filled))
 
     def of_some_seeds(self, most: int) -> list["Runs"]:
-        """The same runs in parts of at most `most` seeds."""
+        """The same runs, in parts with at most `most` seeds each."""
         spans = parts(range(len(self.seeds)), most)
         return [replace(self, seeds=self.seeds[first : last + 1]) for first, last in spans]
 
@@ -85,10 +90,11 @@ class Runs:
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A job of a section's own that keeps state while it works, for the listing of stale state.
+    """A section's own job that keeps state while it works; used to list stale state.
 
-    `key` names the function ("module:function") that gives the key of the job's state from the
-    values `given` and the path of the table of models. `dataset` is the one that the job reads.
+    `key` names a function, as "module:function". That function computes the key of the job's state
+    from the path of the table of models and the values `given`. `dataset` is the path of the
+    dataset that the job reads.
     """
 
     dataset: str
@@ -97,10 +103,11 @@ class Unfinished:
 
 
 def merged(requests: Iterable[Runs]) -> list[Runs]:
-    """The requests in order, each run in one of them: seeds and what is kept are put together.
+    """Merge requests for the same runs, so that each run is in one request; the order is kept.
 
-    Raises `UserError` if two requests want replicates of the same runs in ways that cannot both be
-    met, and `ValueError` for a request that no rule can meet.
+    A merged request has the seeds and the kept files of all its requests. Raises `UserError` if two
+    requests for the same replicates contradict each other, and `ValueError` for a request that no
+    rule can fulfil.
     """
     found: dict[tuple, Runs] = {}
     for asked in requests:
@@ -121,7 +128,11 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
 
 
 def _refuse_contradiction(known: Runs, asked: Runs) -> None:
-    """Files of replicates are named by numbers alone: each number has one training and one job."""
+    """Raise an error if two requests need different files with the same names.
+
+    The names of replicates' files hold only the replicates' numbers, so each number can belong to
+    one training and one job only.
+    """
     differ = [known.training != asked.training and "training"]
     if known.replicates == asked.replicates:
         differ.append(known.replicates_per_job != asked.replicates_per_job and "replicates_per_job")
@@ -136,7 +147,7 @@ def _refuse_contradiction(known: Runs, asked: Runs) -> None:
 
 
 def parts(numbers: range, most: int) -> Iterator[tuple[int, int]]:
-    """First and last of about equal parts of some numbers, none with more than `most`."""
+    """Cut a range into about equal parts of at most `most` numbers; first and last of each part."""
     count = -(-len(numbers) // most)
     edges = [numbers.start + round(part * len(numbers) / count) for part in range(count + 1)]
     for first, after in itertools.pairwise(edges):

@@ -1,6 +1,7 @@
-"""The interface of a section: one paper's question, with everything that belongs to it.
+"""The interface of a section. A section holds everything that belongs to one paper's question.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from palimpsest.variants import Variant
 
 @dataclass(frozen=True)
 class Derived:
-    """Models that a section makes of trained ones, for the plan.
+    """Models that a section makes from trained models, for the plan.
 
-    There are `n` for the seed, each of which takes a `share` of a training of `runs`. They are made
-    when all `files` are there.
+    A seed has `n` of these models. Making one takes a `share` of the time of one training of
+    `runs`. The models are finished when all `files` exist.
     """
 
     runs: Runs
@@ -33,22 +34,25 @@ class Derived:
 
 
 def nothing(settings: Settings) -> Iterable:
-    """What a section has none of."""
+    """An empty part of a section."""
     return ()
 
 
 @dataclass(frozen=True)
 class Section:
-    """What a section asks for and delivers.
+    """The runs that a section requests and the files that it delivers.
 
-    `name` is that of its block in the configuration, of its named target and of its rules' file.
-    `requests`, `outputs`, `derived` and `unfinished` are asked only if the block is there;
-    `mistakes` are what is wrong with the block beyond its schema. `schema`, where there is one,
-    adds to the block's schema what stands in the section's code. The texts `kinds`, `figures`,
-    `claims` and `report` name a module and what stands in it
-    ("palimpsest.memorisation.claims:CLAIMS"), imported when used. The claims are tested on tables
-    of the kinds `judged`; its part of the report reads those of the kinds `reported`. `variants`
-    are the variants of datasets that it has of its own.
+    `name` is the name of the section's block in the configuration, of its target in Snakemake and
+    of its file of rules. All functions are called only if the configuration has the block, except
+    `schema`. `requests` gives the runs to train, `outputs` the files, `derived` the models made
+    from trained ones, and `unfinished` the jobs that keep state. `mistakes` gives the errors in the
+    block that its schema cannot find. `schema` may add values from the section's code to the
+    block's schema.
+
+    The texts `kinds`, `figures`, `claims` and `report` each name a module and an object in the
+    module, such as "palimpsest.memorisation.claims:CLAIMS". The module is imported when the object
+    is used. The claims are tested on tables of the kinds `judged`. The section's part of the report
+    reads tables of the kinds `reported`. `variants` are the section's own variants of datasets.
     """
 
     name: str
@@ -68,5 +72,5 @@ class Section:
     schema: Callable[[dict], dict] = lambda schema: schema
 
     def load(self, part: str):
-        """The object that a part names, such as `load("figures")`; an empty tuple without one."""
+        """The object of a part, for example `load("figures")`; () if the section lacks the part."""
         return named(getattr(self, part))

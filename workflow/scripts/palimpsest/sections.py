@@ -1,7 +1,7 @@
-"""The sections, in the report's order, and what they have all together.
+"""The sections, in the order of the report; and the figures, kinds and variants of all sections.
 
-A section is added by one line here and one in the Snakefile. Only light modules are imported:
-Snakemake reads this while it builds its graph of jobs.
+To add a section, add one line here and one line in the Snakefile. Only modules that load fast are
+imported, because Snakemake reads this file before it builds its graph of jobs.
 """
 
 from importlib import import_module
@@ -21,7 +21,8 @@ NAMES = (
     "memorisation",
     "unlearning",
 )
-# By name: code that uses all sections is not changed by a change of one.
+# Sections are imported by name, so that the fingerprint of code that uses all sections does not
+# change when one section changes.
 SECTIONS: tuple[Section, ...] = tuple(
     import_module(f"palimpsest.{name}.section").SECTION for name in NAMES
 )

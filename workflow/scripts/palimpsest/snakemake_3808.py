@@ -1,22 +1,22 @@
 """A workaround for one defect of Snakemake: https://github.com/snakemake/snakemake/issues/3808.
 
-Snakemake records a failed job as if it had succeeded. The outputs of an ordinary job are deleted
-when it fails, so that the wrong record does no harm. Those of a job with `update()` stay: Snakemake
-copies the older files back, which gives them a new date. The same command again then finds nothing
-to do, although these files were made from other data or with other parameters.
+Snakemake records a failed job as if the job had succeeded. When an ordinary job fails, Snakemake
+deletes its outputs, so that the wrong record does no harm. When a job with `update()` fails,
+Snakemake copies its older outputs back, and the copies have a new date. The same command then finds
+nothing to do, although these outputs were made from other data or with other parameters.
 
-`tests/workflow/test_snakemake_3808.py` fails when Snakemake no longer does that. Then delete this
-file, that test, and the call in `workflow/rules/start.smk`.
+`tests/workflow/test_snakemake_3808.py` fails when Snakemake no longer has this defect. Then delete
+this file, that test, and the call in `workflow/rules/start.smk`.
 """
 
 from pathlib import Path
 
 
 def keep_outputs_of_failed_updates() -> None:
-    """Keep the older outputs of a failed `update()` job as they are, and their records.
+    """Keep the older outputs of a failed `update()` job, with their dates and their records.
 
-    Two methods of the class in which Snakemake keeps records of outputs are replaced. An output
-    without a record is deleted, as Snakemake does with the outputs of other failed jobs.
+    Two methods of Snakemake's class for the records of outputs are replaced. An output without a
+    record is deleted, as Snakemake deletes the outputs of ordinary jobs.
     """
     # Jobs use this library in environments that do not have Snakemake.
     from snakemake.persistence import PersistenceBase

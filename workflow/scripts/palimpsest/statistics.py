@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
-DECIMALS = 12  # of what a verdict compares: equal values must not be told apart by rounding errors
+DECIMALS = 12  # verdicts compare rounded values, so that rounding errors do not decide a verdict
 
 
 class Interval(NamedTuple):
@@ -40,18 +40,18 @@ def student(
 def student_of_splits(
     values: ArrayLike, ratio: float, decimals: int | None = None, confidence: float = CONFIDENCE
 ) -> Interval:
-    """Mean of values from repeated splits of one sample, and an interval for other samples.
+    """Mean of values from repeated splits of one sample, and an interval for new samples.
 
-    All splits use the same sample, so their values are correlated and `student` is too narrow. The
-    variance of the mean is s² (1 / n + ratio) instead of s² / n. Splits that all give one value
-    show a floor or a ceiling rather than certainty: the ends are NaN.
+    All splits use the same sample, so their values are correlated, and the interval of `student` is
+    too narrow. The variance of the mean is s² (1 / n + ratio) instead of s² / n. If all splits give
+    the same value, this shows a floor or a ceiling and not certainty, so the ends are NaN.
 
     Parameters
     ----------
-    values : float[n], one of every split
+    values : float[n], one value per split
     ratio : float
-        How many items of a split evaluate, divided by how many fit.
-    decimals, confidence : as of `student`
+        The number of items in a split's test part, divided by the number in its training part.
+    decimals, confidence : see `student`
 
     Source: Nadeau and Bengio, Inference for the generalization error, Machine Learning 52 (2003),
     section 3, the corrected resampled t-test.
@@ -67,8 +67,8 @@ def _student(
     confidence: float,
     error_of: Callable[[float, int], float],
 ) -> Interval:
-    """`error_of` gives the standard error from n and from the quantile times the deviation."""
-    # Imported here: every job that measures may import this module, and scipy loads slowly.
+    """`error_of` gives half the interval's width from (quantile times standard deviation) and n."""
+    # Imported here, because many jobs import this module, and scipy loads slowly.
     from scipy.special import stdtrit
 
     values = np.asarray(values, dtype=float)
@@ -94,7 +94,7 @@ def jackknife(statistic: Callable[[np.ndarray], float], n: int) -> Interval:
 
     Parameters
     ----------
-    statistic : function of the places int[m] of the items that it is to use
+    statistic : function of the indices int[m] of the items to use
     n : int
         Fewer than 3 items give no interval.
 
@@ -104,7 +104,7 @@ def jackknife(statistic: Callable[[np.ndarray], float], n: int) -> Interval:
     each = np.arange(n)
     whole = statistic(each)
     without = np.array([statistic(np.delete(each, item)) for item in each] if n > 2 else [])
-    # An item that decides whether the statistic is defined leaves its interval undefined.
+    # If the statistic is undefined without one of the items, the interval is undefined.
     if n < 3 or np.isnan([whole, *without]).any() or np.ptp(np.round(without, DECIMALS)) == 0:
         return Interval(whole, np.nan, np.nan)
     _, lower, upper = student(n * whole - (n - 1) * without)
@@ -112,9 +112,10 @@ def jackknife(statistic: Callable[[np.ndarray], float], n: int) -> Interval:
 
 
 def rank_association(x: ArrayLike, y: ArrayLike) -> float:
-    """Somers' D of y given x, in [-1, 1]: ordered alike minus ordered otherwise, of the pairs.
+    """Somers' D of y given x, in [-1, 1]: share of concordant minus share of discordant pairs.
 
-    Pairs of equal x do not count, pairs of equal y count as neither; NaN if all x are equal.
+    Pairs with equal x are left out. Pairs with equal y count as neither concordant nor discordant.
+    NaN if all x are equal.
     """
     x_order, y_order = pair_order(x), pair_order(y)
     comparable = np.count_nonzero(x_order)

@@ -1,4 +1,4 @@
-"""Traces: what every run leaves behind, as arrays."""
+"""Traces as arrays. A trace says how well a run predicts every string at every epoch."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,7 @@ class Trace:
         return self.n_correct / self.n_tokens
 
     def column_of(self, string_ids: pd.Series | np.ndarray) -> np.ndarray:
-        """Positions int[n] of the given strings among the trace's; KeyError names a stranger."""
+        """Positions int[n] of the given strings in the trace; KeyError if one is missing."""
         position = pd.Index(self.string_ids).get_indexer(string_ids)
         if (position < 0).any():
             raise KeyError(f"not in the trace: {np.asarray(string_ids)[position < 0][0]}")
@@ -49,7 +49,7 @@ class Trace:
 
 
 def to_frame(trace: Trace) -> pd.DataFrame:
-    """The trace as a table of kind `trace`, epoch by epoch, strings in the trace's order."""
+    """The trace as a table of kind `trace`, sorted by epoch, with strings in the trace's order."""
     n_epochs, n_strings = trace.nll.shape
     return pd.DataFrame(
         {
@@ -65,7 +65,7 @@ def to_frame(trace: Trace) -> pd.DataFrame:
 
 
 def read(path: str | Path) -> Trace:
-    """Read the trace of one run; UserError if the file holds those of several."""
+    """Read the trace of one run; UserError if the file holds the traces of several runs."""
     runs = read_all(path)
     if len(runs) != 1:
         raise UserError(
@@ -76,7 +76,7 @@ def read(path: str | Path) -> Trace:
 
 
 def read_all(path: str | Path) -> list[Trace]:
-    """Read the traces of the runs that stand one after another in a file, in their order."""
+    """Read the traces of all runs in a file, in the file's order."""
     frame = tables.read(path, TRACE)
     keys = frame[RUN_KEYS]
     first = np.flatnonzero((keys != keys.shift()).any(axis=1))

@@ -1,7 +1,7 @@
-"""Variants of a dataset. Their names are written and read here, and nowhere else.
+"""Variants of a dataset. Only this module composes and parses the names of variants.
 
-A variant is an intervention on the training strings. Some names have a part that differs: the
-target string of `with-s0`, or the string that a run of leave-one-out is trained without.
+A variant is an intervention on the training strings. Some names have a variable part: `with-s0`
+names its target string, and a run of leave-one-out names the string that it is trained without.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from dataclasses import dataclass
 
 BASE = "base"  # independent strings
 DEDUP = "dedup"  # each distinct string of base once
-DEDUP_MATCHED = "dedup-matched"  # as many distinct strings of the high-entropy counterpart
+DEDUP_MATCHED = "dedup-matched"  # the same number of distinct strings, from the high-entropy counterpart
 LEAVE_ONE_OUT = "leave-one-out"  # every training string has a run of its own, without that string
-ORIGINAL = "original"  # all of a train set, some of whose strings are to be forgotten
-RETAIN = "retain"  # the same without these
+ORIGINAL = "original"  # the whole training set; some of its strings are to be forgotten
+RETAIN = "retain"  # the training set without the strings to be forgotten
 UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot
-DRAWN = "drawn"  # what is to be forgotten is drawn at random, and not read from a file
-WITH, WITHOUT = "with", "without"  # a target string is trained on, or is not
+DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from a file
+WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
 TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant, and what makes its datasets.
+    """A variant, and the function that makes its datasets.
 
-    `pattern` is a regular expression of its names. `made_by` names a function
-    ("palimpsest.datasets.plain:dedup") from a `palimpsest.datasets.build.Asked` to a table of kind
-    `strings`; it is imported when it is used.
+    `pattern` is a regular expression for the names of the variant. `made_by` names a function, such
+    as "palimpsest.datasets.plain:dedup", that is imported on first use. The function takes a
+    `palimpsest.datasets.build.Asked` and returns a table of kind `strings`.
     """
 
     pattern: str
@@ -37,7 +37,7 @@ class Variant:
 
 
 def maker(variants: Iterable[Variant], name: str) -> str:
-    """What makes the datasets of a variant, by the variant's name.
+    """The name of the function that makes the datasets of the variant with this name.
 
     Raises `ValueError` if no variant has such a name.
     """
@@ -49,7 +49,7 @@ def maker(variants: Iterable[Variant], name: str) -> str:
 
 
 def dataset_variant(name: str) -> str:
-    """The variant whose dataset is read; leave-one-out leaves strings of base out."""
+    """The variant whose dataset a run reads; leave-one-out reads base and leaves strings out."""
     return BASE if name == LEAVE_ONE_OUT else name
 
 
@@ -100,11 +100,14 @@ def string_left_out(name: str) -> str:
 
 
 def of_replicate(name: str, replicate: int) -> str:
-    """The variant of one of many trainings on a dataset: the third of base is base-2."""
+    """The variant of one replicate, numbered from 0: the third replicate of base is base-2."""
     return f"{name}-{replicate}"
 
 
 def replicate_of(name: str, variant: str) -> int | None:
-    """The number of a training on a variant, from its own variant; None if it is of another."""
+    """The number of a replicate from its name; None if it is not a replicate of `variant`.
+
+    For example, base-2 is replicate 2 of base.
+    """
     start, _, number = name.rpartition("-")
     return int(number) if start == variant and number.isdecimal() else None

@@ -1,1 +1,4 @@
-"""Jobs: commands that make something of models, with one command line, supervision and delivery."""
+"""Jobs: commands that train models or query trained models.
+
+All jobs share one command line, one supervision and one way to deliver their files.
+"""

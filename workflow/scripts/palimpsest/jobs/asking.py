@@ -1,7 +1,7 @@
-"""Jobs that ask trained models: part by part, until a table of each kind can be delivered.
+"""Jobs that query trained models, part by part, and deliver one table of each kind.
 
-What is done with the models is the job's own. All else is here: what names the job's state, taking
-up a killed job, running out of memory, delivering.
+A job supplies the function that works with the models. This module does the rest: it computes the
+key of the job's state, resumes a killed job, handles a shortage of memory and delivers the tables.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from palimpsest.training.manifest import DIGITS, provenance
 from palimpsest.training.progress import show_progress
 from palimpsest.training.state import StateFolder, key
 
-# From a bench, the weights, and the numbers of some models: a table of each kind about these models
+# Arguments: a bench, the weights, the numbers of some models. Result: one table of each kind about
+# these models.
 Science = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
 
 
 @dataclass(frozen=True)
 class Inquiry:
-    """What a job asks, of which trained models.
+    """A job that queries trained models: its inputs and the files that it delivers.
 
-    `name` says in a word what the job does. `weights` are files of trained models, `dataset` is a
-    table of strings. `about` is what else decides the tables, as values that JSON can hold. The job
-    asks `n_models` models, numbered from 0, and leaves `files`.
+    `name` says in one word what the job does. `weights` are files of trained models; `dataset` is a
+    table of strings. `about` holds everything else that decides the tables, as JSON values. The job
+    queries `n_models` models, numbered from 0, and delivers `files`.
     """
 
     name: str
@@ -48,9 +49,9 @@ class Inquiry:
 
     @cached_property
     def decided_by(self) -> dict:
-        """All but the dataset that decides the tables.
+        """Everything that decides the tables, except the dataset.
 
-        Raises `UserError` if a file of weights is not there.
+        Raises `UserError` if a file of weights is missing.
         """
         return {
             "configuration": self.assignment.run(self.dataset).configuration(),
@@ -60,7 +61,7 @@ class Inquiry:
         }
 
     def state(self) -> StateFolder:
-        """Where the tables of the models that are done wait for the others."""
+        """The folder that keeps the finished tables until all models are done."""
         about = {**self.assignment.run(self.dataset).about(), "job": self.name}
         return StateFolder(self.assignment.state, key(self.decided_by, self.dataset), about)
 
@@ -72,23 +73,23 @@ def ask(
     attempts: Attempts | None = None,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None = None,
 ) -> None:
-    """Ask the models of an inquiry, as many at once as the engine holds, and deliver the tables.
+    """Query the models of an inquiry, as many at once as the engine holds, and deliver the tables.
 
     Parameters
     ----------
-    inquiry : what is asked of which models
+    inquiry : the job's inputs and the files that it delivers
     science : makes the tables about some of the models, one for each of `inquiry.files.tables`
-    make_bench : makes what `science` works with, from what `Bench` takes
-    attempts : what earlier attempts at this job learned about a device's memory
-    loss_in : the loss that is shown as progress, from the tables of some models
+    make_bench : makes the bench that `science` works with, from the arguments of `Bench`
+    attempts : what earlier attempts at this job learned about the device's memory
+    loss_in : reads the loss that is shown as progress from the tables of some models
 
-    Raises `UserError` if weights are missing or memory is short, and `OutOfMemory` if the next
-    attempt should be made.
+    Raises `UserError` if weights are missing, or if memory is too short for any attempt. Raises
+    `OutOfMemory` if the next attempt can succeed.
     """
     assignment, files, state = inquiry.assignment, inquiry.files, inquiry.state()
     torch.set_num_threads(assignment.threads)
     if files.are_of(state.key):
-        # A kill may have come between delivering and forgetting.
+        # An earlier attempt may have been killed after delivering, before clearing the state.
         state.clear()
         return
     started = time.perf_counter()
@@ -125,10 +126,11 @@ def _parts(
     state: StateFolder,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
 ) -> Iterator[list[pd.DataFrame]]:
-    """The tables of one part of the models after another; those already done are in the state.
+    """Yield the tables of each part of the models; finished parts are read from the state.
 
-    Their files are named by their models: a job that goes on may have room for more models at once.
-    The first of several processes writes and reads them.
+    The numbers of the first and last model are in the names of a part's files, because a resumed
+    job may hold more models at once. If several processes share the work, only the first one writes
+    and reads these files.
     """
     weights, parts = TrainedWeights(inquiry.weights), bench.parts(inquiry.n_models)
     report = show_progress(f"{inquiry.name} on {bench.run.model}", "part", "loss")

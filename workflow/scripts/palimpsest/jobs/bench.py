@@ -1,4 +1,4 @@
-"""A dataset and trained models on it: what a job that asks models works with."""
+"""A bench: a dataset, and an engine that opens models trained on it, for jobs that query models."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from palimpsest.variants import of_replicate
 
 
 class Bench:
-    """The strings of a dataset, and an engine that opens trained models to ask about them.
+    """The strings of a dataset, and an engine that opens trained models to query them.
 
-    `material` are the strings, `holder` the engine, `keys` the columns that identify the dataset's
+    `material` holds the strings and `holder` is the engine. `keys` holds the values of the columns
     model, language, size and seed.
     """
 
@@ -31,16 +31,19 @@ class Bench:
         self.run, self.passes = run, passes or Passes.of(run.recipe)
         self.material = Material(run)
         self.holder: Holder = holder(run, self.material)
-        # Whether strings are being measured now, and nothing else is done with the models.
+        # Whether the bench is measuring strings now, and not training.
         self.is_measuring = False
         self.keys = {key: self.material.keys[key] for key in ("model", "language", "size", "seed")}
 
     def parts(self, n: int) -> list[np.ndarray]:
-        """The numbers 0 to n - 1 in parts of as many models as are opened at once."""
+        """The numbers 0 to n - 1 in parts; the models of one part are open at the same time."""
         return np.array_split(np.arange(n), -(-n // self.holder.together(n)))
 
     def measure(self, models: Models, which: np.ndarray | None = None) -> np.ndarray:
-        """float64[M, 3, strings]: nll, right tokens and rank sum, of all strings or of some."""
+        """float64[M, 3, strings]: nll, number of right tokens and rank sum, of all or some strings.
+
+        `which` holds the places of the strings to measure.
+        """
         encoded = self.material.encoded
         rows = np.arange(len(encoded.lengths)) if which is None else np.unique(which)
         together = strings_at_once(self.passes.evaluation_batch_size, models.device, models.count)
@@ -59,7 +62,7 @@ class Bench:
 
 
 class TrainedWeights:
-    """The weights that trainings left, in several files, each of some replicates of a variant."""
+    """Weights of trained models in several files; each file holds some replicates of a variant."""
 
     def __init__(self, paths: list[str]):
         self._files = {}
@@ -70,11 +73,11 @@ class TrainedWeights:
                 self._files.setdefault(name.partition("/")[0], (path, []))[1].append(name)
 
     def has(self, variant: str, replicate: int) -> bool:
-        """Whether a model's weights are among those given."""
+        """Whether the files hold the weights of a model."""
         return of_replicate(variant, replicate) in self._files
 
     def of(self, variant: str, replicate: int) -> dict[str, torch.Tensor]:
-        """One model's weights, by the parameters' names."""
+        """The weights of one model, by parameter name."""
         which = of_replicate(variant, replicate)
         if which not in self._files:
             raise UserError(f"no weights of {which} are among those given; train its models first")
@@ -84,9 +87,10 @@ class TrainedWeights:
 
 
 def keys_of_weights(paths: list[str]) -> list[str]:
-    """What stands for all that decides the weights in some files, from the manifests beside them.
+    """The key of each file of weights, from the manifest in the same folder.
 
-    Raises `UserError` if one is not there.
+    A key is a hash of everything that decides the weights. Raises `UserError` if a manifest is
+    missing.
     """
     return [manifests.read(Path(path).with_name("manifest.json"))["key"] for path in paths]
 
@@ -95,14 +99,14 @@ HolderOf = Callable[[Run, Material], Holder]
 
 
 def holder_of(assignment: Assignment) -> HolderOf:
-    """The function that makes the holder of an assignment's engine."""
+    """The function that makes the holder for an assignment's engine."""
     if assignment.engine == "fleet":
         from palimpsest.jobs.fleet_models import FleetHolder
 
         return lambda run, material: FleetHolder(
             run, material, assignment.threads, assignment.memory
         )
-    # Imported when it is asked for: DeepSpeed alone takes seconds.
+    # Imported only when needed: the import of DeepSpeed takes seconds.
     from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 
     return DeepSpeedHolder

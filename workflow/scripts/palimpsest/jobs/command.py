@@ -1,7 +1,7 @@
-"""The command line that all jobs share: the model, its data, the engine, the machine, the recipe.
+"""The flags that all jobs share: the model, its data, the engine, the machine and the recipe.
 
-A job is a command that a rule with `shell:` runs. A script makes the parser here, adds the flags
-of its own work, and hands that work to `supervise`.
+A job is a command that a rule runs with `shell:`. Its script takes the parser from here, adds its
+own flags, and passes its work to `supervise`.
 """
 
 import argparse
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 def parser(description: str) -> argparse.ArgumentParser:
     """A parser with the flags of every job."""
     made = argparse.ArgumentParser(description=description)
-    made.add_argument("--model", required=True, help="a name of the table of models, or its twin")
+    made.add_argument("--model", required=True, help="name in the table of models, or its twin")
     made.add_argument("--models", required=True, help="the table of models (TSV)")
     made.add_argument("--corpus", required=True, help="file of a grammar (.pcfg) or a text (.txt)")
     made.add_argument("--engine", required=True, choices=["deepspeed", "fleet"], help="engine")
-    made.add_argument("--memory-mb", type=int, default=8000, help="memory that a fleet may use")
-    made.add_argument("--state", required=True, help="folder for what is not finished")
+    made.add_argument("--memory-mb", type=int, default=8000, help="memory a fleet may use, in MB")
+    made.add_argument("--state", required=True, help="folder for unfinished work")
     made.add_argument("--gpus", type=int, default=0, help="GPUs to wait for; 0: use the CPU")
     made.add_argument("--processes", type=int, default=1, help="processes that share one model")
     made.add_argument("--threads", type=int, default=1, help="CPU threads of all processes")
@@ -42,25 +42,25 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 
 def parsed(made: argparse.ArgumentParser) -> argparse.Namespace:
-    """The flags of this process; ends with one line if they contradict each other."""
+    """The flags of this process; prints one line and ends if they contradict each other."""
     arguments = made.parse_args()
     if arguments.engine == "fleet" and arguments.processes > 1:
         made.error("--processes: a fleet is one process; give it --threads")
     if 0 < arguments.gpus < arguments.processes:
         raise UserError(
             f"training/processes: a run of {arguments.model} takes {arguments.processes} GPUs, and "
-            f"the job has {arguments.gpus}; set it to at most as many as one machine has"
+            f"the job has {arguments.gpus}; set it to at most the number of GPUs of one machine"
         )
     return arguments
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What every job is told, whatever it does.
+    """The values that every job needs: model, corpus, recipe, engine and machine.
 
-    `model` is a name of the table of models in the file `models`, `corpus` a corpus' file and
-    `state` the folder for what is not finished. `threads` are those of one process, `memory` the
-    bytes that a fleet may use.
+    `model` is a name in the table of models, which is the file `models`. `corpus` is the file of a
+    corpus. `state` is the folder for unfinished work. `threads` is the number of CPU threads of one
+    process. `memory` is the number of bytes that a fleet may use.
     """
 
     model: str
@@ -74,7 +74,7 @@ class Assignment:
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "Assignment":
-        """The assignment that the flags of a command give."""
+        """The assignment from the flags of a command."""
         return cls(
             model=arguments.model,
             models=arguments.models,
@@ -89,15 +89,15 @@ class Assignment:
         )
 
     def keep_code(self) -> None:
-        """Keep the code that runs beside the state, for the manifests that will name it."""
+        """Save the running code in a folder next to the state; the manifests name this copy."""
         keep_code(Path(self.state).with_name("code"))
 
     def run(self, dataset: str) -> "Run":
-        """The model on a dataset.
+        """The run of this model on a dataset.
 
-        Raises `UserError` if the table of models does not know the model, or the corpus is wrong.
+        Raises `UserError` if the model is not in the table of models, or if the corpus is wrong.
         """
-        # Imported here: it imports torch, which must not happen before `begin`.
+        # Imported here, because this module imports torch, and `begin` must be called before that.
         from palimpsest.training.runs import Run
 
         row, scale = self._row_and_scale
@@ -118,9 +118,9 @@ def threads_of_a_process(arguments: argparse.Namespace) -> int:
 
 
 def begin(arguments: argparse.Namespace) -> None:
-    """Make this process ready to work; it becomes a launcher if several are to share the work.
+    """Prepare this process; it becomes a launcher if several processes share the work.
 
-    To be called before anything imports torch.
+    Call this before anything imports torch.
     """
     launch.relaunch_with(arguments.processes, threads_of_a_process(arguments))
     launch.keep_freed_memory()
@@ -129,7 +129,7 @@ def begin(arguments: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def ending_in_one_line() -> Iterator[None]:
-    """End the process with one line, without a traceback, for errors that a user can mend."""
+    """Turn an error that a user can mend into one line and exit, without a traceback."""
     try:
         yield
     except OutOfMemory as error:

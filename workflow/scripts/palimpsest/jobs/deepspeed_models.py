@@ -1,7 +1,8 @@
-"""One trained model held at a time, through accelerate and DeepSpeed (ZeRO 0 to 2).
+"""One trained model at a time, held by accelerate and DeepSpeed (ZeRO 0 to 2).
 
-Every process works on the same batches, because losses are of whole batches: what several share is
-the optimiser's memory. Their edits agree, as random numbers follow from seeds alone.
+Every process works on the same batches, because a loss is computed on a whole batch. The processes
+share only the optimiser's memory. They change the weights in the same way, because all random
+numbers depend on seeds only.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from palimpsest.training.runs import Material, Run
 
 
 class DeepSpeedHolder:
-    """Holds any model of the table, in this process (and its peers, under a launcher).
+    """Holds any model of the table, in this process or in all processes of a launcher.
 
-    There is one model in it, made once, which `open` gives other weights: those that were opened
-    before are gone. Raises `UserError` for ZeRO 3.
+    The model is built once. `open` gives it new weights and discards those opened before. Raises
+    `UserError` for ZeRO 3.
     """
 
     def __init__(self, run: Run, material: Material):
@@ -37,7 +38,7 @@ class DeepSpeedHolder:
             )
         stand_alone_unless_launched()
         self.run = run
-        # A loss is of a whole batch, so nothing is accumulated.
+        # A loss is computed on a whole batch, so gradients are not accumulated.
         recipe = replace(run.recipe, micro_batch_size=run.recipe.batch_size)
         self.accelerator, self.dtype = make_accelerator(recipe, save_weights=False)
         self.rank = self.accelerator.process_index
@@ -57,7 +58,7 @@ class DeepSpeedHolder:
         self._prepared.eval()
 
     def build(self, seed: int):
-        """The model as before any fine-tuning, on the CPU."""
+        """The model before any fine-tuning, on the CPU."""
         return build(self.run.row, self.run.scale, self._vocabulary, seed, self.dtype)
 
     def together(self, n: int) -> int:
@@ -71,13 +72,13 @@ class DeepSpeedHolder:
         return self.opened
 
     def agree(self, values: np.ndarray) -> np.ndarray:
-        """What the first process has, in all, so that each decides the same."""
+        """Copy the first process's values to all processes, so that all decide the same."""
         tensor = torch.from_numpy(values).to(self.device)
         torch.distributed.broadcast(tensor, src=0)
         return tensor.cpu().numpy()
 
     def wait(self) -> None:
-        """Wait for all processes to come here."""
+        """Wait until all processes have called this."""
         self.accelerator.wait_for_everyone()
 
     def close(self) -> None:
@@ -90,8 +91,8 @@ class DeepSpeedHolder:
 class DeepSpeedModels:
     """One model; implements `palimpsest.models.Models`.
 
-    Its weights are those that the optimiser steps, in float32 whatever it predicts in; gradients
-    are float32, too. It never drops out, so that all processes see the same model.
+    Its weights are the optimiser's, in float32 whatever the precision of its predictions. Its
+    gradients are in float32, too. Dropout is off, so that all processes see the same model.
     """
 
     count = 1
@@ -114,20 +115,20 @@ class DeepSpeedModels:
         return self._run(ids_MBT).logits.float().unsqueeze(0)
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
-        """What layer `layer` (0: the embeddings) leaves at every position, float32[1, B, T, D]."""
+        """Hidden states float32[1, B, T, D] after layer `layer` (0: the embeddings)."""
         states = self._run(ids_MBT, output_hidden_states=True).hidden_states
         return states[layer].float().unsqueeze(0)
 
     def _run(self, ids_MBT: torch.Tensor, **asked_for):
-        """The module's outputs; padding stands behind a string, where causal attention sees none.
+        """The module's outputs. Padding follows a string, so causal attention never sees it.
 
-        Not the engine's: it expects each of its outputs to lead to a step.
+        DeepSpeed's engine is not called here, because it expects a step after each of its outputs.
         """
         self._check_open()
         return self._module(input_ids=ids_MBT[0], use_cache=False, **asked_for)
 
     def gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Of the model's loss, without a step, float32[1, ...]; the same in all processes."""
+        """Gradients float32[1, ...] of the model's loss, without a step; equal in all processes."""
         grads = torch.autograd.grad(
             loss_M.sum(),
             list(self._parameters.values()),
@@ -141,9 +142,9 @@ class DeepSpeedModels:
         return gradients
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step of AdamW at a learning rate, the gradient clipped.
+        """One step of AdamW at a learning rate, with the gradient clipped.
 
-        Raises `UserError` where DeepSpeed would leave out a step whose gradient is not finite.
+        Raises `UserError` if the gradient is not finite; DeepSpeed would skip this step.
         """
         for group in self._prepared.optimizer.param_groups:
             group["lr"] = float(rate_M)
@@ -156,7 +157,7 @@ class DeepSpeedModels:
             )
 
     def fresh_optimizer(self) -> None:
-        """Forget the optimiser's moments, as a new phase does."""
+        """Reset the optimiser's moments; every phase begins with this."""
         for state in self._prepared.basic_optimizer.state.values():
             for name, value in state.items():
                 if torch.is_tensor(value):
@@ -179,7 +180,7 @@ class DeepSpeedModels:
             raise RuntimeError("other weights were opened since; these are gone")
 
     def initial(self, seeds: list[int]) -> dict[str, torch.Tensor]:
-        """Weights float32[1, ...] as before any fine-tuning; a seed matters to twins only."""
+        """Weights float32[1, ...] before any fine-tuning; only a twin's depend on the seed."""
         (seed,) = seeds
         model = dict(self.engine.build(seed).named_parameters())
         return {
@@ -193,9 +194,9 @@ class DeepSpeedModels:
 
 
 class _ReachesAll(torch.autograd.Function):
-    """Passes on a loss, which then has a gradient for every weight: of 0 where it reached none.
+    """Returns a loss unchanged and adds a gradient of 0 for weights that the loss does not use.
 
-    For a weight without one, DeepSpeed would take the last that it had, if it offloads.
+    With an offloaded optimiser, DeepSpeed would use an earlier gradient of such a weight again.
     """
 
     @staticmethod
@@ -209,10 +210,10 @@ class _ReachesAll(torch.autograd.Function):
 
 
 class _Masters:
-    """The float32 weights that DeepSpeed's optimiser steps, from which the module's are copied.
+    """The float32 weights that DeepSpeed's optimiser updates; the module's weights are copies.
 
-    In float32 without ZeRO they are the module's own; in bf16 without it they are copies, and ZeRO
-    shares flat copies out among the processes.
+    In float32 without ZeRO they are the module's own weights. In bf16 without ZeRO they are
+    separate copies. With ZeRO they are flat copies, divided among the processes.
     """
 
     def __init__(self, prepared):
@@ -224,7 +225,7 @@ class _Masters:
                 self._copies |= zip(map(id, own), copies, strict=True)
 
     def get(self, parameter: torch.nn.Parameter) -> torch.Tensor:
-        """One weight as a whole: itself or a copy."""
+        """One whole weight: the tensor itself or a copy."""
         from deepspeed.utils import safe_get_full_fp32_param
 
         if self._is_shared:
@@ -232,13 +233,13 @@ class _Masters:
         return self._copies.get(id(parameter), parameter).detach()
 
     def set(self, parameter: torch.nn.Parameter, value: torch.Tensor) -> None:
-        """Give a weight another value, in the optimiser and in the module."""
+        """Set a weight, in the optimiser and in the module."""
         from deepspeed.utils import safe_set_full_fp32_param
 
         if self._is_shared:
             safe_set_full_fp32_param(parameter, value)
         elif id(parameter) in self._copies:
             self._copies[id(parameter)].copy_(value)
-        # Weights are also read between a loss and its step, for which autograd must not take the
-        # unchanged ones for changed.
+        # A caller may read weights after a loss and before its step. Through `.data`, autograd does
+        # not take the unchanged weights for changed ones.
         parameter.data.copy_(value)

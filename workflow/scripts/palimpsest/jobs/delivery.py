@@ -1,4 +1,4 @@
-"""The files of a job: written when all of its work is done, and vouched for by a manifest."""
+"""The files of a job: written when all of its work is done, and described by a manifest."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,9 @@ from palimpsest.tables import Kind
 class Files:
     """The files that a job delivers: tables with their kinds, other files, and a manifest.
 
-    The manifest holds the key of all that decides the other files. It is written last, and taken
-    away first when the files are made anew, so that it never vouches for a part of them.
+    The manifest holds a key: a hash of everything that decides the other files. The manifest is
+    written last, and deleted first when the files are made again. So a manifest always means that
+    all files are complete.
     """
 
     manifest: str
@@ -21,7 +22,7 @@ class Files:
     others: tuple[str, ...] = ()
 
     def are_of(self, key: str) -> bool:
-        """Whether all files are there, whole, and those of this key."""
+        """Whether all files exist, are complete and belong to this key."""
         try:
             if manifests.read(self.manifest)["key"] != key:
                 return False
@@ -32,5 +33,5 @@ class Files:
         return all(Path(path).exists() for path in self.others)
 
     def disown(self) -> None:
-        """Take the manifest away, before another file is written anew."""
+        """Delete the manifest, before any other file is written again."""
         Path(self.manifest).unlink(missing_ok=True)

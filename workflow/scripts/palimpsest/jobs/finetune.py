@@ -1,4 +1,4 @@
-"""Fine-tuning: train a model on datasets with one of the engines, and deliver what it leaves."""
+"""Fine-tuning: train a model on datasets with one of the engines, and deliver the files."""
 
 import hashlib
 import shutil
@@ -25,9 +25,9 @@ from palimpsest.variants import LEAVE_ONE_OUT
 class Job:
     """A dataset to train on and the files to write; `weights` is None unless they are wanted.
 
-    With `leave_one_out`, one run per distinct training string is trained, on the dataset without
-    it; with `replicates`, one per number, with initial weights and order of its own. The files then
-    hold all these runs one after another.
+    With `leave_one_out`, the job trains one run per distinct training string, on the dataset
+    without that string. With `replicates`, the job trains one run per number, each with its own
+    initial weights and its own order of strings. The files then hold all these runs in order.
     """
 
     dataset: str
@@ -39,7 +39,7 @@ class Job:
 
     @property
     def files(self) -> Files:
-        """What the job delivers."""
+        """The files that the job delivers."""
         weights = (self.weights,) if self.weights else ()
         return Files(self.manifest, ((self.trace, TRACE),), weights)
 
@@ -66,12 +66,13 @@ def finetune(
 ) -> None:
     """Train a model on the dataset of each job and write its trace, its manifest and its weights.
 
-    Nothing is delivered before every run is done, because Snakemake deletes what a failed job has
-    delivered; a finished run waits in the state folder, and an unfinished one resumes from there.
-    A trace that is already there, of this very configuration and data, is left as it is.
-    `attempts` are what earlier attempts at this job learned about a device's memory. With
-    `delivers` false the finished runs stay in the state folder, for a later call that delivers them
-    with others. Raises `OutOfMemory` if the next attempt should be made.
+    Snakemake deletes the outputs of a failed job. So nothing is delivered before every run is done:
+    a finished run waits in the state folder, and an unfinished run resumes from there. A trace that
+    already exists for exactly this configuration and data stays as it is.
+
+    `attempts` holds what earlier attempts at this job learned about the device's memory. If
+    `delivers` is false, the finished runs stay in the state folder, and a later call delivers them
+    with others. Raises `OutOfMemory` if the next attempt can succeed.
     """
     torch.set_num_threads(assignment.threads)
     save_weights = any(job.weights for job in jobs)
@@ -86,7 +87,7 @@ def finetune(
             waiting.append((job, states))
             runs += of_job
         elif trainer.rank == 0:
-            # A kill may have come between delivering and forgetting.
+            # An earlier attempt may have been killed after delivering, before clearing the state.
             for run_state in states:
                 run_state.clear()
     if runs and trainer.rank == 0:
@@ -105,7 +106,7 @@ def finetune(
 
 
 def key_of(states: list[State]) -> str:
-    """What stands for all that decides a job's trace: the key of its run, or a hash of several."""
+    """The key of a job's trace: the key of its only run, or a hash of the keys of its runs."""
     if len(states) == 1:
         return states[0].key
     joined = " ".join(state.key for state in states)
@@ -113,7 +114,7 @@ def key_of(states: list[State]) -> str:
 
 
 def deliver(job: Job, states: list[State]) -> None:
-    """Write the files of a job whose runs are finished; the manifest comes last."""
+    """Write the files of a job whose runs are finished; the manifest is written last."""
     job.files.disown()
     if job.holds_many:
         _deliver_together(job, states)
@@ -145,7 +146,7 @@ def _deliver_together(job: Job, states: list[State]) -> None:
 
 
 def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
-    """One manifest for several runs: seconds are sums, the rest is that of the first run."""
+    """One manifest for several runs: seconds are added up; other values are the first run's."""
     wall, training = (
         sum(content[name] for content in contents)
         for name in ("wall_time_seconds", "training_seconds")
@@ -178,5 +179,5 @@ def _fleet(assignment: Assignment, save_weights: bool, passes: Passes):
     return FleetEngine(assignment.state, assignment.threads, assignment.memory, save_weights)
 
 
-# Imported when they are asked for: DeepSpeed alone takes seconds.
+# Imported only when needed: the import of DeepSpeed takes seconds.
 ENGINES: dict[str, Callable] = {"deepspeed": _deepspeed, "fleet": _fleet}

@@ -19,12 +19,13 @@ from palimpsest.training.fleet.stack import Stack
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 
-# Beside a step's activations there are the original models' outputs and other losses.
+# A step of unlearning needs more memory than a step of training: it also holds the outputs of the
+# original models and the values of other losses.
 TIMES_TRAINING = 3
 
 
 class FleetHolder:
-    """Holds twins in float32, as many at once as are fastest or as memory holds."""
+    """Holds many twins at once in float32: the fastest number of them that fits into memory."""
 
     rank = 0
 
@@ -32,7 +33,7 @@ class FleetHolder:
         # The training engine sets threads and device, and knows how many models fit.
         self._trainer = FleetEngine("", threads, memory)
         self.run, self.device = run, self._trainer.device
-        # How many fit depends on the strings.
+        # The number of models that fit depends on the strings.
         self._vocabulary = material.vocabulary
         self._each = TIMES_TRAINING * probe(Member(self.run, material, None), self.device)
 
@@ -64,10 +65,9 @@ class FleetHolder:
 
 
 class FleetModels:
-    """M twins of one model, in float32; `weights` holds every one's, by the parameters' names.
+    """M twins of one model, in float32; `weights` holds one dictionary for each, by parameter name.
 
-    Implements `palimpsest.models.Models`. `weight_decay` and `clipping` are the
-    recipe's.
+    Implements `palimpsest.models.Models`. `weight_decay` and `clipping` come from the recipe.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class FleetModels:
 
     @property
     def count(self) -> int:
-        """How many models there are."""
+        """The number of models."""
         return len(self.stack.theta)
 
     def logits(self, ids_MBT: torch.Tensor) -> torch.Tensor:
@@ -99,15 +99,15 @@ class FleetModels:
         return self.stack(ids_MBT)
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
-        """What layer `layer` (0: the embeddings) leaves at every position, [M, B, T, D]."""
+        """Hidden states [M, B, T, D] after layer `layer` (0: the embeddings)."""
         return self.stack.hidden(ids_MBT, layer)
 
     def gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Of every model's own loss, without a step."""
+        """Gradients of every model's own loss, without a step."""
         return dict(zip(self.shapes, self._grads(loss_M), strict=True))
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step of AdamW of every model at its learning rate, its gradient clipped."""
+        """One step of AdamW for every model at its own learning rate, with its gradient clipped."""
         grads = self._grads(loss_M)
         self.steps_taken += 1
         self.stack.operations.adamw_(
@@ -124,13 +124,13 @@ class FleetModels:
         )
 
     def _grads(self, loss_M: torch.Tensor) -> list[torch.Tensor]:
-        """The gradients in the order of `shapes`; zero where a loss does not reach."""
+        """The gradients in the order of `shapes`; 0 for weights that the loss does not use."""
         return torch.autograd.grad(
             loss_M.sum(), self.stack.parameters, allow_unused=True, materialize_grads=True
         )
 
     def fresh_optimizer(self) -> None:
-        """Forget the optimiser's moments, as a new phase does."""
+        """Reset the optimiser's moments; every phase begins with this."""
         self.first = torch.zeros_like(self.stack.theta)
         self.second = torch.zeros_like(self.stack.theta)
         self.steps_taken = 0
@@ -143,7 +143,7 @@ class FleetModels:
             yield dict(zip(self.shapes, views, strict=True))
 
     def initial(self, seeds: list[int]) -> dict[str, torch.Tensor]:
-        """Weights as before any training, drawn anew from a seed for each model."""
+        """Weights before any training, drawn for each model from its seed."""
         models = [dict(self._build(seed).named_parameters()) for seed in seeds]
         return {
             name: torch.stack([model[name].detach() for model in models]).to(self.device)

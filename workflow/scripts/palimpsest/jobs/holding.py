@@ -1,4 +1,4 @@
-"""Locks on a job's runs, and a lease on its GPUs, for as long as it works."""
+"""Locks on a job's runs, and leases on its GPUs, for as long as the job works."""
 
 import contextlib
 import sys
@@ -11,7 +11,7 @@ from palimpsest.locks import NoLocks, wait_for
 
 @contextlib.contextmanager
 def alone(paths: Iterable[Path]) -> Iterator[None]:
-    """Hold locks on the runs of a job, which a job of a killed workflow may still be at."""
+    """Lock the runs of a job: a job of a killed workflow may still work on the same runs."""
     locks = []
     for path in paths:
         text = f"waiting for another job on the same run to end ({path})"
@@ -28,7 +28,7 @@ def alone(paths: Iterable[Path]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def with_gpus(count: int) -> Iterator[None]:
-    """Wait for so many GPUs and hold them; with 0 none is seen."""
+    """Wait for `count` GPUs and hold them; with a count of 0 the job sees no GPU."""
     leases = devices.lease(count)
     try:
         yield

@@ -1,4 +1,4 @@
-"""The state folder: what of it is of jobs that the configuration asks for, and what is stale."""
+"""The state folder: which states belong to jobs of the configuration, and which are stale."""
 
 import json
 import shutil
@@ -16,15 +16,16 @@ from palimpsest.training.fleet.engine import configuration as fleet_configuratio
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.state import ABOUT, State, key
 
-# What `auto` may stand for, on one machine or another.
+# The precisions that `auto` may mean, depending on the machine.
 PRECISIONS = {"auto": ("float32", "bfloat16"), "fp32": ("float32",), "bf16": ("bfloat16",)}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The state of one run, or of a job of another kind.
+    """The state of one run, or of another kind of job.
 
-    `size` is in bytes; `saved` says in words how far the work is, `about` of what it is.
+    `size` is in bytes. `saved` says in words how much of the work is done. `about` describes the
+    run or job.
     """
 
     folder: Path
@@ -35,9 +36,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Runs that the configuration asks for: on one dataset, or one without each of its strings.
+    """Runs that the configuration asks for on one dataset.
 
-    `replicates` is their number where a dataset has many.
+    With `leave_one_out` there is one run per distinct string, on the dataset without that string.
+    `replicates` is the number of replicates; 0 means a single run.
     """
 
     model: str
@@ -54,10 +56,10 @@ class Wanted:
 def stale(
     state: str | Path, models: str, wanted: list[Wanted], unfinished: Iterable[Unfinished] = ()
 ) -> list[Entry]:
-    """The states under a folder that belong to none of the wanted runs and jobs, by name.
+    """The states in a folder that belong to none of the wanted runs and jobs, sorted by name.
 
-    A state is not listed as long as nobody can tell: if its dataset is not there now, or the models
-    that a job on the dataset starts from.
+    A state is not listed while this cannot be decided: its dataset does not exist now, or the
+    models that a job on its dataset starts from do not exist.
     """
     there = [runs for runs in wanted if Path(runs.dataset).exists()]
     unknown = {runs.dataset for runs in wanted if runs not in there}
@@ -77,7 +79,7 @@ def stale(
 
 
 def keys_of(wanted: Wanted, models: str) -> set[str]:
-    """The keys that the states of some runs may have, on a machine of one kind or another."""
+    """All keys that the states of some runs can have; the precision depends on the machine."""
     training = dict(wanted.training)
     processes = training.pop("processes")
     recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
@@ -96,12 +98,12 @@ def keys_of(wanted: Wanted, models: str) -> set[str]:
 
 
 def is_state(path: Path) -> bool:
-    """Whether a path is the state of a run or a job: locks and notes are kept beside them."""
+    """Whether a path is the state of a run or a job; the folder also holds locks and notes."""
     return path.is_dir() and len(path.name) == 20 and set(path.name) <= set("0123456789abcdef")
 
 
 def entry(folder: Path) -> Entry:
-    """What is known of a state."""
+    """The size, the progress and the description of a state."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     epochs = [int(path.name.removeprefix("epoch-")) for path in folder.glob("epoch-[0-9]*")]
     try:
@@ -128,7 +130,7 @@ def remove(entries: list[Entry]) -> None:
 
 
 def listing(entries: list[Entry]) -> Iterator[str]:
-    """A line for each state, and one for all."""
+    """One line for each state, and a last line with the totals."""
     for found in entries:
         about = ", ".join(map(str, found.about.values())) or "of an unknown run"
         yield f"{found.folder}  {found.size / 2**20:9,.1f} MiB  {found.saved:20}  {about}"

@@ -1,4 +1,4 @@
-"""What a job does when a device's memory runs out: its next attempt takes less at once."""
+"""What a job does when a device's memory runs out: the next attempt uses smaller batches."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ import torch
 from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.training.attempts import Attempts, Passes
 
-# What a device, or the machine, says when it has no memory left, beside torch's own error.
+# Messages for exhausted memory of a device or the machine, in addition to torch's own error class.
 SAID = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 REMEDY = "raise training/processes or training/zero_stage, or set training/offload_optimizer to cpu"
 
@@ -21,22 +21,23 @@ def less_next_time(
     is_measuring: Callable[[], bool],
     cuts_batches: bool = True,
 ) -> Iterator[None]:
-    """Note for the next attempt to take half as many strings per forward pass, if memory runs out.
+    """If memory runs out, let the next attempt take half as many strings per forward pass.
 
     Parameters
     ----------
-    attempts : where it is noted; with None the error of the library is passed on
-    engine : `deepspeed`, or `fleet`, which divides its models by itself: its errors are passed on
-    passes : how many strings this attempt takes
-    is_measuring : whether strings are measured now, and not trained on
+    attempts : the record for the next attempt; with None the library's error is raised unchanged
+    engine : `deepspeed` or `fleet`; errors of a fleet are raised unchanged, because a fleet divides
+        its models by itself
+    passes : the number of strings per forward pass in this attempt
+    is_measuring : tells whether the job is measuring strings now, and not training on them
     cuts_batches : whether the batch of a step may be cut into several forward passes
 
     Raises
     ------
     OutOfMemory
-        The next attempt should be made.
+        The next attempt can succeed.
     UserError
-        No attempt can take less.
+        No attempt can take fewer strings.
     """
     try:
         yield
@@ -64,5 +65,5 @@ def less_next_time(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether a device, or the machine, had no memory left to give."""
+    """Whether an error means that a device, or the machine, had no memory left."""
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in SAID)

@@ -1,4 +1,4 @@
-"""A job's work, done in child processes: alone on its models, and again when memory runs out."""
+"""Run a job's work in child processes: alone on its runs, and again if memory runs out."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.holding import alone, with_gpus
 from palimpsest.training.attempts import Attempts
 
-# The settings on which the memory that a device needs depends.
+# The settings that decide how much memory a device needs.
 OF_MEMORY = (
     "micro_batch_size",
     "evaluation_batch_size",
@@ -24,15 +24,17 @@ Work = Callable[[Attempts], None]
 
 
 def supervise(arguments: argparse.Namespace, names: Sequence[str], works: Sequence[Work]) -> int:
-    """Do the works of a job one after another, each in a child; the status of the one that failed.
+    """Do the works of a job in order, each in a child process; the exit status of the job.
+
+    The first work that fails ends the job with its own status.
 
     Parameters
     ----------
-    arguments : the flags of the job's command.
-    names : of what the job makes; nobody else makes any of it meanwhile
-    works : functions of what earlier attempts at the job learned about memory. One that raises
-        `OutOfMemory` is called again, in a new child. A process that a launcher has started, which
-        is a part of such a child, does the last work itself.
+    arguments : the flags of the job's command
+    names : names of the job's results; each is locked, so that no other job makes the same result
+    works : functions that take an `Attempts`: what earlier attempts at the job learned about
+        memory. A function that raises `OutOfMemory` is called again in a new child process. Such a
+        child may become a launcher; a process of a launcher calls the last function itself.
     """
     state = Path(arguments.state)
     asked = {name: getattr(arguments, name) for name in OF_MEMORY}
@@ -50,7 +52,7 @@ def supervise(arguments: argparse.Namespace, names: Sequence[str], works: Sequen
 
 
 def _until_it_fits(work: Work, attempts: Attempts) -> int:
-    """Work in a child until it succeeds, or fails for another reason than memory; its status."""
+    """Call `work` in child processes until it succeeds or cannot take less memory; its status."""
     while True:
         tried = attempts.passes()
         status = launch.in_child(lambda: work(attempts))
