@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 BASE = "base"  # independent strings
 DEDUP = "dedup"  # each distinct string of base once
-DEDUP_MATCHED = "dedup-matched"  # the same number of distinct strings, from the high-entropy counterpart
+DEDUP_MATCHED = "dedup-matched"  # as many distinct strings as dedup, from the counterpart
 LEAVE_ONE_OUT = "leave-one-out"  # every training string has a run of its own, without that string
 ORIGINAL = "original"  # the whole training set; some of its strings are to be forgotten
 RETAIN = "retain"  # the training set without the strings to be forgotten

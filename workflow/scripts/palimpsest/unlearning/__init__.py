@@ -1,4 +1,7 @@
-"""Unlearning: how far unlearned models can be told from models retrained without the forget set."""
+"""Unlearning: how well an attacker can tell unlearned from retrained models.
+
+Retrained models are trained without the forget set.
+"""
 
 from palimpsest.lazy_import import lazy_names
 

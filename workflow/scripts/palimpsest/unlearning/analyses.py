@@ -1,4 +1,4 @@
-"""Which strings are hard to forget, whether methods agree on it, and the search of grids."""
+"""Which strings are hard to forget, whether methods agree on them, and the tuning of methods."""
 
 import itertools
 import json
@@ -12,13 +12,14 @@ from palimpsest.unlearning.samples import Problem, UnlearnedModels
 from palimpsest.unlearning.scores import Evaluation, Retraining, Rules
 from palimpsest.unlearning.setups import ENDS
 
-# Means over repetitions of equal epsilons differ by rounding: what agrees to so many decimals ties.
+# Means over repetitions of equal epsilons differ by rounding errors. Values that are equal to this
+# number of decimals count as ties.
 DECIMALS = 9
 FEWEST_STRINGS = 3  # two points always correlate perfectly
 
 
 def mean_epsilons(epsilons: pd.DataFrame, setup: str) -> pd.DataFrame:
-    """Epsilons [strings, methods] of a set-up, averaged over its repetitions, without the ends.
+    """Mean epsilons [strings, methods] over the repetitions of a set-up, without the two ends.
 
     Strings and methods are in the order of the table `epsilons`.
     """
@@ -31,8 +32,8 @@ def mean_epsilons(epsilons: pd.DataFrame, setup: str) -> pd.DataFrame:
 def hardness(problem: Problem, epsilons: pd.DataFrame) -> pd.DataFrame:
     """The table `unlearning_hardness`: the sum over all methods of the epsilon of each string.
 
-    Epsilons are those of the first set-up. The gap between the loss of retrained models and that
-    of original ones is what a method has to undo.
+    The epsilons come from the first set-up. `loss_gap` is the loss of the retrained models minus
+    the loss of the original models: a method has to raise the loss by this amount.
 
     Source: Are we making progress in unlearning?, section A.9, figure 14.
     """
@@ -56,7 +57,7 @@ def hardness(problem: Problem, epsilons: pd.DataFrame) -> pd.DataFrame:
 def agreement(problem: Problem, epsilons: pd.DataFrame) -> pd.DataFrame:
     """The table `unlearning_agreement`: correlations over the strings between pairs of methods.
 
-    Undefined of fewer than 3 strings, or where all epsilons of a method are equal.
+    A correlation is undefined for fewer than 3 strings, or if all epsilons of a method are equal.
 
     Source: Are we making progress in unlearning?, section A.9, figure 15.
     """
@@ -88,11 +89,11 @@ def tuning(
 
     Parameters
     ----------
-    points : iterable of UnlearnedModels, the points of the grids; the ends are passed over
-    settings : dict of point -> {"method": its method, "settings": what it sets}
+    points : iterable of UnlearnedModels, one per point of a grid; the two ends are skipped
+    settings : dict of point -> {"method": the point's method, "settings": the values that it sets}
 
-    A point is as good as its final score, its mean over the repetitions of the first set-up. One
-    that is beyond the cutoff in any repetition comes after all that are within.
+    Points are sorted by their final score: the mean over the repetitions of the first set-up. A
+    point that exceeds the cutoff in any repetition comes after all points that never exceed it.
 
     Source: Are we making progress in unlearning?, section 6, Q5.
     """

@@ -1,4 +1,4 @@
-"""Attackers that choose their thresholds on some models and are judged on others."""
+"""Held-out attackers: their thresholds are fitted on some models and judged on other models."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,8 +12,8 @@ from palimpsest.unlearning.thresholds import (
     epsilon_of_rates,
 )
 
-# A Gaussian reaches everywhere: a mass too small for a float is not 0. So small a rate gives the
-# cap of epsilon, whatever it is.
+# The mass of a Gaussian is never 0, although it may be too small for a float. A rate as small as
+# this one always gives the cap of epsilon.
 LEAST_RATE = np.finfo(float).tiny
 
 
@@ -24,20 +24,20 @@ def held_out_epsilon(
     retrained_evaluation: ArrayLike,
     delta: float = DELTA,
 ) -> np.ndarray:
-    """Epsilon of the attack that is strongest on some models, as it fares on other models.
+    """Find the strongest attack on some models; the epsilon of this attack on other models.
 
-    The attack comes from an exact sweep of the models for fitting. Its rates of errors are those on
-    the models for evaluation, smoothed by a Gaussian kernel density estimate with Scott's bandwidth
-    (standard deviation times n^(-1/5)) for each kind of model, so that no rate is 0 for want of
-    models. A sample without spread stays where it is, the limit of ever smaller bandwidths: an
-    attack that is right about it has a rate of errors as small as can be, so epsilon is the cap
-    if the attack is any better than guessing on the other sample. Where fitting finds no attack,
-    epsilon is 0.
+    The attack is found by an exact sweep over the models for fitting. Its error rates are measured
+    on the models for evaluation. Each rate is smoothed by a Gaussian kernel density estimate with
+    Scott's bandwidth (standard deviation times n^(-1/5)) for each kind of model, so that a rate is
+    not 0 only because there are few models. A sample without spread is not smoothed: this is the
+    limit of a bandwidth towards 0. An attack that is right about such a sample has the smallest
+    possible error rate. Epsilon is then the cap, if the attack is better than guessing on the other
+    sample. If fitting finds no attack, epsilon is 0.
 
     Parameters
     ----------
     unlearned_fit, retrained_fit, unlearned_evaluation, retrained_evaluation :
-        float[models, examples]; as many examples in all, but not necessarily as many models.
+        float[models, examples]; the numbers of examples are equal, the numbers of models may differ
     delta : float in [0, 1)
 
     Returns
@@ -47,7 +47,7 @@ def held_out_epsilon(
     Raises
     ------
     ValueError
-        As of `epsilon`, or if the two pairs are of different numbers of examples.
+        See `epsilon`; also if fitting and evaluation have different numbers of examples.
 
     Source: Are we making progress in unlearning?, sections A.13 and A.14; the bandwidth is the
     default of scipy.stats.gaussian_kde.
@@ -65,7 +65,7 @@ def held_out_epsilon(
 
 
 def _errors(kind: str, values: np.ndarray, chosen: Attacks) -> np.ndarray:
-    """float64[examples]: smoothed share of the models of a kind said to be of the other."""
+    """float64[examples]: smoothed share of the models of one kind that the attack misclassifies."""
     within, beyond = _masses(values, chosen.lower, chosen.upper)
     return np.maximum(np.where(chosen.inside == kind, beyond, within), LEAST_RATE)
 
@@ -75,13 +75,13 @@ def _masses(
 ) -> tuple[np.ndarray, np.ndarray]:
     """float64[examples], twice: masses of density estimates inside and outside of intervals.
 
-    The mass of a Gaussian kernel density estimate is the mean of those of its kernels. Each mass
-    is added up by itself, as the smaller of two that sum to 1 would have no digits left.
+    The mass of a Gaussian kernel density estimate is the mean of the masses of its kernels. The two
+    masses are computed separately: 1 minus a mass near 1 would lose all digits.
     """
     bandwidth = values.std(axis=0, ddof=1) * len(values) ** (-1 / 5)
     above_lower = _in_bandwidths(values - lower, bandwidth)
     below_upper = _in_bandwidths(upper - values, bandwidth)
-    # The same from either end; from the one that is nearer, neither term is close to 1.
+    # Either end gives the same mass. From the nearer end, no term is close to 1.
     near, far = np.minimum(above_lower, below_upper), np.maximum(above_lower, below_upper)
     within = ndtr(near) - ndtr(-far)
     beyond = ndtr(-above_lower) + ndtr(-below_upper)
@@ -89,6 +89,6 @@ def _masses(
 
 
 def _in_bandwidths(distance: np.ndarray, bandwidth: np.ndarray) -> np.ndarray:
-    """Distances in bandwidths; of a bandwidth of 0 infinite, with their sign, or 0."""
+    """Distances in units of the bandwidth; for a bandwidth of 0: -inf, 0 or inf, by their sign."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(distance == 0, 0.0, distance / bandwidth)

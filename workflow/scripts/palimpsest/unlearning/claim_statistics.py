@@ -1,24 +1,25 @@
-"""The statistics that test the claims on unlearning, each with an interval of its own.
+"""The statistics that test the claims on unlearning, each with its interval.
 
-A statistic takes the tables of one language and gives an `Estimate`. What its interval is over
-depends on what varies in the table:
+A statistic takes the tables of one language and gives an `Estimate`. Its interval is over one of
+the following, depending on the table:
 
 splits of the models
     Attackers are fitted on half of the models and judged on the other half, in several random
-    splits. All splits are of the same models, so their values are correlated. The interval is the
-    corrected one of `student_of_splits`; Student's own is wrong four times as often, or more.
+    splits. All splits use the same models, so their values are correlated. The interval is the
+    corrected interval of `student_of_splits`; Student's interval would be wrong at least four times
+    as often.
 forget strings
-    Jackknife over the forget strings. It says how the answer depends on which strings are to be
-    forgotten.
+    Jackknife over the forget strings. This interval says how much the answer depends on the choice
+    of the strings to forget.
 repetitions
-    Student's interval over the repetitions of the set-up `full`. Only there are all models drawn
-    anew for every repetition. Repetitions of the other set-ups share models and give no interval.
+    Student's interval over the repetitions of the set-up `full`. Only `full` uses new models in
+    every repetition. Repetitions of other set-ups share models, and give no interval.
 models
     The intervals of the table `unlearning_metrics`.
 
-Where several pairs of methods are compared, an interval holds for all pairs at once (Bonferroni).
-Where splits or strings all give the same value, the statistic is at a floor or at a ceiling, and
-there is no interval.
+If several pairs of methods are compared, an interval holds for all pairs at once (Bonferroni). If
+all splits or strings give the same value, the statistic is at a floor or at a ceiling, and there is
+no interval.
 """
 
 import itertools
@@ -44,8 +45,8 @@ from palimpsest.unlearning.setups import ENDS, FULL, NONE, RETRAIN
 COMPETITION = ("fanchuan", "kookmin", "seif", "sebastian", "amnesiacs", "sun", "forget")
 LITERATURE = ("finetune", "neggrad", "scrub", "random-label", "salun", "l1-sparse")
 
-FEWEST_METHODS = 3  # two methods have no ranking that could be the same by more than a coin toss
-FEWEST_UNTIED = 0.5  # share of the comparisons of two strings that must not be ties
+FEWEST_METHODS = 3  # two methods have the same ranking by chance in half of all cases
+FEWEST_UNTIED = 0.5  # at least this share of the comparisons of two strings must not be ties
 SAME_HALF = 1.0  # models that judge an attacker, divided by models that fit it
 TIE = 9  # decimals: means of equal epsilons differ by rounding
 
@@ -59,9 +60,9 @@ OfProblem = Callable[..., Interval]  # from the tables of one model, language, s
 
 
 def over_models(interval: OfProblem, over: str, **settings) -> Callable[..., Estimate]:
-    """An estimate from the intervals of every model, averaged end by end.
+    """An estimate whose interval is the mean of all models' intervals: mean lower, mean upper end.
 
-    The average of the ends is too wide for models that err independently. Models of which the
+    Such an interval is too wide if the errors of the models are independent. Models for which the
     statistic is undefined are left out. `settings` are passed to the statistic.
     """
 
@@ -88,13 +89,13 @@ over_strings = partial(over_models, over=STRINGS)
 over_repetitions = partial(over_models, over=REPETITIONS)
 
 
-# Forgetting quality of attackers that are judged on other models.
+# Forgetting quality under held-out attackers, which are judged on other models than fitted on.
 
 
 def qualities(
     effects: pd.DataFrame, attacker: str = "held-out", effect: str = "attacker"
 ) -> pd.DataFrame:
-    """Forgetting quality float[splits, methods] of one problem, of the largest `value`."""
+    """Forgetting quality float[splits, methods] of one problem, for the largest `value`."""
     rows = effects[(effects["effect"] == effect) & (effects["attacker"] == attacker)]
     return _of_value(rows, rows["value"].max())
 
@@ -110,19 +111,19 @@ def own(table: pd.DataFrame) -> list[str]:
 
 
 def of_splits(values: pd.Series, confidence: float = CONFIDENCE) -> Interval:
-    """Mean and interval of values by split, of attackers fitted and judged on halves."""
+    """Mean and interval of one value per split; a split has two halves: fitting and judging."""
     return student_of_splits(values.dropna(), SAME_HALF, DECIMALS, confidence)
 
 
 def of_repetitions(values: pd.Series, confidence: float = CONFIDENCE) -> Interval:
-    """Mean and interval of values by repetition of the set-up full."""
+    """Mean and interval of one value per repetition of the set-up full."""
     if values.nunique() < 2:
         return Interval(values.mean(), np.nan, np.nan)
     return student(values, DECIMALS, confidence)
 
 
 def above_doing_nothing(effects: pd.DataFrame) -> Interval:
-    """Forgetting quality less that of the original models, mean over the methods."""
+    """Mean forgetting quality of the methods, minus the quality of the original models."""
     quality = qualities(effects)
     if not {NONE}.issubset(quality) or not own(quality):
         return UNDEFINED
@@ -130,7 +131,7 @@ def above_doing_nothing(effects: pd.DataFrame) -> Interval:
 
 
 def short_of_retraining(effects: pd.DataFrame) -> Interval:
-    """Forgetting quality of further retrained models, less the mean over the methods."""
+    """Forgetting quality of further retrained models, minus the mean over the methods."""
     quality = qualities(effects)
     if not {RETRAIN}.issubset(quality) or not own(quality):
         return UNDEFINED
@@ -138,10 +139,10 @@ def short_of_retraining(effects: pd.DataFrame) -> Interval:
 
 
 def overfitted(effects: pd.DataFrame) -> Interval:
-    """How much less quality attackers leave that are judged on the models that they were fitted on.
+    """How much lower the quality is if attackers are judged on the models they were fitted on.
 
-    The quality under held-out attackers minus that under the same attackers on their own models,
-    mean over the methods.
+    The quality under held-out attackers, minus the quality under the same attackers judged on the
+    models of their fit; the mean over the methods.
     """
     held_out, same = qualities(effects), qualities(effects, "same")
     names = [name for name in own(held_out) if name in same]
@@ -151,19 +152,19 @@ def overfitted(effects: pd.DataFrame) -> Interval:
 UNDEFINED = Interval(np.nan, np.nan, np.nan)
 
 
-# Orders of methods. Pairs that are not told apart widen the interval.
+# Orders of methods. Pairs of methods without a significant difference widen the interval.
 
 Pairs = Sequence[tuple[str, str]]
 Told = Callable[[pd.Series, float], Interval]  # from values and confidence to an interval
 
 
 def pairs_of(names: Sequence[str]) -> Pairs:
-    """Every pair of methods once; none of fewer than 3 methods."""
+    """Every pair of methods once; [] for fewer than 3 methods."""
     return list(itertools.combinations(names, 2)) if len(names) >= FEWEST_METHODS else []
 
 
 def signs(table: pd.DataFrame, pairs: Pairs, told: Told, alpha: float) -> np.ndarray:
-    """Which method of each pair has the higher values, int[pairs]: 1, -1, or 0 if not told apart.
+    """int[pairs]: 1 if the first method is higher, -1 if the second, 0 if this is not certain.
 
     `table` is float[repetitions, methods]; differences are paired by repetition. The probability
     that any sign is wrong is at most `alpha` (Bonferroni over the pairs).
@@ -173,7 +174,7 @@ def signs(table: pd.DataFrame, pairs: Pairs, told: Told, alpha: float) -> np.nda
 
 
 def means_order(table: pd.DataFrame, pairs: Pairs) -> np.ndarray:
-    """Sign int[pairs] of the differences of the means, told apart or not."""
+    """Sign int[pairs] of the difference of the means, whether it is significant or not."""
     mean = table.mean().round(DECIMALS)
     return np.array([np.sign(mean[one] - mean[other]) for one, other in pairs])
 
@@ -184,11 +185,11 @@ def share_alike(told: np.ndarray, seen: np.ndarray) -> Interval:
     Parameters
     ----------
     told : int[pairs]
-        1 if a pair is certainly ordered as wanted, -1 if certainly otherwise, 0 if not told apart.
-        A pair that is not told apart counts as ordered otherwise at the lower end, and as ordered
-        as wanted at the upper end.
+        1 if a pair is certainly ordered as wanted, -1 if certainly not, 0 if uncertain. For the
+        lower end, an uncertain pair counts as not ordered as wanted; for the upper end, as ordered
+        as wanted.
     seen : int[pairs]
-        The same of the means alone; the estimate is made of these, and a tie counts half.
+        1, -1 or 0 by the means alone. The estimate uses these signs; a tie counts half.
     """
     if not len(told):
         return UNDEFINED
@@ -198,7 +199,7 @@ def share_alike(told: np.ndarray, seen: np.ndarray) -> Interval:
 def order_alike(
     one: pd.DataFrame, other: pd.DataFrame, told_one: Told, told_other: Told
 ) -> Interval:
-    """Share of the pairs of methods that two evaluations order alike.
+    """Share of the pairs of methods that two evaluations put in the same order.
 
     Parameters
     ----------
@@ -213,12 +214,12 @@ def order_alike(
 
 
 def attackers_order_alike(effects: pd.DataFrame) -> Interval:
-    """Share of pairs ordered alike by attackers judged on other models and on their own."""
+    """Share of pairs that held-out attackers and attackers on their own models order equally."""
     return order_alike(qualities(effects), qualities(effects, "same"), of_splits, of_splits)
 
 
 def fewer_models_order_alike(effects: pd.DataFrame) -> Interval:
-    """Share of pairs ordered alike by the fewest and by the most models that judge an attacker."""
+    """Share of pairs in the same order when the fewest and when the most models judge attackers."""
     rows = effects[(effects["effect"] == "n") & (effects["attacker"] == "held-out")]
     if rows["value"].nunique() < 2:
         return UNDEFINED
@@ -227,9 +228,10 @@ def fewer_models_order_alike(effects: pd.DataFrame) -> Interval:
 
 
 def competition_first(table: pd.DataFrame, told: Told) -> Interval:
-    """Share of the pairs of a competition's and a literature's method that the first one wins.
+    """Share of pairs in which the competition's method is better than the literature's method.
 
-    `table` is float[repetitions, methods], the higher the better.
+    Every pair is one method of the competition and one of the literature. `table` is
+    float[repetitions, methods]; higher is better.
     """
     pairs = [
         (one, other)
@@ -242,7 +244,7 @@ def competition_first(table: pd.DataFrame, told: Told) -> Interval:
 
 
 def competition_forgets_more(effects: pd.DataFrame) -> Interval:
-    """As `competition_first`, by the forgetting quality under held-out attackers."""
+    """`competition_first` for the forgetting quality under held-out attackers."""
     return competition_first(qualities(effects), of_splits)
 
 
@@ -250,25 +252,25 @@ def competition_forgets_more(effects: pd.DataFrame) -> Interval:
 
 
 def by_repetition(scores: pd.DataFrame, setup: str, values: pd.Series) -> pd.DataFrame:
-    """Values of the rows of `unlearning_scores`, float[repetitions, methods] of one set-up."""
+    """Values float[repetitions, methods] of one set-up; `values` has one per row of `scores`."""
     rows = scores.assign(value=values)[scores["setup"] == setup]
     return rows.pivot(index="repetition", columns="method", values="value")
 
 
 def utility(scores: pd.DataFrame) -> pd.Series:
-    """Share of the retrained models' accuracy kept, on retained times on test strings."""
+    """Accuracy relative to retrained models: ratio on retained times ratio on test strings."""
     retain = scores["retain_accuracy"] / scores["retain_accuracy_retrained"]
     return retain * (scores["test_accuracy"] / scores["test_accuracy_retrained"])
 
 
 def competition_scores_more(scores: pd.DataFrame) -> Interval:
-    """As `competition_first`, by the final score under the set-up full."""
+    """`competition_first` for the final score under the set-up full."""
     table = by_repetition(scores, FULL, scores["final_score"])
     return competition_first(table, of_repetitions)
 
 
 def utility_differs(scores: pd.DataFrame) -> Interval:
-    """Largest difference in the utility kept between two methods, under the set-up full."""
+    """Largest difference in utility between two methods, under the set-up full."""
     table = by_repetition(scores, FULL, utility(scores))
     pairs = pairs_of(own(table))
     differences = pd.DataFrame({pair: table[pair[0]] - table[pair[1]] for pair in pairs})
@@ -288,10 +290,11 @@ def largest_distance(differences: pd.DataFrame) -> Interval:
 
 
 def distance_from_full(scores: pd.DataFrame, setup: str) -> Interval:
-    """Largest distance of a method's forgetting quality from that of the set-up full.
+    """Largest distance between a method's forgetting quality under `setup` and under full.
 
-    As a share of the distance between doing nothing and retraining, which depends on the number of
-    models. What the cheap set-up gave counts as it is; the interval is that of full.
+    The distance is relative to the distance between doing nothing and retraining, because the
+    latter depends on the number of models. The mean under the cheap set-up counts as exact; the
+    interval comes from full.
     """
     full, cheap = (
         by_repetition(scores, name, scores["forgetting_quality"]) for name in (FULL, setup)
@@ -313,9 +316,10 @@ def distance_from_full(scores: pd.DataFrame, setup: str) -> Interval:
 
 
 def setup_order_alike(scores: pd.DataFrame, setup: str) -> Interval:
-    """Share of pairs that a cheap set-up orders as full does.
+    """Share of pairs of methods that a cheap set-up puts in the same order as full.
 
-    What the cheap set-up gave counts as it is: its order is what a reader would believe.
+    The order of the means under the cheap set-up counts as exact, because a reader of its results
+    would take them as exact.
     """
     full, cheap = (
         by_repetition(scores, name, scores["forgetting_quality"]) for name in (FULL, setup)
@@ -332,11 +336,11 @@ def setup_order_alike(scores: pd.DataFrame, setup: str) -> Interval:
 
 
 class StringOrders:
-    """How each method orders the forget strings by epsilon, in every repetition of a set-up.
+    """The order of the forget strings by epsilon, for each method and repetition of a set-up.
 
     `orders` is int[methods, repetitions, strings, strings], the signs of `pair_order`; the last
-    method is `retrain`. Methods are compared across different repetitions: two methods in one
-    repetition can share models and chance.
+    method is `retrain`. Two methods are compared in different repetitions only, because two methods
+    in the same repetition can share models, and so agree by chance.
     """
 
     def __init__(self, epsilons: pd.DataFrame):
@@ -354,11 +358,11 @@ class StringOrders:
         )
 
     def agreement(self, pairs: Sequence[tuple[int, int]]) -> Callable[[np.ndarray], float]:
-        """Rank agreement of pairs of methods, a function of the places of the strings it uses.
+        """A function from the indices of strings to the rank agreement of some pairs of methods.
 
-        Comparisons of two strings that are ordered alike minus those ordered otherwise, as a share
-        of the comparisons without a tie (Goodman and Kruskal's gamma, all pairs together). NaN if
-        more than half of the comparisons are ties.
+        The agreement is Goodman and Kruskal's gamma over all pairs together: the number of
+        concordant minus the number of discordant comparisons of two strings, divided by the number
+        of comparisons without a tie. NaN if more than half of the comparisons are ties.
         """
         signed, untied = (self._products(of, pairs) for of in (self.orders, abs(self.orders)))
         possible = self._products(np.ones_like(self.orders), pairs)
@@ -373,7 +377,10 @@ class StringOrders:
 
     @staticmethod
     def _products(orders: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Sum int[strings, strings] of products over pairs of methods in different repetitions."""
+        """Sum int[strings, strings], over pairs of methods, of the products of their orders.
+
+        A product takes the two methods' orders from two different repetitions.
+        """
         total = orders.sum(axis=1)
         return sum(
             total[one] * total[other] - (orders[one] * orders[other]).sum(axis=0)
@@ -396,7 +403,7 @@ class StringOrders:
         return [(method, self.n_methods) for method in range(self.n_methods)]
 
     def difference(self, pairs: Pairs, others: Pairs) -> Interval:
-        """Agreement of some pairs minus that of others, with its interval over the strings."""
+        """Agreement of `pairs` minus agreement of `others`, with its interval over the strings."""
         n_repetitions = self.orders.shape[1] if self.orders.size else 0
         if not pairs or not others or n_repetitions < 2:
             return UNDEFINED
@@ -407,17 +414,18 @@ class StringOrders:
 def hard_for_all(epsilons: pd.DataFrame) -> Interval:
     """Agreement of methods on which strings are hard, minus their agreement with `retrain`.
 
-    No string is hard for `retrain`. It agrees with methods by chance only: all are compared with
-    the same retrained models.
+    No string is hard for `retrain`, so it agrees with methods by chance only. There is such chance,
+    because all methods are compared with the same retrained models.
     """
     orders = StringOrders(epsilons)
     return orders.difference(orders.between, orders.with_retrain if orders.has_retrain else [])
 
 
 def hard_for_some(epsilons: pd.DataFrame) -> Interval:
-    """Agreement of a method with itself in another repetition, minus that with other methods.
+    """Agreement of a method with itself in another repetition, minus agreement with other methods.
 
-    0 if all methods find the same strings hard, however much chance there is in every epsilon.
+    The expected value is 0 if all methods find the same strings hard, whatever the noise in the
+    epsilons.
     """
     orders = StringOrders(epsilons)
     return orders.difference(orders.within, orders.between)
@@ -427,10 +435,10 @@ def hard_for_some(epsilons: pd.DataFrame) -> Interval:
 
 
 def ordered_as_by_quality(metrics: pd.DataFrame, effects: pd.DataFrame, metric: str) -> Interval:
-    """Share of pairs of methods that a gap orders as the forgetting quality does.
+    """Share of pairs of methods that a gap puts in the same order as the forgetting quality.
 
-    The smaller the gap to retrained models the better. Two gaps are told apart if their intervals
-    over the models do not overlap. The quality is that under held-out attackers.
+    A smaller gap to retrained models is better. Two gaps differ if their intervals over the models
+    do not overlap. The forgetting quality is under held-out attackers.
     """
     gaps = metrics[metrics["metric"] == metric].set_index("method")
     quality = qualities(effects)
@@ -452,6 +460,6 @@ def _widened(gaps: pd.DataFrame, alpha: float) -> tuple[pd.Series, pd.Series]:
 
     freedom = gaps["n_models"] - 1
     factor = stdtrit(freedom, 1 - alpha / 2) / stdtrit(freedom, (1 + CONFIDENCE) / 2)
-    # A gap is folded at 0, which moves the lower end but not the upper one.
+    # A gap is an absolute value: folding at 0 may move the lower end, but not the upper end.
     reach = (gaps["upper"] - gaps["estimate"]) * factor
     return (gaps["estimate"] - reach).clip(lower=0), gaps["estimate"] + reach

@@ -1,7 +1,7 @@
-"""The claims of the paper on unlearning, each with the statistic that tests it.
+"""The claims of the paper on unlearning, each with the statistic that tests the claim.
 
-Every finding of *Are we making progress in unlearning?*, section 6 and its appendices, and whether
-it can be tested here. F is the forgetting quality.
+The table lists every finding of *Are we making progress in unlearning?*, section 6 and appendices,
+and whether it can be tested here. F is the forgetting quality.
 
 ===== ========================================================= ===================================
 where finding                                                   tested here with
@@ -29,13 +29,14 @@ A.15  the bootstrap approximates full                           no: its bias is 
                                                                 it needs pools that few can afford
 ===== ========================================================= ===================================
 
-That methods forget and that they fall short of retraining are Palimpsest's own claims, which the
-others build on. `none` (the original models) and `retrain` (further retrained models) are the two
-ends that methods are held against. They are in no mean over methods and in no pair.
+Two claims are Palimpsest's own, and the other claims build on them: that methods forget, and that
+they fall short of retraining. `none` (the original models) and `retrain` (further retrained models)
+are the two ends with which methods are compared. The ends are not in means over methods or in pairs
+of methods.
 
-What a verdict is about: these methods with these settings, on this forget set. An interval over
-splits of the models says nothing of other forget sets; one over forget strings says nothing of
-other trainings.
+A verdict is about these methods with these settings, on this forget set. An interval over splits of
+the models does not cover other forget sets. An interval over forget strings does not cover other
+trainings.
 """
 
 from palimpsest.claims import Claim, above, at_least, at_most, below

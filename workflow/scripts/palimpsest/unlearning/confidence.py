@@ -1,4 +1,4 @@
-"""The number that an attack sees of a model and a string: its logit-scaled confidence."""
+"""Logit-scaled confidence: the only number about a model and a string that an attack uses."""
 
 from typing import Literal
 
@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 Of = Literal["geometric_mean", "sequence"]
 KNOWN = ("geometric_mean", "sequence")
-# The least positive float32, which the released scoring code adds to probabilities before it takes
-# their logarithm. Here it stands for a loss of 0 nats only, so that the confidence stays finite.
+# The smallest positive float32. The released scoring code adds it to probabilities before taking
+# their logarithm. Here it only replaces a loss of 0 nats, so that the confidence stays finite.
 LEAST_LOSS = 1e-45
 
 
@@ -17,20 +17,20 @@ def logit_scaled_confidence(
 ) -> np.ndarray:
     """log(p / (1 - p)) of the probability p that a model gives to a string.
 
-    A classifier gives one probability to one label. A string is predicted token by token, so its
-    probability is either the geometric mean over the tokens, which does not depend on how long the
-    string is, or that of the whole sequence.
+    A classifier gives one probability to one label, but a string is predicted token by token. Its
+    probability p is either the geometric mean over the tokens, which does not depend on the length
+    of the string, or the probability of the whole sequence.
 
-    With x = -log p this is -x - log(1 - exp(-x)), which loses no digits: x near 0 goes through
-    expm1, and a large x gives -x even where p is too small for a float. It falls strictly as x
-    grows. A loss of 0 (p = 1, where the logit is infinite) counts as 1e-45 nats and gives
-    103.6, above every loss that a model computes in float32 and still to be sorted.
+    With x = -log p, the result is -x - log(1 - exp(-x)). This formula loses no digits: expm1
+    handles x near 0, and a large x gives -x even if p is too small for a float. The result strictly
+    decreases in x. A loss of 0 (p = 1, where the logit is infinite) counts as 1e-45 nats and gives
+    103.6: finite, and above the confidence for any other loss that a model computes in float32.
 
     Parameters
     ----------
     nll : float[...], nats, summed over the predicted tokens
     n_tokens : int, broadcastable to the shape of `nll`
-        How many tokens are predicted.
+        The number of predicted tokens.
     of : "geometric_mean" or "sequence"
 
     Returns
@@ -40,8 +40,8 @@ def logit_scaled_confidence(
     Raises
     ------
     ValueError
-        If a loss is negative or not finite, a number of tokens below 1, the shapes do not fit, or
-        `of` is unknown.
+        If a loss is negative or not finite, if a number of tokens is below 1, if the shapes do not
+        fit, or if `of` is unknown.
 
     Source: Are we making progress in unlearning?, section 3.1.1 (the function h).
     """

@@ -1,9 +1,9 @@
-"""What attackers that are judged on other models than they were fitted on say of a method.
+"""Verdicts on methods, in words, from held-out attackers.
 
-An attacker that is chosen and judged on the same few models finds chance differences as well. So
-the words of the report are those of attackers that are judged on models held out. Every repetition
-splits the same models, in the same way for all methods: differences between methods are taken
-repetition by repetition, and what a split has by chance cancels out.
+An attacker that is fitted and judged on the same few models also finds differences that are only
+chance. So the report uses held-out attackers, which are judged on other models than they were
+fitted on. Every repetition splits the same models, in the same way for all methods. Differences
+between methods are taken within a repetition, so that the chance of a split cancels out.
 """
 
 import pandas as pd
@@ -15,30 +15,30 @@ from palimpsest.unlearning.setups import ENDS, NONE, RETRAIN
 def qualities(effects: pd.DataFrame) -> pd.DataFrame:
     """Forgetting quality under held-out attackers, float[repetitions, methods].
 
-    `effects` is a table `unlearning_effects` of one problem; without any method if it had too few
-    models for some to be held out.
+    `effects` is a table `unlearning_effects` of one problem. The result has no methods if the
+    problem had too few models to hold some out.
     """
     rows = effects[(effects["effect"] == "attacker") & (effects["attacker"] == "held-out")]
     return rows.pivot(index="repetition", columns="method", values="forgetting_quality")
 
 
 def n_held_out(effects: pd.DataFrame) -> int | None:
-    """How many models of each kind attackers are judged on; as many are fitted on."""
+    """Number of models of each kind that judge an attacker; the same number fits it."""
     rows = effects[(effects["effect"] == "attacker") & (effects["attacker"] == "held-out")]
     return None if rows.empty else int(rows["value"].iloc[0])
 
 
 def interval(values: pd.Series) -> dict[str, float]:
-    """Mean, and lower and upper end of its 95 % Student interval; they are NaN of one value."""
-    # Rounded: differences that are all 0.1 must not be told from 0.1 by their last digit.
+    """Mean, and the ends of its 95 % Student interval; the ends are NaN if there is one value."""
+    # Rounded, so that rounding errors do not separate differences that are all 0.1 from 0.1.
     return student(values, DECIMALS)._asdict()
 
 
 def in_words(name: str, found: pd.DataFrame) -> str:
-    """Where a method stands between doing nothing and retraining.
+    """The position of a method between doing nothing and retraining, in words.
 
-    It is above an end, or below it, if the interval of its paired differences to that end leaves 0
-    out. `found` is as `qualities` gives it.
+    A method is above or below an end if the interval of the paired differences to that end excludes
+    0. `found` is the result of `qualities`.
     """
     if not {name, *ENDS} <= set(found.columns):
         return "cannot tell: too few models"

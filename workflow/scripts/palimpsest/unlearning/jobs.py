@@ -1,6 +1,7 @@
-"""What the block `unlearning` of the configuration asks for: trainings, jobs and their files.
+"""The trainings, jobs and files that the block `unlearning` of the configuration asks for.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ SCORED = (
 
 @dataclass(frozen=True)
 class Forgetter:
-    """A model that is to forget a part of what it was trained on."""
+    """A model that is to forget a part of its training set."""
 
     model: str
     language: str
@@ -49,12 +50,12 @@ class Forgetter:
 
 @cache
 def jobs_of(settings: Settings) -> UnlearningJobs:
-    """The jobs of an experiment's settings, worked out once."""
+    """The jobs for an experiment's settings, computed once."""
     return UnlearningJobs(settings)
 
 
 class UnlearningJobs:
-    """Answers to what the block asks for; the block must be there."""
+    """The trainings, jobs and files of the block `unlearning`; the block must exist."""
 
     def __init__(self, settings: Settings):
         self.settings, self.block = settings, settings.block("unlearning")
@@ -70,7 +71,7 @@ class UnlearningJobs:
 
     @cached_property
     def setups(self) -> list[Setup]:
-        """The set-ups, the one that analyses take first."""
+        """The set-ups; analyses use the first one."""
         keys = ("n", "repetitions", "pool", "seed")
         return [
             Setup(name, **{key: self.block[key] for key in keys}) for name in self.block["setups"]
@@ -85,31 +86,35 @@ class UnlearningJobs:
 
     @cached_property
     def methods(self) -> list[str]:
-        """The methods to apply, between the two ends."""
+        """The methods to apply, with `none` before them and `retrain` after them."""
         return [NONE, *self.block["methods"], RETRAIN]
 
     @cached_property
     def points(self) -> list[str]:
-        """The points of the grids that are searched."""
+        """The points in the grids of the methods in `tuning`."""
         return [point for name in self.block["tuning"] for point in self.table[name].points()]
 
     @property
     def applied(self) -> list[str]:
-        """Every method and point that models are made with."""
+        """Every method, end and point of a grid that makes models."""
         return [*self.methods, *self.points]
 
     def n_trained(self, variant: str) -> int:
-        """Models that are trained on a variant; of retrained ones the ideal needs as many again."""
+        """Number of models trained on a variant; half of the retrained ones are for `retrain`."""
         return self._n_originals if variant == ORIGINAL else 2 * self._n_retrained
 
     def runs(self, method: str) -> list[tuple[int, int]]:
-        """Origin and number of every model that a method makes; the two ends have one per model."""
+        """Origin and number of every model that a method makes.
+
+        The origin is the replicate of the original model. The number counts the unlearnings of one
+        origin from 0. For the two ends, there is one entry per trained model, with number 0.
+        """
         counts = {NONE: self._n_originals, RETRAIN: self._n_retrained}
         if method in counts:
             return [(origin, 0) for origin in range(counts[method])]
         return self._wanted
 
-    # Of tens of thousands of models, and asked for by every job: worked out once.
+    # Every job asks for these, and there can be tens of thousands of models: computed once.
 
     @cached_property
     def _wanted(self) -> list[tuple[int, int]]:
@@ -130,11 +135,11 @@ class UnlearningJobs:
     # Trainings
 
     def training(self, model: str) -> dict:
-        """The block `training` as it holds for the models of the unlearning."""
+        """The values of the block `training` for the models of the unlearning."""
         return {**self.settings.training(model), **self.block["training"]}
 
     def requests(self) -> Iterator[Runs]:
-        """Replicates with and without the strings to forget, for every model and language."""
+        """Replicates trained with, and without, the strings to forget, per model and language."""
         for forgetter in self.forgetters:
             for variant in (ORIGINAL, RETAIN):
                 yield from self.replicates(forgetter, variant)
@@ -142,7 +147,8 @@ class UnlearningJobs:
     def replicates(self, forgetter: Forgetter, variant: str) -> list[Runs]:
         """The trainings of a model on a variant.
 
-        The ideal's retrained models are trained apart, so that no method waits for them.
+        The retrained models of the ideal `retrain` are a separate request, so that no method waits
+        for their training.
         """
         half = self._n_retrained
         ranges = {
@@ -165,7 +171,7 @@ class UnlearningJobs:
         ]
 
     def runs_per_job(self, model: str) -> int:
-        """Models that one job trains or unlearns."""
+        """Number of models that one job trains or unlearns."""
         return self.block["runs_per_job"] if self.settings.is_twin(model) else 1
 
     def training_jobs(self, forgetter: Forgetter, variant: str) -> list[tuple[int, int]]:
@@ -173,7 +179,7 @@ class UnlearningJobs:
         return [job for runs in self.replicates(forgetter, variant) for job in runs.jobs]
 
     def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
-        """A file of each of these jobs."""
+        """One file from each job that trains a model on a variant."""
         return [
             path for runs in self.replicates(forgetter, variant) for path in runs.paths(pattern)
         ]
@@ -181,7 +187,10 @@ class UnlearningJobs:
     def trained_among(
         self, forgetter: Forgetter, variant: str, pattern: str, wanted: list[int]
     ) -> list[str]:
-        """A file of each job that trains some of the wanted replicates, as far as there are any."""
+        """One file from each job that trains some of the wanted replicates.
+
+        Wanted replicates that no job trains are ignored.
+        """
         jobs = self.training_jobs(forgetter, variant)
         ends = [last for _, last in jobs]
         chosen = sorted({bisect.bisect_left(ends, one) for one in set(wanted) if one <= ends[-1]})
@@ -191,11 +200,11 @@ class UnlearningJobs:
     # Unlearning
 
     def jobs(self, model: str, method: str) -> list[tuple[int, int]]:
-        """First and last place, in `runs`, of each job that applies a method."""
+        """First and last index in `runs` of each job that applies a method."""
         return list(parts(range(len(self.runs(method))), self.runs_per_job(model)))
 
     def unlearned(self, forgetter: Forgetter, methods: list[str], name: str) -> list[str]:
-        """A file of each job that applies some methods."""
+        """One file from each job that applies some methods."""
         return [
             f"{kinds.UNLEARNED_FOLDER}/{name}".format(
                 **vars(forgetter), method=method, first=first, last=last
@@ -207,7 +216,8 @@ class UnlearningJobs:
     def starts(self, method: str, first: int, last: int) -> tuple[str, list[int]]:
         """The variant and replicates of the models that a job of a method starts from.
 
-        The ideal is a retrained model that no other is compared with.
+        The models of the ideal `retrain` are the second half of the retrained models; other models
+        are compared with the first half only.
         """
         origins = self.origins(method, first, last)
         if method == RETRAIN:
@@ -215,13 +225,17 @@ class UnlearningJobs:
         return ORIGINAL, origins
 
     def origins(self, method: str, first: int, last: int) -> list[int]:
-        """The original models, by replicate, that the models of a job of a method belong to."""
+        """The replicate of the original model, for each model of a job of a method."""
         if method in ENDS:
             return [origin for origin, _ in self.runs(method)[first : last + 1]]
         return self._origins_wanted[first : last + 1]
 
     def weights(self, forgetter: Forgetter, method: str, first: int, last: int) -> list[str]:
-        """Files of the weights that a job of a method starts from, and of those beside them."""
+        """Files of the weights that a job of a method needs.
+
+        These are the models that the job starts from, and the original and retrained models to
+        which it computes distances.
+        """
         variant, starts = self.starts(method, first, last)
         origins = self.origins(method, first, last)
         asked = [(variant, starts), (ORIGINAL, origins), (RETAIN, origins)]
@@ -233,15 +247,15 @@ class UnlearningJobs:
         return list(dict.fromkeys(found))
 
     def numbers(self, method: str, first: int, last: int) -> list[int]:
-        """Which unlearning of its origin each model of a job of a method is."""
+        """For each model of a job: its number among the unlearnings of its original model."""
         return [number for _, number in self.runs(method)[first : last + 1]]
 
     def phases(self, method: str) -> str:
-        """What a method does, as JSON; the two ends do nothing."""
+        """The phases of a method, as JSON; the two ends have none."""
         return "[]" if method in ENDS else self.table[method].as_json()
 
     def settings_of_points(self) -> dict[str, dict]:
-        """The method of every point of the grids that are searched, and what it sets."""
+        """The method and the settings of every point in the grids of the methods in `tuning`."""
         return {
             point: {"method": name, "settings": settings}
             for name in self.block["tuning"]
@@ -257,7 +271,7 @@ class UnlearningJobs:
         return [kind.path.format(**vars(one)) for one in self.forgetters for kind in asked]
 
     def n_predictions(self, size: int) -> int:
-        """Pairs of a model and a string that an evaluation holds in memory at most."""
+        """Largest number of predictions (one per model and string) in an evaluation's memory."""
         n_models = self.n_trained(ORIGINAL) + self.n_trained(RETAIN)
         n_models += max(len(self.runs(method)) for method in self.methods)
         test_size = self.settings.config["datasets"]["test_size"]

@@ -20,21 +20,21 @@ PROBLEM = (MODEL, LANGUAGE, SIZE, SEED)
 METHOD = Column(
     "method",
     str,
-    "the unlearning method, a name of the table of methods; none is the original model, retrain "
-    "another retrained one",
+    "unlearning method, a name in the table of methods; none: the original model; retrain: a "
+    "further retrained model",
 )
 SETUP = Column("setup", str, "full, reuse-n-n, reuse-n-1 or bootstrap")
-REPETITION = Column("repetition", int, "which of the repetitions of the evaluation, from 0")
+REPETITION = Column("repetition", int, "repetition of the evaluation, counted from 0")
 UNLEARNED_MODEL = (
     *PROBLEM,
     METHOD,
-    Column("origin", int, "draw of the model that it started from"),
-    Column("draw", int, "which of the unlearnings of that model, from 0"),
+    Column("origin", int, "replicate of the model that the unlearning started from"),
+    Column("draw", int, "number of the unlearning of that model, counted from 0"),
 )
 QUALITY = Column("forgetting_quality", float, "mean of the forget strings' points, in [0, 1]")
 UNLEARNED = Kind(
     "unlearned",
-    "One row per unlearned model and string: how well the model predicts it.",
+    "One row per unlearned model and string: how well the model predicts the string.",
     f"{UNLEARNED_FOLDER}/unlearned.parquet",
     (
         *UNLEARNED_MODEL,
@@ -44,30 +44,33 @@ UNLEARNED = Kind(
 )
 UNLEARNED_MODELS = Kind(
     "unlearned_models",
-    "One row per unlearned model: what it cost, how far it went and how fast it relearns.",
+    "One row per unlearned model: its cost, the distance of its weights, and how fast it relearns.",
     f"{UNLEARNED_FOLDER}/models.parquet",
     (
         *UNLEARNED_MODEL,
-        Column("steps", int, "passes forward and back over a batch, all phases together"),
-        Column("seconds", float, "wall time of the unlearning, its share of a wave's"),
+        Column("steps", int, "forward and backward passes over a batch, in all phases together"),
+        Column(
+            "seconds",
+            float,
+            "wall time of the unlearning; models that unlearn together share their time equally",
+        ),
         Column(
             "distance_to_original",
             float,
-            "L2 distance of its weights from the original model of its number; null "
-            "if there is none",
+            "L2 distance of its weights from the original model of the same number; null if there "
+            "is no such model",
             True,
         ),
         Column(
             "distance_to_retrained",
             float,
-            "L2 distance of its weights from the retrained model of its number",
+            "L2 distance of its weights from the retrained model of the same number",
         ),
         Column(
             "relearn_epochs",
             float,
-            "epochs of training on the forget set until its loss there is as low as the "
-            "original's; infinite if not within unlearning/relearn/epochs; null if not "
-            "tried",
+            "epochs of training on the forget set until the loss on this set is as low as the "
+            "original model's; infinite: not within unlearning/relearn/epochs; null: not tried",
             True,
         ),
     ),
@@ -87,13 +90,13 @@ EPSILONS = Kind(
         Column(
             "attack",
             str,
-            "single or double: how many thresholds the attack has; none: every attack is "
-            "discarded; narrow: told apart by the width of a sample (thresholds: grid)",
+            "single or double: number of thresholds of the attack; none: every attack is "
+            "discarded; narrow: one sample is far narrower than the other (thresholds: grid)",
         ),
         Column(
             "lower",
             float,
-            "lower threshold on the logit-scaled confidence; -inf: none; null: no attack",
+            "lower threshold on the logit-scaled confidence; -inf: no threshold; null: no attack",
             True,
         ),
         Column("upper", float, "upper threshold; null: no attack", True),
@@ -110,42 +113,47 @@ SCORES = Kind(
         METHOD,
         SETUP,
         REPETITION,
-        Column("n_models", int, "unlearned models, and as many retrained ones"),
+        Column("n_models", int, "number of unlearned models; there are as many retrained models"),
         QUALITY,
         Column("retain_accuracy", float, "share of right tokens, retained strings"),
-        Column("retain_accuracy_retrained", float, "the same of the retrained models"),
+        Column("retain_accuracy_retrained", float, "the same for the retrained models"),
         Column("test_accuracy", float, "share of right tokens, test strings"),
-        Column("test_accuracy_retrained", float, "the same of the retrained models"),
+        Column("test_accuracy_retrained", float, "the same for the retrained models"),
         Column("forget_accuracy", float, "share of right tokens, forget strings"),
-        Column("forget_accuracy_retrained", float, "the same of the retrained models"),
-        Column("final_score", float, "quality times both ratios of accuracy"),
-        Column("steps_share", float, "its training steps, as a share of those of retraining"),
-        Column("seconds_share", float, "its wall time, as a share of retraining's"),
+        Column("forget_accuracy_retrained", float, "the same for the retrained models"),
+        Column(
+            "final_score",
+            float,
+            "forgetting quality times two ratios of accuracy, unlearned to retrained: on retained "
+            "and on test strings",
+        ),
+        Column("steps_share", float, "training steps, divided by the steps of retraining"),
+        Column("seconds_share", float, "wall time, divided by the wall time of retraining"),
         Column(
             "within_cutoff",
             bool,
-            "whether the share of steps is within unlearning/cutoff; true of none and "
-            "retrain, the two ends",
+            "whether the share of steps is within unlearning/cutoff; true for none and retrain, "
+            "the two ends",
         ),
     ),
 )
 SUMMARY = Kind(
     "unlearning_summary",
-    "One row per method, set-up and quantity of the scores: its mean over repetitions.",
+    "One row per method, set-up and quantity of the scores: the mean over the repetitions.",
     f"{FOLDER}/summary.parquet",
     (
         *PROBLEM,
         METHOD,
         SETUP,
         Column("quantity", str, "a column of `unlearning_scores`"),
-        Column("n_repetitions", int, "repetitions behind the interval"),
-        Column("mean", float, "over the repetitions"),
+        Column("n_repetitions", int, "number of repetitions"),
+        Column("mean", float, "mean over the repetitions"),
         Column(
             "lower",
             float,
-            "lower end of the 95 % Student interval; null: one repetition, or none of the "
-            "models is drawn anew (none, retrain and the accuracy of retrained models "
-            "under reuse-n-n and reuse-n-1)",
+            "lower end of the 95 % Student interval; null: one repetition, or all repetitions use "
+            "the same models (none, retrain and the accuracy of retrained models under reuse-n-n "
+            "and reuse-n-1)",
             True,
         ),
         Column("upper", float, "upper end of the interval; null where `lower` is", True),
@@ -153,7 +161,7 @@ SUMMARY = Kind(
 )
 EFFECTS = Kind(
     "unlearning_effects",
-    "One row per method and way of evaluating: how the forgetting quality depends on it.",
+    "One row per method and way of evaluating: the forgetting quality under this evaluation.",
     f"{FOLDER}/effects.parquet",
     (
         *PROBLEM,
@@ -161,11 +169,16 @@ EFFECTS = Kind(
         Column(
             "effect",
             str,
-            "attacker (fitted and evaluated on the same models or on others), n (models "
-            "that evaluate a fitted attacker), pool or repetitions (of the bootstrap)",
+            "attacker (judged on the models that it was fitted on, or on other models), n (number "
+            "of models that judge an attacker), pool or repetitions (of the bootstrap)",
         ),
-        Column("attacker", str, "same or held-out: the models that evaluate it"),
-        Column("value", float, "models, of which each distribution has as many; the pool"),
+        Column("attacker", str, "models that judge the attacker: same as its fit, or held-out"),
+        Column(
+            "value",
+            float,
+            "for attacker and n: number of models of each distribution; for pool: size of the "
+            "pool; for repetitions: number of repetitions compared",
+        ),
         REPETITION,
         QUALITY,
     ),
@@ -189,10 +202,10 @@ METRICS = Kind(
         Column(
             "reference",
             float,
-            "what retrained models have: the value that ideal unlearning has",
+            "value of the metric for retrained models, that is, for ideal unlearning",
             True,
         ),
-        Column("n_models", int, "models behind the estimate"),
+        Column("n_models", int, "number of models in the estimate"),
     ),
 )
 MEMORISATION = Kind(
@@ -211,9 +224,11 @@ MEMORISATION = Kind(
             "the loss below which the string counts as memorised, nats per token (for "
             "recollection_accuracy: the share of wrong tokens)",
         ),
-        Column("before", float, "share of the original models that memorise it"),
-        Column("after", float, "share of the unlearned models that do"),
-        Column("retrained", float, "share of the retrained models that do: the ideal"),
+        Column("before", float, "share of the original models that memorise the string"),
+        Column("after", float, "share of the unlearned models that memorise the string"),
+        Column(
+            "retrained", float, "share of the retrained models that memorise the string: the ideal"
+        ),
         Column("score_before", float, "mean score of the original models"),
         Column("score_after", float, "mean score of the unlearned models"),
         Column("score_retrained", float, "mean score of the retrained models"),
@@ -228,12 +243,12 @@ HARDNESS = Kind(
         STRING_ID,
         COUNT,
         KNOWN_LOG_PROB,
-        Column("epsilon_sum", float, "sum over the methods of its mean epsilon"),
-        Column("n_methods", int, "methods in the sum; none and retrain are not"),
+        Column("epsilon_sum", float, "sum over the methods of the string's mean epsilon"),
+        Column("n_methods", int, "number of methods in the sum; none and retrain are left out"),
         Column(
             "loss_gap",
             float,
-            "mean loss of retrained less that of original models, nats per token",
+            "mean loss of retrained models minus mean loss of original models, nats per token",
         ),
     ),
 )
@@ -246,8 +261,13 @@ AGREEMENT = Kind(
         METHOD,
         Column("other", str, "the other method"),
         Column("n_strings", int, "forget strings compared"),
-        Column("pearson", float, "correlation of their epsilons; null: no spread", True),
-        Column("spearman", float, "correlation of their ranks; null: no spread", True),
+        Column(
+            "pearson",
+            float,
+            "correlation of their epsilons; null: a method has equal epsilons, or too few strings",
+            True,
+        ),
+        Column("spearman", float, "correlation of the ranks; null: as for pearson", True),
     ),
 )
 TUNING = Kind(
@@ -257,11 +277,11 @@ TUNING = Kind(
     (
         *PROBLEM,
         METHOD,
-        Column("point", str, "name of the point: the method's, and its number"),
-        Column("settings", str, "its values, as JSON"),
+        Column("point", str, "name of the point: the method and a number"),
+        Column("settings", str, "values that the point sets, as JSON"),
         QUALITY,
         Column("final_score", float, "mean over the repetitions"),
-        Column("within_cutoff", bool, "whether it is fast enough to count"),
+        Column("within_cutoff", bool, "whether every repetition is within unlearning/cutoff"),
     ),
 )
 

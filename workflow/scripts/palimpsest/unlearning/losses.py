@@ -1,9 +1,9 @@
-"""What phases of unlearning minimise or maximise: pure functions of logits and targets.
+"""Losses of unlearning: pure functions of logits and targets.
 
-Tensors have the models first (M), then the strings of a model's batch (B), their tokens (T) and the
-vocabulary (V). Where a target is `IGNORED` there is padding, which counts nowhere. What is returned
-per model (M) is a mean over the real tokens of its batch, in nats, as the loss of training is; per
-string (MB), a sum over its tokens.
+The axes of tensors are the models (M), the strings of a model's batch (B), their tokens (T) and the
+vocabulary (V). A target equal to `IGNORED` is padding, and padding never counts. A value per model
+(M) is a mean over the real tokens of its batch, in nats, like the loss of training. A value per
+string (MB) is a sum over the tokens of the string.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from palimpsest.lazy_import import lazy_import
 
 torch = lazy_import("torch")
 
-IGNORED = -100  # as in training.batches, which imports torch
+IGNORED = -100  # the value of training.batches, which is not imported here as it imports torch
 
 
 def real(targets_MBT: torch.Tensor) -> torch.Tensor:
-    """Bool[M, B, T]: where a token is predicted, and not padding."""
+    """Bool[M, B, T]: whether a target is a token, and not padding."""
     return targets_MBT != IGNORED
 
 
@@ -32,7 +32,7 @@ def per_token(values_MBT: torch.Tensor, targets_MBT: torch.Tensor) -> torch.Tens
 def token_nll(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> torch.Tensor:
     """-log p(target) of every token [M, B, T]; 0 at padding.
 
-    By the operation that training has for the device, whichever engine the logits are of.
+    Uses the operation with which training computes this on the device, for logits of both engines.
     """
     from palimpsest.training.fleet.stack import operations_for
 
@@ -51,7 +51,7 @@ def cross_entropy(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> torch
 
 
 def token_kl(p_MBTV: torch.Tensor, q_MBTV: torch.Tensor) -> torch.Tensor:
-    """KL(p || q) [M, B, T] of the distributions that two tensors of logits stand for."""
+    """KL(p || q) [M, B, T] of two distributions, which are given as logits."""
     log_p, log_q = p_MBTV.log_softmax(-1), q_MBTV.log_softmax(-1)
     return (log_p.exp() * (log_p - log_q)).sum(-1)
 
@@ -111,7 +111,8 @@ def contrastive(
 ) -> torch.Tensor:
     """-log softmax_c(f_b . r_c / temperature), a mean over pairs of strings b, c [M].
 
-    Least where a forgotten string's output f_b is equally similar to all retained ones', r_c.
+    The loss is smallest if the output f_b of a forget string is equally similar to the outputs r_c
+    of all retain strings.
 
     Source: Are we making progress in unlearning?, appendix A.4, and the released code (Fanchuan).
     """

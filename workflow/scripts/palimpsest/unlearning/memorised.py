@@ -1,4 +1,4 @@
-"""Whether unlearning removes memorisation: the platform's measures on the forget strings."""
+"""Whether unlearning removes memorisation: measures of memorisation on the forget strings."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,8 @@ from palimpsest.memorisation.measures import Memorisation
 from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
 
 RECOLLECTION = ("recollection", "recollection_accuracy")
-# Models stand where a measure has epochs, and they do not follow one another: each is judged alone.
+# The measures expect an axis of epochs. Here this axis holds models, which have no order, so each
+# model is judged separately.
 EACH_ALONE = "first_crossing"
 
 
@@ -22,25 +23,28 @@ def memorisation(
 ) -> pd.DataFrame:
     """The table `unlearning_memorisation`: forget strings before and after unlearning.
 
-    The thresholds are those of the measures, with the retrained models in the place of a training
-    without the string: recollection below constants; counterfactual memorisation below the mean
-    loss of the retrained models at the last epoch; contextual memorisation below the lowest, over
-    the epochs, of their mean loss; Bayes memorisation below the optimal loss of the language. A
-    model memorises a string that is below the threshold at the model's end: there is no start.
+    A model memorises a string if the string's loss in the final model is below a threshold; there
+    is no start of memorisation. The thresholds are those of the measures, and the retrained models
+    take the place of a training without the string:
 
-    A retrained model, which has never seen the string, is below the mean of its kind about half
-    of the time. So what unlearning should reach is not 0 but the share of the retrained models
-    that stands beside, and of the ideal `retrain`, whose models are none of those the thresholds
-    come from.
+    recollection : a constant
+    counterfactual memorisation : the mean loss of the retrained models at the last epoch
+    contextual memorisation : the lowest mean loss of the retrained models over the epochs
+    Bayes memorisation : the optimal loss of the language
+
+    A retrained model has never seen the string, but its loss is below the mean of the retrained
+    models about half of the time. So the goal of unlearning is not 0. The goal is the share in the
+    column `retrained`, or the share of the ideal `retrain`; the thresholds do not use the models of
+    the ideal.
 
     Parameters
     ----------
     problem : Problem
-    methods : iterable of UnlearnedModels, as `Problem.methods` gives them
+    methods : iterable of UnlearnedModels, from `Problem.methods`
     retrained : Predictions
-        Of retrained models, of the forget strings, at all epochs.
-    loss_threshold : float, nats per token; recollection is below it
-    accuracy_threshold : float, share of right tokens; recollection by accuracy is above it
+        Predictions of the retrained models for the forget strings, at all epochs.
+    loss_threshold : float, nats per token; recollection means a loss below this
+    accuracy_threshold : float, share of right tokens; recollection by accuracy means above this
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Other measures of forgetting from the literature, beside the epsilon of every string."""
+"""Other metrics of forgetting from the literature, in addition to the epsilon of every string."""
 
 import warnings
 from collections.abc import Iterable, Iterator
@@ -12,8 +12,8 @@ from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
 from palimpsest.unlearning.setups import ENDS, RETRAIN
 
 FOLDS = 10
-SEED = 0  # of which strings are in which fold: the same for all models, methods and problems
-# Models of a method whose membership is attacked: each takes tens of milliseconds.
+SEED = 0  # assigns strings to folds; the same for all models, methods and problems
+# Number of a method's models for membership inference, which takes tens of milliseconds per model.
 ATTACKED = 8
 OF_WEIGHTS = ("relearn_epochs", "distance_to_original", "distance_to_retrained")
 
@@ -26,32 +26,34 @@ def metrics(
 ) -> pd.DataFrame:
     """The table `unlearning_metrics`: every metric of every model, then its mean over the models.
 
-    The models are all the distinct ones of the set-up that has most of them, each with the
-    retrained model beside it. Intervals are Student's over the models, null of fewer than two.
+    The models are all distinct models of the set-up that has most of them; each is paired with a
+    retrained model. Intervals are Student's over the models, and null for fewer than two models.
 
-    accuracy_gap : how far the means, of unlearned and of retrained models, of the share of right
-        tokens of the forget strings (copies counted) are apart.
+    accuracy_gap : distance between the mean accuracy of unlearned models and the mean accuracy of
+        retrained models. Accuracy is the share of right tokens of the forget strings, with copies.
     mia_accuracy : `membership_accuracy` on the losses of the distinct forget strings and of the
-        test strings that were never trained on. Of the first `attacked` models only, as the
-        column `n_models` says, because it is by far the slowest.
-    mia_gap : how far its means, of unlearned and of retrained models, are apart; of the same.
-    relearn_epochs : epochs of relearning, of the models with which it was tried; models that did
-        not relearn within `relearn_epochs` count as one epoch more than that, so a mean that
-        comes near that is a lower bound.
+        test strings that no model was trained on. Only the first `attacked` models are used (see
+        the column `n_models`), because this metric is by far the slowest.
+    mia_gap : distance between the mean mia_accuracy of unlearned and of retrained models; uses the
+        same models as mia_accuracy.
+    relearn_epochs : epochs of relearning, for the models that were trained on the forget set again.
+        A model that did not relearn within `relearn_epochs` counts as `relearn_epochs + 1`; so a
+        mean near that number is a lower bound.
     distance_to_original, distance_to_retrained : L2 distances of weights.
     ks_log_p : log of the p-value of the Kolmogorov-Smirnov test between the losses of the forget
-        strings in a model and in the retrained model beside it; -708.4 at least (see `ks_log_p`).
+        strings in a model and in its paired retrained model; at least -708.4 (see `ks_log_p`).
     extraction : share of the distinct forget strings that are predicted without an error.
 
-    The reference of a gap is 0; that of ks_log_p is what the ideal has, other retrained models;
-    that of relearning and distances what the ideal has if its models were measured, else null.
+    The reference of a gap is 0. For ks_log_p, the reference is the value for the ideal, that is,
+    for other retrained models. For relearning and distances, it is the value for the ideal if its
+    models were measured, and otherwise null.
 
     Parameters
     ----------
     problem : Problem
-    methods : iterable of UnlearnedModels, as `Problem.methods` gives them
-    relearn_epochs : int, the most that were tried
-    attacked : int, the most models of a method whose membership is attacked
+    methods : iterable of UnlearnedModels, from `Problem.methods`
+    relearn_epochs : int, the largest number of epochs that was tried
+    attacked : int, the largest number of a method's models used for membership inference
 
     Raises
     ------
@@ -83,9 +85,9 @@ def metrics(
 
 
 class _Measured:
-    """What the metrics want to know of some models' predictions, float[models] or [.., strings].
+    """Values that the metrics need from some models' predictions, float[models] or [.., strings].
 
-    Of the `membership` float[attacked], only the first models are attacked.
+    `membership` is float[attacked]: only the first models are used.
     """
 
     def __init__(self, problem: Problem, predictions: Predictions, attacked: int):
@@ -100,7 +102,7 @@ class _Measured:
 def _of_predictions(
     unlearned: _Measured, retrained: _Measured, ideal_loss: np.ndarray
 ) -> Iterator[tuple[str, dict]]:
-    """Metric and row of what the predictions tell."""
+    """Name and row of each metric that is computed from predictions."""
     yield "accuracy_gap", _gap(unlearned.accuracy, retrained.accuracy)
     yield "mia_accuracy", _row(unlearned.membership, retrained.membership.mean())
     yield "mia_gap", _gap(unlearned.membership, retrained.membership)
@@ -112,7 +114,7 @@ def _of_predictions(
 def _of_weights(
     problem: Problem, method: UnlearnedModels, relearn_epochs: int
 ) -> Iterator[tuple[str, dict]]:
-    """Metric and row of what is noted of the models; the ends may have nothing noted."""
+    """Name and row of each metric in the table `unlearned_models`; the ends may have no rows."""
     for metric in OF_WEIGHTS:
         if method.name in ENDS and method.models.empty:
             yield metric, _row(np.empty(0), np.nan)
@@ -123,7 +125,7 @@ def _of_weights(
 
 
 def _row(values: np.ndarray, reference: float) -> dict:
-    """Mean and interval of a metric float[models]; null where it is undefined."""
+    """Mean and interval of a metric float[models]; null if undefined."""
     n_models = len(values)
     mean, lower, upper = student(values)
     return {
@@ -136,7 +138,7 @@ def _row(values: np.ndarray, reference: float) -> dict:
 
 
 def _gap(unlearned: np.ndarray, retrained: np.ndarray) -> dict:
-    """How far two means are apart, with the interval of the paired differences, folded at 0."""
+    """Distance between two means, and the interval of the paired differences, folded at 0."""
     row = _row(unlearned - retrained, 0.0)
     ends = np.abs([row["lower"], row["upper"]])
     crosses = row["lower"] <= 0 <= row["upper"]
@@ -145,12 +147,13 @@ def _gap(unlearned: np.ndarray, retrained: np.ndarray) -> dict:
 
 
 def membership_accuracy(forget: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """How well a classifier tells, by a model's losses, forget strings from test strings.
+    """Accuracy of a classifier that separates forget from test strings by a model's losses.
 
-    The logistic regression of scikit-learn, with its L2 penalty of weight 1, on one loss,
-    standardised over the strings that it is fitted to. Both sets weigh the same, whatever their
-    sizes, in the fit and in the accuracy, so that 0.5 is chance. The accuracy is the mean over
-    folds of held-out strings: 10, or as many as the smaller set has strings.
+    The classifier is scikit-learn's logistic regression with an L2 penalty of weight 1. Its only
+    feature is the loss, standardised over the strings of the fit. Both sets have the same weight in
+    the fit and in the accuracy, whatever their sizes, so that 0.5 is chance. The accuracy is the
+    mean over folds of held-out strings. There are 10 folds, or fewer if the smaller set has fewer
+    strings.
 
     Parameters
     ----------
@@ -162,7 +165,7 @@ def membership_accuracy(forget: np.ndarray, test: np.ndarray) -> np.ndarray:
 
     Source: Are we making progress in unlearning?, section A.11.
     """
-    # Imported late: it takes longer than all other imports, and only this needs it.
+    # Imported here, because scikit-learn loads slowly, and only this function needs it.
     from sklearn.linear_model import LogisticRegression
     from sklearn.model_selection import StratifiedKFold, cross_val_score
     from sklearn.pipeline import make_pipeline
@@ -185,11 +188,13 @@ def ks_log_p(one: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Log float[models] of the exact p-value of two-sample Kolmogorov-Smirnov tests.
 
     Each row of `one` float[models, n] is tested against the same row of `other`, two-sided. With
-    ties the p-value is an upper bound. A p-value that is too small for a float, as of samples of
-    more than 500 that are wholly apart, counts as the smallest normal one, whose log is -708.4.
+    ties, the p-value is an upper bound. A p-value that is too small for a float counts as the
+    smallest normal float, whose log is -708.4. For example, this happens if two samples of more
+    than 500 values do not overlap.
     """
     with warnings.catch_warnings():
-        # Rounding can take a p-value of 1 beyond it; an approximation stands in, 0.99996 at least.
+        # A rounding error can raise a p-value of 1 above 1. Then scipy warns and uses an
+        # approximation, which is at least 0.99996.
         warnings.filterwarnings("ignore", "ks_2samp: Exact calculation unsuccessful")
         p = ks_2samp(one, other, axis=1, method="exact").pvalue
     return np.log(np.maximum(p, np.finfo(float).tiny))

@@ -1,4 +1,4 @@
-"""From the epsilons of single strings to one forgetting quality, and the final score."""
+"""The forgetting quality, computed from the epsilons of all strings, and the final score."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -7,17 +7,18 @@ BIN_WIDTH = 0.5
 
 
 def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> np.ndarray:
-    """Points of every example: 1 in the first bin of epsilons, and half as many in each next one.
+    """Points of every example: 1 in the first bin of epsilon, then half of the bin before.
 
-    H = 2 / 2^n, where bins are counted from n = 1, which is 2^-floor(epsilon / bin_width). There
-    are no points from ceil(ln(n_models - 1)) up, which is about as much as so few models can show:
-    one error in n_models - 1 (released scoring code).
+    H = 2 / 2^n for bin n, counted from n = 1; that is, 2^-floor(epsilon / bin_width). For example,
+    with a width of 0.5, an epsilon of 0.7 gives 0.5 points. An epsilon of ceil(ln(n_models - 1)) or
+    more gives no points. This is about the largest epsilon that `n_models` models can show: one
+    error in n_models - 1 (released scoring code).
 
     Parameters
     ----------
-    epsilons : float[...], 0 or more; infinity is allowed and gets no points
+    epsilons : float[...], 0 or more; infinity is allowed and gives no points
     n_models : int
-        How many models of either kind the epsilons come from; the smaller number if they differ.
+        The number of models of each kind behind the epsilons; the smaller number if they differ.
     bin_width : float
 
     Returns
@@ -27,7 +28,8 @@ def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> 
     Raises
     ------
     ValueError
-        If an epsilon is negative or NaN, there are fewer than 2 models, or the bins have no width.
+        If an epsilon is negative or NaN, if there are fewer than 2 models, or if `bin_width` is not
+        positive and finite.
 
     Source: Are we making progress in unlearning?, section 3.1.2.
     """
@@ -45,8 +47,9 @@ def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> 
 def forgetting_quality(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> float:
     """Forgetting quality F: the mean of the points of all examples of the forget set.
 
-    1 if no attack tells unlearned from retrained models on any example, 0 if all give them away.
-    Parameters and errors as of `points`, and at least one example.
+    F is 1 if no attack can tell unlearned from retrained models on any example, and 0 if attacks
+    succeed on all examples. For parameters and errors see `points`; there must be at least one
+    example.
 
     Source: Are we making progress in unlearning?, section 3.1.2.
     """
@@ -62,18 +65,18 @@ def final_score(
     test_accuracy: float,
     test_accuracy_retrained: float,
 ) -> float:
-    """Forgetting quality times what is left of the accuracies of retraining.
+    """Forgetting quality times two ratios of accuracy, unlearned to retrained: retain and test.
 
-    A ratio above 1 (unlearned models that are more accurate than retrained ones) is kept, as in
-    the paper.
+    A ratio may be above 1, as in the paper, if unlearned models are more accurate than retrained
+    models.
 
     Parameters
     ----------
     quality : float in [0, 1]
     retain_accuracy, test_accuracy : float in [0, 1]
-        Of the unlearned models, their mean.
+        Means over the unlearned models.
     retain_accuracy_retrained, test_accuracy_retrained : float in (0, 1]
-        Of the retrained models, their mean.
+        Means over the retrained models.
 
     Raises
     ------

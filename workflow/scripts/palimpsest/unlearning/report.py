@@ -1,4 +1,4 @@
-"""The part of the report on unlearning, in numbers and in words computed from them."""
+"""The part of the report on unlearning: numbers, and sentences computed from them."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -17,21 +17,21 @@ from palimpsest.unlearning.setups import ENDS
 
 GLOSSARY = {
     "Epsilon of a string": "How well the best attack found tells unlearned models from retrained "
-    "ones by their confidence in the string: 0 if it can only guess, and the larger, the more "
-    "surely it can. It is the logarithm of how many times as likely one of its verdicts is where "
-    "it is right as where it is wrong.",
+    "ones by their confidence in the string: 0 if the attack can only guess, and larger if the "
+    "attack is more certain. Epsilon is the logarithm of a ratio: how often the attack gives a "
+    "verdict where this verdict is right, divided by how often where it is wrong.",
     "Final score": "The forgetting quality, multiplied by the accuracy on retained strings and by "
     "that on test strings, each as a share of the accuracy of retrained models.",
     "Forget set": "The training strings that are to be forgotten.",
     "Forgetting quality": "The average of the points of the forget strings: 1 for an epsilon below "
-    "0.5, half as many points for every 0.5 more, and none for what the models at hand can no "
-    "longer tell from infinite.",
+    "0.5, half as many points for every 0.5 more, and none for an epsilon that the models at hand "
+    "cannot distinguish from infinity.",
     "Retain set": "The training strings that are not to be forgotten.",
     "Retraining": "Training again, from new initial weights, on the retain set alone: the ideal "
-    "that unlearning is held against.",
-    "Set-up": "Which trained models the repetitions of an evaluation share: none (full), the "
-    "original and retrained ones (reuse-n-n), a single original one (reuse-n-1), or those that are "
-    "drawn from one pool with replacement (bootstrap).",
+    "with which unlearning is compared.",
+    "Set-up": "Decides which trained models the repetitions of an evaluation share: no models "
+    "(full); the original and retrained models (reuse-n-n); a single original model (reuse-n-1); "
+    "or a pool, from which each repetition draws with replacement (bootstrap).",
     "Unlearning": "Changing a trained model so that it is as if it had never seen the forget set.",
 }
 TITLE = "What it can be made to forget"
@@ -55,9 +55,9 @@ COMPARED = ("recollection", "contextual")
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` are those of the kinds `unlearning_summary`, `unlearning_scores`,
-    `unlearning_memorisation` and `unlearning_effects`, stacked. Without any of the first two,
-    nothing was unlearned, and little is told.
+    `tables` maps the kinds `unlearning_summary`, `unlearning_scores`, `unlearning_memorisation` and
+    `unlearning_effects` to stacked tables. If the first two have no rows, nothing was unlearned,
+    and the part is only an introduction.
     """
     found = findings(*(of_kind(tables, kind) for kind in (SUMMARY, SCORES, MEMORISATION, EFFECTS)))
     if found is None:
@@ -85,7 +85,7 @@ def findings(
     memorisation: pd.DataFrame,
     effects: pd.DataFrame,
 ) -> dict | None:
-    """All that the chapter tells; None if nothing was unlearned.
+    """All numbers and sentences of the chapter; None if nothing was unlearned.
 
     Parameters
     ----------
@@ -130,15 +130,15 @@ def reach_of_ends(summary: pd.DataFrame) -> dict[str, str]:
 
 
 def from_to(values: Iterable[float]) -> str:
-    """The lowest and the highest of some scores; one if they look alike."""
+    """The lowest and the highest of some scores; only one if both are shown as the same number."""
     shown = dict.fromkeys(score(value) for value in (min(values), max(values)))
     return " to ".join(shown)
 
 
 def held_out_ends(found: list[dict | None]) -> dict | None:
-    """The same ends under attackers judged on models held out, and how many models those are.
+    """The quality of the two ends under held-out attackers, and the number of held-out models.
 
-    None unless every problem has some.
+    None unless every problem has held-out models.
     """
     if None in found:
         return None
@@ -153,7 +153,7 @@ def problem(
 ) -> dict:
     """One model on one language: the table of methods, and what is still memorised.
 
-    All tables are of the problem; `summary` and `scores` are of the first set-up.
+    All tables have only rows of this problem; `summary` and `scores` only of the first set-up.
     """
     slow = set(scores.loc[~scores["within_cutoff"].astype(bool), "method"])
     quantities = {
@@ -181,7 +181,7 @@ def problem(
 def method_row(
     name: str, quantities: dict[str, pd.DataFrame], held: pd.DataFrame, slow: bool
 ) -> dict:
-    """A method's scores for a reader; `held` is as `held_out_verdicts.qualities` gives it."""
+    """A method's scores for a reader; `held` is the result of `held_out_verdicts.qualities`."""
     kept = {
         which: quantities[f"{which}_accuracy"]["mean"][name]
         / quantities[f"{which}_accuracy_retrained"]["mean"][name]
@@ -200,14 +200,14 @@ def method_row(
 
 
 def with_interval(row: pd.Series | dict[str, float]) -> str:
-    """Mean [lower, upper]; the mean alone where there is no interval."""
+    """The text "mean [lower, upper]"; only the mean if there is no interval."""
     if pd.isna(row["lower"]):
         return score(row["mean"])
     return f"{score(row['mean'])} [{score(row['lower'])}, {score(row['upper'])}]"
 
 
 def in_words(name: str, held: pd.DataFrame, kept: float, slow: bool) -> str:
-    """What the scores say of a method."""
+    """The verdict of the scores on a method, in words."""
     words = [held_out_verdicts.in_words(name, held)]
     if kept < SUFFERS:
         words.append("accuracy suffers")
@@ -220,9 +220,10 @@ def in_words(name: str, held: pd.DataFrame, kept: float, slow: bool) -> str:
 
 
 def shares(memorised: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """Shares before, after and of retrained models, by method: means over the forget strings.
+    """Shares of models that memorise (before, after, retrained), by method.
 
-    Where a measure has several kinds of evidence, the first.
+    The shares are means over the forget strings. If a measure has several kinds of evidence, only
+    the first is used.
     """
     found = memorised[memorised["measure"] == measure]
     found = found[found["evidence"] == found["evidence"].iloc[0]] if len(found) else found
@@ -230,7 +231,7 @@ def shares(memorised: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def measure_rows(memorised: pd.DataFrame, best: str | None) -> list[dict]:
-    """Per measure, how much of the forget set is memorised before unlearning and after it."""
+    """Per measure: how much of the forget set is memorised before and after unlearning."""
     rows = []
     for measure, name in MEASURES.items():
         found = shares(memorised, measure)
@@ -254,13 +255,13 @@ def measure_rows(memorised: pd.DataFrame, best: str | None) -> list[dict]:
 
 
 def removed(row: pd.Series) -> float | None:
-    """Share of the way from the original to the retrained models; None if there is none to go."""
+    """Share of the distance from the original to the retrained models; None if there is none."""
     way = row["before"] - row["retrained"]
     return None if way < NOTHING else (row["before"] - row["after"]) / way
 
 
 def removed_in_words(row: pd.Series) -> str:
-    """That share for a reader."""
+    """The result of `removed`, for a reader."""
     share = removed(row)
     return "–" if share is None else percent(share)
 
@@ -268,8 +269,9 @@ def removed_in_words(row: pd.Series) -> str:
 def told(memorised: pd.DataFrame, best: str | None) -> list[str]:
     """Sentences on recollection and contextual memorisation, before and after.
 
-    One on every measure that had nothing to remove; of what the others say, one of the average over
-    the methods and one of the best of them. None at all if either measure is missing.
+    There is one sentence for every measure that had nothing to remove. For the other measures, one
+    sentence is on the average over the methods, and one on the best method. The list is empty if
+    either measure is missing.
     """
     both = {measure: shares(memorised, measure) for measure in COMPARED}
     both = {measure: found[~found.index.isin(ENDS)] for measure, found in both.items()}
@@ -299,7 +301,7 @@ def told(memorised: pd.DataFrame, best: str | None) -> list[str]:
 
 
 def nothing_to_remove(measure: str, row: pd.Series) -> str:
-    """That a measure has no answer, as it found nothing memorised before unlearning."""
+    """A sentence for a measure that found nothing memorised before unlearning."""
     return (
         f"{MEASURES[measure].capitalize()} cannot answer here: the original models show it on "
         f"{percent(row['before'])} of the forget strings, so that there was nothing to remove."
@@ -307,7 +309,7 @@ def nothing_to_remove(measure: str, row: pd.Series) -> str:
 
 
 def sentence(whose: str, rows: dict[str, pd.Series]) -> str:
-    """What is memorised before and after, by one measure or by two, in one sentence."""
+    """One sentence on memorisation before and after, by one or two measures."""
     names = [MEASURES[measure] for measure in rows]
     names[0] += " of the forget strings"
     changes = [f"{name} {change(row)}" for name, row in zip(names, rows.values(), strict=True)]
@@ -317,7 +319,7 @@ def sentence(whose: str, rows: dict[str, pd.Series]) -> str:
 
 
 def change(row: pd.Series) -> str:
-    """From before to after, as a verb."""
+    """The change from before to after, as a verb with numbers."""
     before, after = percent(row["before"]), percent(row["after"])
     if before == after:
         return f"stays at {before}"

@@ -1,7 +1,7 @@
-"""The models of an unlearning problem, as arrays of what they predict.
+"""The models of an unlearning problem, as arrays of their predictions.
 
-Everything that is measured of unlearning is a function of these: original models, retrained ones
-and, method by method, unlearned ones, each known by what it predicts of every string.
+All evaluations of unlearning are functions of these arrays. There are original models, retrained
+models and, for each method, unlearned models. A model is known by its predictions for every string.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ from palimpsest.unlearning.setups import (
 from palimpsest.variants import ORIGINAL, RETAIN, replicate_of
 
 PROBLEM_KEYS = ["model", "language", "size", "seed"]
-VALUES = ["nll", "n_correct", "rank_sum"]  # what every model has of its own
+VALUES = ["nll", "n_correct", "rank_sum"]  # the values that differ between models
 PREDICTED = ["string_id", "n_tokens", *VALUES]
 Key = tuple[int, int]
 
@@ -39,12 +39,12 @@ Key = tuple[int, int]
 class Predictions:
     """How well some models predict some strings.
 
-    `problem` holds model, language, size and seed; `what` says of which kind the models are.
-    `files` has a model's file by its key: the origin and draw of an unlearned model, the draw and 0
-    of a trained one. `string_ids` str[strings], `n_tokens` int[strings]; in the models' order `nll`
-    float[models, strings] in nats, `n_correct` and `rank_sum` int[models, strings]; traces read
-    with all their epochs are [models, epochs, strings]. `epochs` int[epochs] is None of unlearned
-    models.
+    `problem` holds model, language, size and seed; `what` names the kind of the models. `files`
+    maps the key of a model to its file. The key of an unlearned model is (origin, draw); the key of
+    a trained model is (replicate, 0). `string_ids` is str[strings] and `n_tokens` is int[strings].
+    `nll` is float[models, strings] in nats; `n_correct` and `rank_sum` are int[models, strings].
+    Models are in the order of `files`. If traces are read with all epochs, the arrays are
+    [models, epochs, strings]. `epochs` is int[epochs], and None for unlearned models.
     """
 
     problem: dict
@@ -64,17 +64,17 @@ class Predictions:
 
     @property
     def extracted(self) -> np.ndarray:
-        """bool[models, ..., strings]: every token's most probable prediction is right."""
+        """bool[models, ..., strings]: whether every token's most probable prediction is right."""
         return self.n_correct == self.n_tokens
 
     def accuracy(self, copies: np.ndarray) -> np.ndarray:
-        """Share float[models] of right tokens of the strings, `copies` int[strings] of each."""
+        """Share float[models] of right tokens, over `copies` int[strings] copies of each string."""
         return self.n_correct @ copies / (self.n_tokens @ copies)
 
     def rows(self, origins: np.ndarray, draws: np.ndarray | None = None) -> np.ndarray:
-        """Places int[n] of the models with these origins and draws (0 if not given).
+        """Indices int[n] of the models with these origins and draws (draw 0 if not given).
 
-        A model may be asked for more than once. UserError names one that is not there.
+        A model may occur more than once. Raises `UserError` if a model is missing.
         """
         draws = np.zeros_like(origins) if draws is None else draws
         keys = [(int(o), int(d)) for o, d in zip(origins, draws, strict=True)]
@@ -84,12 +84,12 @@ class Predictions:
         return np.array([self._places[key] for key in keys])
 
     def of(self, origins: np.ndarray, draws: np.ndarray | None = None) -> "Predictions":
-        """The models of `rows`, in the order asked for, and no longer known by name."""
+        """The models of `rows`, in the same order; the result has no keys of models."""
         rows = self.rows(origins, draws)
         return replace(self, files={}, **{name: getattr(self, name)[rows] for name in VALUES})
 
     def restricted(self, chosen: np.ndarray) -> "Predictions":
-        """The strings at the places or mask `chosen` only."""
+        """Only the strings at the indices, or in the mask, `chosen`."""
         return replace(
             self,
             string_ids=self.string_ids[chosen],
@@ -104,7 +104,10 @@ class Predictions:
         return {key: place for place, key in enumerate(self.files)}
 
     def _lack(self, key: Key) -> str:
-        """Which model is missing, and the file of the nearest one before it, which should be."""
+        """A message on a missing model; it names the file that should hold the model.
+
+        This is the file of the nearest model before the missing one.
+        """
         before = [known for known in sorted(self.files) if known < key] or sorted(self.files)[:1]
         path = self.files[before[-1]]
         which = f"draw {key[0]}" if self.epochs is not None else f"origin {key[0]}, draw {key[1]}"
@@ -120,20 +123,20 @@ def read_trained(
     string_ids: np.ndarray,
     epoch: Literal["last", "all"] = "last",
 ) -> Predictions:
-    """Read the traces of models trained on a variant, each file those of some draws.
+    """Read the traces of models trained on a variant; each file holds some replicates.
 
     Parameters
     ----------
-    paths : tables of kind `trace`, whose variants are `{variant}-{draw}`
+    paths : tables of kind `trace`, with variants `{variant}-{replicate}`
     variant : "original" or "retain"
-    string_ids : str[strings], the strings wanted, in this order
+    string_ids : str[strings], the strings to read, in this order
     epoch : "last" or "all"
-        All epochs are read of few strings at a time: a trace of many models is long.
+        Ask for all epochs with few strings only, because a trace of many models is long.
 
     Raises
     ------
     UserError
-        If a file is not a whole trace of such models, lacks a string, or has other epochs.
+        If a file is not a complete trace of such models, lacks a string, or has other epochs.
     """
     parts = []
     for path in paths:
@@ -152,9 +155,9 @@ def read_trained(
 
 
 def read_unlearned(paths: Iterable[str], method: str, string_ids: np.ndarray) -> Predictions:
-    """Read the tables of kind `unlearned` of one method, each of some models.
+    """Read the tables of kind `unlearned` of one method; each file holds some models.
 
-    Raises `UserError` if a file is not whole, of another method, or lacks a string.
+    Raises `UserError` if a file is incomplete, belongs to another method, or lacks a string.
     """
     parts = []
     for path in paths:
@@ -167,16 +170,16 @@ def read_unlearned(paths: Iterable[str], method: str, string_ids: np.ndarray) ->
 
 
 def _models(path: str, table: pa.Table, names: list[str], epochs: np.ndarray | None) -> list[tuple]:
-    """What the columns `names` say of every model of a file, in order.
+    """The values of the columns `names` for every model of a file, in order.
 
-    Raises `UserError` unless the rows are model after model, epoch after epoch, and each epoch has
-    the same strings in the same order.
+    Raises `UserError` unless the rows are sorted by model and then by epoch, and each epoch has the
+    same strings in the same order.
     """
     strings = table["string_id"].combine_chunks().dictionary_encode()
     shape = (-1, 1 if epochs is None else len(epochs), len(strings.dictionary))
     whole = len(table) % (shape[1] * shape[2]) == 0
     if whole:
-        # A dictionary is in the order of first appearance: that of the first model's strings.
+        # A dictionary has the order of first appearance: the order of the first model's strings.
         places = strings.indices.to_numpy().reshape(shape)
         whole = (places == np.arange(shape[2])).all()
     if whole and epochs is not None:
@@ -203,7 +206,7 @@ def _part(
     string_ids: np.ndarray,
     epochs: np.ndarray | None,
 ) -> Predictions:
-    """The models of one file, [models, epochs, strings], with the strings asked for."""
+    """The models of one file, [models, epochs, strings], with the strings `string_ids`."""
     remedy = f"delete it and rerun: snakemake --cores 1 {path}"
     there = table["string_id"].unique().to_pylist()
     place = pd.Index(there).get_indexer(string_ids)
@@ -260,7 +263,7 @@ def _joined(parts: list[Predictions], what: str) -> Predictions:
 
 
 def _draw(path: str, name: str, variant: str) -> int:
-    """The draw in a variant `original-12`."""
+    """The replicate in the name of a variant: 12 for `original-12`."""
     draw = replicate_of(name, variant)
     if draw is None:
         raise UserError(
@@ -281,11 +284,12 @@ def _check_method(path: str, column: pa.ChunkedArray, method: str) -> None:
 
 @dataclass(frozen=True)
 class UnlearnedModels:
-    """A method and its models: what they predict and, where it is known, what they cost.
+    """A method and its models: their predictions and, where known, their costs.
 
-    `models` are the rows of `unlearned_models` by origin and draw. The ends number their models
-    once: `none` by the original model, `retrain` by the index of the retrained model it is paired
-    with, `replicate - behind` (replicate 5 with `behind` 3 is paired with 2).
+    `models` holds the rows of `unlearned_models`, indexed by origin and draw. Models of the two
+    ends have one number only. A model of `none` has the number of the original model. A model of
+    `retrain` has the number of the retrained model it is paired with: `replicate - behind`. For
+    example, with `behind` 3, replicate 5 is paired with retrained model 2.
     """
 
     name: str
@@ -299,12 +303,12 @@ class UnlearnedModels:
         return self.predictions.of(origins + self.behind, draws)
 
     def rows(self, members: Members) -> np.ndarray:
-        """Their places int[n] among all models of the method."""
+        """Indices int[n] of a repetition's models among all models of the method."""
         origins, draws = self.keys(members)
         return self.predictions.rows(origins + self.behind, draws)
 
     def values(self, column: str, members: Members) -> np.ndarray:
-        """A column float[n] of `unlearned_models` for the models of a repetition.
+        """The values float[n] of a column of `unlearned_models` for the models of a repetition.
 
         Raises `UserError` if a model has no row.
         """
@@ -319,7 +323,7 @@ class UnlearnedModels:
         return self.models.loc[keys, column].to_numpy(dtype=float)
 
     def keys(self, members: Members) -> tuple[np.ndarray, np.ndarray]:
-        """Origins and draws int[n] by which the method knows the models of a repetition."""
+        """Origins and draws int[n] of this method's models in a repetition."""
         if self.name == NONE:
             return members.origins, np.zeros_like(members.origins)
         if self.name == RETRAIN:
@@ -329,10 +333,10 @@ class UnlearnedModels:
 
 @dataclass(frozen=True)
 class Problem:
-    """A train set, what is to be forgotten of it, and the models trained with and without that.
+    """A training set, its forget set, and the models trained with and without the forget set.
 
-    `strings` is the dataset, in the order of the strings of both predictions. The retrained models
-    are twice as many as any set-up compares with: the second half is the ideal `retrain`.
+    `strings` is the dataset; its order of strings is the order in both predictions. There are twice
+    as many retrained models as any set-up compares with: the second half is the ideal `retrain`.
     """
 
     strings: pd.DataFrame
@@ -352,12 +356,12 @@ class Problem:
 
     @cached_property
     def n_reference(self) -> int:
-        """Retrained models that unlearned ones are compared with."""
+        """Number of retrained models with which unlearned models are compared."""
         return n_retrained(self.setups)
 
     @cached_property
     def reference(self) -> Predictions:
-        """All the retrained models that unlearned ones are compared with."""
+        """All retrained models with which unlearned models are compared."""
         return self.retrained.of(np.arange(self.n_reference))
 
     @cached_property
@@ -371,11 +375,11 @@ class Problem:
         return (self.strings["split"] == "test").to_numpy()
 
     def copies(self, name: Literal["retain", "forget", "test"]) -> np.ndarray:
-        """Copies int[strings] of each string in a set.
+        """Number of copies int[strings] of each string in a set.
 
-        A test string that is retained too was seen in training, and counts as what was learned of
-        the language. One that is to be forgotten is in no test set: it would ask a method to
-        predict well what it has to forget.
+        A test string may also be in the retain set; it then stays in the test set. A test string
+        that is also in the forget set is left out of the test set: otherwise a method would have to
+        predict well the strings that it has to forget.
         """
         if name == "test":
             return np.where(self.forget, 0, self.strings["test_count"])
@@ -383,29 +387,29 @@ class Problem:
         return np.where(inside, self.strings["count"], 0)
 
     def retraining_steps(self, epochs: int, batch_size: int) -> int:
-        """Training steps of one retraining: those of its epochs over the retained strings."""
+        """Training steps of one retraining: all epochs over the retain set."""
         return epochs * -(-int(self.copies("retain").sum()) // batch_size)
 
     @cached_property
     def stock(self) -> Members:
-        """The most models of a set-up of which no two are alike, each beside its retrained one."""
+        """The distinct models of the set-up that has most, each paired with a retrained model."""
         return max(
             (_distinct(setup) for setup in self.setups), key=lambda stock: len(stock.origins)
         )
 
     def methods(self, unlearned: Iterable[str], models: Iterable[str]) -> Iterator[UnlearnedModels]:
-        """The original models, every method of the files, one at a time, and the ideal.
+        """Yield the original models, then the models of each method, then the ideal `retrain`.
 
         Parameters
         ----------
         unlearned : tables of kind `unlearned`, in folders `{method}/{part}/`
-            Those of the ends are not read: their predictions are in the traces.
+            Tables of the two ends are not read, because their predictions are in the traces.
         models : tables of kind `unlearned_models`, in the same folders; the ends may have none.
 
         Raises
         ------
         UserError
-            If a file is of another problem or method than its folder says.
+            If a file belongs to another problem or method than its folder says.
         """
         predicted, known = _by_method(unlearned), _by_method(models)
         yield UnlearnedModels(NONE, self.originals, read_models(known.get(NONE, []), NONE))
@@ -426,12 +430,12 @@ class Problem:
 def setups_of(
     names: Iterable[str], n: int, repetitions: int, pool: int, seed: int
 ) -> tuple[Setup, ...]:
-    """The set-ups of these names, all of the same size."""
+    """The set-ups with these names; all other settings are equal."""
     return tuple(Setup(name, n, repetitions, pool, seed) for name in names)
 
 
 def problem_of(job) -> Problem:
-    """What a `script:` job evaluates; `job` is Snakemake's `snakemake` object."""
+    """The problem that a `script:` job evaluates; `job` is Snakemake's `snakemake` object."""
     given, asked = job.input, job.params
     setups = setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, asked.seed)
     return read_problem(given.originals, given.retrained, given.dataset, setups)
@@ -442,7 +446,7 @@ def read_problem(
 ) -> Problem:
     """Read a problem from its traces and its dataset, the variant `original`.
 
-    Raises `UserError` if they are of different problems, or nothing is to be forgotten.
+    Raises `UserError` if the files belong to different problems, or if nothing is to be forgotten.
     """
     strings = tables.read(dataset, STRINGS)
     string_ids = strings["string_id"].to_numpy(dtype=object)
@@ -468,7 +472,7 @@ def read_problem(
 
 
 def read_models(paths: Iterable[str], method: str) -> pd.DataFrame:
-    """The rows of `unlearned_models` of one method, by origin and draw."""
+    """The rows of `unlearned_models` for one method, indexed by origin and draw."""
     frame = tables.read_all(list(paths), UNLEARNED_MODELS)
     strangers = set(frame["method"]) - {method}
     if strangers:
@@ -480,7 +484,7 @@ def read_models(paths: Iterable[str], method: str) -> pd.DataFrame:
 
 
 def _by_method(paths: Iterable[str]) -> dict[str, list[str]]:
-    """Files by the method of their folder `{method}/{part}/`, in the order of appearance."""
+    """Files by method, which is the name of their folder `{method}/{part}/`, in the given order."""
     found: dict[str, list[str]] = {}
     for path in paths:
         found.setdefault(Path(path).parent.parent.name, []).append(path)
@@ -488,9 +492,9 @@ def _by_method(paths: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _distinct(setup: Setup) -> Members:
-    """The models of a set-up over all repetitions that share neither origin nor retrained model.
+    """The models of all repetitions of a set-up that share neither origin nor retrained model.
 
-    Of reuse-n-1, whose models all share an origin, those of one repetition.
+    All models of reuse-n-1 share one origin; for this set-up, the models of one repetition.
     """
     if setup.name == REUSE_N_1:
         return setup.members(0)

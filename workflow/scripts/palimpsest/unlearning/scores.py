@@ -33,10 +33,10 @@ QUANTITIES = (
     "steps_share",
     "seconds_share",
 )
-# Fewer models show neither of the two errors of an attack often enough to tell what it is worth.
+# With fewer models, an attack makes each kind of error too rarely to estimate its error rates.
 FEWEST = 4
-SHUFFLES = 1  # keeps the shuffles apart from the draws of the bootstrap, which have the same seed
-# Ways to split the models, at least: one split of few models is a matter of chance.
+SHUFFLES = 1  # gives the shuffles other random numbers than the bootstrap, which has the same seed
+# Smallest number of splits of the models: the result of one split of few models is chance.
 SPLITS = 10
 BOOTSTRAPS = (5, 10, 20)  # repetitions of the bootstrap that are compared; 20 are the paper's
 
@@ -45,9 +45,9 @@ BOOTSTRAPS = (5, 10, 20)  # repetitions of the bootstrap that are compared; 20 a
 class Rules:
     """How forgetting is scored.
 
-    `confidence` (geometric_mean or sequence), `thresholds` (exact or grid), `delta` and `bin_width`
-    are as in `logit_scaled_confidence`, `epsilon` and `forgetting_quality`; a method is within
-    the `cutoff` if it takes at most this share of the steps of retraining.
+    See `logit_scaled_confidence` for `confidence` (geometric_mean or sequence), `epsilon` for
+    `thresholds` (exact or grid) and `delta`, and `forgetting_quality` for `bin_width`. A method is
+    within the `cutoff` if it takes at most this share of the steps of retraining.
     """
 
     confidence: Of
@@ -59,14 +59,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class Retraining:
-    """What one retraining costs: training steps, and seconds of wall time."""
+    """The cost of one retraining: training steps, and seconds of wall time."""
 
     steps: int
     seconds: float
 
 
 def scoring_of(job, problem: Problem) -> tuple[Rules, Retraining]:
-    """How a `script:` job scores; `job` is Snakemake's `snakemake` object."""
+    """The rules and costs for a `script:` job; `job` is Snakemake's `snakemake` object."""
     asked = job.params
     rules = Rules(asked.confidence, asked.thresholds, asked.delta, asked.bin_width, asked.cutoff)
     return rules, retraining(problem, job.input.manifests, asked.epochs, asked.batch_size)
@@ -75,9 +75,9 @@ def scoring_of(job, problem: Problem) -> tuple[Rules, Retraining]:
 def retraining(
     problem: Problem, manifests_of_retrained: Iterable[str], epochs: int, batch_size: int
 ) -> Retraining:
-    """What a retraining costs: its steps by its recipe, its seconds by the manifests.
+    """The cost of a retraining: steps from its recipe, seconds from the manifests.
 
-    Retrained models that were trained side by side share the time of their job.
+    Models that one job trained at the same time share the time of the job equally.
     """
     read = [manifests.read(path) for path in manifests_of_retrained]
     seconds = sum(content["training_seconds"] for content in read)
@@ -88,16 +88,16 @@ def retraining(
 def evaluate(
     problem: Problem, methods: Iterable[UnlearnedModels], rules: Rules, cost: Retraining
 ) -> dict[str, pd.DataFrame]:
-    """Every method under every set-up and repetition.
+    """Evaluate every method under every set-up and repetition.
 
-    The accuracy of a model on a set is the share of right tokens over the set's strings, copies
-    counted; that of a repetition is the mean over its models. Methods are gone through one by one,
-    so that they may be read one by one.
+    The accuracy of a model on a set is the share of right tokens over the set's strings, with
+    copies. The accuracy of a repetition is the mean over its models. `methods` may be a generator:
+    only one method at a time has to be in memory.
 
     Parameters
     ----------
     problem : Problem
-    methods : iterable of UnlearnedModels, as `Problem.methods` gives them
+    methods : iterable of UnlearnedModels, from `Problem.methods`
     rules : Rules
     cost : Retraining
 
@@ -109,10 +109,10 @@ def evaluate(
     Raises
     ------
     UserError
-        If a model is missing that a set-up wants, or the retrained models get no token right.
+        If a model that a set-up needs is missing, or if the retrained models get no token right.
 
-    Source: Are we making progress in unlearning?, Algorithm 1 and section 4; the effects are those
-    of sections A.13 to A.15.
+    Source: Are we making progress in unlearning?, Algorithm 1 and section 4; sections A.13 to A.15
+    for the effects.
     """
     epsilons, scores, effects = [], [], []
     for method in methods:
@@ -133,7 +133,7 @@ def evaluate(
 
 
 class Evaluation:
-    """A method beside the retrained models, as an attacker and as a user see them."""
+    """Compares one method with the retrained models: confidences for attackers, and accuracies."""
 
     def __init__(self, problem: Problem, method: UnlearnedModels, rules: Rules):
         self.problem, self.method, self.rules = problem, method, rules
@@ -154,18 +154,18 @@ class Evaluation:
         return logit_scaled_confidence(forget.nll, forget.n_tokens, self.rules.confidence)
 
     def samples(self, members: Members) -> tuple[np.ndarray, np.ndarray]:
-        """Confidences float[n, forget strings] of unlearned and of retrained models."""
+        """Confidences float[n, forget strings] of the unlearned and of the retrained models."""
         return self.unlearned[self.method.rows(members)], self.retrained[members.retrained]
 
     def quality(self, members: Members, thresholds: Thresholds) -> float:
-        """Forgetting quality of some models, attackers fitted and evaluated on the same."""
+        """Forgetting quality of some models, with attackers fitted and judged on these models."""
         strongest = attacks(*self.samples(members), self.rules.delta, thresholds)
         return forgetting_quality(strongest.epsilon, len(members.retrained), self.rules.bin_width)
 
     def repetition(
         self, setup: Setup, repetition: int, cost: Retraining
     ) -> tuple[pd.DataFrame, dict]:
-        """Rows of `epsilons`, and the row of `unlearning_scores`, of one repetition."""
+        """The rows of `epsilons` and the row of `unlearning_scores` for one repetition."""
         members = setup.members(repetition)
         keys = {
             **self.problem.keys,
@@ -220,7 +220,7 @@ class Evaluation:
         return final_score(quality, **utility)
 
     def _cost(self, members: Members, cost: Retraining) -> dict:
-        """Shares of what retraining costs, means over the models; the two ends are fixed."""
+        """Costs relative to retraining, means over the models; fixed values for the two ends."""
         if self.method.name in ENDS:
             share = {NONE: 0.0, RETRAIN: 1.0}[self.method.name]
             return {"steps_share": share, "seconds_share": share, "within_cutoff": True}
@@ -249,13 +249,13 @@ class Evaluation:
             }
 
     def _held_out(self) -> Iterator[tuple]:
-        """Rows on attackers that are fitted on some models and evaluated on others.
+        """Rows on attackers that are fitted on some models and judged on others.
 
-        Each of at least ten repetitions shuffles the stock of distinct models and has the attackers
-        fitted on n of them, or half of the stock if it is smaller than 2 n, and evaluated on the
-        same models; on as many others; and on fewer and fewer of those. All are fitted by an exact
-        sweep, and scored as what as many models as fitted them can show, so that only the
-        evaluation differs.
+        Each of at least ten repetitions shuffles the distinct models (the stock) and fits attackers
+        on n of them; n is at most half of the stock. The attackers are judged on the same models,
+        on n other models, and on n / 2, n / 4, ... of these other models. All attackers are fitted
+        by an exact sweep, and all points are given as for n models, so that only the models that
+        judge differ.
         """
         stock, setup = self.problem.stock, self.problem.setups[0]
         n = min(setup.n, len(stock.origins) // 2)
@@ -277,7 +277,7 @@ class Evaluation:
                 yield "n", "held-out", size, repetition, quality
 
     def _bootstraps(self) -> Iterator[tuple]:
-        """Rows on the bootstrap: of pools of different sizes, and repeated more or less often."""
+        """Rows on the bootstrap: pools of different sizes, and different numbers of repetitions."""
         stock, setup = self.problem.stock, self.problem.setups[0]
         pools = _pools(setup.n, len(stock.origins))
         most = max(setup.repetitions, *BOOTSTRAPS)
@@ -295,12 +295,12 @@ class Evaluation:
 
 
 def _chosen(stock: Members, places: np.ndarray) -> Members:
-    """The models at some places of the stock."""
+    """The models at some indices of the stock."""
     return Members(*(names[places] for names in stock))
 
 
 def _halvings(n: int) -> list[int]:
-    """n, its half, its quarter and so on, while they are enough models."""
+    """n, n // 2, n // 4, ..., as long as there are enough models."""
     sizes = [n]
     while sizes[-1] // 2 >= FEWEST:
         sizes.append(sizes[-1] // 2)
@@ -308,17 +308,17 @@ def _halvings(n: int) -> list[int]:
 
 
 def _pools(n: int, stock: int) -> list[int]:
-    """Sizes of pools: n, 2 n, 4 n, ... as far as the stock goes; if only to n, smaller ones too."""
+    """Sizes of pools: n, 2 n, 4 n, ... up to the stock; if 2 n is too large, n and its halvings."""
     larger = [n * 2**k for k in range(stock.bit_length()) if n * 2**k <= stock]
     return larger if len(larger) > 1 else sorted(_halvings(min(n, stock)))
 
 
 def summary(scores: pd.DataFrame) -> pd.DataFrame:
-    """The table `unlearning_summary`: every quantity of the scores over the repetitions.
+    """The table `unlearning_summary`: mean and interval of every quantity over the repetitions.
 
-    Only under the set-up full are repetitions independent. The intervals of the others are of what
-    differs between their repetitions, and too narrow by what these share; what has nothing drawn
-    anew between them has no interval.
+    Repetitions are independent under the set-up full only. Under other set-ups, repetitions share
+    models, so the intervals are too narrow. A quantity has no interval if all repetitions use the
+    same models for it.
 
     Source: Are we making progress in unlearning?, section 4.
     """
@@ -344,6 +344,6 @@ def summary(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def _redrawn(method: str, setup: str, quantity: str) -> bool:
-    """Whether repetitions of a set-up differ in any model that a quantity is of."""
+    """Whether repetitions of a set-up differ in any model that a quantity depends on."""
     trained_once = setup in (REUSE_N_N, REUSE_N_1)
     return not (trained_once and (method in ENDS or quantity.endswith("_retrained")))

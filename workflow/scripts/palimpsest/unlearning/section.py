@@ -1,4 +1,4 @@
-"""The section `unlearning`: what models can be made to forget, and a test of whether they do.
+"""The section `unlearning`: methods that make models forget, and tests of whether they succeed.
 
 Source: Are we making progress in unlearning?
 """
@@ -28,12 +28,12 @@ from palimpsest.variants import DRAWN, ORIGINAL, UNLEARNED
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
-    """Many models trained with the strings to forget, and as many without."""
+    """Many models trained with the strings to forget, and many trained without these strings."""
     return jobs_of(settings).requests()
 
 
 def derived(settings: Settings) -> Iterator[Derived]:
-    """The unlearned models of all methods together; none may take longer than the cutoff allows."""
+    """The unlearned models of all methods; each is planned to take the time of the cutoff."""
     jobs = jobs_of(settings)
     n = sum(len(jobs.runs(method)) for method in jobs.applied)
     for one in jobs.forgetters:
@@ -72,9 +72,10 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    """Unlearned models and the tables of their evaluation.
+    """The files of unlearned models and the tables of their evaluation.
 
-    Unlearned models are named as well: the tables made of them do not bring back a lost one.
+    The files of unlearned models are outputs, too. Otherwise Snakemake would not make a lost file
+    again while the tables made from this file exist.
     """
     jobs = jobs_of(settings)
     for one in jobs.forgetters:
@@ -84,7 +85,7 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """What is wrong with the block beyond its schema."""
+    """The mistakes in the block that its schema cannot find."""
     jobs = jobs_of(settings)
     block = jobs.block
     yield from unknown_models(settings, "unlearning/models", block["models"])
@@ -109,7 +110,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
 
 
 def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
-    """Names that the table of methods does not know; `UserError` of the table's own mistakes."""
+    """Names that are not in the table of methods; raises `UserError` if the table is wrong."""
     table = jobs.block["table"]
     if not os.path.isfile(table):
         yield Mistake("unlearning/table", f"no such file: {table}")

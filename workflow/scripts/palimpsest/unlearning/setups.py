@@ -1,8 +1,9 @@
-"""Set-ups of the evaluation: which models stand for which distribution in which repetition.
+"""Set-ups of the evaluation: the models that each repetition uses for each distribution.
 
-A set-up trades the number of trainings for independence between repetitions. All of them draw from
-one store of models, which are named by numbers: an original or retrained model by its draw, an
-unlearned one by the draw of the original model that it started from and by its own.
+A set-up with fewer trainings has repetitions that are less independent. All set-ups use the same
+models, named by numbers. The number of an original or retrained model is its replicate. An
+unlearned model has two numbers: its origin, which is the replicate of its original model, and its
+draw, which counts the unlearnings of this original model.
 
 Source: Are we making progress in unlearning?, section 4, figure 2 and table 1.
 """
@@ -14,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 
 FULL, REUSE_N_N, REUSE_N_1, BOOTSTRAP = SETUPS = ("full", "reuse-n-n", "reuse-n-1", "bootstrap")
-RETRAIN, NONE = ENDS = ("retrain", "none")  # the ideal, and the original model
+RETRAIN, NONE = ENDS = ("retrain", "none")  # the ideal, and doing nothing (the original models)
 
 
 class Members(NamedTuple):
     """The models of one repetition, each int[n].
 
-    `origins` and `draws` name the unlearned models, `retrained` the retrained ones beside them.
+    `origins` and `draws` name the unlearned models; `retrained` the paired retrained models.
     """
 
     origins: np.ndarray
@@ -32,7 +33,7 @@ class Members(NamedTuple):
 class Setup:
     """A set-up with `n` models of each distribution in each of `repetitions` repetitions.
 
-    `pool` counts the triplets of models that the bootstrap draws from, with replacement.
+    The bootstrap draws with replacement from `pool` triplets of models.
     """
 
     name: str
@@ -42,7 +43,7 @@ class Setup:
     seed: int = 0
 
     def members(self, repetition: int) -> Members:
-        """The models of a repetition, which counts from 0."""
+        """The models of a repetition; repetitions are numbered from 0."""
         each = np.arange(self.n)
         if self.name == FULL:
             fresh = repetition * self.n + each
@@ -56,13 +57,13 @@ class Setup:
 
     @property
     def n_trained(self) -> int:
-        """Original models that are trained, and as many retrained ones, but for reuse-n-1."""
+        """Number of retrained models; also the number of original models, except for reuse-n-1."""
         return {FULL: self.n * self.repetitions, BOOTSTRAP: self.pool}.get(self.name, self.n)
 
     def wanted(self) -> set[tuple[int, int]]:
-        """The origin and the draw of every unlearned model of any repetition.
+        """The origin and the draw of every unlearned model of all repetitions.
 
-        The bootstrap wants its whole pool, whether or not all of it is drawn.
+        The bootstrap needs its whole pool, even if it does not draw every model of the pool.
         """
         if self.name == BOOTSTRAP:
             return {(origin, 0) for origin in range(self.pool)}
@@ -79,10 +80,10 @@ def wanted(setups: Iterable[Setup]) -> list[tuple[int, int]]:
 
 
 def n_originals(setups: Iterable[Setup]) -> int:
-    """Original models that some set-ups need."""
+    """Number of original models that some set-ups need."""
     return 1 + max(origin for origin, _ in wanted(setups))
 
 
 def n_retrained(setups: Iterable[Setup]) -> int:
-    """Retrained models that some set-ups compare with; the ideal needs as many again."""
+    """Number of retrained models with which some set-ups compare; the ideal needs as many more."""
     return max(setup.n_trained for setup in setups)

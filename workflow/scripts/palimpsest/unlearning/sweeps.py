@@ -1,12 +1,12 @@
-"""Sweeps over the thresholds of attacks on one example at a time, compiled.
+"""Compiled sweeps over the thresholds of attacks, for one example at a time.
 
-An attack says of every value inside an interval that it is of one kind of model, and of every
-value outside that it is of the other. What it does to two samples depends on no more than how many
-values of each are inside. So the samples are merged into their distinct values, with *cuts* before,
-between and after them: an interval is two cuts, and everything else is counting. Epsilon comes from
-tables of logarithms of these counts.
+An attack says that every value inside an interval comes from one kind of model, and every value
+outside from the other kind. Its errors on two samples depend only on how many values of each sample
+are inside. So the two samples are merged into their distinct values, with *cuts* before, between
+and after the values: an interval is a pair of cuts, and the rest is counting. Epsilon is computed
+from tables of logarithms of these counts.
 
-One thread does an example from beginning to end, so results do not depend on how many there are.
+One thread handles a whole example, so results do not depend on the number of threads.
 """
 
 import math
@@ -14,20 +14,23 @@ import math
 import numpy as np
 from numba import njit
 
-# What is said of the values inside.
+# The kind of model that an attack says of the values inside.
 UNLEARNED, RETRAINED = 0, 1
 # An attack that Algorithm 2 discards.
 DISCARDED = -math.inf
-# Of the released scoring code: thresholds per unit, and how far around the narrower sample the
-# thresholds of intervals lie.
+# From the released scoring code: the number of thresholds per unit, and the distance around the
+# narrower sample in which the thresholds of intervals lie.
 PER_UNIT, BUFFER = 100, 2.0
-# So many thresholds can be counted in float64; no values that make sense need as many.
+# Largest number of thresholds that float64 can count; realistic values need fewer.
 MOST = 2.0**53
 
 
 @njit(cache=True, nogil=True)
 def _merge(unlearned, retrained, values, of_unlearned, of_retrained):
-    """Number of distinct values of two sorted samples; how many of each are below every cut."""
+    """Merge two sorted samples; the number of distinct values.
+
+    Fills `values`, and the number of values of each sample below every cut.
+    """
     n_values = i = j = 0
     of_unlearned[0] = of_retrained[0] = 0
     while i < unlearned.size or j < retrained.size:
@@ -47,7 +50,7 @@ def _merge(unlearned, retrained, values, of_unlearned, of_retrained):
 
 @njit(cache=True, nogil=True)
 def _of_errors(false_positives, false_negatives, logs):
-    """Algorithm 2 for one attack, from its numbers of errors."""
+    """Algorithm 2 for one attack: epsilon from the attack's numbers of errors."""
     if false_positives == 0 and false_negatives == 0:
         return math.inf
     if false_positives == 0 or false_negatives == 0:
@@ -61,9 +64,9 @@ def _of_errors(false_positives, false_negatives, logs):
 
 @njit(cache=True, nogil=True)
 def _errors(first, last, inside, of_unlearned, of_retrained, n_values):
-    """False positives and false negatives of saying `inside` of values between two cuts.
+    """False positives and false negatives of an attack that says `inside` of values between cuts.
 
-    Positive is what is said to be retrained.
+    Positive means: said to be retrained.
     """
     unlearned = of_unlearned[last] - of_unlearned[first]
     retrained = of_retrained[last] - of_retrained[first]
@@ -74,7 +77,7 @@ def _errors(first, last, inside, of_unlearned, of_retrained, n_values):
 
 @njit(cache=True, nogil=True)
 def _strongest_single(of_unlearned, of_retrained, n_values, logs):
-    """Epsilon, cuts and what is said inside of the best single threshold; the first of equals."""
+    """Epsilon, cuts and the kind said inside, for the best single threshold (first if equal)."""
     best, last, inside = DISCARDED, 0, UNLEARNED
     for cut in range(1, n_values):
         for said in (UNLEARNED, RETRAINED):
@@ -87,11 +90,11 @@ def _strongest_single(of_unlearned, of_retrained, n_values, logs):
 
 @njit(cache=True, nogil=True)
 def _fewest_false_negatives(of_unlearned, of_retrained, n_values, fewest):
-    """Fill `fewest`: by false positives, the least false negatives over all intervals, less one.
+    """Fill `fewest[false positives]` with the fewest false negatives of any interval, minus 1.
 
-    The intervals have two thresholds, with values below and above them. Attacks without false
-    negatives do not count: less one, theirs would be -1, which is the largest number of all when
-    read without a sign, so that no branch is needed for them.
+    The intervals have two thresholds, with values below and above the interval. Attacks without
+    false negatives must not count. For these, 0 - 1 as an unsigned number is the largest number of
+    all, so `min` ignores them without a branch.
     """
     n_unlearned, n_retrained = of_unlearned[n_values], of_retrained[n_values]
     fewest[:] = np.uint32(0xFFFFFFFF)
@@ -107,7 +110,7 @@ def _fewest_false_negatives(of_unlearned, of_retrained, n_values, fewest):
 
 @njit(cache=True, nogil=True)
 def _interval_with(unlearned, retrained, of_unlearned, of_retrained, n_values):
-    """First two cuts with `unlearned` and `retrained` values between them; -1, -1 without any."""
+    """First two cuts with `unlearned` and `retrained` values between them; -1, -1 if none exist."""
     last = 0
     for first in range(n_values):
         wanted = of_unlearned[first] + of_retrained[first] + unlearned + retrained
@@ -123,7 +126,7 @@ def _interval_with(unlearned, retrained, of_unlearned, of_retrained, n_values):
 
 @njit(cache=True, nogil=True)
 def _located(false_positives, false_negatives, of_unlearned, of_retrained, n_values):
-    """Cuts and what is said inside of the first attack that makes so many errors."""
+    """Cuts and the kind said inside, for the first attack with these numbers of errors."""
     n_unlearned, n_retrained = of_unlearned[n_values], of_retrained[n_values]
     first, last = _interval_with(
         n_unlearned - false_positives, false_negatives, of_unlearned, of_retrained, n_values
@@ -138,10 +141,10 @@ def _located(false_positives, false_negatives, of_unlearned, of_retrained, n_val
 
 @njit(cache=True, nogil=True)
 def _strongest_exact(of_unlearned, of_retrained, n_values, logs, fewest):
-    """Epsilon, cuts and what is said inside of the best of all attacks, a single one if it is best.
+    """Epsilon, cuts and the kind said inside, for the best attack; a single threshold if equal.
 
-    Epsilon falls as false negatives grow, so of all attacks with as many false positives only
-    that with the fewest false negatives needs to be looked at.
+    Epsilon falls as false negatives grow. So among all attacks with the same number of false
+    positives, only the attack with the fewest false negatives matters.
     """
     single = _strongest_single(of_unlearned, of_retrained, n_values, logs)
     first, last, inside = _located(0, 0, of_unlearned, of_retrained, n_values)
@@ -163,7 +166,7 @@ def _strongest_exact(of_unlearned, of_retrained, n_values, logs, fewest):
 
 @njit(cache=True, nogil=True)
 def _point(start, stop, number, i):
-    """One of evenly spaced thresholds, of which the last is exactly the end."""
+    """Threshold `i` of `number` evenly spaced thresholds; the last is exactly `stop`."""
     if i == number - 1 and number > 1:
         return stop
     return start + i * ((stop - start) / max(number - 1, 1))
@@ -171,7 +174,7 @@ def _point(start, stop, number, i):
 
 @njit(cache=True, nogil=True)
 def _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs):
-    """The best threshold of the grid, values from which on are said to be of the kind `upper`."""
+    """The best threshold of the grid; values at or above it are said to be of the kind `upper`."""
     best, last, inside = DISCARDED, 0, 1 - upper
     start, stop = values[0], values[n_values - 1]
     number = np.int64(min(np.ceil((stop - start) * PER_UNIT), MOST))
@@ -193,9 +196,9 @@ def _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs):
 
 @njit(cache=True, nogil=True)
 def _grid_double(values, of_unlearned, of_retrained, n_values, narrower, width, most, logs):
-    """The best interval of the grid, values in which are said to be of the kind `narrower`.
+    """The best interval of the grid; values inside are said to be of the kind `narrower`.
 
-    The sample of that kind spans `width` and reaches up to `most`.
+    The sample of the kind `narrower` spans `width`, and `most` is its largest value.
     """
     best, best_first, best_last = DISCARDED, 0, 0
     start, stop = most - BUFFER, most + BUFFER
@@ -224,9 +227,9 @@ def _grid_double(values, of_unlearned, of_retrained, n_values, narrower, width, 
 def _strongest_on_grid(
     values, of_unlearned, of_retrained, n_values, unlearned, retrained, upper, logs
 ):
-    """Epsilon, cuts and what is said inside of the best attack of the grid."""
+    """Epsilon, cuts and the kind said inside, for the best attack of the grid."""
     span, other = unlearned[-1] - unlearned[0], retrained[-1] - retrained[0]
-    # Of two that are as wide, that of the smaller median.
+    # If both are equally wide, the sample with the smaller median counts as narrower.
     narrower = UNLEARNED if span < other or (span == other and upper == RETRAINED) else RETRAINED
     sample = unlearned if narrower == UNLEARNED else retrained
     single = _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs)
@@ -239,7 +242,7 @@ def _strongest_on_grid(
 
 @njit(cache=True, nogil=True)
 def _midpoint(below, above):
-    """A number from `below` on, short of `above`."""
+    """A number in [below, above), in the middle if possible."""
     middle = below / 2 + above / 2
     return middle if below <= middle < above else below
 
@@ -259,16 +262,16 @@ def strongest_attacks(unlearned, retrained, upper, exact, logs):
     ----------
     unlearned, retrained : float64[examples, models], the values of each example sorted
     upper : int64[examples]
-        Of which kind the larger values are said to be by a single threshold of the grid.
+        The kind that a single threshold of the grid says of the larger values.
     exact : bool
-        All thresholds that tell values apart, or those of the grid.
+        Whether to try all thresholds between values, or only those of the grid.
     logs : four float64[models + 1], by number of errors
         log(FPR), log(1 - delta - FPR), log(FNR), log(1 - delta - FNR), -inf where undefined.
 
     Returns
     -------
     epsilon, lower, upper : float64[examples]
-        Infinity if the samples are told apart without an error, -inf if all attacks are discarded.
+        Infinity if an attack makes no error, -inf if all attacks are discarded.
     inside : int64[examples]
     errors : int64[examples, 2], false positives and false negatives
     """
@@ -288,12 +291,12 @@ def strongest_attacks(unlearned, retrained, upper, exact, logs):
                 values, of_unlearned, of_retrained, n_values, *samples, upper[example], logs
             )
         epsilon[example], first, last, inside = strongest
-        # An interval up to the largest value is a single threshold from the other side.
+        # An interval up to the largest value is a single threshold: say the other kind below it.
         if last == n_values:
             first, last, inside = 0, first, 1 - inside
         insides[example] = inside
-        # Number by number: an assigned row takes seconds to compile, for the message that it would
-        # raise if the sizes differed.
+        # The numbers are assigned one at a time: the assignment of a row takes seconds to compile,
+        # because of its error message for different sizes.
         thresholds[example, 0] = _threshold(first, values, n_values)
         thresholds[example, 1] = _threshold(last, values, n_values)
         made = _errors(first, last, inside, of_unlearned, of_retrained, n_values)

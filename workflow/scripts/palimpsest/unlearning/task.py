@@ -1,6 +1,7 @@
-"""What a method works on: models of one architecture, their strings, and a seed for each model.
+"""A task: the models of one architecture on which a method works, their strings, and their seeds.
 
-No model's result depends on its neighbours: each has batches and random numbers of its own seed.
+The result for a model does not depend on the other models: the batches and random numbers of each
+model follow from its own seed.
 """
 
 from __future__ import annotations
@@ -23,15 +24,15 @@ if TYPE_CHECKING:
 
 torch = lazy_import("torch")
 
-# What a random number is for: streams of a model's seed that never meet.
+# The purpose of a random number; each purpose has a separate stream of a model's seed.
 ORDER, ORDER_BESIDE, WEIGHTS, SELECTION, TOKENS, NOISE = range(6)
 
 
 class Step(Protocol):
-    """What a task runs: a phase of a method."""
+    """A phase of a method, as a task runs it."""
 
     def prepare(self, task: Task) -> None:
-        """Work out, before the first phase runs, what the phase needs of the models as they are."""
+        """Request the original models' outputs that the phase needs; before the first phase."""
 
     def run(self, task: Task) -> None:
         """Change the models of the task."""
@@ -39,9 +40,9 @@ class Step(Protocol):
 
 @dataclass(frozen=True)
 class ModelsBatch:
-    """A batch of every model: `ids_MBT` go in, `targets_MBT` come out (`IGNORED` is padding).
+    """A batch for every model: inputs `ids_MBT` and targets `targets_MBT` (`IGNORED` is padding).
 
-    `rows_MB` int[M, B] are the strings' rows in `Task.strings`.
+    `rows_MB` int[M, B] holds the rows of the strings in `Task.strings`.
     """
 
     ids_MBT: torch.Tensor
@@ -50,11 +51,11 @@ class ModelsBatch:
 
 
 class Task:
-    """Models to run the phases of a method on.
+    """Models on which the phases of a method run.
 
-    `sets` has the rows of `strings` that are in each set (`forget`, `retain`, `validation`), a
-    string as often as it has copies; `rate` is the model's peak learning rate, and `seeds` has for
-    each model the entropy of its random numbers.
+    `sets` maps the name of each set (`forget`, `retain`, `validation`) to rows of `strings`; a
+    string with n copies occurs n times. `rate` is the peak learning rate of the model. `seeds` has
+    the entropy of the random numbers of each model.
     """
 
     def __init__(
@@ -83,13 +84,13 @@ class Task:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Strings of each set, copies counted."""
+        """Number of strings in each set, with copies."""
         return {name: len(rows) for name, rows in self.sets.items()}
 
     def run(
         self, phases: Sequence[Step], progress: Callable[[int, int], None] | None = None
     ) -> None:
-        """Run phases one after another; `progress(done, of)` is called behind each."""
+        """Run phases one after another; calls `progress(done, of)` after each phase."""
         for name in sorted({name for phase in phases for name in phase.sets}):
             if not len(self.sets.get(name, ())):
                 raise UserError(f"there is no string in the {name} set, and the method needs some")
@@ -104,7 +105,7 @@ class Task:
     # Batches
 
     def batches(self, name: str, phase_number: int, epoch: int) -> Iterator[ModelsBatch]:
-        """One pass over a set, in an order of each model's own; epochs count from 1."""
+        """One pass over a set; each model has its own order. Epochs are numbered from 1."""
         rows_MN = self._order(name, ORDER, phase_number, epoch)
         for first in range(0, rows_MN.shape[1], self.batch_size):
             yield self.batch(rows_MN[:, first : first + self.batch_size])
@@ -112,8 +113,9 @@ class Task:
     def with_batches_beside(
         self, batches: Iterator[ModelsBatch], name: str, phase_number: int
     ) -> Iterator[tuple[ModelsBatch, ModelsBatch]]:
-        """Each batch with one of equal size from another set, which is gone through again and
-        again, in a new order each time.
+        """Pair each batch with a batch of equal size from another set.
+
+        The other set is repeated as often as needed, each time in a new order.
         """
         rows_MN, epoch = np.empty((self.models.count, 0), dtype=int), 0
         for batch in batches:
@@ -131,7 +133,7 @@ class Task:
         return np.stack([generator.permutation(self.sets[name]) for generator in generators])
 
     def batch(self, rows_MB: np.ndarray) -> ModelsBatch:
-        """The given strings, padded to the longest among them."""
+        """The strings in the given rows, padded to the longest of them."""
         longest = int(self.strings.lengths[rows_MB].max())
         places = torch.from_numpy(rows_MB).to(self.models.device)
         return ModelsBatch(
@@ -143,7 +145,7 @@ class Task:
     # Random numbers
 
     def generators(self, stream: int) -> list[np.random.Generator]:
-        """A generator of random numbers for each model, of the phase that runs."""
+        """A generator of random numbers for each model, for the current phase."""
         return self._generators(stream, self.phase_number, 0)
 
     def _generators(self, stream: int, phase_number: int, epoch: int) -> list[np.random.Generator]:
@@ -159,11 +161,11 @@ class Task:
 
     @property
     def alphabet(self) -> np.ndarray:
-        """The tokens that the retain set has: what a random token is drawn from."""
+        """The tokens in the retain set; random tokens are drawn from these."""
         return np.flatnonzero(self.token_counts)
 
     def random_targets(self, batch: ModelsBatch) -> torch.Tensor:
-        """Random tokens [M, B, T] in place of a batch's targets, the same in each epoch."""
+        """Random tokens [M, B, T] that replace a batch's targets; the same in every epoch."""
         if self._drawn[0] != self.phase_number:
             self._drawn = self.phase_number, self._draw_tokens(self.phase_number)
         drawn_MBT = self._of(self._drawn[1], batch)[..., 1:]
@@ -185,22 +187,23 @@ class Task:
         return self._of(self._noisy[share], batch)[..., :-1]
 
     def _draw_tokens(self, phase_number: int) -> torch.Tensor:
-        """Random tokens of the alphabet [M, S, L] for all places of all strings."""
+        """Random tokens of the alphabet [M, S, L] for all positions of all strings."""
         generators = self._generators(TOKENS, phase_number, 0)
         drawn = [g.choice(self.alphabet, self.strings.ids.shape) for g in generators]
         return torch.from_numpy(np.stack(drawn)).to(self.models.device)
 
     def _of(self, values_MSL: torch.Tensor, batch: ModelsBatch) -> torch.Tensor:
-        """The entries [M, B, T + 1] of a batch's strings."""
+        """The entries [M, B, T + 1] that belong to a batch's strings."""
         models_M1 = torch.arange(self.models.count)[:, None]
         rows_MB = torch.from_numpy(batch.rows_MB)
         return values_MSL[models_M1, rows_MB][..., : batch.ids_MBT.shape[2] + 1]
 
 
 class Reference:
-    """Outputs of the original models: computed once, before any phase, and kept in main memory.
+    """Outputs of the original models: computed once, before the first phase, and kept in memory.
 
-    A phase says in `prepare` what it will ask for; what is asked for once is computed once.
+    A phase requests the outputs that it needs in `prepare`. An output that several phases request
+    is computed once.
     """
 
     def __init__(self, task: Task):
@@ -213,12 +216,12 @@ class Reference:
         self.keep("logits", name, lambda batch: self._task.models.logits(batch.ids_MBT))
 
     def keep_hidden(self, name: str, layer: int) -> None:
-        """Keep what a layer leaves for the strings of a set."""
+        """Keep the hidden states after a layer for the strings of a set."""
         models = self._task.models
         self.keep(("hidden", layer), name, lambda batch: models.hidden(batch.ids_MBT, layer))
 
     def keep_nll(self, name: str, first: int | None = None) -> None:
-        """Keep -log p of the strings of a set, or of its first so many: a number for each."""
+        """Keep -log p, one number per string, for the strings of a set or for its first `first`."""
         models = self._task.models
 
         def nll(batch: ModelsBatch) -> torch.Tensor:
@@ -231,7 +234,7 @@ class Reference:
         return self.of("logits", batch)
 
     def hidden(self, batch: ModelsBatch, layer: int) -> torch.Tensor:
-        """What a layer of the original models leaves, [M, B, T, D]."""
+        """Hidden states [M, B, T, D] of the original models after a layer."""
         return self.of(("hidden", layer), batch)
 
     def nll(self, batch: ModelsBatch) -> torch.Tensor:
@@ -245,7 +248,7 @@ class Reference:
         compute: Callable[[ModelsBatch], torch.Tensor],
         first: int | None = None,
     ) -> None:
-        """Keep what `compute` makes of batches of a set's strings: [M, B, T, ...], or [M, B]."""
+        """Keep the result of `compute` for a set's strings: [M, B, T, ...] or [M, B] per batch."""
         if self._task.phase_number:
             raise RuntimeError("outputs of the original models are kept before the first phase")
         n_strings = len(self._task.strings.lengths)
@@ -253,18 +256,18 @@ class Reference:
         wanted.places[self._task.sets[name][:first]] = 0
 
     def compute(self) -> None:
-        """Compute what phases have said that they will ask for, of models that none has changed."""
+        """Compute the outputs that phases have requested, before any phase changes the models."""
         for kind, wanted in self._wanted.items():
             if kind not in self._kept:
                 self._kept[kind] = self._outputs(wanted)
 
     def of(self, kind: Hashable, batch: ModelsBatch) -> torch.Tensor:
-        """What was kept for the tokens of a batch, [M, B, T, ...]."""
+        """The outputs [M, B, T, ...] that were kept for the tokens of a batch."""
         values = self._strings(kind, batch)
         return values[:, :, : batch.ids_MBT.shape[2]].to(batch.ids_MBT.device)
 
     def _strings(self, kind: Hashable, batch: ModelsBatch) -> torch.Tensor:
-        """What was kept for the strings of a batch, of whatever length."""
+        """The outputs that were kept for the strings of a batch, with their full length."""
         places_MB = self._wanted[kind].places[batch.rows_MB]
         if (places_MB < 0).any():
             raise RuntimeError(f"{kind}: not kept for some string of the batch")
@@ -272,9 +275,9 @@ class Reference:
         return self._kept[kind][models_M1, torch.from_numpy(places_MB)]
 
     def _outputs(self, wanted: _Wanted) -> torch.Tensor:
-        """What is wanted of every model's strings, at most as long as the longest of them.
+        """The requested outputs for the strings of every model, padded to the longest string.
 
-        The longest strings go first, which shows how much room all of them need.
+        The longest strings are computed first, because they decide the size of the result.
         """
         task = self._task
         rows = np.flatnonzero(wanted.places >= 0)
@@ -294,7 +297,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What to compute of strings, and of which: those whose place, int[S], is not -1."""
+    """An output to compute, and its strings: those whose entry in `places` int[S] is not -1."""
 
     compute: Callable[[ModelsBatch], torch.Tensor]
     places: np.ndarray

@@ -1,4 +1,4 @@
-"""Epsilon of every example: how well thresholds tell unlearned from retrained models."""
+"""Epsilon of every example: how well attacks by thresholds tell unlearned from retrained models."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,25 +9,25 @@ from numpy.typing import ArrayLike
 Thresholds = Literal["exact", "grid"]
 KNOWN = ("exact", "grid")
 DELTA = 1e-5
-# What stands for an infinite epsilon: samples that an attack tells apart without an error.
+# The value used for an infinite epsilon, that is, for an attack without errors.
 CAP = 50.0
-# On the grid, a sample that spans less than this share of the other is told apart by its width.
+# On the grid, a sample that spans less than this share of the other counts as separated by width.
 NARROW = 0.01
 
 
 @dataclass(frozen=True)
 class Attacks:
-    """The strongest attack on every example, and what it does to the two samples.
+    """The strongest attack on every example, and its errors on the two samples.
 
-    It says of a value v with lower < v <= upper that it is of a model of the kind `inside`, and of
-    every other value that it is of the other kind. Positive means said to be retrained (the null
-    hypothesis of section 2.2, that the model is unlearned, is rejected).
+    The attack says that a value v with lower < v <= upper comes from a model of the kind `inside`,
+    and that every other value comes from the other kind. Positive means: said to be retrained (the
+    null hypothesis of section 2.2, that the model is unlearned, is rejected).
 
     epsilon : float64[examples] in [0, 50]
     family : str[examples]
-        single: one threshold, `upper`, with `lower` at -inf; double: two; none: every attack is
-        discarded, epsilon is 0; narrow: one sample spans less than 1 % of the other, epsilon is
-        the cap (grid only). Of the last two, all else is NaN or empty.
+        single: one threshold, `upper`, with `lower` at -inf; double: two thresholds; none: every
+        attack is discarded, and epsilon is 0; narrow (grid only): one sample spans less than 1 % of
+        the other, and epsilon is the cap. For none and narrow, all other fields are NaN or empty.
     lower, upper : float64[examples], midpoints between neighbouring values of the samples
     inside : str[examples], unlearned or retrained
     fpr : float64[examples], share of the unlearned models said to be retrained
@@ -49,36 +49,38 @@ def epsilon(
     delta: float = DELTA,
     thresholds: Thresholds = "exact",
 ) -> np.ndarray:
-    """Epsilon of every example: that of the strongest attack by one or two thresholds.
+    """Epsilon of every example, from the strongest attack with one or two thresholds.
 
-    0 if nothing tells the two kinds of models apart, 50 if one attack does without an error.
-    An attack of which exactly one kind of error never happens is discarded (Algorithm 2). Epsilon
-    is not negative by its definition, so a negative estimate counts as 0, as does an example on
-    which every attack is discarded: no evidence against unlearning.
+    Epsilon is 0 if no attack can tell the two kinds of models apart, and 50 if an attack makes no
+    error. If exactly one of the two kinds of error never happens, the attack is discarded
+    (Algorithm 2). By its definition epsilon is not negative, so a negative estimate counts as 0. An
+    example on which every attack is discarded also has epsilon 0: there is no evidence against
+    unlearning.
 
-    Of samples of one and the same distribution, the strongest of so many attacks is not 0 either:
-    by chance alone, k models of one kind stand next to one of the other, which is log(k). With
-    exact thresholds that is 1.8 on average for 16 + 16 models, 2.2 for 64 + 64 and 2.5 for
-    512 + 512; with those of the grid about 1.6. Compare with more retrained models in the place of
-    the unlearned ones, or see `attackers.held_out_epsilon`.
+    Even for two samples of the same distribution, epsilon is above 0, because it is the maximum
+    over many attacks: by chance, k models of one kind are next to one model of the other kind,
+    which gives log(k). With exact thresholds, the mean is 1.8 for 16 + 16 models, 2.2 for 64 + 64
+    and 2.5 for 512 + 512; with the grid, about 1.6. For a baseline, give further retrained models
+    in place of the unlearned ones, or see `attackers.held_out_epsilon`.
 
     Parameters
     ----------
     unlearned, retrained : float[models, examples]
-        What an attack sees of each model on each example, such as `logit_scaled_confidence`; as
-        many examples in both, but not necessarily as many models.
+        One number per model and example, such as `logit_scaled_confidence`. Both arrays have the
+        same number of examples; their numbers of models may differ.
     delta : float in [0, 1)
     thresholds : "exact" or "grid"
-        exact: every interval of values, bounded or not, said to be of either kind: all attacks that
-        the samples can tell apart. Only the order of the values matters. Both kinds are tried for
-        each interval, as which sample is "peakiest" or has the larger median depends on how they
-        are measured; of the two attacks the worse does no better than guessing.
-        grid: as the released scoring code. One threshold in steps of about 0.01 over all
-        values, from which on they are said to be of the kind with the larger median (unlearned if
-        equal). Two thresholds in such steps, the upper one within 2 units of the largest value
-        of the sample that spans less (if equal, of the smaller median) and their distance
-        within 2 units of its span: inside is said to be of its kind. Where one sample spans
-        less than 1 % of the other, epsilon is 50. Apart from this rule, exact is never less.
+        exact: try every interval of values, bounded or not, for both kinds. These are all attacks
+        that differ on the samples; only the order of the values matters. Both kinds are tried for
+        each interval, because it depends on the measurement which sample is "peakiest" or has the
+        larger median. The worse of the two attacks is never better than guessing.
+        grid: the attacks of the released scoring code. One threshold, in steps of about 0.01 over
+        all values; values at or above it are said to be of the kind with the larger median
+        (unlearned if equal). Two thresholds in the same steps around the narrower sample (if
+        equally wide, the sample with the smaller median): the upper threshold is within 2 units of
+        its largest value, and the distance of the thresholds is within 2 units of its span; values
+        inside are said to be of its kind. If one sample spans less than 1 % of the other, epsilon
+        is 50. Except for this last rule, exact never gives a smaller epsilon than grid.
 
     Returns
     -------
@@ -88,7 +90,8 @@ def epsilon(
     ------
     ValueError
         If an array is not [models, examples], has fewer than 2 models or a value that is not
-        finite, the numbers of examples differ, delta is not in [0, 1), or thresholds are unknown.
+        finite; if the numbers of examples differ; if delta is not in [0, 1); or if `thresholds` is
+        unknown.
 
     Source: Are we making progress in unlearning?, section 3.1.1, equation 1, Algorithm 2; the
     grid, the cap and the rule of 1 %: the released scoring code.
@@ -102,13 +105,13 @@ def attacks(
     delta: float = DELTA,
     thresholds: Thresholds = "exact",
 ) -> Attacks:
-    """The strongest attack on every example; parameters and errors as of `epsilon`.
+    """The strongest attack on every example; for parameters and errors see `epsilon`.
 
-    Of equally strong attacks it is one with a single threshold if there is one, else the first
-    by number of false positives. Thresholds of the grid are given as midpoints as well: they
-    decide the same on the samples.
+    Among equally strong attacks, an attack with a single threshold comes first, then the attack
+    with the fewest false positives. Thresholds of the grid are also returned as midpoints between
+    values, which make the same decisions on the samples.
     """
-    # Compiled code is slow to import, and who only wants points does without.
+    # Imported here: compiled code is slow to import, and some callers only need `points`.
     from palimpsest.unlearning import sweeps
 
     unlearned, retrained = check_samples(unlearned, retrained)
@@ -143,7 +146,7 @@ def attacks(
 
 
 def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Both as float64[models, examples]; ValueError if they are not, or not of as many examples."""
+    """Both as float64[models, examples]; ValueError for other shapes or different examples."""
     unlearned, retrained = _sample("unlearned", unlearned), _sample("retrained", retrained)
     if unlearned.shape[1] != retrained.shape[1]:
         raise ValueError(
@@ -157,12 +160,12 @@ def epsilon_of_rates(fpr: np.ndarray, fnr: np.ndarray, delta: float = DELTA) -> 
     """Equation 1 for rates above 0, within [0, 50]; float64[...]."""
     with np.errstate(invalid="ignore", divide="ignore"):
         both = np.log(1 - delta - fpr) - np.log(fnr), np.log(1 - delta - fnr) - np.log(fpr)
-    # fmax ignores NaN, of logarithms below 0.
+    # fmax ignores NaN, the logarithm of a negative number.
     return np.minimum(np.fmax(np.fmax(*both), 0), CAP)
 
 
 def _logs(n_models: int, delta: float) -> tuple[np.ndarray, np.ndarray]:
-    """log(rate) and log(1 - delta - rate) of 0 to `n_models` errors, -inf where undefined."""
+    """log(rate) and log(1 - delta - rate) for 0 to `n_models` errors; -inf where undefined."""
     rate = np.arange(n_models + 1) / n_models
     with np.errstate(divide="ignore"):
         return np.log(rate), np.log(np.maximum(1 - delta - rate, 0))

@@ -1,4 +1,4 @@
-"""Unlearning: apply a method to original models and deliver what the unlearned ones predict.
+"""Unlearning: apply a method to original models and deliver the unlearned models' predictions.
 
 Source: Are we making progress in unlearning?, section 2.1 and algorithm 1.
 """
@@ -31,15 +31,16 @@ from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.task import Task
 from palimpsest.variants import ORIGINAL, RETAIN
 
-AFTERWARDS = "relearn"  # what the batches of relearning are drawn for
-SETS = {"forget": "forget", "retain": "train", "validation": "validation"}  # and their split
+AFTERWARDS = "relearn"  # the purpose, in seeds, of the batches of relearning
+SETS = {"forget": "forget", "retain": "train", "validation": "validation"}  # set -> split
 
 
 @dataclass(frozen=True)
 class Part:
-    """A job's part of a method's unlearned models: their origins and draws, and its files.
+    """The unlearned models of one job, and the job's files.
 
-    `starts` are the draws of the trained models that they start from, of the variant `variant`.
+    `origins` and `draws` name the unlearned models. They start from trained models of the variant
+    `variant`, with the replicates `starts`.
     """
 
     origins: list[int]
@@ -52,14 +53,14 @@ class Part:
 
     @property
     def files(self) -> Files:
-        """What the job delivers."""
+        """The files that the job delivers."""
         made = ((self.predictions, UNLEARNED), (self.models, UNLEARNED_MODELS))
         return Files(self.manifest, made)
 
 
 @dataclass(frozen=True)
 class Relearning:
-    """The forget set is trained on again, with the first so many models, for so many epochs."""
+    """Training the first `models` models on the forget set again, for at most `epochs` epochs."""
 
     models: int
     epochs: int
@@ -67,14 +68,14 @@ class Relearning:
 
 @dataclass(frozen=True)
 class Unlearning:
-    """What a job does: a method, the models that it is applied to, and relearning afterwards."""
+    """The work of a job: a method, the models to which it is applied, and relearning afterwards."""
 
     method: Method
     part: Part
     relearning: Relearning
 
     def inquiry(self, assignment: Assignment, dataset: str, weights: list[str]) -> Inquiry:
-        """What the job asks of which models; parameters as of `unlearn`."""
+        """The job as an inquiry; for the parameters see `unlearn`."""
         part = self.part
         about = {
             "method": self.method.name,
@@ -91,7 +92,7 @@ class Unlearning:
     def of_some(
         self, workbench: Workbench, trained: TrainedWeights, places: np.ndarray
     ) -> list[pd.DataFrame]:
-        """The tables about the part's models at some places."""
+        """The tables about the part's models with these indices."""
         wave = UnlearningWave(workbench, self.part, trained, places)
         wave.forget(self.method)
         wave.relearn(self.relearning)
@@ -105,18 +106,18 @@ def unlearn(
     weights: list[str],
     attempts: Attempts | None = None,
 ) -> None:
-    """Apply a method to a part of the original models, and write its tables and its manifest.
+    """Apply a method to some original models, and write the tables and the manifest.
 
     Parameters
     ----------
-    unlearning : the method, and the models
-    assignment : as for the training of the models
+    unlearning : the method and the models
+    assignment : the assignment with which the models were trained
     dataset : table of kind `strings`, the variant `original`
-    weights : files of trained models, of all that the part names
-    attempts : what earlier attempts at this job learned about a device's memory
+    weights : files with the weights of all trained models that the part names
+    attempts : what earlier attempts at this job learned about the device's memory
 
-    Raises `UserError` if weights are missing, a model's loss is no longer finite, or memory is
-    short, and `OutOfMemory` if the next attempt should be made.
+    Raises `UserError` if weights are missing, if a model's loss is not finite, or if memory is too
+    short for any attempt. Raises `OutOfMemory` if the next attempt can succeed.
     """
     ask(
         unlearning.inquiry(assignment, dataset, weights),
@@ -147,10 +148,10 @@ def key_of_job(models: str, given: dict) -> str:
 
 
 class Workbench(Bench):
-    """A bench with what is to be forgotten.
+    """A bench with the sets of strings of an unlearning problem.
 
-    `rows` are int[strings] by the name of a set, places among the dataset's strings, copies
-    repeated.
+    `rows` maps the name of a set to the indices int[strings] of its strings in the dataset; a
+    string with n copies occurs n times.
     """
 
     def __init__(self, run: Run, holder: HolderOf, passes: Passes | None = None):
@@ -164,11 +165,11 @@ class Workbench(Bench):
             raise UserError(f"{run.dataset}: has no string to forget; it must be of `original`")
 
     def _copies(self, which: np.ndarray) -> np.ndarray:
-        """How often each of some strings stands in its set: as in train, or once outside of it."""
+        """How often each of some strings is in its set: its copies in training, or 1 if none."""
         return np.maximum(self.material.counts[which], 1)
 
     def task(self, models: Models, seeds: list[tuple[int, ...]]) -> Task:
-        """What the phases of a method work with."""
+        """The task on which the phases of a method run."""
         return Task(
             models,
             self.material.encoded,
@@ -179,19 +180,19 @@ class Workbench(Bench):
         )
 
     def forget_loss(self, measured: np.ndarray) -> np.ndarray:
-        """Nats per token float64[M] over the forget set, of what was measured float64[M, 3, S]."""
+        """Loss float64[M], nats per token, over the forget set; `measured` is float64[M, 3, S]."""
         rows = self.rows["forget"]
         return measured[:, 0, rows].sum(1) / self.material.encoded.n_tokens[rows].sum()
 
     def loss_in(self, predictions: pd.DataFrame) -> float:
-        """Nats per token over the forget strings in a table of kind `unlearned`, for the log."""
+        """Loss in nats per token over the forget strings of a table `unlearned`, for the log."""
         names = self.material.string_ids[np.unique(self.rows["forget"])]
         there = predictions[predictions["string_id"].isin(names)]
         return float(there["nll"].sum() / there["n_tokens"].sum())
 
 
 class UnlearningWave:
-    """Models that unlearn side by side, from their start to what is noted of them."""
+    """Models that unlearn at the same time, from their start to the rows of their tables."""
 
     def __init__(
         self, workbench: Workbench, part: Part, trained: TrainedWeights, places: np.ndarray
@@ -199,8 +200,8 @@ class UnlearningWave:
         self.workbench, self.trained = workbench, trained
         self.origins = np.array(part.origins)[places]
         self.draws = np.array(part.draws)[places]
-        # There are fewer original models than retrained ones where one is unlearned over and over,
-        # so the ideal may have none beside it.
+        # Under reuse-n-1, one original model is unlearned many times. Then there are fewer original
+        # than retrained models, and a model of the ideal may have no original model.
         there = [part.variant != RETAIN or trained.has(ORIGINAL, draw) for draw in self.origins]
         self.beside = {ORIGINAL: np.array(there), RETAIN: np.ones(len(places), dtype=bool)}
         self.models: Models = workbench.holder.open(
@@ -208,7 +209,7 @@ class UnlearningWave:
         )
 
     def forget(self, method: Method) -> None:
-        """Apply the method, and note what it cost and did."""
+        """Apply the method; record its costs, the models' predictions and the distances."""
         workbench = self.workbench
         task = workbench.task(self.models, self._seeds(method.name))
         started = time.perf_counter()
@@ -224,7 +225,7 @@ class UnlearningWave:
         self.distance = {variant: self._distance(variant) for variant in (ORIGINAL, RETAIN)}
 
     def relearn(self, relearning: Relearning) -> None:
-        """Train the first models on the forget set until its loss is the original's again."""
+        """Train the first models on the forget set until their loss is as low as the original's."""
         self.relearned = np.full(len(self.origins), np.nan)
         tried = np.flatnonzero(
             (self.draws == 0) & (self.origins < relearning.models) & self.beside[ORIGINAL]
@@ -235,7 +236,7 @@ class UnlearningWave:
         originals = [self.trained.of(ORIGINAL, draw) for draw in self.origins[tried]]
         forget = workbench.rows["forget"]
         unlearned = [self._weights_of(place) for place in tried]
-        # An engine may hold the models that were opened last, and no others.
+        # An engine may hold only the models that were opened last.
         before = workbench.measure(workbench.holder.open(originals), forget)
         goal = workbench.forget_loss(before)
         models = workbench.holder.open(unlearned)
@@ -275,7 +276,7 @@ class UnlearningWave:
         return [pd.DataFrame({**keys, **columns}) for columns in (predictions, of_models)]
 
     def _seeds(self, purpose: str) -> list[tuple[int, ...]]:
-        """What each model's random draws follow from: the problem, origin, draw and a purpose."""
+        """Seeds of each model's random numbers: the problem's seed, purpose, origin and draw."""
         first = self.workbench.keys["seed"], zlib.crc32(purpose.encode())
         pairs = zip(self.origins, self.draws, strict=True)
         return [(*first, int(origin), int(draw)) for origin, draw in pairs]
@@ -285,7 +286,7 @@ class UnlearningWave:
             return {name: tensor[place].to("cpu", copy=True) for name, tensor in weights.items()}
 
     def _distance(self, variant: str) -> np.ndarray:
-        """L2 distance float64[models] of all weights from the model beside; NaN without one."""
+        """L2 distance float64[models] of all weights from the paired model; NaN without one."""
         squares = np.full(len(self.origins), np.nan)
         with self.models.weights() as weights:
             for place in np.flatnonzero(self.beside[variant]):
