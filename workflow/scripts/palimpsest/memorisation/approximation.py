@@ -1,8 +1,9 @@
-"""Same-frequency approximation: what a string's loss would be had it not been trained on.
+"""Same-frequency approximation of a string's counterfactual loss.
 
-Retraining without each string is out of reach for whole datasets. Strings of similar probability
-under the language tend to yield similar losses, so unseen test strings stand in for a training
-string: their loss approximates its counterfactual loss.
+The counterfactual loss of a string is its loss after training without the string. Retraining
+without each string is too expensive for whole datasets. Strings with similar probability under the
+language tend to have similar losses. So unseen test strings stand in for a training string: their
+loss approximates the counterfactual loss of the training string.
 
 Source: Learning Without Memorizing Considered Infeasible, section 3.3.
 """
@@ -15,7 +16,8 @@ from numpy.typing import ArrayLike
 
 from palimpsest.errors import UserError
 
-# Log probabilities are sums of many rounded terms: equal ones differ by about 1e-14 of their size.
+# Relative difference at which two log probabilities count as equal. They are sums of many rounded
+# terms, so equal values can differ by about 1e-14 of their size.
 TIE = 1e-9
 
 
@@ -23,9 +25,9 @@ TIE = 1e-9
 class StandIns:
     """The test strings that stand in for each training string.
 
-    They are contiguous in `order` int[test], the test strings by log probability: those from
-    `first` up to, not including, `stop`, both int[train]. `gap` float[train] is the distance of
-    the nearest of them in log probability, nats.
+    `order` int[test] sorts the test strings by log probability. The stand-ins of training string i
+    are `order[first[i]:stop[i]]`; `first` and `stop` are int[train]. `gap` float[train] is the
+    distance between the log probabilities of a training string and its nearest stand-in, in nats.
     """
 
     order: np.ndarray
@@ -34,7 +36,7 @@ class StandIns:
     gap: np.ndarray
 
     def members(self, train: int) -> np.ndarray:
-        """Positions among the test strings of those that stand in for one training string."""
+        """Indices of the test strings that stand in for one training string."""
         return self.order[self.first[train] : self.stop[train]]
 
     def median(self, loss: np.ndarray) -> np.ndarray:
@@ -45,7 +47,7 @@ class StandIns:
         )
         first, length = windows[0], windows[1] - windows[0]
         medians = np.empty((len(loss), len(first)))
-        # Windows of one length make one rectangular array: few lengths, many windows.
+        # Windows of equal length form a rectangular array. There are few lengths and many windows.
         for size in np.unique(length):
             same = np.flatnonzero(length == size)
             members = first[same, None] + np.arange(size)
@@ -54,25 +56,25 @@ class StandIns:
 
 
 def stand_ins(log_prob_train: ArrayLike, log_prob_test: ArrayLike) -> StandIns:
-    """For every training string, all test strings of nearest probability under the language.
+    """For every training string, all test strings with the nearest probability under the language.
 
-    Distances that differ by no more than rounding are ties, and all ties stand in: also those at
-    the same distance on either side.
+    Distances that differ only by rounding errors are ties, and all ties stand in. They may lie on
+    both sides of the training string's probability.
 
     Parameters
     ----------
     log_prob_train : float[train], nats
     log_prob_test : float[test], nats
-        Distinct test strings that are not in the training data (`candidates`).
+        Of distinct test strings that are not in the training data (`candidates`).
 
     Raises
     ------
     UserError
-        If there is no test string to choose from.
+        If there is no test string.
     ValueError
-        If a log probability is not finite: the string is outside the language.
+        If a log probability is not finite: the string is not in the language.
 
-    Source: section 3.3; where several strings are nearest, the median of their losses.
+    Source: section 3.3; if several strings are nearest, the median of their losses.
     """
     train = np.asarray(log_prob_train, dtype=float)
     test = np.asarray(log_prob_test, dtype=float)
@@ -91,7 +93,7 @@ def stand_ins(log_prob_train: ArrayLike, log_prob_test: ArrayLike) -> StandIns:
         np.abs(train - ordered[np.maximum(right - 1, 0)]),
         np.abs(train - ordered[np.minimum(right, len(test) - 1)]),
     )
-    # Nothing is nearer than the gap, so all that is within reach is at the gap, on either side.
+    # No test string is nearer than the gap, so all strings within the reach are at the gap.
     reach = gap + TIE * np.maximum(1.0, np.abs(train))
     first = np.searchsorted(ordered, train - reach, side="left")
     stop = np.searchsorted(ordered, train + reach, side="right")
@@ -99,15 +101,15 @@ def stand_ins(log_prob_train: ArrayLike, log_prob_test: ArrayLike) -> StandIns:
 
 
 def median_of_others(log_prob: np.ndarray, loss: np.ndarray) -> np.ndarray:
-    """Median float[epochs, test] of the stand-ins' losses, for unseen test strings themselves.
+    """Median float[epochs, test] of the stand-ins' losses, for the unseen test strings themselves.
 
-    Each is measured against the *other* unseen strings, as a training string is against them all.
-    A string that was never trained on cannot be memorised: whatever is found so is a false alarm.
+    The stand-ins of an unseen string are chosen among the *other* unseen strings. A string that was
+    never trained on cannot be memorised, so a measure that calls it memorised gives a false alarm.
 
     Parameters
     ----------
     log_prob : float[test], nats
-        Of the candidates, at least two.
+        Of the candidates; there must be at least two.
     loss : float[epochs, test], nats per token
 
     Raises
@@ -123,8 +125,9 @@ def median_of_others(log_prob: np.ndarray, loss: np.ndarray) -> np.ndarray:
 
 
 def candidates(strings: pd.DataFrame) -> np.ndarray:
-    """bool[strings] of a `strings` table: those that may stand in, test strings never trained on.
+    """bool[strings] of a table `strings`: the test strings that are not in the training data.
 
-    A string that is held out is no candidate: it is measured, but was not drawn as a test string.
+    These strings may stand in. A string with the split held-out may not: it is measured, but was
+    not drawn as a test string.
     """
     return ((strings["split"] == "test") & (strings["count"] == 0)).to_numpy()

@@ -1,7 +1,7 @@
-"""The claims on what stands in for a second training: strings of equal frequency, or the language.
+"""The claims on two replacements of a second training: equal frequency, and the language.
 
-Most are Palimpsest's own: the paper uses the approximation by frequency and shows it for a few
-strings (Learning Without Memorizing Considered Infeasible, appendix G).
+Most of these claims are Palimpsest's own. The paper uses the same-frequency approximation, and
+shows it for a few strings (Learning Without Memorizing Considered Infeasible, appendix G).
 """
 
 from palimpsest.claims import Claim, at_least, at_most

@@ -1,8 +1,9 @@
 """The statistics that test the claims on memorisation.
 
-A statistic takes a study's table of one language and returns a Series with one value per unit,
-usually a model, a training size and a seed. `over_seeds` makes an estimate with an interval of it:
-values are averaged over the models of every seed, and the interval is Student's, over the seeds.
+A statistic takes a study's table for one language and returns a Series with one value per unit; a
+unit is usually a model, a training size and a seed. `over_seeds` turns a statistic into an estimate
+with an interval: it averages the values of each seed over the models, and computes Student's
+interval over the seeds.
 """
 
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from palimpsest.statistics import (
 
 UNIT = ["model", "size", "seed"]
 
-Statistic = Callable[..., pd.Series]  # of a table; its index has a level "seed" among others
+Statistic = Callable[..., pd.Series]  # takes a table; the index of the result has a level "seed"
 
 
 # From a statistic to an estimate.
@@ -33,13 +34,13 @@ def over_seeds(
 ) -> Callable[[pd.DataFrame], Estimate]:
     """An estimate of a statistic, with an interval over the seeds.
 
-    `settings` are passed to the statistic. `ends` are two statistics that give the ends of an
-    interval over the training strings of a seed. They count where there is only one seed, and then
-    say nothing of other seeds.
+    `settings` are passed to the statistic. `ends` are two statistics: the ends of an interval over
+    the training strings of a seed. They are used if there is only one seed; such an interval does
+    not cover other seeds.
     """
 
     def estimate(table: pd.DataFrame) -> Estimate:
-        # A null seed is the mean over the seeds, which has no spread of its own.
+        # Rows with a null seed are means over the seeds; they are left out.
         rows = table[table["seed"].notna()]
         if rows.empty:
             return Estimate()
@@ -53,7 +54,7 @@ def over_seeds(
 
 
 def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
-    """As `over_seeds`, of the difference between the languages of lowest and highest entropy."""
+    """`over_seeds` for the difference: language of lowest entropy minus language of highest."""
 
     def difference(table: pd.DataFrame) -> pd.Series:
         low, high = (
@@ -66,7 +67,7 @@ def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame],
 
 
 def by_seed(values: pd.Series) -> pd.Series:
-    """The statistic by seed, averaged over models and sizes; undefined ones are left out."""
+    """The statistic by seed, averaged over models and sizes; undefined values are left out."""
     values = values.astype(float)
     finite = values[np.isfinite(values)]
     return finite.groupby(level="seed").mean()
@@ -82,7 +83,7 @@ def extremes_of_entropy(table: pd.DataFrame) -> tuple[str, str]:
 
 
 def lowest_and_highest_entropy(study: pd.DataFrame) -> list[Case]:
-    """Both languages as one part; none if there is only one language."""
+    """One case with both languages; [] if there is only one language."""
     if study["language"].nunique() < 2:
         return []
     low, high = extremes_of_entropy(study)
@@ -92,12 +93,12 @@ def lowest_and_highest_entropy(study: pd.DataFrame) -> list[Case]:
 
 
 def lowest_entropy(study: pd.DataFrame) -> list[Case]:
-    """The language of the lowest entropy; none if there is only one language."""
+    """One case: the language of the lowest entropy; [] if there is only one language."""
     return _extreme(study, 0)
 
 
 def highest_entropy(study: pd.DataFrame) -> list[Case]:
-    """The language of the highest entropy; none if there is only one language."""
+    """One case: the language of the highest entropy; [] if there is only one language."""
     return _extreme(study, 1)
 
 
@@ -115,7 +116,7 @@ def _extreme(study: pd.DataFrame, end: int) -> list[Case]:
 def per_unit(
     frame: pd.DataFrame, statistic: Callable[[pd.DataFrame], float], unit: list[str] = UNIT
 ) -> pd.Series:
-    """A number for the rows of every unit, by default every model, size and seed."""
+    """One number per unit, from the unit's rows; by default, a unit is a model, size and seed."""
     groups = list(frame.groupby(unit))
     index = pd.MultiIndex.from_frame(pd.DataFrame([key for key, _ in groups], columns=unit))
     return pd.Series([statistic(group) for _, group in groups], index=index, dtype=float)
@@ -125,21 +126,21 @@ def per_unit(
 
 
 def curves(exact: pd.DataFrame, measure: str, evidence: str = "retraining") -> pd.DataFrame:
-    """Rows of one measure; recollection needs no retraining, so its evidence is constant."""
+    """Rows of one measure; the evidence of recollection is always `constant`."""
     if measure.startswith("recollection"):
         evidence = "constant"
     return exact[(exact["measure"] == measure) & (exact["evidence"] == evidence)]
 
 
 def at_the_end(exact: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """One row per target, at the last epoch, with `start` inf if never."""
+    """One row per target, at the last epoch; `start` is inf if memorisation never starts."""
     last = curves(exact, measure)
     last = last[last["epoch"] == last["epoch"].max()]
     return last.assign(start=last["start"].fillna(np.inf))
 
 
 def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
-    """Rank association of occurrence frequency with early memorisation; never is last."""
+    """Rank association of occurrence frequency with early start; targets without start are last."""
     return per_unit(
         at_the_end(exact, measure), lambda unit: rank_association(unit["count"], -unit["start"])
     )
@@ -172,14 +173,14 @@ def start_disagreement(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
 
 
 def starts_later(exact: pd.DataFrame, one: str, other: str) -> pd.Series:
-    """Share of targets that one measure has start later than the other."""
+    """Share of targets whose start is later by the measure `one` than by the measure `other`."""
     return per_unit(
         beside(exact, one, other), lambda unit: (unit["start_one"] > unit["start_other"]).mean()
     )
 
 
 def beside(exact: pd.DataFrame, one: str, other: str) -> pd.DataFrame:
-    """The targets at the end under two measures, columns suffixed `_one` and `_other`."""
+    """The targets at the last epoch under two measures; columns end in `_one` and `_other`."""
     return at_the_end(exact, one).merge(
         at_the_end(exact, other), on=[*UNIT, "role"], suffixes=("_one", "_other")
     )
@@ -210,14 +211,17 @@ def both_scores(exact: pd.DataFrame) -> pd.DataFrame:
 
 
 def contextual_above_counterfactual(exact: pd.DataFrame) -> pd.Series:
-    """Largest excess of the contextual score over the counterfactual one, to 12 decimals."""
+    """Largest excess of the contextual over the counterfactual score, rounded to 12 decimals."""
     scores = both_scores(exact)
     excess = (scores["contextual"] - scores["counterfactual"]).round(12)
     return scores.assign(excess=excess).groupby(UNIT)["excess"].max()
 
 
 def counterfactual_overestimates(exact: pd.DataFrame) -> pd.Series:
-    """Share of the counterfactually memorised pairs (target, epoch) scored above contextually."""
+    """Share of pairs (target, epoch) whose counterfactual score is above the contextual score.
+
+    Only pairs that are memorised counterfactually count.
+    """
     scores = both_scores(exact)
     scores = scores[scores["counterfactual"] > 0]
     above_contextual = scores["counterfactual"] > scores["contextual"]
@@ -253,7 +257,7 @@ def stand_in_error(exact: pd.DataFrame) -> pd.Series:
     return ((stand_in - retrained).abs() / retrained).groupby(UNIT).mean()
 
 
-# ... of whole training sets.
+# Statistics of whole training sets.
 
 
 def at_optimum(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
@@ -263,16 +267,16 @@ def at_optimum(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
 
 
 def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
-    """The distinct training strings' fraction or weighted memorisation, less its false alarms.
+    """Fraction or weighted memorisation of the distinct training strings, minus the false alarms.
 
-    A measure that calls as many strings memorised that were never trained on has an excess of 0.
+    The excess is 0 if the measure finds as much memorisation in strings that were never trained on.
     """
     trained = at_optimum(study, f"{quantity}_distinct", measure)
     return trained - at_optimum(study, f"{quantity}_unseen", measure)
 
 
 def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
-    """As `excess_at_optimum`, under deduplication."""
+    """`excess_at_optimum` under deduplication."""
     return excess_at_optimum(variant(study, "dedup"), quantity, measure)
 
 
@@ -280,7 +284,7 @@ def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
     """The lowest excess fraction that any of the paper's three measures gives."""
     measures = ("recollection", "counterfactual", "contextual")
     excess = [excess_at_optimum(study, "fraction", measure) for measure in measures]
-    # Undefined under one measure: it is not known which is the lowest.
+    # If one measure is undefined, the lowest is unknown.
     return pd.concat(excess, axis=1).min(axis=1, skipna=False)
 
 
@@ -319,12 +323,12 @@ def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
 def _cost_of_stopping_early(unit: pd.DataFrame) -> float:
     unit = unit.sort_values("epoch")
     first = unit["band_first"].fillna(np.inf)
-    # A string memorised from the first measurement on leaves only the untrained model.
+    # If a string is memorised from the first measurement on, only the untrained model is before.
     before = unit[unit["epoch"] < first] if (unit["epoch"] < first).any() else unit[:1]
     return before["test_loss"].min() / unit["test_loss"].min() - 1
 
 
-# ... of frequent and infrequent strings.
+# Statistics of frequent and infrequent strings.
 
 
 def top_minus_bottom(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
@@ -342,7 +346,7 @@ def contradiction(study: pd.DataFrame) -> pd.Series:
     )
 
 
-# ... of variants of the training data.
+# Statistics of variants of the training data.
 
 
 def variant(study: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -357,7 +361,7 @@ def start_delay(study: pd.DataFrame, measure: str) -> pd.Series:
 
 def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
     run = runs_of(variant(study, name), measure)
-    # What never starts does so after the last epoch, at the earliest.
+    # If memorisation never starts, it counts as starting after the last epoch.
     return ((run["start_p10"] + run["start_p90"]) / 2).fillna(run["last_epoch"] + 1)
 
 
@@ -368,7 +372,7 @@ def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
 
 
 def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
-    """Width of the band under deduplication minus that of another variant, share of training."""
+    """Width of the band under deduplication minus under another variant, as share of training."""
     epochs = runs_of(variant(study, "dedup"), measure)["last_epoch"]
     return (band(study, "dedup", measure) - band(study, other, measure)) / epochs
 
@@ -380,9 +384,9 @@ def optimum_delay(study: pd.DataFrame) -> pd.Series:
 
 
 def excess_before_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Fraction memorised beyond the false alarms, one measurement before optimal learning.
+    """Fraction memorised minus false alarms, one measurement before optimal learning.
 
-    Under deduplication; where the untrained model is the best there is nothing before it.
+    Computed under deduplication. Units whose best model is the untrained model are left out.
     """
     rows = variant(study, "dedup")
     before = rows[(rows["measure"] == measure) & (rows["epoch"] < rows["optimal_epoch"])]
@@ -412,7 +416,7 @@ def slower_training(study: pd.DataFrame) -> pd.Series:
     return mean.reindex(columns=["base", "dedup"]).eval("dedup - base")
 
 
-# ... across training sets and models of several sizes.
+# Statistics across training sets and models of several sizes.
 
 
 def with_size(study: pd.DataFrame, column: str, measure: str = "contextual") -> pd.Series:
@@ -433,7 +437,7 @@ def with_test_loss(study: pd.DataFrame, measure: str) -> pd.Series:
     )
 
 
-# ... of cheaper thresholds.
+# Statistics of cheaper thresholds.
 
 
 def agreement_mean(
@@ -451,13 +455,13 @@ def quality(
     statistic: str,
     column: str,
 ) -> pd.Series:
-    """A statistic of a measure's approximation, or an end of its interval, over all strings."""
+    """A statistic of a measure's approximation over all strings, or an end of its interval."""
     wanted = {"group": "all", "measure": measure, "quantity": quantity, "statistic": statistic}
     chosen = (approximation[list(wanted)] == pd.Series(wanted)).all(axis=1)
     return approximation[chosen].set_index(UNIT)[column]
 
 
 def of_every_string(question: str, claim: str, words: str, region: Region, **of: str) -> Claim:
-    """A claim on one statistic of the approximation, as `quality` takes it, over all strings."""
+    """A claim on one statistic of the approximation over all strings; `of` goes to `quality`."""
     value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
     return Claim(question, claim, "approximation", words, region, over_seeds(value, tuple(ends)))

@@ -1,15 +1,14 @@
-"""The claims of the paper, each with the statistic that tests it.
+"""The claims of the paper, each with the statistic that tests the claim.
 
-The interval of a statistic is over the seeds. Where every training string was retrained without and
-there is only one seed, the interval is over the strings (bootstrap), and then says nothing of other
-seeds. That strings are memorised is a claim about training: where a measure can be applied to
-strings that were never trained on, only what it finds beyond that counts. A claim is added by
-adding one `Claim` to `CLAIMS`.
+The interval of a statistic is over the seeds. If there is only one seed, but a model was retrained
+without every training string, the interval is over the strings (bootstrap); it does not cover other
+seeds. A claim that strings are memorised is a claim about training. So if a measure can be applied
+to strings that were never trained on, only the memorisation beyond that in these strings counts. To
+add a claim, add one `Claim` to `CLAIMS`.
 
-Source: Learning Without Memorizing Considered Infeasible; the claims stand in the order in which
-the paper makes them, question by question; those on false alarms, on ranks and on the Bayes
-threshold are Palimpsest's own. Where the paper gives a word ("strongly", "almost all"), the number
-for it is the choice of the margins in `margins.py`.
+Source: Learning Without Memorizing Considered Infeasible. The claims are in the order of the paper,
+by question. Those on false alarms, on ranks and on the Bayes threshold are Palimpsest's own. If the
+paper uses a word ("strongly", "almost all"), `margins.py` chooses the number for this word.
 """
 
 from palimpsest.claims import Claim, above, at_least, at_most, below, between

@@ -1,4 +1,4 @@
-"""Joining tables of memorisation: the columns that name a run, and memorisation beside learning."""
+"""Joins of tables: the columns that name a run, and curves of memorisation with learning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen"]
 def beside_learning(
     curves: pd.DataFrame, learning: pd.DataFrame, columns: list[str]
 ) -> pd.DataFrame:
-    """The curves with columns of `learning` at the same run and epoch."""
+    """The curves, with columns of `learning` for the same run and epoch."""
     joined = curves.merge(learning[[*EPOCH_KEYS, *columns]], on=EPOCH_KEYS)
     if len(joined) != len(curves):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Kinds of tables of memorisation; the studies have theirs beside them."""
+"""Kinds of tables of memorisation; the kinds of the studies are in the files of the studies."""
 
 from palimpsest.tables.columns import (
     COUNT,
@@ -22,42 +22,45 @@ LOSS = Column("loss", float, "the model's loss on the string, nats per predicted
 THRESHOLD = Column(
     "threshold",
     float,
-    "the loss below which the string counts as memorised at this epoch, nats per token "
-    "(for recollection_accuracy: the share of wrong tokens)",
+    "loss below which the string counts as memorised at this epoch, nats per token (for "
+    "recollection_accuracy: share of wrong tokens)",
 )
 SCORE = Column("score", float, "degree of memorisation in [0, 1]; 0 before the start")
-START = Column("start", float, "epoch at which memorisation starts; NaN if it never does", True)
+START = Column("start", float, "epoch at which memorisation starts; NaN if it never starts", True)
 MEAN_SEED = Column(
     "seed", int, "seed of the run; null: the losses were averaged over the seeds first", True
 )
-FRACTION = Column("fraction", float, "share of the training strings, copies counted, memorised")
-WEIGHTED = Column("weighted", float, "mean score of the training strings, copies counted")
-FRACTION_DISTINCT = Column("fraction_distinct", float, "share of the distinct training strings")
-WEIGHTED_DISTINCT = Column("weighted_distinct", float, "mean score of the distinct strings")
+FRACTION = Column("fraction", float, "share of training strings (with copies) that are memorised")
+WEIGHTED = Column("weighted", float, "mean score of the training strings (with copies)")
+FRACTION_DISTINCT = Column(
+    "fraction_distinct", float, "share of distinct training strings that are memorised"
+)
+WEIGHTED_DISTINCT = Column(
+    "weighted_distinct", float, "mean score of the distinct training strings"
+)
 FRACTION_UNSEEN = Column(
     "fraction_unseen",
     float,
-    "share of the distinct test strings that were never trained on which the measure calls "
-    "memorised: its false alarms; NaN where no other such string can stand in",
+    "false alarms: share of the unseen strings (distinct test strings that were never trained on) "
+    "that the measure calls memorised; NaN if the measure needs stand-ins and there are none",
     True,
 )
 WEIGHTED_UNSEEN = Column(
     "weighted_unseen",
     float,
-    "mean score of the distinct test strings that were never trained on; NaN where "
-    "`fraction_unseen` is",
+    "mean score of the unseen strings; NaN if `fraction_unseen` is NaN",
     True,
 )
 BELOW_UNSEEN = Column(
     "below_unseen",
     float,
-    "share of these strings whose loss is below the threshold at this epoch, whether or not it "
-    "stays there; NaN where `fraction_unseen` is",
+    "share of the unseen strings whose loss is below the threshold at this epoch, even if it rises "
+    "above the threshold later; NaN if `fraction_unseen` is NaN",
     True,
 )
 BAND = (
-    Column("band_first", float, "epoch at which the first string starts", True),
-    Column("band_last", float, "epoch at which the last started string starts", True),
+    Column("band_first", float, "first epoch at which memorisation of a string starts", True),
+    Column("band_last", float, "last epoch at which memorisation of a string starts", True),
 )
 TRAIN_LOSS = Column("train_loss", float, "loss on the training strings, nats per token")
 TEST_LOSS = Column("test_loss", float, "loss on the test strings, nats per token")
@@ -74,7 +77,7 @@ QUANTITY = Column("quantity", str, "threshold, start, score_at_optimum or score_
 BROKEN_OF_STRING = Column(
     "assumption_broken",
     float,
-    "share of the string's epochs whose loss is above the loss without it",
+    "share of epochs at which the string's loss is above its loss when trained without it",
     True,
 )
 TARGET_COLUMNS = (
@@ -84,7 +87,7 @@ TARGET_COLUMNS = (
     MEAN_SEED,
     Column("role", str, "s0, s1, ... in order of decreasing frequency"),
     STRING_ID,
-    Column("count", int, "how often the string is in the training data with it"),
+    Column("count", int, "copies of the string in the training data that include it"),
     LOG_PROB,
     Column("optimal_loss", float, "Bayes-optimal loss of the string, nats per token"),
     MEASURE,
@@ -94,7 +97,7 @@ TARGET_COLUMNS = (
     Column(
         "loss_without",
         float,
-        "loss when trained without it (or of its stand-ins); NaN if not used",
+        "loss of the string when trained without it, or loss of its stand-ins; NaN if not used",
         True,
     ),
     THRESHOLD,
@@ -120,7 +123,8 @@ STARTS = Kind(
         Column(
             "stand_in_gap",
             float,
-            "same-frequency: distance of the stand-ins' log probability, nats; else NaN",
+            "for same-frequency: distance between the log probabilities of the string and its "
+            "stand-ins, nats; otherwise NaN",
             True,
         ),
     ),
@@ -151,8 +155,8 @@ DATASET = Kind(
         Column(
             "assumption_broken",
             float,
-            "share of (string, epoch) pairs of the run whose loss is above the loss "
-            "without the string (Lemma 1 assumes none); NaN where it does not apply",
+            "share of (string, epoch) pairs whose loss is above the loss without the string "
+            "(Lemma 1 assumes that there are none); NaN if the measure does not use that loss",
             True,
         ),
     ),
@@ -191,23 +195,23 @@ AVERAGES = Kind(
         Column("measure", str, "as in `dataset`; null for a quantity of `learning`", True),
         Column("quantity", str, "a column of the table `dataset` or `learning`"),
         EPOCH,
-        Column("n_seeds", int, "seeds for which the quantity has a value"),
-        Column("mean", float, "over these seeds", True),
-        Column("std", float, "standard deviation over them, of a sample", True),
-        Column("min", float, "smallest of them", True),
-        Column("max", float, "largest of them", True),
+        Column("n_seeds", int, "number of seeds for which the quantity has a value"),
+        Column("mean", float, "mean over these seeds", True),
+        Column("std", float, "sample standard deviation over these seeds", True),
+        Column("min", float, "smallest value of these seeds", True),
+        Column("max", float, "largest value of these seeds", True),
     ),
 )
 TARGET_SCORES = Kind(
     "target_scores",
     "One row per seed, target string, measure, evidence and epoch: memorisation by "
-    "retraining without the string, beside the same-frequency approximation.",
+    "retraining without the string, and by the same-frequency approximation.",
     f"{FOLDER}/exact.parquet",
     TARGET_COLUMNS,
 )
 AGREEMENT = Kind(
     "agreement",
-    "One row per seed, target string and measure: how far a cheaper threshold is from "
+    "One row per seed, target string and measure: the difference between a cheaper threshold and "
     "exact retraining.",
     f"{FOLDER}/agreement.parquet",
     (
@@ -219,8 +223,8 @@ AGREEMENT = Kind(
         STRING_ID,
         MEASURE,
         CHEAP_EVIDENCE,
-        Column("threshold_error", float, "threshold minus the exact one, nats per token"),
-        Column("start_error", float, "start minus the exact start, epochs", True),
+        Column("threshold_error", float, "threshold minus exact threshold, nats per token"),
+        Column("start_error", float, "start minus exact start, epochs", True),
         Column("score_error", float, "mean absolute difference of the score"),
         Column(
             "same_verdict",
@@ -232,7 +236,7 @@ AGREEMENT = Kind(
 LEAVE_ONE_OUT = Kind(
     "leave_one_out",
     "One row per seed, training string, measure and evidence: memorisation by retraining "
-    "without the string, beside the approximations.",
+    "without the string, and by the approximations.",
     f"{FOLDER}/leave_one_out.parquet",
     (
         MODEL,
@@ -247,19 +251,20 @@ LEAVE_ONE_OUT = Kind(
         Column(
             "threshold",
             float,
-            "the loss below which the string counts as memorised, nats per token; for "
-            "counterfactual, whose threshold changes, its mean over the epochs",
+            "loss below which the string counts as memorised, nats per token; for counterfactual, "
+            "the mean over the epochs, because this threshold changes",
         ),
         Column(
             "threshold_distance",
             float,
-            "distance of the threshold from that by retraining, mean over the epochs, "
-            "nats per token",
+            "distance between this threshold and the threshold by retraining, mean over the "
+            "epochs, nats per token",
         ),
         Column(
             "threshold_ratio",
             float,
-            "the same relative to the threshold by retraining; NaN if that is ever 0",
+            "this distance relative to the threshold by retraining; NaN if that threshold is ever "
+            "0",
             True,
         ),
         START,
@@ -268,8 +273,8 @@ LEAVE_ONE_OUT = Kind(
         Column(
             "self_influence",
             float,
-            "loss without the string minus the loss with it, mean over the epochs, nats "
-            "per token; NaN for bayes",
+            "loss when trained without the string minus loss when trained with it, mean over the "
+            "epochs, nats per token; NaN for bayes",
             True,
         ),
         BROKEN_OF_STRING,
@@ -278,7 +283,7 @@ LEAVE_ONE_OUT = Kind(
 APPROXIMATION = Kind(
     "approximation",
     "One row per seed, group of training strings, measure, evidence, quantity and "
-    "statistic: how good an approximation of exact retraining is.",
+    "statistic: the quality of an approximation of exact retraining.",
     f"{FOLDER}/approximation.parquet",
     (
         MODEL,
@@ -288,7 +293,8 @@ APPROXIMATION = Kind(
         Column(
             "group",
             str,
-            "all, or the strings that are repeated in the training data or single in it",
+            "all, repeated (strings with several copies in the training data) or single (strings "
+            "with one copy)",
         ),
         MEASURE,
         CHEAP_EVIDENCE,
@@ -297,24 +303,25 @@ APPROXIMATION = Kind(
             "statistic",
             str,
             "correlation (Spearman, of ranks; strings that never start rank last), "
-            "mean_error (approximation minus exact), mean_absolute_error and, of "
-            "thresholds, mean_relative_error, both over strings and epochs; same_verdict "
-            "(share of strings that both or neither call memorised)",
+            "mean_error (approximation minus exact), mean_absolute_error, mean_relative_error (for "
+            "thresholds only) or same_verdict (share of strings that both or neither call "
+            "memorised); the last two errors of a threshold are over strings and epochs",
         ),
         Column(
             "n_strings",
             int,
-            "strings behind it; errors of a start are over those that start in both",
+            "number of strings in the statistic; errors of a start use only strings that start "
+            "both by retraining and by the approximation",
         ),
         Column(
             "value",
             float,
-            "in nats per token, epochs, or without a unit; NaN if undefined, as the "
-            "correlation of equal values is",
+            "value of the statistic, in nats per token, in epochs, or without a unit; NaN if "
+            "undefined, for example a correlation of equal values",
             True,
         ),
-        Column("lower", float, "lower end of its 95 % bootstrap interval", True),
-        Column("upper", float, "upper end; the strings are what is resampled", True),
+        Column("lower", float, "lower end of the 95 % bootstrap interval over strings", True),
+        Column("upper", float, "upper end of this interval", True),
     ),
 )
 

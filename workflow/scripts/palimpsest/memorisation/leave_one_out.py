@@ -1,9 +1,9 @@
-"""Memorisation of every training string by retraining without it, and how good approximations are.
+"""Leave-one-out: memorisation of every training string by retraining without the string.
 
-For each distinct string of a training set one model is retrained on the set without any copy of
-it, with the same seed, initial weights and recipe. That is exact counterfactual and contextual
-memorisation of the whole set; what the same-frequency approximation and the Bayes-optimal loss say
-of the same strings, from the one run with them all, is compared with it.
+For each distinct string of a training set, one model is retrained on the set without any copy of
+the string, with the same seed, initial weights and recipe. This gives exact counterfactual and
+contextual memorisation of the whole set. The same-frequency approximation and the Bayes-optimal
+loss need only the one run with all strings; they are compared with the exact values.
 
 Source: Learning Without Memorizing Considered Infeasible, sections 3.1 and 3.3. The measurement of
 the approximation is Palimpsest's own.
@@ -40,7 +40,7 @@ QUANTITIES = ["threshold", "start", "score_at_optimum", "score_at_end"]
 CONFIDENCE = 0.95
 RESAMPLES = 1000
 BOOTSTRAP_SEED = 0
-TIE = 9  # decimals to which values are ranked: equal ones differ in their last digits
+TIE = 9  # decimals before ranking, because equal values differ in their last digits
 
 
 def leave_one_out_tables(
@@ -49,14 +49,15 @@ def leave_one_out_tables(
     left_out: Iterable[list[Trace]],
     start: Start,
 ) -> dict[str, pd.DataFrame]:
-    """Exact and approximate memorisation of every training string, and how far they differ.
+    """Exact and approximate memorisation of every training string, and their differences.
 
     Parameters
     ----------
-    traces : list of Trace, the run on the whole training set, one per seed
+    traces : list of Trace, one per seed: the run on the whole training set
     datasets : list of `strings` tables, in the order of `traces`
-    left_out : for every seed, in that order, the runs without-{string_id}
-        One for each distinct training string, in any order. They are read one seed at a time.
+    left_out : for every seed, in the same order, the runs without-{string_id}
+        One run for each distinct training string, in any order. The iterable is read one seed at a
+        time.
     start : "after_last_miss" or "first_crossing"
 
     Returns
@@ -66,7 +67,7 @@ def leave_one_out_tables(
     Raises
     ------
     UserError
-        If a training string has no run without it, or the runs do not fit together.
+        If the run without some training string is missing, or if the runs do not fit together.
     """
     if len(traces) != len(datasets):
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
@@ -121,7 +122,7 @@ def string_rows(
 
 
 def losses_left_out(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) -> np.ndarray:
-    """The loss float[epochs, train] of every training string in the run without it."""
+    """The loss float[epochs, train] of every training string in the run trained without it."""
     name = run_name({**trace.run, "variant": LEAVE_ONE_OUT})
     remedy = "the trace is of another dataset or recipe: delete it and rerun"
     runs = {string_left_out(run.run["variant"]): run for run in left_out}
@@ -151,9 +152,10 @@ def losses_left_out(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) ->
 
 
 def threshold_distance(cheap: Memorisation, exact: Memorisation) -> tuple[np.ndarray, np.ndarray]:
-    """Distance float[strings] of two thresholds, nats per token, and relative to the exact one.
+    """Distance float[strings] between two thresholds: in nats per token, and relative.
 
-    Both are means over the epochs; the relative one is NaN where the exact one is ever 0.
+    Both are means over the epochs. The relative distance is divided by the exact threshold, and is
+    NaN if the exact threshold is ever 0.
     """
     distance = np.abs(cheap.threshold - exact.threshold)
     undefined = np.full_like(distance, np.nan)
@@ -162,11 +164,11 @@ def threshold_distance(cheap: Memorisation, exact: Memorisation) -> tuple[np.nda
 
 
 def side_by_side(leave_one_out: pd.DataFrame) -> pd.DataFrame:
-    """Every quantity of every string by a cheaper threshold, beside the same by retraining.
+    """Pairs of values: every quantity of every string, by a cheaper threshold and by retraining.
 
-    One row per run, string, cheaper measure and evidence, and quantity, with the columns `exact`
-    and `approximate`, their `distance` and, of thresholds, the `ratio` of it to the exact one. The
-    distance and the ratio of thresholds are means over the epochs.
+    One row per run, string, cheaper measure and evidence, and quantity. The columns are `exact`,
+    `approximate`, their `distance` and, for thresholds only, the `ratio` of the distance to the
+    exact value. For thresholds, distance and ratio are means over the epochs.
     """
     keys = [*RUN, "string_id", "quantity"]
     long = leave_one_out.melt(
@@ -189,7 +191,7 @@ def side_by_side(leave_one_out: pd.DataFrame) -> pd.DataFrame:
 
 
 def approximation_table(leave_one_out: pd.DataFrame) -> pd.DataFrame:
-    """The table `approximation`: the statistics of each cheaper threshold, by group of strings."""
+    """The table `approximation`: statistics of each cheaper threshold for each group of strings."""
     pairs = side_by_side(leave_one_out)
     groups = {
         "all": pairs,
@@ -207,7 +209,7 @@ def approximation_table(leave_one_out: pd.DataFrame) -> pd.DataFrame:
 
 
 def statistics(pairs: pd.DataFrame, quantity: str) -> list[dict]:
-    """Statistic, number of strings, value and interval for one quantity of some strings."""
+    """One row per statistic: number of strings, value and interval, for one quantity."""
     exact, approximate = pairs["exact"].to_numpy(), pairs["approximate"].to_numpy()
     means = {"mean_error": approximate - exact, "mean_absolute_error": pairs["distance"].to_numpy()}
     if quantity == "threshold":
@@ -219,7 +221,7 @@ def statistics(pairs: pd.DataFrame, quantity: str) -> list[dict]:
     resampled = np.random.default_rng(BOOTSTRAP_SEED).integers(
         len(pairs), size=(RESAMPLES, len(pairs))
     )
-    # A string that never starts does so after the last epoch: it ranks last.
+    # A string that never starts ranks last.
     ranked = [np.nan_to_num(values, nan=np.inf, posinf=np.inf) for values in (exact, approximate)]
     found = {
         "correlation": (
@@ -246,9 +248,9 @@ def statistics(pairs: pd.DataFrame, quantity: str) -> list[dict]:
 def rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Spearman's correlation [...] of x and y float[..., strings]; NaN if either is constant.
 
-    Values that agree to nine decimals are ties, and share their mean rank.
+    Values that are equal to nine decimals are ties, and get their mean rank.
     """
-    # Imported here: every job that measures reads this room, and scipy takes longer than the rest.
+    # Imported here, because every job that measures imports this package, and scipy loads slowly.
     from scipy.stats import rankdata
 
     x, y = (rankdata(np.round(values, TIE), axis=-1) for values in (x, y))
@@ -259,7 +261,7 @@ def rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def mean_of_defined(values: np.ndarray) -> np.ndarray:
-    """Mean [...] of float[..., strings] over the strings where it is defined; NaN if nowhere."""
+    """Mean [...] of float[..., strings] over the strings with finite values; NaN if none has."""
     defined = np.isfinite(values)
     n = defined.sum(axis=-1)
     total = np.where(defined, values, 0).sum(axis=-1)
@@ -267,7 +269,7 @@ def mean_of_defined(values: np.ndarray) -> np.ndarray:
 
 
 def interval(n: int, value: float, of_resamples: np.ndarray) -> tuple[float, float]:
-    """Ends of the 95 % percentile interval; NaN if the value is undefined or of one string.
+    """Ends of the 95 % percentile interval; NaN for an undefined value or fewer than 2 strings.
 
     Resamples in which the statistic is undefined are left out.
     """

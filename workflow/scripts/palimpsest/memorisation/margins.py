@@ -1,6 +1,6 @@
 """The numbers for the words in the claims on memorisation."""
 
-STRONG = 0.5  # rank association called strong; below it, or inverse, called uncorrelated
+STRONG = 0.5  # rank association from which on it is called strong; below, "uncorrelated"
 ALMOST_ALL = 0.9  # share of strings called almost all
 NEXT_TO_NONE = 0.1  # share of strings called none, or too few to be sizable
 NEARLY_EQUAL = 0.1  # difference of shares or scores, or relative difference of losses

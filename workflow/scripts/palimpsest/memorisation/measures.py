@@ -1,7 +1,7 @@
 """Recollection, counterfactual, contextual and Bayes memorisation: four thresholds on one loss.
 
-A string is memorised when its loss falls below a threshold. The measures differ in nothing but
-the threshold, so the start and the score of memorisation have one home, `Memorisation.below`.
+A string is memorised when its loss falls below a threshold. The measures differ only in the
+threshold, so `Memorisation.below` computes start and score for all measures.
 
 Source: Learning Without Memorizing Considered Infeasible, section 3.1.
 """
@@ -16,14 +16,17 @@ Start = Literal["after_last_miss", "first_crossing"]
 
 
 def _after_last_miss(below: np.ndarray) -> np.ndarray:
-    """Index int[strings] of the epoch after the last one that is not below; epochs if never."""
+    """Index int[strings] of the epoch after the last epoch that is not below the threshold.
+
+    The index is the number of epochs if memorisation never starts.
+    """
     misses_from_the_end = ~below[::-1]
     start = len(below) - misses_from_the_end.argmax(axis=0)
     return np.where(misses_from_the_end.any(axis=0), start, 0)
 
 
 def _first_crossing(below: np.ndarray) -> np.ndarray:
-    """Index int[strings] of the first epoch that is below; epochs if never."""
+    """Index int[strings] of the first epoch below the threshold; the number of epochs if none."""
     return np.where(below.any(axis=0), below.argmax(axis=0), len(below))
 
 
@@ -32,10 +35,11 @@ START_RULES = {"after_last_miss": _after_last_miss, "first_crossing": _first_cro
 
 @dataclass(frozen=True)
 class Memorisation:
-    """When strings start to be memorised, and how much they are at every epoch.
+    """The start of memorisation of strings, and their score at every epoch.
 
-    `start` float[strings], the epoch's index, NaN if never; `score` float[epochs, strings] in
-    [0, 1], 0 before the start; `threshold` float[epochs, strings], the loss to fall below.
+    `start` float[strings] is the index of an epoch, and NaN if memorisation never starts. `score`
+    float[epochs, strings] is in [0, 1], and 0 before the start. A string is memorised if its loss
+    is below `threshold` float[epochs, strings].
     """
 
     start: np.ndarray
@@ -44,7 +48,7 @@ class Memorisation:
 
     @property
     def memorised(self) -> np.ndarray:
-        """bool[epochs, strings]: the score is above 0 (section 4, fraction of strings)."""
+        """bool[epochs, strings]: whether the score is above 0 (section 4, fraction of strings)."""
         return self.score > 0
 
     @classmethod
@@ -55,18 +59,18 @@ class Memorisation:
         start: Start = "after_last_miss",
         binary: bool = False,
     ) -> "Memorisation":
-        """Memorised from the start on, wherever the loss is strictly below the threshold.
+        """Memorised means: from the start on, at every epoch with a loss below the threshold.
 
         Parameters
         ----------
         threshold : broadcastable to float[epochs, strings], nats per token
         loss : float[epochs, strings], nats per token
         start : "after_last_miss" or "first_crossing"
-            The first epoch after the last at which the loss is not below the threshold, so that
-            a string that dips below once and comes back has not started; or the first epoch
-            at which it is below.
+            after_last_miss: the epoch after the last epoch at which the loss is not below the
+            threshold. So a string whose loss falls below once and rises again has not started.
+            first_crossing: the first epoch at which the loss is below the threshold.
         binary : bool
-            Score 1 instead of the share of the threshold that the loss is short of.
+            Use the score 1 instead of (threshold - loss) / threshold.
 
         Raises
         ------
@@ -85,7 +89,7 @@ class Memorisation:
         memorised = below & (np.arange(len(loss))[:, None] >= first)
         score = memorised.astype(float)
         if not binary:
-            # A threshold of 0 is never undercut, so it is never divided by.
+            # A loss is never below a threshold of 0, so this never divides by 0.
             np.divide(threshold - loss, threshold, out=score, where=memorised)
         return cls(np.where(first < len(loss), first, np.nan), score, threshold)
 
@@ -93,7 +97,7 @@ class Memorisation:
 def recollection(
     loss: ArrayLike, threshold: float, start: Start = "after_last_miss"
 ) -> Memorisation:
-    """Recollection: the loss is below one constant for all strings; the score is binary.
+    """Recollection: the loss is below a constant, equal for all strings; the score is binary.
 
     Parameters
     ----------
@@ -117,14 +121,14 @@ def recollection(
 def counterfactual(
     loss: ArrayLike, loss_without: ArrayLike, start: Start = "after_last_miss"
 ) -> Memorisation:
-    """Counterfactual memorisation: the loss is below that of training without the string.
+    """Counterfactual memorisation: the loss is below the loss of training without the string.
 
     Parameters
     ----------
     loss : float[epochs, strings], nats per token
         Loss of each string when it is in the training data.
     loss_without : float[epochs, strings], nats per token
-        Loss of the same strings at the same epochs when they are not.
+        Loss of the same strings at the same epochs, each when it is not in the training data.
 
     Raises
     ------
@@ -150,7 +154,7 @@ def contextual(
     loss : float[epochs, strings], nats per token
         Loss of each string when it is in the training data.
     loss_without : float[epochs, strings], nats per token
-        Loss of the same strings when they are not.
+        Loss of the same strings, each when it is not in the training data.
 
     Raises
     ------
@@ -167,10 +171,10 @@ def contextual(
 def bayes(
     loss: ArrayLike, optimal_loss: ArrayLike, start: Start = "after_last_miss"
 ) -> Memorisation:
-    """Bayes memorisation: the loss is below what the language itself allows.
+    """Bayes memorisation: the loss is below the string's optimal loss under the language.
 
-    No model that knows only the language predicts the string better on average, so this is
-    contextual memorisation with a perfect learner in the place of the retrained model.
+    On average, no model that knows only the language predicts strings better. So this is contextual
+    memorisation with a perfect learner of the language in place of the retrained model.
 
     Parameters
     ----------
@@ -200,7 +204,7 @@ def every_measure(
     loss_threshold: float,
     accuracy_threshold: float,
 ) -> dict[tuple[str, str], Memorisation]:
-    """Every measure of the same strings, by (measure, evidence) as the tables name them.
+    """Every measure of the same strings, by (measure, evidence), the names in the tables.
 
     Parameters
     ----------
@@ -208,7 +212,7 @@ def every_measure(
     wrong : float[epochs, strings], share of wrong tokens
     optimal_loss : float[strings], nats per token
     loss_without : dict of evidence -> float[epochs, strings], nats per token
-        Where the loss without a string comes from: same-frequency, retraining.
+        The evidence is the source of the loss without a string: same-frequency or retraining.
     start : "after_last_miss" or "first_crossing"
     loss_threshold : float, nats per token
     accuracy_threshold : float, share of right tokens above which a string is recollected
@@ -226,7 +230,7 @@ def measures_by_string(
     loss_without: dict[str, np.ndarray],
     start: Start,
 ) -> dict[tuple[str, str], Memorisation]:
-    """The measures that have a threshold for every string, as `every_measure` gives them."""
+    """The measures that have a threshold for every string, in the format of `every_measure`."""
     measured = {}
     for evidence, without in loss_without.items():
         measured["counterfactual", evidence] = counterfactual(loss, without, start)
@@ -236,12 +240,13 @@ def measures_by_string(
 
 
 def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[np.ndarray, float]:
-    """Share of epochs, per string and over all, whose loss is above the loss without the string.
+    """Share of epochs with a loss above the loss without the string: per string, and over all.
 
-    The proof of Lemma 1 (contextual memorisation never starts before counterfactual, and its score
-    is never above) assumes that there is none: that training on a string never hurts it. With the
-    definitions here, a threshold undercut at every epoch from the start on, the lemma holds
-    either way, as the lowest loss without the string is below every other.
+    Lemma 1 says that contextual memorisation never starts before counterfactual memorisation, and
+    that its score is never higher. The proof assumes that this share is 0: training on a string
+    never raises its loss. With the definitions here, the lemma holds even without this assumption.
+    The loss must be below the threshold at every epoch from the start on, and the contextual
+    threshold, the lowest loss without the string, is never above the counterfactual one.
 
     Parameters
     ----------
@@ -264,7 +269,7 @@ def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[n
 
 
 def check_loss(name: str, loss: ArrayLike) -> np.ndarray:
-    """The loss as an array of float64; ValueError if any of it is negative or not finite."""
+    """The loss as float64; ValueError if a value is negative or not finite."""
     loss = np.asarray(loss, dtype=float)
     wrong = ~(np.isfinite(loss) & (loss >= 0))
     if wrong.any():

@@ -1,4 +1,4 @@
-"""The part of the report on memorisation: its measures, its studies, and its cheap thresholds."""
+"""The part of the report on memorisation: measures, studies and cheap thresholds."""
 
 from collections.abc import Mapping
 
@@ -45,8 +45,8 @@ QUANTITIES = {
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` are those of the kinds `tradeoff`, `agreement` and `approximation`, stacked. Any may
-    be empty or absent: what would be told of it is left out.
+    `tables` maps the kinds `tradeoff`, `agreement` and `approximation` to stacked tables. If one is
+    empty or absent, the text about it is left out.
     """
     html = template(__file__, "report.html.j2").module
     approximation = approximation_rows(tables.get("approximation"))
@@ -78,10 +78,10 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
 
 
 def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:
-    """Per language and measure, how far the cheaper threshold is from the exact one.
+    """Per language and measure: the difference between the cheaper and the exact threshold.
 
-    A value is averaged over targets and models for every seed; shown are the mean over the seeds
-    and the smallest and largest of them.
+    For each seed, a value is averaged over targets and models. The row shows the mean over the
+    seeds, the smallest seed and the largest seed.
     """
     if agreement is None or agreement.empty:
         return []
@@ -98,10 +98,10 @@ def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:
 
 
 def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
-    """Per language and measure, the share called memorised of strings never trained on.
+    """Per language and measure: the share of strings never trained on that are called memorised.
 
-    Beside it stands the share of the distinct training strings, both at optimal learning. Values
-    are averaged over models for every seed, and shown as the agreement is.
+    The row also has this share for the distinct training strings. Both are at optimal learning. For
+    each seed, values are averaged over models; the row shows mean, smallest and largest seed.
     """
     if tradeoff is None or tradeoff.empty:
         return []
@@ -116,7 +116,7 @@ def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
 
 
 def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:
-    """Per language, measure and quantity, how near the approximation is to retraining every string.
+    """Per language, measure and quantity: the approximation compared with leave-one-out.
 
     Values and the ends of their intervals are averaged over models and seeds.
     """
@@ -146,7 +146,7 @@ def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:
 
 
 def with_interval(cell: dict | None) -> str:
-    """Value, and below it [lower, upper], for a reader; the value alone where there is none."""
+    """The value, and [lower, upper] on a second line; only the value if there is no interval."""
     if cell is None or pd.isna(cell["value"]):
         return "–"
     if pd.isna(cell["lower"]):

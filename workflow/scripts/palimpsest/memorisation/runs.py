@@ -1,4 +1,4 @@
-"""From traces and datasets of runs to the tables starts, scores, dataset, learning and averages."""
+"""The tables starts, scores, dataset, learning and averages, from traces and datasets of runs."""
 
 from dataclasses import replace
 
@@ -31,24 +31,24 @@ def memorisation_tables(
     loss_threshold: float,
     accuracy_threshold: float,
 ) -> dict[str, pd.DataFrame]:
-    """Memorisation and learning of one model on one language, size and variant, seed by seed.
+    """Memorisation and learning of one model on one language, size and variant, for each seed.
 
     Parameters
     ----------
     traces : list of Trace, one per seed
     datasets : list of `strings` tables, in the order of the traces
     start : "after_last_miss" or "first_crossing"
-    loss_threshold : float, nats per token; recollection is below it
-    accuracy_threshold : float, share of right tokens; recollection by accuracy is above it
+    loss_threshold : float, nats per token; recollection means a loss below this
+    accuracy_threshold : float, share of right tokens; recollection by accuracy means above this
 
     Returns
     -------
-    dict with the tables `starts`, `scores`, `dataset`, `learning` and, over the seeds, `averages`.
+    dict with the tables `starts`, `scores`, `dataset`, `learning` and `averages` (over the seeds).
 
     Raises
     ------
     UserError
-        If a trace and its dataset are of different runs, or no test string can stand in.
+        If a trace and its dataset belong to different runs, or if no test string can stand in.
 
     Source: sections 3 and 4; counterfactual and contextual memorisation by section 3.3.
     """
@@ -127,7 +127,7 @@ def measured_strings(
     loss_threshold: float,
     accuracy_threshold: float,
 ) -> dict[tuple[str, str], Memorisation]:
-    """Every measure of the `strings`, the only ones of their trace and in its order."""
+    """Every measure of a trace's strings; `strings` has the same strings in the same order."""
     return every_measure(
         trace.loss,
         1 - trace.accuracy,
@@ -146,9 +146,11 @@ def false_alarms(
     loss_threshold: float,
     accuracy_threshold: float,
 ) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """Columns of `dataset` on the distinct test strings never trained on, by measure and evidence.
+    """Columns of `dataset` about the unseen strings, by measure and evidence.
 
-    Each has the other ones as stand-ins; one alone has none, and no measure that needs them.
+    Unseen strings are the distinct test strings that were never trained on. For each of them, the
+    other unseen strings stand in. A single unseen string has no stand-ins, so measures that need
+    stand-ins are left out.
     """
     unseen = strings[candidates(strings)]
     never_trained = restrict(trace, unseen)
@@ -158,7 +160,7 @@ def false_alarms(
         without["same-frequency"] = others
     thresholds = (loss_threshold, accuracy_threshold)
     measured = measured_strings(never_trained, unseen, without, start, *thresholds)
-    # By the first crossing a string is memorised at every epoch at which it is below.
+    # With the rule first_crossing, a string is memorised at every epoch below the threshold.
     below = measured_strings(never_trained, unseen, without, "first_crossing", *thresholds)
     return {
         key: {
@@ -192,7 +194,7 @@ def start_rows(
 
 
 def score_rows(keys: dict, trained: Trace, result: Memorisation) -> pd.DataFrame:
-    """Rows of `scores` for one measure, epoch by epoch."""
+    """Rows of `scores` for one measure, sorted by epoch."""
     n_epochs, n_strings = result.score.shape
     return pd.DataFrame(
         {
@@ -211,7 +213,7 @@ def dataset_rows(
 ) -> pd.DataFrame:
     """Rows of `dataset` for one measure: memorisation of the multiset and its distinct strings.
 
-    Source: section 4, "Memorization Score of a Dataset"; the band is footnote 2.
+    Source: section 4, "Memorization Score of a Dataset"; footnote 2 for the band.
     """
     weights = count.to_numpy() / count.sum()
     started = epoch_of(result.start[np.isfinite(result.start)], epochs)
@@ -233,8 +235,9 @@ def dataset_rows(
 def learning_table(trace: Trace, strings: pd.DataFrame) -> pd.DataFrame:
     """The table `learning` of one run.
 
-    Losses are per token of the whole set, copies counted. A test string that was seen in training
-    counts for the test loss as well: what is learned is the language, repeated strings included.
+    Losses are per token of the whole set, with copies. Test strings that were seen in training
+    count for the test loss, too: the model learns the language, and this includes strings that
+    occur again.
     """
     trace = restrict(trace, strings)
     count = strings["count"].to_numpy()
@@ -260,9 +263,9 @@ def learning_table(trace: Trace, strings: pd.DataFrame) -> pd.DataFrame:
 
 
 def per_token(total: np.ndarray, trace: Trace, count: np.ndarray) -> np.ndarray | float:
-    """Sums `[..., strings]` over the tokens of each string, as a mean over `count` copies' tokens.
+    """Mean per token of `total` [..., strings], the sums over the tokens of each string.
 
-    NaN if there is no string.
+    A string counts `count` times. NaN if all counts are 0.
     """
     if not count.any():
         return np.full(total.shape[:-1], np.nan)[()]
@@ -282,7 +285,7 @@ def stand_in_losses(
 
 
 def restrict(trace: Trace, strings: pd.DataFrame) -> Trace:
-    """The trace of the given strings only, in their order; UserError names one that it lacks."""
+    """The trace of the given strings only, in their order; UserError if the trace lacks one."""
     try:
         chosen = trace.column_of(strings["string_id"].to_numpy())
     except KeyError as error:
@@ -301,7 +304,7 @@ def restrict(trace: Trace, strings: pd.DataFrame) -> Trace:
 
 
 def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:
-    """Raise UserError unless the trace is of a run on this dataset."""
+    """Raise UserError unless the trace belongs to a run on this dataset."""
     dataset = strings[DATASET_KEYS].iloc[0].to_dict()
     if any(trace.run[key] != dataset[key] for key in DATASET_KEYS):
         raise UserError(
@@ -311,7 +314,7 @@ def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:
 
 
 def run_name(run: dict) -> str:
-    """`model/language/n64-seed0/variant`, as in the paths; without the model for a dataset."""
+    """The name of a run in paths, `model/language/n64-seed0/variant`; a dataset has no model."""
     model = f"{run['model']}/" if "model" in run else ""
     return f"{model}{run['language']}/n{run['size']}-seed{run['seed']}/{run['variant']}"
 

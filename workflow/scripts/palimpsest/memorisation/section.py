@@ -1,4 +1,4 @@
-"""The section `memorisation`: what models memorised of their training strings.
+"""The section `memorisation`: how much of their training strings models memorised.
 
 Source: Learning Without Memorizing Considered Infeasible.
 """
@@ -20,7 +20,7 @@ MEASURED = (kinds.STARTS, kinds.SCORES, kinds.DATASET, kinds.LEARNING, kinds.AVE
 
 
 def measured(settings: Settings) -> list[Runs]:
-    """Runs whose memorisation is tabulated: the grid, and what the studies add."""
+    """Runs whose memorisation is measured: the runs of the grid, and the runs that studies add."""
     config = settings.config
     grid = [
         Runs(model, language, size, seeds=settings.seeds)
@@ -33,7 +33,7 @@ def measured(settings: Settings) -> list[Runs]:
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
-    """The runs that are measured, and those that are trained again for the studies."""
+    """The measured runs, and the runs that studies retrain without some strings."""
     yield from measured(settings)
     for study in asked(settings):
         yield from study.retrained(settings)
@@ -49,7 +49,7 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """What the grid asks of a language that has no such thing; what is wrong with the studies."""
+    """Mistakes in the grid and in the blocks of the studies that the schema cannot find."""
     config = settings.config
     yield from without_probabilities(settings, "languages", config["languages"], NEEDS)
     yield from too_many_strings(settings, "sizes", config["sizes"], config["languages"])
@@ -62,9 +62,9 @@ def with_studies(schema: dict) -> dict:
     several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}
     choice = {"oneOf": [{"const": "all"}, several]}
     common = {
-        "models": {"description": "Models of the study; `all` are those of the grid.", **choice},
+        "models": {"description": "Models of the study; `all`: the grid's models.", **choice},
         "languages": {
-            "description": "Languages of the study; `all` are those of the grid.",
+            "description": "Languages of the study; `all`: the grid's languages.",
             **choice,
         },
     }

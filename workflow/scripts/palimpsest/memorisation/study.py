@@ -1,6 +1,7 @@
-"""What a study is: tables of memorisation of many runs, laid side by side for one question.
+"""The base class of studies. A study combines tables of many runs to answer one question.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
-# What cannot be had without probabilities: stand-ins of equal probability, the Bayes-optimal loss
+# Named in errors: memorisation needs probabilities, for stand-ins and for the Bayes-optimal loss.
 NEEDS = "memorisation"
 SIZE_KEY = {
-    "description": "Training strings, copies counted.",
+    "description": "Number of training strings, with copies.",
     "type": "integer",
     "minimum": 1,
     "maximum": 1000000,
@@ -37,47 +38,48 @@ SIZE_KEY = {
 class Study:
     """One question about memorisation, with a table and figures for each of its languages.
 
-    A study is one file of the folder `studies`, which ends with `STUDY = Tradeoff()` and has a
-    function `table` from the tables that the study reads to its own. A subclass says what differs.
-    `keys` is the JSON schema of the keys of its block, `models` and `languages` apart; `order` is
-    its place in the report.
+    A study is one file in the folder `studies`. The file has a function `table`, which makes the
+    study's table from the tables that the study reads. The file ends with, for example,
+    `STUDY = Tradeoff()`. A subclass overrides what differs. `keys` is the JSON schema of the keys
+    in the study's block, except `models` and `languages`. `order` is the study's position in the
+    report.
     """
 
     name: str
     order: int
     title: str
     description: str  # for the reference page of the configuration
-    text: str  # for the report: what the study is about, true whatever the tables hold
+    text: str  # for the report: the subject of the study; true for any content of the tables
     kind: Kind
     reads: tuple[Kind, ...]
-    makes: tuple[Kind, ...] = ()  # tables of each of its models that are made for it alone
+    makes: tuple[Kind, ...] = ()  # tables, one per model, that only this study needs
     figures: tuple[Figure, ...]
     keys: ClassVar[Mapping[str, dict]] = {"size": SIZE_KEY}
 
     def block(self, settings: Settings) -> dict | None:
-        """Its block of the configuration; None if it is left out."""
+        """The study's block in the configuration; None if there is none."""
         memorisation = settings.block("memorisation") or {"studies": {}}
         return memorisation["studies"].get(self.name)
 
     def models(self, settings: Settings) -> list[str]:
-        """Its models; `all` are those of the grid."""
+        """The study's models; `all` means the grid's models."""
         return self._chosen(settings, "models")
 
     def languages(self, settings: Settings) -> list[str]:
-        """Its languages, each of which has its table and its figures; `all` are the grid's."""
+        """The study's languages, each with a table and figures; `all` means the grid's."""
         return self._chosen(settings, "languages")
 
     def sizes(self, settings: Settings) -> list[int]:
-        """Its training sizes."""
+        """The study's training sizes."""
         block = self.block(settings)
         return block["sizes"] if "sizes" in block else [block["size"]]
 
     def variants(self, settings: Settings, language: str) -> list[str]:
-        """The variants of the datasets that it reads."""
+        """The variants of datasets that the study uses."""
         return ["base"]
 
     def runs(self, settings: Settings, language: str) -> list[Runs]:
-        """The runs that it reads on a language."""
+        """The runs on a language whose tables the study reads."""
         return [
             Runs(model, language, size, variant, settings.seeds)
             for model in self.models(settings)
@@ -86,15 +88,15 @@ class Study:
         ]
 
     def measured(self, settings: Settings) -> Iterable[Runs]:
-        """Runs that it needs trained, and their memorisation measured."""
+        """Runs that the study needs trained and measured."""
         return self._all_runs(settings)
 
     def retrained(self, settings: Settings) -> Iterable[Runs]:
-        """Runs that it needs trained for measures of its own."""
+        """Runs that the study needs trained only for its own measures."""
         return ()
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        """The files that its table is made from: those of the kinds that it reads, by kind."""
+        """The files from which the study's table is made, by the name of their kind."""
         runs = self.runs(settings, language)
         return {
             kind.name: list(
@@ -105,15 +107,15 @@ class Study:
 
     @property
     def table(self) -> Callable[..., pd.DataFrame]:
-        """The function from the tables that it reads to its own."""
+        """The function that makes the study's table from the tables that the study reads."""
         return sys.modules[type(self).__module__].table
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """The values that its table takes beside the tables that it reads."""
+        """The values that the function `table` needs in addition to tables."""
         return {}
 
     def outputs(self, settings: Settings) -> list[str]:
-        """Its tables, and those that are made for it alone."""
+        """The study's tables, and the tables that only this study needs."""
         own = [self.kind.path.format(language=name) for name in self.languages(settings)]
         runs = self._all_runs(settings)
         return [
@@ -122,7 +124,7 @@ class Study:
         ]
 
     def mistakes(self, settings: Settings) -> Iterable[Mistake]:
-        """What is wrong with its block beyond the schema."""
+        """The mistakes in the study's block that the schema cannot find."""
         key, block = f"memorisation/studies/{self.name}", self.block(settings)
         if block["models"] != "all":
             yield from unknown_models(settings, f"{key}/models", block["models"])
@@ -137,7 +139,7 @@ class Study:
 
     @property
     def code(self) -> tuple[str, ...]:
-        """The places of the code that makes its table, for its fingerprint."""
+        """The places of the code that makes the study's table, for a fingerprint."""
         module = type(self).__module__
         return f"{module}:table", f"{module}:KIND"
 
@@ -148,5 +150,5 @@ class Study:
         return settings.config[what] if block[what] == "all" else block[what]
 
     def _all_runs(self, settings: Settings) -> list[Runs]:
-        """The runs that it reads on all its languages."""
+        """The runs whose tables the study reads, on all languages."""
         return [runs for name in self.languages(settings) for runs in self.runs(settings, name)]

@@ -1,7 +1,7 @@
 """Memorisation of target strings by retraining without them: `target_scores` and `agreement`.
 
-Each target string is measured in two runs of the same seed: `with-s0`, where the string stands in
-the training data at its frequency, and `without-s0`, where it does not.
+Each target string is measured in two runs with the same seed: in `with-s0`, the string is in the
+training data at its frequency; in `without-s0`, the string is not in the training data.
 
 Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 3.3.
 """
@@ -29,7 +29,7 @@ from palimpsest.memorisation.runs import (
 from palimpsest.traces import Trace
 from palimpsest.variants import target_of, without_target
 
-# The cheap thresholds, and the exact one that each stands for.
+# Each cheaper threshold, and the exact threshold that it approximates.
 CHEAPER = {
     ("counterfactual", "same-frequency"): ("counterfactual", "retraining"),
     ("contextual", "same-frequency"): ("contextual", "retraining"),
@@ -41,9 +41,10 @@ CHEAPER = {
 class Targets:
     """Curves of target strings, one column each.
 
-    `keys` has a row per target (seed, role, string_id, count, log_prob, optimal_loss); the curves
-    are float[epochs, targets]: losses in nats per token, `wrong` the share of wrong tokens,
-    `stand_in` the median loss of the same-frequency test strings in the run with the target.
+    `keys` has one row per target (seed, role, string_id, count, log_prob, optimal_loss). The curves
+    are float[epochs, targets], in nats per token, except `wrong`, the share of wrong tokens.
+    `without` is the loss in the run without the target. `stand_in` is the median loss of the
+    same-frequency test strings in the run with the target.
     """
 
     run: dict
@@ -59,7 +60,7 @@ class Targets:
 
     @classmethod
     def stack(cls, targets: list["Targets"]) -> "Targets":
-        """Several targets' curves side by side; UserError if their epochs or models differ."""
+        """Combine the curves of several targets; UserError if their epochs or models differ."""
         first = targets[0]
         for other in targets[1:]:
             if other.run != first.run or not np.array_equal(other.epochs, first.epochs):
@@ -75,7 +76,7 @@ class Targets:
         return cls(first.run, first.epochs, keys, **curves)
 
     def mean_over_seeds(self) -> "Targets":
-        """One column per role, every curve averaged over the seeds; the seed is null."""
+        """One column per role, with every curve averaged over the seeds; the seed is null."""
         roles = self.keys["role"].to_numpy()
         distinct = list(dict.fromkeys(roles))
         share = np.stack([roles == role for role in distinct], axis=1).astype(float)
@@ -103,7 +104,7 @@ class Targets:
 
     @property
     def losses_without(self) -> dict[str, np.ndarray]:
-        """The loss without the targets, by evidence."""
+        """The loss when trained without the target, by evidence."""
         return {"retraining": self.without, "same-frequency": self.stand_in}
 
 
@@ -117,15 +118,16 @@ def target_tables(
 ) -> dict[str, pd.DataFrame]:
     """Exact and approximate memorisation of the targets of one model, language and size.
 
-    Losses are averaged over the seeds before the start is taken (rows whose seed is null), as the
-    start of a mean curve is not the mean of the starts; every seed has its own rows as well.
+    There are rows for every seed, and rows with a null seed. For the latter, losses are averaged
+    over the seeds first, and then the start is determined; the start of a mean curve is not the
+    mean of the starts.
 
     Parameters
     ----------
     with_traces : list of Trace, variants with-s0, with-s1, ..., all seeds
     with_datasets : list of `strings` tables, in the order of `with_traces`
     without_traces : list of Trace, variants without-s0, ..., all seeds, in any order
-    start, loss_threshold, accuracy_threshold : as in `memorisation_tables`
+    start, loss_threshold, accuracy_threshold : see `memorisation_tables`
 
     Returns
     -------
@@ -134,7 +136,7 @@ def target_tables(
     Raises
     ------
     UserError
-        If a run with a target lacks its run without, or runs and datasets do not fit.
+        If the run without some target is missing, or if runs and datasets do not fit together.
     """
     if len(with_traces) != len(with_datasets):
         raise UserError(
@@ -162,7 +164,7 @@ def target_tables(
 def target_curves(
     trace: Trace, strings: pd.DataFrame, without: dict[tuple[int, str], Trace]
 ) -> Targets:
-    """The curves of the one target of a run, with those of the run without it."""
+    """The curves of a run's target, in this run and in the run without the target."""
     check_same_run(trace, strings)
     seed, role = trace.run["seed"], role_of(trace)
     target = strings[(strings["role"] == role) & (strings["count"] > 0)]
@@ -199,7 +201,7 @@ def role_of(trace: Trace) -> str:
 
 
 def score_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
-    """The table `target_scores`, curve by curve."""
+    """The table `target_scores`, one block of rows per measure and evidence."""
     n_epochs, n_targets = targets.loss.shape
     per_target = targets.keys.loc[targets.keys.index.repeat(n_epochs)].reset_index(drop=True)
     parts = []
@@ -228,7 +230,7 @@ def score_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) 
 
 
 def agreement_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
-    """The table `agreement`: each cheaper threshold against exact retraining."""
+    """The table `agreement`: each cheaper threshold compared with exact retraining."""
     parts = []
     for (measure, evidence), exactly in CHEAPER.items():
         cheap, exact = measured[measure, evidence], measured[exactly]

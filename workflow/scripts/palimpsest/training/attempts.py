@@ -1,8 +1,8 @@
-"""What earlier attempts at a job learned about memory, for the next one.
+"""A note from earlier attempts at a job to the next attempt: the batch sizes that fit into memory.
 
-A job that runs out of the device's memory tries again with half as many strings per forward pass
-and twice as many passes per step, from its last checkpoint. How a batch is cut into passes decides
-no result, so this is no part of what a run's state is named by.
+If a job runs out of the device's memory, it tries again from its last checkpoint, with half as many
+strings per forward pass and twice as many passes per step. How a batch is cut into passes affects
+no result, so the note is not part of the key of a run's state.
 """
 
 import json
@@ -15,9 +15,9 @@ from palimpsest.training.recipe import Recipe
 
 @dataclass(frozen=True)
 class Passes:
-    """Strings per forward pass of one process, in training and when measuring.
+    """Number of strings per forward pass of one process, in training and in measuring.
 
-    `tries` counts the attempts that ran out of memory with more.
+    `tries` counts the attempts with more strings that ran out of memory.
     """
 
     micro_batch_size: int
@@ -26,11 +26,11 @@ class Passes:
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Passes":
-        """As many as the recipe says."""
+        """The numbers of strings in the recipe."""
         return cls(recipe.micro_batch_size, recipe.evaluation_batch_size)
 
     def halved(self, measuring: bool) -> "Passes | None":
-        """Half as many strings where memory ran out; None if there was but one."""
+        """Half as many strings in the work that ran out of memory; None if it had only one."""
         name = "evaluation_batch_size" if measuring else "micro_batch_size"
         strings = getattr(self, name)
         if strings == 1:
@@ -39,16 +39,17 @@ class Passes:
 
 
 class Attempts:
-    """The note that attempts at one job leave for the next; it holds for the same settings only.
+    """The note that an attempt at a job leaves for the next attempt.
 
-    `asked` are the settings on which memory depends.
+    `asked` holds the settings that decide the use of memory. A note made with other settings is
+    ignored.
     """
 
     def __init__(self, path: str | Path, asked: dict):
         self.path, self.asked = Path(path), asked
 
     def passes(self) -> Passes:
-        """The strings per forward pass to try: as asked for, or fewer if that was too much."""
+        """The strings per forward pass to try: those asked for, or fewer after a lack of memory."""
         try:
             note = json.loads(self.path.read_text())
             if note["asked"] == self.asked:
@@ -58,9 +59,9 @@ class Attempts:
         return Passes(self.asked["micro_batch_size"], self.asked["evaluation_batch_size"])
 
     def note(self, passes: Passes) -> None:
-        """Leave word of what to try next."""
+        """Write down what the next attempt should try."""
         tables.write_json(self.path, {"asked": self.asked, "passes": asdict(passes)})
 
     def forget(self) -> None:
-        """The job is done."""
+        """Delete the note, because the job is done."""
         self.path.unlink(missing_ok=True)

@@ -17,9 +17,9 @@ IGNORED = -100
 class TokenisedStrings:
     """The distinct strings of a dataset as token ids.
 
-    `ids` int64[strings, longest], each a start token, then one token per terminal (then the end
-    token, if it is predicted), padded behind; `lengths` int64[strings] counts all but the padding.
-    Every token but the start token is predicted: `lengths - 1` tokens.
+    A row of `ids` int64[strings, longest] is a start token, one token per terminal, the end token
+    if it is predicted, and padding. `lengths` int64[strings] counts all tokens except padding.
+    Every token except the start token is predicted: `lengths - 1` tokens.
     """
 
     ids: np.ndarray
@@ -27,18 +27,18 @@ class TokenisedStrings:
 
     @property
     def n_tokens(self) -> np.ndarray:
-        """Predicted tokens int64[strings]."""
+        """Number of predicted tokens, int64[strings]."""
         return self.lengths - 1
 
     def batch(self, rows: np.ndarray, device: torch.device) -> "Batch":
-        """The given strings, padded to the longest among them; a row of -1 is an empty filler."""
+        """The strings in the given rows, padded to the longest; a row of -1 has no string."""
         real = rows >= 0
         picked = np.where(real, rows, rows.max())
         longest = int(self.lengths[picked].max())
         within = np.arange(longest) < self.lengths[picked, None]
         ids = self.ids[picked, :longest]
         targets = np.where(within & real[:, None], ids, IGNORED)[:, 1:]
-        # A mask of ones only slows attention down, so a batch of equal lengths has none.
+        # A mask of ones would only slow attention down, so strings of equal length have no mask.
         mask = None if within.all() else torch.from_numpy(within.astype(np.int64)).to(device)
         return Batch(
             torch.from_numpy(ids[:, :-1].copy()).to(device),
@@ -49,7 +49,7 @@ class TokenisedStrings:
 
 @dataclass(frozen=True)
 class Batch:
-    """`ids_BT` and `mask_BT` (None: no padding) go into the model, which predicts `targets_BT`."""
+    """The model's inputs `ids_BT` and `mask_BT` (None: no padding), and its targets."""
 
     ids_BT: torch.Tensor
     mask_BT: torch.Tensor | None
@@ -57,9 +57,9 @@ class Batch:
 
 
 def encode(texts: pd.Series, terminals: tuple[str, ...], tokens: Tokens, predict_end: bool):
-    """Encode strings (terminals separated by spaces) symbol by symbol, without a tokenizer.
+    """Encode strings symbol by symbol, without a tokenizer; symbols are separated by spaces.
 
-    Raises `UserError` if a string has a symbol that is not a symbol of the corpus.
+    Raises `UserError` if a symbol of a string is not a symbol of the corpus.
     """
     id_of = dict(zip(terminals, tokens.terminals, strict=True))
     tail = [tokens.end] if predict_end else []
@@ -80,11 +80,11 @@ def encode(texts: pd.Series, terminals: tuple[str, ...], tokens: Tokens, predict
 def micro_batches(
     order: np.ndarray, batch_size: int, micro_batch_size: int, rank: int, processes: int
 ) -> Iterator[list[np.ndarray]]:
-    """For each optimiser step, the rows of every forward pass of one process.
+    """Yield, for each optimiser step, the rows of every forward pass of one process.
 
-    `order` int[n] lists the rows of an epoch. All processes make equally many forward passes of
-    equal size, at most `micro_batch_size`, so that they share the work and their collectives match;
-    the places that are left over hold -1.
+    `order` int[n] lists the rows of an epoch. All processes make the same number of forward passes
+    of the same size, at most `micro_batch_size`, so that their collective operations match. Unused
+    positions hold -1.
     """
     passes = -(-batch_size // (micro_batch_size * processes))
     per_pass = -(-batch_size // (passes * processes))
@@ -96,9 +96,9 @@ def micro_batches(
 
 
 def by_length(lengths: np.ndarray, batch_size: int, processes: int) -> list[np.ndarray]:
-    """Rows grouped into batches of similar length, as many as a multiple of `processes`.
+    """Rows in batches of similar length; the number of batches is a multiple of `processes`.
 
-    A batch that only evens out the count repeats row 0; its results are overwritten by equal ones.
+    To reach this number, some batches may repeat one row; their results equal the existing ones.
     """
     order = np.argsort(lengths, kind="stable")
     batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]

@@ -1,6 +1,7 @@
-"""The `deepspeed` engine: one model at a time, through accelerate and DeepSpeed.
+"""The `deepspeed` engine trains one model at a time, with accelerate and DeepSpeed.
 
-Any Hugging Face causal language model, on the CPU or on one or many GPUs (ZeRO 0 to 3, offload).
+It trains any causal language model of Hugging Face, on the CPU or on one or many GPUs (ZeRO 0 to 3,
+with or without offloading).
 """
 
 import logging
@@ -29,12 +30,12 @@ from palimpsest.training.state import State, key, writing
 
 log = logging.getLogger("palimpsest")
 
-# What reading a damaged checkpoint ends with; TypeError: DeepSpeed found none of its files.
+# Errors from reading a damaged checkpoint. DeepSpeed raises TypeError if all files are missing.
 LOADING_ERRORS = (OSError, RuntimeError, ValueError, EOFError, LookupError, TypeError, PickleError)
 
 
 class DeepSpeedEngine:
-    """Trains runs one after another in this process (and its peers, under a launcher)."""
+    """Trains runs one after another, in this process or in all processes of a launcher."""
 
     name = "deepspeed"
 
@@ -50,7 +51,7 @@ class DeepSpeedEngine:
         self.state_folder = Path(state_folder)
         self.save_weights = save_weights
         self.passes = passes or Passes.of(recipe)
-        # Whether a string is being measured now, and not trained on.
+        # Whether the engine is measuring strings now, and not training on them.
         self.is_measuring = False
         cut = replace(recipe, micro_batch_size=self.passes.micro_batch_size)
         self.accumulation_steps = cut.accumulation_steps(int(os.environ["WORLD_SIZE"]))
@@ -60,22 +61,23 @@ class DeepSpeedEngine:
         self.device = self.accelerator.device
 
     def close(self) -> None:
-        """Leave the group of processes; nothing can be trained after that."""
+        """Leave the group of processes; nothing can be trained afterwards."""
         self.accelerator.wait_for_everyone()
         torch.distributed.destroy_process_group()
 
     def configuration(self, run: Run) -> dict:
-        """Everything but the dataset that decides the trace."""
+        """Everything that decides the trace, except the dataset."""
         return configuration(run, self.processes, str(self.dtype).removeprefix("torch."))
 
     def state(self, run: Run) -> State:
-        """Where the run's state is kept, by all that decides its trace."""
+        """The state of a run; its key is a hash of everything that decides the trace."""
         return State(self.state_folder, key(self.configuration(run), run.dataset), run.about())
 
     def train(self, runs: list[Run], progress) -> None:
-        """Train runs to their ends, or take up killed ones; their states are finished.
+        """Train runs, or resume killed runs, until their states are finished.
 
-        `progress(name)` gives a reporter of one run, called by the first process after every epoch.
+        `progress(name)` makes a reporter for one run; the first process calls the reporter after
+        every epoch.
         """
         for run in runs:
             self._train(run, progress)
@@ -113,10 +115,10 @@ class DeepSpeedEngine:
         self.accelerator.wait_for_everyone()
 
     def _ready(self, run: Run, material: Material, state: State) -> "_Training":
-        """A run at its newest checkpoint that is whole or, without one, at its beginning.
+        """A run at its newest complete checkpoint, or at its beginning if there is none.
 
-        A checkpoint that breaks while it is loaded may have changed some weights already, so the
-        model is then made anew.
+        If loading a checkpoint fails, some weights may have changed already, so the model is built
+        again.
         """
         while True:
             training = _Training(self, run, material, state)
@@ -128,32 +130,32 @@ class DeepSpeedEngine:
                 state.discard(checkpoint, "it cannot be loaded")
 
     def _newest(self, state: State) -> Path | None:
-        """The newest checkpoint that is whole; the first process looks, so that all agree."""
+        """The newest complete checkpoint; only the first process checks, so that all agree."""
         found = [state.newest() if self.rank == 0 else None]
         torch.distributed.broadcast_object_list(found, device=self.device)
         return found[0]
 
     def _all(self, done: bool) -> bool:
-        """Whether every process has done it."""
+        """Whether `done` is true in every process."""
         least = torch.tensor(int(done), device=self.device)
         torch.distributed.all_reduce(least, op=torch.distributed.ReduceOp.MIN)
         return bool(least)
 
 
 def configuration(run: Run, processes: int, precision: str) -> dict:
-    """Everything but the dataset that decides the trace of a run under this engine."""
+    """Everything that decides the trace of a run under this engine, except the dataset."""
     work = {"engine": DeepSpeedEngine.name, "processes": processes, "precision": precision}
     return {**run.configuration(), **work}
 
 
 class _Training:
-    """One run under way: the model, its optimiser and the trace so far."""
+    """A run in progress: the model, its optimiser and the trace so far."""
 
     def __init__(self, engine: DeepSpeedEngine, run: Run, material: Material, state: State):
         self.engine, self.recipe, self.state = engine, run.recipe, state
         self.material = material
         model = build(run.row, run.scale, material.vocabulary, material.seed, engine.dtype)
-        # ZeRO 3 leaves each process a part of every weight, and notes the whole's size on it.
+        # With ZeRO 3, each process has a part of every weight; `ds_numel` is the size of the whole.
         self.n_parameters = sum(getattr(p, "ds_numel", p.numel()) for p in model.parameters())
         self.resolved_revision = getattr(model.config, "_commit_hash", None)
         optimizer = torch.optim.AdamW(
@@ -166,12 +168,12 @@ class _Training:
         )
         self.model, self.optimizer = engine.accelerator.prepare(model, optimizer)
         self.measured: dict[int, np.ndarray] = {}
-        # Seconds and predicted tokens of training, evaluation apart, in this process's life.
+        # Seconds and predicted tokens of training in this process, without evaluation.
         self.seconds, self.tokens = 0.0, 0
         self.resumed_from = 0
 
     def to_the_end(self, progress) -> traces.Trace:
-        """Train the epochs that are left, measuring and saving on the way."""
+        """Train the remaining epochs; measure and save at the epochs of the recipe."""
         evaluation_epochs = set(self.recipe.evaluation_epochs())
         if not self.resumed_from:
             self.measured[0] = self._evaluate()
@@ -188,9 +190,9 @@ class _Training:
         return self.material.trace(self.measured)
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """The final weights, gathered from all processes; called by each, for the first.
+        """The final weights, gathered from all processes; every process must call this.
 
-        A weight that two layers share is saved under its first name.
+        Only the first process gets the weights. A weight that two layers share has its first name.
         """
         accelerator = self.engine.accelerator
         state = accelerator.get_state_dict(self.model) or {}
@@ -198,9 +200,10 @@ class _Training:
         return {name: state[name].cpu() for name in names if name in state}
 
     def _train_epoch(self, epoch: int) -> None:
-        """One pass over the training multiset in the epoch's order."""
+        """Train on the training multiset once, in the order of the epoch."""
         engine, recipe, material = self.engine, self.recipe, self.material
-        # Dropout, where a model has any, then depends on the epoch alone and resuming repeats it.
+        # So dropout, if a model has any, depends only on seed, epoch and process, also after a
+        # resume.
         state = np.random.SeedSequence([material.seed, epoch, engine.rank]).generate_state(1)
         torch.manual_seed(int(state[0]))
         order = material.multiset[epoch_order(len(material.multiset), material.seed, epoch)]
@@ -219,14 +222,14 @@ class _Training:
             for rows in rows_of_passes:
                 with engine.accelerator.accumulate(self.model):
                     nll = self._nll(material.encoded.batch(rows, engine.device))
-                    # DeepSpeed averages over processes and passes; the loss is the mean over the
-                    # tokens of the whole step, however it is cut into passes.
+                    # DeepSpeed averages over processes and passes. This factor makes the loss the
+                    # mean over all tokens of the step, however the step is cut into passes.
                     engine.accelerator.backward(nll * (engine.processes * passes / n_tokens))
                     self.optimizer.step()
                     self.optimizer.zero_grad()
 
     def _nll(self, batch: Batch) -> torch.Tensor:
-        """Nats summed over the predicted tokens of a batch."""
+        """Sum of the nll over the predicted tokens of a batch, in nats."""
         return torch.nn.functional.cross_entropy(
             predict(self.model, batch).float().flatten(0, 1),
             batch.targets_BT.flatten(),
@@ -240,7 +243,7 @@ class _Training:
             group["lr"] = rate
 
     def _evaluate(self) -> np.ndarray:
-        """float64[3, strings]; refuses to go on once the loss is not a number."""
+        """Measure all strings, float64[3, strings]; `UserError` if a loss is not finite."""
         engine = self.engine
         engine.is_measuring = True
         measured = evaluate(
@@ -258,7 +261,7 @@ class _Training:
         return every > 0 and epoch % every == 0 and epoch < self.recipe.epochs
 
     def _save(self, epoch: int) -> None:
-        """Save model, optimiser and the trace so far; a kill in the middle leaves the older one."""
+        """Save model, optimiser and trace; a kill during this leaves the older checkpoint."""
         engine = self.engine
         if engine.rank == 0:
             self.state.begin(epoch)
@@ -273,7 +276,7 @@ class _Training:
             self.state.commit(partial)
 
     def resume(self, checkpoint: Path) -> bool:
-        """Take up the run where a checkpoint was saved; False if it cannot be loaded."""
+        """Load a checkpoint; False if it cannot be loaded."""
         try:
             _, client = self.model.load_checkpoint(str(checkpoint), tag="model")
             self.measured, self.resumed_from = client["measured"], client["epoch"]
@@ -284,7 +287,7 @@ class _Training:
 
 
 def stand_alone_unless_launched() -> None:
-    """Without a launcher, describe a world of this one process, on a port that is free now."""
+    """Without a launcher, set up a process group with only this process, on a free port."""
     if launch.is_launched():
         return
     with socket.socket() as free:
@@ -296,13 +299,13 @@ def stand_alone_unless_launched() -> None:
 
 
 def make_accelerator(recipe: Recipe, save_weights: bool):
-    """An accelerator that runs DeepSpeed as the recipe says, and the dtype of the weights."""
+    """An accelerator that runs DeepSpeed with the recipe's settings, and the dtype of weights."""
     import deepspeed
     from accelerate import Accelerator, DeepSpeedPlugin
     from accelerate.utils import DistributedType, InitProcessGroupKwargs
 
-    # Shared-memory collectives only speed up several processes on one CPU. Without them no C++
-    # compiler is needed, and no job waits for another to build them.
+    # Shared-memory collective operations only help several processes on one CPU. Without them, no
+    # C++ compiler is needed, and no job waits until another job has built them.
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     if recipe.offload_optimizer == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
         raise UserError(
@@ -311,7 +314,7 @@ def make_accelerator(recipe: Recipe, save_weights: bool):
         )
     deepspeed.utils.logger.setLevel(logging.ERROR)
     dtype = _dtype(recipe.precision)
-    # Without a GPU accelerate takes each process for the only one, unless it is told the backend.
+    # Without a GPU and without an explicit backend, accelerate assumes only one process.
     on_cpu = [] if torch.cuda.is_available() else [InitProcessGroupKwargs(backend="gloo")]
     settings = deepspeed_settings(recipe, dtype, save_weights)
     accelerator = Accelerator(
@@ -319,14 +322,14 @@ def make_accelerator(recipe: Recipe, save_weights: bool):
         gradient_accumulation_steps=recipe.accumulation_steps(int(os.environ["WORLD_SIZE"])),
         kwargs_handlers=on_cpu,
     )
-    # With ACCELERATE_USE_CPU set, accelerate drops DeepSpeed without a word.
+    # If ACCELERATE_USE_CPU is set, accelerate silently does not use DeepSpeed.
     if accelerator.distributed_type != DistributedType.DEEPSPEED:
         raise UserError("accelerate did not start DeepSpeed; unset ACCELERATE_USE_CPU and rerun")
     return accelerator, dtype
 
 
 def _dtype(precision: str) -> torch.dtype:
-    """`auto` is bf16 where a GPU has it and fp32 elsewhere."""
+    """The dtype of a precision; `auto` means bf16 if a GPU supports it, and otherwise fp32."""
     if precision == "auto":
         has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
         return torch.bfloat16 if has_bf16 else torch.float32
@@ -334,7 +337,7 @@ def _dtype(precision: str) -> torch.dtype:
 
 
 def deepspeed_settings(recipe: Recipe, dtype: torch.dtype, save_weights=False) -> dict:
-    """The recipe in DeepSpeed's own keys."""
+    """The recipe as settings of DeepSpeed."""
     processes = int(os.environ["WORLD_SIZE"])
     zero = {"stage": recipe.zero_stage}
     if recipe.zero_stage == 3:

@@ -1,4 +1,4 @@
-"""How well models predict every string: the numbers of a trace."""
+"""Evaluation: how well models predict every string. These are the numbers of a trace."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,21 +17,23 @@ def measure_batch(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.T
     index_BT1 = targets_BT.clamp(min=0).unsqueeze(-1)
     logits_BTV = logits_BTV.float()
     true_BT1 = logits_BTV.gather(-1, index_BT1)
-    # Of a near-certain token, the nll is what the others add to 1: float32 would drown it in the 1.
+    # For a nearly certain token, `total` is 1 plus a tiny sum, and the nll is this tiny sum; in
+    # float32 the 1 would swallow the sum.
     largest_BT1 = logits_BTV.amax(-1, keepdim=True)
     total_BT = (logits_BTV - largest_BT1).exp().sum(-1, dtype=torch.float64)
     nll_BT = total_BT.log() + (largest_BT1.double() - true_BT1.double()).squeeze(-1)
     hit_BT = logits_BTV.argmax(-1) == index_BT1.squeeze(-1)
     rank_BT = (logits_BTV > true_BT1).sum(-1) + 1
-    # Added one by one, so that no padding behind a string changes the last bit of its sum.
+    # A cumulative sum adds token by token, so padding after a string does not change its sum, not
+    # even in the last bit.
     columns = [(x * predicted_BT).double().cumsum(-1)[..., -1] for x in (nll_BT, hit_BT, rank_BT)]
     return torch.stack(columns)
 
 
-# Strings of all models per forward pass when measuring on a CPU: few keep to its caches.
+# Number of strings (of all models) per forward pass when measuring on a CPU: few fit its caches.
 MEASURED_ON_CPU = 64
 
-# From rows int[M, B] to logits [M, B, T, V] and the true tokens int[M, B, T]
+# Maps rows int[M, B] to logits [M, B, T, V] and true tokens int[M, B, T]
 Predict = Callable[[np.ndarray], tuple[torch.Tensor, torch.Tensor]]
 
 
@@ -42,15 +44,15 @@ def measure(
     predict: Predict,
     width: int | None = None,
 ) -> list[np.ndarray]:
-    """Nll, right tokens and rank sum float64[3, strings] of each of M models.
+    """Nll, number of right tokens and rank sum, float64[3, strings] for each of M models.
 
     Parameters
     ----------
-    plans : for each model, the rows of its strings in every forward pass; all models make the same
-        pass together
-    n_strings : how many strings each model has; those of no pass are left at 0
-    predict : what the models make of one pass. A row of -1 stands for no string.
-    width : strings per model in each pass, by default as many as the longest of its plans has
+    plans : for each model, the rows of its strings in every forward pass; all models make a pass
+        together
+    n_strings : the number of strings of each model; the results of strings in no pass are 0
+    predict : the models' forward pass; a row of -1 means no string
+    width : strings per model in each pass; by default the largest number in that pass
     """
     results = [np.zeros((3, n)) for n in n_strings]
     for place in range(max(map(len, plans))):
@@ -68,17 +70,17 @@ def measure(
 
 
 def strings_at_once(asked: int, device: torch.device, n_models: int) -> int:
-    """Strings of each of some models per forward pass: as asked for, on a CPU often fewer."""
+    """Strings per forward pass of each of n models: as asked for, but often fewer on a CPU."""
     return asked if device.type != "cpu" else min(asked, -(-MEASURED_ON_CPU // n_models))
 
 
 def evaluate(
     model, strings: TokenisedStrings, batch_size: int, device: torch.device, processes=None
 ):
-    """float64[3, strings]: nll, right tokens and rank sum of every string under the model.
+    """float64[3, strings]: nll, number of right tokens and rank sum of every string.
 
-    Each distinct string is measured once, in batches of similar length. `processes` is a pair
-    (rank, number of processes) when several share the work; every one returns the whole result.
+    Each distinct string is measured once, in batches of similar length. If several processes share
+    the work, `processes` is (rank, number of processes), and each process returns the whole result.
     """
     rank, count = processes or (0, 1)
 
@@ -99,13 +101,13 @@ def predict(model, batch: Batch) -> torch.Tensor:
 
 
 def _merge(result: np.ndarray, device: torch.device) -> np.ndarray:
-    """Combine what the processes measured: every string was measured somewhere, unmeasured is 0."""
+    """Combine the results of all processes; a string that a process did not measure is 0 there."""
     merged = torch.from_numpy(result).to(device)
     torch.distributed.all_reduce(merged, op=torch.distributed.ReduceOp.MAX)
     return merged.cpu().numpy()
 
 
 def summarise(measured: np.ndarray, counts: np.ndarray, n_tokens: np.ndarray) -> float:
-    """Loss in nats per token over a multiset of the strings; NaN if it is empty."""
+    """Loss in nats per token over a multiset of strings; NaN if the multiset is empty."""
     total = (counts * n_tokens).sum()
     return float((counts * measured[0]).sum() / total) if total else float("nan")

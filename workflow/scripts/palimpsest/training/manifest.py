@@ -1,4 +1,4 @@
-"""Manifests: what a run was made with, beside its trace."""
+"""Manifests: the record of how a run was made, in the folder of its trace."""
 
 import importlib.metadata
 import os
@@ -12,7 +12,7 @@ import torch
 
 from palimpsest.fingerprint import of_all_code
 
-# What a manifest counts in seconds or tokens per second is rounded to this many digits.
+# Seconds and tokens per second in a manifest are rounded to this number of digits.
 DIGITS = 3
 PACKAGES = (
     "torch",
@@ -36,10 +36,10 @@ def manifest(
     wall_time_seconds: float,
     **more,
 ) -> dict:
-    """What a run was made with: `keys` name it, `key` stands for all that decides its trace.
+    """The manifest of a run: `keys` names the run, `key` is a hash of all that decides its trace.
 
-    Seconds and tokens of training count neither evaluation nor what an earlier process did before
-    it was killed.
+    Seconds and tokens of training include neither evaluation nor the work of an earlier process
+    that was killed.
     """
     return {
         **keys,
@@ -82,7 +82,7 @@ def hardware() -> dict:
 
 
 def _git_revision() -> str | None:
-    """The commit of the code, with `-dirty` if files were changed since; None without git."""
+    """The commit of the code, with `-dirty` if files have changed since; None without git."""
     describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
     try:
         done = subprocess.run(

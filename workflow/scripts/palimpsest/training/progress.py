@@ -8,7 +8,7 @@ from collections.abc import Callable
 def show_progress(
     name: str, unit: str = "epoch", measured: str = "train loss"
 ) -> Callable[[int, int, float], None]:
-    """A progress reporter for one run: a bar on a terminal, a plain line now and then in a log."""
+    """A progress reporter for one run: a bar on a terminal, or a line every 30 seconds in a log."""
     last = time.monotonic()
 
     def report(done: int, whole: int, loss: float) -> None:

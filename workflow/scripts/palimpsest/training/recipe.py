@@ -1,4 +1,4 @@
-"""The recipe of a run: everything about training but the model, the data and the seed."""
+"""The recipe of a run: everything about training except the model, the data and the seed."""
 
 import argparse
 import math
@@ -11,11 +11,11 @@ ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train (the keys of `training:` in the configuration, and the model's learning rate).
+    """How to train: the keys of `training:` in the configuration, and the model's learning rate.
 
-    `batch_size` counts strings per optimiser step over all processes and accumulation steps,
-    `micro_batch_size` strings per forward pass of one process. `evaluate_every` and
-    `checkpoint_every` are in epochs (0: never checkpoint).
+    `batch_size` counts the strings per optimiser step over all processes and accumulation steps.
+    `micro_batch_size` counts the strings per forward pass of one process. `evaluate_every` and
+    `checkpoint_every` are in epochs (`checkpoint_every: 0` means no checkpoints).
 
     Source: Learning Without Memorizing Considered Infeasible, appendix E.
     """
@@ -44,14 +44,14 @@ class Recipe:
         return math.ceil(n_strings / self.batch_size)
 
     def evaluation_epochs(self) -> list[int]:
-        """The epochs that the trace holds: the untrained model, every so many, and the last."""
+        """The epochs in the trace: 0 (the untrained model), every n-th epoch, and the last one."""
         return sorted({*range(0, self.epochs + 1, self.evaluate_every), self.epochs})
 
     def learning_rate_at(self, step: int, total_steps: int) -> float:
         """Linear warm-up from 0 to the peak, then linear decay to 0; `step` counts from 0.
 
-        The same numbers as the linear schedule of transformers, computed from the step alone, so
-        that a resumed run needs no scheduler state.
+        The numbers equal those of the linear schedule of transformers. They depend on the step
+        only, so that a resumed run needs no saved state of a scheduler.
         """
         warmup = math.ceil(total_steps * self.warmup_ratio)
         if step < warmup:
@@ -60,15 +60,16 @@ class Recipe:
 
 
 def epoch_order(n_strings: int, seed: int, epoch: int) -> np.ndarray:
-    """Order int[n_strings] in which an epoch visits the training multiset; epochs count from 1.
+    """Order int[n_strings] of the training multiset in an epoch; epochs are numbered from 1.
 
-    A function of seed and epoch alone, so that every engine and every resumed run agrees on it.
+    The order depends on seed and epoch only, so that all engines and all resumed runs use the same
+    order.
     """
     return np.random.default_rng([seed, epoch]).permutation(n_strings)
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """One flag of a command for each key of a recipe."""
+    """Add one flag for each key of a recipe."""
     group = parser.add_argument_group("recipe", "the keys of training: in the configuration")
     for field in fields(Recipe):
         flag = "--" + field.name.replace("_", "-")

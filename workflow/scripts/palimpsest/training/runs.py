@@ -1,4 +1,4 @@
-"""Runs: what is trained on what, and the strings of a run as an engine needs them."""
+"""Runs (a model trained on a dataset), and the strings of a run in the form an engine needs."""
 
 import zlib
 from dataclasses import asdict, dataclass
@@ -21,11 +21,11 @@ from palimpsest.variants import of_replicate, without_string
 
 @dataclass(frozen=True)
 class Run:
-    """One run: a model (by its name, its row of the table and its scale) on one dataset.
+    """One run: a model (its name, its row in the table of models, and its scale) on one dataset.
 
-    With `left_out`, the name of a training string, it is trained on the dataset without any copy
-    of that string, and is measured on it all the same. With `draw` it is one of many trainings on
-    the dataset, with initial weights and an order of the data of its own.
+    `left_out` is the name of a training string. If given, the run is trained without any copy of
+    that string, but is still measured on the string. `draw` is the number of a replicate, which has
+    its own initial weights and its own order of the data.
     """
 
     model: str
@@ -38,19 +38,19 @@ class Run:
     draw: int | None = None
 
     def about(self) -> dict:
-        """What run it is, in a few words."""
+        """A short description of the run."""
         return {"model": self.model, "dataset": self.dataset, **self._which()}
 
     def _which(self) -> dict:
-        """Which of several runs on one dataset, if there are several."""
+        """The string that is left out, or the number of the replicate, if given."""
         which = {"left_out": self.left_out, "draw": self.draw}
         return {name: value for name, value in which.items() if value is not None}
 
     def configuration(self) -> dict:
-        """Everything but the dataset and the engine that decides the trace.
+        """Everything that decides the trace, except the dataset and the engine.
 
-        How often a run is saved does not, so that a killed run can be taken up with another
-        interval.
+        `checkpoint_every` is left out: it affects no trace, so a killed run can be resumed with
+        another interval.
         """
         recipe = asdict(self.recipe)
         del recipe["checkpoint_every"]
@@ -65,9 +65,10 @@ class Run:
 
 
 def seed_of_draw(seed: int, variant: str, draw: int) -> int:
-    """The seed of one of many trainings on a variant of a dataset, independent of all others.
+    """The seed of one replicate on a variant of a dataset, independent of all other replicates.
 
-    Of the other variant's too: models are compared as samples of two distributions.
+    The seed is also independent of the seeds of other variants, because models of two variants are
+    compared as samples of two distributions.
     """
     entropy = [seed, zlib.crc32(variant.encode()), draw]
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
@@ -80,10 +81,11 @@ def strings_to_leave_out(dataset: str) -> list[str]:
 
 
 class Material:
-    """The strings of a run, ready to train on and to measure.
+    """The strings of a run, ready for training and measuring.
 
-    `multiset` int[training strings] lists rows of the dataset, copies repeated; `counts`
-    int[strings] says how often each row is in it. `keys` are the columns that identify the run.
+    `multiset` int[training strings] lists rows of the dataset; a string with n copies occurs n
+    times. `counts` int[strings] is the number of copies of each row. `keys` holds the columns that
+    identify the run.
     """
 
     def __init__(self, run: Run):
@@ -108,15 +110,15 @@ class Material:
 
     @cached_property
     def vocabulary(self) -> int:
-        """Size of the vocabulary that holds all the tokens (of a twin)."""
+        """Size of a vocabulary that holds all tokens; used for twins."""
         return max(*self.token_ids.terminals, self.token_ids.start, self.token_ids.end) + 1
 
     def train_loss(self, measured: dict[int, np.ndarray]) -> float:
-        """Nats per token over the training multiset, as last measured."""
+        """Loss in nats per token over the training multiset, at the last measured epoch."""
         return summarise(measured[max(measured)], self.counts, self.encoded.n_tokens)
 
     def check(self, measured: np.ndarray) -> np.ndarray:
-        """The float[3, strings] just measured; refuses to go on once a loss is not a number."""
+        """Return `measured` float[3, strings]; `UserError` if a number is not finite."""
         if not np.isfinite(measured).all():
             run = ", ".join(f"{name} {value}" for name, value in self.keys.items())
             raise UserError(
@@ -126,7 +128,7 @@ class Material:
         return measured
 
     def trace(self, measured: dict[int, np.ndarray]) -> traces.Trace:
-        """The trace of a run from the float[3, strings] measured at each epoch."""
+        """The trace of a run, from the measurements float[3, strings] of each epoch."""
         epochs = sorted(measured)
         nll, n_correct, rank_sum = np.stack([measured[epoch] for epoch in epochs], 1)
         return traces.Trace(
@@ -141,7 +143,7 @@ class Material:
 
 
 def _without(run: Run, string_ids: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The counts with one training string taken out."""
+    """The counts, with 0 for the string that is left out."""
     here = (string_ids == run.left_out) & (counts > 0)
     if not here.any():
         raise UserError(f"{run.dataset}: has no training string {run.left_out!r} to leave out")
@@ -151,7 +153,7 @@ def _without(run: Run, string_ids: np.ndarray, counts: np.ndarray) -> np.ndarray
 
 
 def _check_tokens(strings: pd.DataFrame, encoded: TokenisedStrings, run: Run) -> None:
-    """The dataset's Bayes-optimal loss holds only for the tokens that it was computed for."""
+    """Check the numbers of tokens: the dataset's Bayes-optimal loss holds for these tokens only."""
     if (strings["n_tokens"].to_numpy() != encoded.n_tokens).any():
         raise UserError(
             f"{run.dataset}: was built with another datasets/predict_end than the run's; delete "

@@ -1,8 +1,8 @@
-"""Training state: what a killed run leaves behind, from which it resumes.
+"""State: the files from which a killed run resumes.
 
-State lives outside the declared outputs (Snakemake deletes those of a failed job), in a folder
-named by a hash of everything that decides the trace, so that another configuration or other data
-never resume from it.
+State is not among the outputs of a rule, because Snakemake deletes the outputs of a failed job. The
+name of a state's folder is a key: a hash of everything that decides the trace. So a run with
+another configuration or other data never resumes from this state.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ from palimpsest.recovery import ends_as_parquet
 from palimpsest.tables.trace import TRACE
 
 CONTENTS = "contents.json"  # sizes and checksums of a checkpoint's files, written last
-ABOUT = "about.json"  # what run a state is of, for people
+ABOUT = "about.json"  # a description of a state's run, for people
 BLOCK = 1 << 24
 
 log = logging.getLogger("palimpsest")
 
 
 def key(configuration: dict, dataset: str | Path) -> str:
-    """20 hexadecimal digits that stand for a resolved configuration and a dataset's content."""
+    """20 hexadecimal digits: a hash of a resolved configuration and of a dataset's content."""
     digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
     try:
         digest.update(Path(dataset).read_bytes())
@@ -45,9 +45,9 @@ def key(configuration: dict, dataset: str | Path) -> str:
 
 
 class StateFolder:
-    """A folder for what is not finished, named by the key of all that decides it.
+    """A folder for unfinished work, named by the key of everything that decides the result.
 
-    `about` says in a few words what it is of.
+    `about` is a short description of the work.
     """
 
     def __init__(self, folder: str | Path, key_of_state: str, about: dict | None = None):
@@ -55,12 +55,12 @@ class StateFolder:
         self.folder = Path(folder) / key_of_state
 
     def introduce(self) -> None:
-        """Say once what the state is of; each write waits for the disk."""
+        """Write the description, unless it exists: each write costs time, waiting for the disk."""
         if not (self.folder / ABOUT).exists():
             tables.write_json(self.folder / ABOUT, self.about)
 
     def clear(self) -> None:
-        """Forget the state."""
+        """Delete the state."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -83,11 +83,11 @@ class State(StateFolder):
         )
 
     def checkpoints(self) -> list[Path]:
-        """Complete checkpoints, the newest first."""
+        """The committed checkpoints, newest first."""
         return sorted(self.folder.glob("epoch-[0-9]*"), reverse=True)
 
     def newest(self) -> Path | None:
-        """The newest checkpoint whose files are all there in full; torn ones are discarded."""
+        """The newest checkpoint with all files complete; damaged checkpoints are deleted."""
         for partial in self.folder.glob("partial-[0-9]*"):
             shutil.rmtree(partial, ignore_errors=True)
         for checkpoint in self.checkpoints():
@@ -97,12 +97,12 @@ class State(StateFolder):
         return None
 
     def discard(self, checkpoint: Path, reason: object) -> None:
-        """Forget a checkpoint, with a warning."""
+        """Delete a checkpoint, with a warning."""
         log.warning("%s: damaged checkpoint, discarded (%s)", checkpoint, reason)
         shutil.rmtree(checkpoint, ignore_errors=True)
 
     def begin(self, epoch: int) -> Path:
-        """A new folder to save a checkpoint into; it counts only after `commit`."""
+        """A new folder for a checkpoint; the checkpoint counts only after `commit`."""
         partial = self.folder / f"partial-{epoch:06d}"
         shutil.rmtree(partial, ignore_errors=True)
         with writing(partial):
@@ -111,7 +111,7 @@ class State(StateFolder):
         return partial
 
     def commit(self, partial: Path) -> None:
-        """Make a saved checkpoint count, and drop the older ones."""
+        """Make a saved checkpoint count, and delete the older ones."""
         older = self.checkpoints()
         with writing(partial):
             contents = _contents(partial, flush=True)
@@ -122,7 +122,7 @@ class State(StateFolder):
 
     def finish(self, trace, manifest: dict, weights: dict | None = None) -> None:
         """Keep the result until every run of the job is done; checkpoints are no longer needed."""
-        # The manifest vouches for the others: an older one, without weights, must not.
+        # The manifest means that all files are complete, so an older manifest is deleted first.
         self.manifest.unlink(missing_ok=True)
         tables.write(self.trace, trace, TRACE)
         if weights is not None:
@@ -131,23 +131,23 @@ class State(StateFolder):
                 save_file(weights, temporary)
         self.introduce()
         tables.write_json(self.manifest, manifest)
-        # Last, because taking large ones away takes long enough to be killed meanwhile.
+        # Checkpoints are deleted last, because a kill can interrupt the deletion of large files.
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
 
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn the ways in which libraries fail to write into one line with the remedy.
+    """Turn libraries' errors in writing files into a `UserError`, one line with the remedy.
 
-    A folder that was being filled is taken away: its disk may be full.
+    If `path` is a folder, the folder is deleted, because its disk may be full.
     """
     try:
         yield
     except torch.OutOfMemoryError:
         raise
     except (OSError, RuntimeError, SafetensorError) as error:
-        # PyTorch says that a file could not be written with an error that says much else as well.
+        # PyTorch raises RuntimeError for many reasons; only a failed write is handled here.
         if type(error) is RuntimeError and "writ" not in str(error):
             raise
         if path.is_dir():
@@ -157,9 +157,10 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def _contents(checkpoint: Path, flush: bool = False) -> dict[str, list[int]]:
-    """Bytes and checksum of each file of a checkpoint; `flush` makes sure that the disk has them.
+    """Size and checksum of each file of a checkpoint; `flush` waits until the disk has the files.
 
-    A file each in a few threads: the files of a large model take minutes one after another.
+    Several threads work on different files, because the files of a large model would take minutes
+    one after another.
     """
     files = [path for path in sorted(checkpoint.rglob("*")) if path.is_file()]
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -180,7 +181,7 @@ def _content(path: Path, flush: bool) -> list[int]:
 
 
 def _is_whole(checkpoint: Path) -> bool:
-    """Whether a checkpoint's files are those that were saved, to the last byte."""
+    """Whether the sizes and checksums of a checkpoint's files are those that were saved."""
     try:
         saved = json.loads((checkpoint / CONTENTS).read_text())
         found = _contents(checkpoint)

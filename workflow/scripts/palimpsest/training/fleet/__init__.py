@@ -1,4 +1,4 @@
-"""The `fleet` engine: many small models of one architecture trained at once in one process."""
+"""The `fleet` engine trains many small models of one architecture at once, in one process."""
 
 from palimpsest.training.fleet.engine import FleetEngine
 

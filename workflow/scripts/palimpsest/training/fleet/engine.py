@@ -1,7 +1,7 @@
-"""Training a fleet: waves of models that take their steps together, each on data of its own.
+"""Training a fleet: in a wave, many models (members) take their steps together.
 
 A member has its own data, order of the data, seed, initial weights, learning-rate schedule and
-number of steps, and leaves the trace that it would leave if it were trained alone.
+number of steps. Its trace is the same as if it were trained alone.
 """
 
 import logging
@@ -28,14 +28,15 @@ from palimpsest.training.state import State, key
 
 log = logging.getLogger("palimpsest")
 
-# What decides how the other engine cuts its work up, and no trace of this one.
+# Keys that decide how the engine `deepspeed` divides its work; they affect no trace of a fleet.
 OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
 
 
 class FleetEngine:
-    """Trains the twins of one model, in waves of as many as memory holds, in float32.
+    """Trains the twins of one model in float32, in waves that fit into memory.
 
-    `memory` are the bytes that the process may use; on a GPU, its free memory counts instead.
+    `memory` is the number of bytes that the process may use. On a GPU, the GPU's free memory is
+    used instead.
     """
 
     name = "fleet"
@@ -56,20 +57,20 @@ class FleetEngine:
             numba.set_num_threads(min(self.threads, numba.config.NUMBA_NUM_THREADS))
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
     def configuration(self, run: Run) -> dict:
-        """Everything but the dataset that decides the trace."""
+        """Everything that decides the trace, except the dataset."""
         return configuration(run)
 
     def state(self, run: Run) -> State:
-        """Where the run's state is kept, by all that decides its trace."""
+        """The state of a run; its key is a hash of everything that decides the trace."""
         return State(self.state_folder, key(self.configuration(run), run.dataset), run.about())
 
     def train(self, runs: list[Run], progress) -> None:
-        """Train runs of one model to their ends, or take up killed ones; their states are finished.
+        """Train runs of one model, or resume killed runs, until their states are finished.
 
-        `progress(name)` gives a reporter of one wave, called after every epoch.
+        `progress(name)` makes a reporter for one wave, which is called after every epoch.
         """
         groups: dict[tuple, list[tuple[Run, State]]] = {}
         for run in runs:
@@ -80,7 +81,7 @@ class FleetEngine:
             self._train_group(group, progress)
 
     def _train_group(self, runs: list[tuple[Run, State]], progress) -> None:
-        """Train runs whose steps can be taken together, wave by wave."""
+        """Train runs that can take their steps together, wave by wave."""
         first, state = runs[0]
         each = probe(Member(first, Material(first), state), self.device)
         done, most = 0, len(runs)
@@ -101,8 +102,8 @@ class FleetEngine:
                         f"{first.model}: the GPU has no memory for one model alone; wait until "
                         "other programs leave it, or hide it: CUDA_VISIBLE_DEVICES= snakemake ..."
                     ) from None
-                # The estimate was too low, or another program took memory meanwhile. A trace is
-                # the same whatever its wave, so the wave is taken up again in halves.
+                # The estimate was too low, or another program took memory. A trace does not depend
+                # on its wave, so the wave is resumed in halves.
                 log.warning("out of memory with %d models at once; going on with fewer", size)
                 most = size // 2
             else:
@@ -110,7 +111,7 @@ class FleetEngine:
 
 
 def configuration(run: Run) -> dict:
-    """Everything but the dataset that decides the trace of a run under this engine."""
+    """Everything that decides the trace of a run under this engine, except the dataset."""
     whole = run.configuration()
     for name in OF_THE_OTHER_ENGINE:
         del whole["recipe"][name]
@@ -118,7 +119,11 @@ def configuration(run: Run) -> dict:
 
 
 def trained_alike(run: Run) -> tuple:
-    """What the members of a wave must share: all that shapes a step but data, rate and length."""
+    """The values that must be equal for all members of a wave.
+
+    They decide the shape of a step and of a measurement. Data, seeds, learning rates and numbers of
+    steps may differ.
+    """
     recipe = run.recipe
     shared = ("batch_size", "weight_decay", "gradient_clipping", "predict_end")
     values = [getattr(recipe, name) for name in (*shared, "evaluation_batch_size")]
@@ -128,15 +133,15 @@ def trained_alike(run: Run) -> tuple:
 class Wave:
     """Members that are trained together.
 
-    Those with the most steps in an epoch come first, so that the ones that still have a step to
-    take are always the first so many.
+    Members are sorted by their steps per epoch, longest first. So at every step, the members that
+    still have a step in this epoch are the first `n`.
     """
 
     def __init__(self, engine: FleetEngine, members: list[Member]):
         self.engine, self.device = engine, engine.device
         self.members = sorted(members, key=lambda member: -member.steps_per_epoch)
         self.size = len(members)
-        # A member's share of all, and of training, evaluation apart, in this process's life.
+        # A member's share of the time of this process: all time, and training without evaluation.
         self.wall_seconds, self.training_seconds = 0.0, 0.0
         started = time.perf_counter()
         models = self._initial_models()
@@ -151,7 +156,7 @@ class Wave:
         self.wall_seconds += (time.perf_counter() - started) / self.size
 
     def _initial_models(self) -> dict[int, torch.nn.Module]:
-        """The untrained model of every seed."""
+        """The untrained model for every seed."""
         by_seed = {member.material.seed: member for member in self.members}
         return {seed: self._build(member) for seed, member in by_seed.items()}
 
@@ -161,7 +166,7 @@ class Wave:
         return model.eval()
 
     def _take_up(self, place: int, member: Member) -> None:
-        """Set a member to its newest checkpoint that is whole, if there is one."""
+        """Set a member to its newest complete checkpoint, if there is one."""
         saved = member.resume(self.stack.theta.shape[1])
         if saved is not None:
             self.stack.theta[place] = saved["theta"]
@@ -170,7 +175,7 @@ class Wave:
     def _tabulate_strings(self) -> None:
         """All members' strings as `ids` and `targets` int64[M, S + 1, L]; the last row is empty.
 
-        Strings are padded behind, where causal attention keeps the padding from what is predicted.
+        Padding follows a string, so with causal attention it does not affect the predictions.
         """
         encoded = [member.material.encoded for member in self.members]
         shape = (len(encoded), max(len(e.lengths) for e in encoded) + 1)
@@ -185,7 +190,7 @@ class Wave:
         self.targets = torch.from_numpy(np.where(within, ids, IGNORED)).to(self.device)
 
     def _batch(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets [M, B, T] of the given rows of the first so many members."""
+        """Inputs and targets [M, B, T] of the rows int[M, B] of the first M members."""
         first_so_many = np.arange(len(rows_MB))[:, None]
         longest = int(self.lengths[first_so_many, rows_MB].max())
         places = torch.from_numpy(first_so_many), torch.from_numpy(rows_MB)
@@ -194,7 +199,7 @@ class Wave:
         return ids_MBL[..., :-1], targets_MBL[..., 1:].contiguous()
 
     def to_the_end(self, progress) -> None:
-        """Train the epochs that are left, measuring and saving on the way."""
+        """Train the remaining epochs; measure and save at the epochs of the recipes."""
         if any(not member.measured for member in self.members):
             self._measure([member for member in self.members if not member.measured])
         while self.members:
@@ -212,7 +217,7 @@ class Wave:
             self._let_go()
 
     def _train_epoch(self) -> None:
-        """One more pass of every member over its training multiset."""
+        """Train every member on its training multiset once more."""
         plans = [member.next_epoch() for member in self.members]
         for step in range(len(plans[0])):
             taking_part = [plan[step] for plan in plans if step < len(plan)]
@@ -221,7 +226,7 @@ class Wave:
             member.epoch += 1
 
     def _step(self, rows_MB: np.ndarray, step: int) -> None:
-        """One optimiser step of the first so many members; a row of -1 is an empty filler."""
+        """One optimiser step of the first M members on rows int[M, B]; -1 means no string."""
         count = len(rows_MB)
         members, stack = self.members[:count], self.stack
         rows_MB = rows_MB[:, (rows_MB >= 0).any(axis=0)]
@@ -253,7 +258,7 @@ class Wave:
         return torch.tensor(values, dtype=torch.float64, device=self.device)
 
     def _measure(self, members: list[Member]) -> None:
-        """Note how well the given members predict each of their strings now."""
+        """Record how well the given members predict each of their strings now."""
         if not members:
             return
         for member, measured in zip(self.members, self._evaluate(), strict=True):
@@ -261,7 +266,7 @@ class Wave:
                 member.measured[member.epoch] = member.material.check(measured)
 
     def _evaluate(self) -> list[np.ndarray]:
-        """float64[3, strings] of every member: nll, right tokens and rank sum of every string."""
+        """float64[3, strings] for every member: nll, number of right tokens and rank sum."""
         self.stack.use(len(self.members))
         asked = self.members[0].recipe.evaluation_batch_size
         together = strings_at_once(asked, self.device, len(self.members))
@@ -270,7 +275,7 @@ class Wave:
         return measure(plans, n_strings, self._predict, width=together)
 
     def _predict(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits and true tokens of all members on their own rows."""
+        """Logits and true tokens of all members, each on its own rows."""
         ids_MBT, targets_MBT = self._batch(rows_MB)
         return self.stack(ids_MBT), targets_MBT
 
@@ -279,7 +284,7 @@ class Wave:
         member.save({name: tensor[place].cpu() for name, tensor in tensors.items()})
 
     def _let_go(self) -> None:
-        """Finish the members that have taken their last step, and go on without them."""
+        """Finish the members that have taken their last step, and remove them from the wave."""
         staying = [place for place, member in enumerate(self.members) if not member.is_done]
         if len(staying) == len(self.members):
             return
@@ -294,7 +299,7 @@ class Wave:
             self.lengths = self.lengths[staying]
 
     def _finish(self, place: int, member: Member) -> None:
-        """Leave a member's trace, manifest and, if they are wanted, weights."""
+        """Write a member's trace, its manifest and, if wanted, its weights."""
         engine = self.engine
         trace = member.material.trace(member.measured)
         weights = None

@@ -1,4 +1,4 @@
-"""Members of a fleet: one run each, at a place of its own in its training."""
+"""Members of a fleet. Each member is one run, with its own progress in its training."""
 
 import numpy as np
 import torch
@@ -13,10 +13,10 @@ CHECKPOINT = "member.safetensors"
 
 
 class Member:
-    """A run under way: how far it is, and what was measured so far.
+    """A run in progress: its epoch, and the measurements so far.
 
-    `measured` holds float64[3, strings] by epoch, `tokens` counts what it was trained on in this
-    process's life.
+    `measured` maps an epoch to float64[3, strings]. `tokens` counts the tokens that this process
+    has trained the run on.
     """
 
     def __init__(self, run: Run, material: Material, state: State):
@@ -33,17 +33,17 @@ class Member:
 
     @property
     def steps_taken(self) -> int:
-        """Optimiser steps in the epochs that are over."""
+        """Optimiser steps in all finished epochs."""
         return self.epoch * self.steps_per_epoch
 
     @property
     def is_measured(self) -> bool:
-        """Whether the trace holds the epoch that is just over."""
+        """Whether the trace holds the epoch that has just ended."""
         return self.epoch in self._evaluation_epochs
 
     @property
     def is_saved(self) -> bool:
-        """Whether a checkpoint is due at the epoch that is just over."""
+        """Whether a checkpoint is due after the epoch that has just ended."""
         every = self.recipe.checkpoint_every
         return every > 0 and self.epoch % every == 0 and not self.is_done
 
@@ -53,12 +53,12 @@ class Member:
         return self.epoch >= self.recipe.epochs
 
     def learning_rate(self, step: int) -> float:
-        """Of a step of the epoch that comes next, counted from 0."""
+        """The learning rate at a step of the next epoch; steps are numbered from 0."""
         total = self.recipe.epochs * self.steps_per_epoch
         return self.recipe.learning_rate_at(self.steps_taken + step, total)
 
     def next_epoch(self) -> np.ndarray:
-        """Rows int[steps, batch size] of the epoch that comes next; -1 fills the last step up."""
+        """Rows int[steps, batch size] of the next epoch; -1 fills up the last step."""
         multiset, size = self.material.multiset, self.recipe.batch_size
         rows = np.full(self.steps_per_epoch * size, -1)
         order = epoch_order(len(multiset), self.material.seed, self.epoch + 1)
@@ -66,13 +66,13 @@ class Member:
         return rows.reshape(-1, size)
 
     def count_tokens(self, rows: np.ndarray) -> float:
-        """Predicted tokens of a step, which are noted as trained on."""
+        """The number of predicted tokens in a step; it is added to `tokens`."""
         n_tokens = int(self.material.encoded.n_tokens[rows[rows >= 0]].sum())
         self.tokens += n_tokens
         return float(n_tokens)
 
     def save(self, tensors: dict[str, torch.Tensor]) -> None:
-        """Save a checkpoint; a kill in the middle leaves the older one."""
+        """Save a checkpoint; a kill during this leaves the older checkpoint intact."""
         epochs = sorted(self.measured)
         partial = self.state.begin(self.epoch)
         measured = torch.from_numpy(np.stack([self.measured[epoch] for epoch in epochs]))
@@ -84,7 +84,7 @@ class Member:
         self.state.commit(partial)
 
     def resume(self, n_parameters: int) -> dict[str, torch.Tensor] | None:
-        """Go back to the newest whole checkpoint and return its tensors; None without one."""
+        """Load the newest complete checkpoint and return its tensors; None if there is none."""
         while (checkpoint := self.state.newest()) is not None:
             try:
                 saved = load_file(checkpoint / CHECKPOINT)

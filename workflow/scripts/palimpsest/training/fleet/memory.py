@@ -1,22 +1,23 @@
-"""How many models fit into memory, and how many are trained fastest, at once."""
+"""The number of models to train at once: what fits into memory, and what is fastest."""
 
 import psutil
 import torch
 
-# On a CPU the activations of more models than these, per thread, no longer stay in its caches.
+# Models per thread on a CPU; the activations of more models do not fit into the CPU's caches.
 FASTEST_ON_CPU = 8
-# Copies of the parameters: the weights, their gradient in parts and in one piece, two moments.
+# Copies of the parameters: the weights, the gradient twice (in parts and as one tensor), and the
+# optimiser's two moments.
 COPIES = 5
-# What the backward pass holds beside the saved activations, as a share of them.
+# Memory of the backward pass in addition to the saved activations, relative to these activations.
 BACKWARD = 0.5
 SHARE_OF_GPU = 0.8
 
 
 def most_members(engine, waiting: int, each: int) -> int:
-    """The size of the next wave: as many members as memory holds, each of so many bytes.
+    """The size of the next wave, for `waiting` members of `each` bytes that have to be trained.
 
-    On a CPU no more than are fastest. Waves are of about equal size: a last one of few members
-    would be slow for its size.
+    A wave fits into memory; on a CPU, it is at most as large as is fastest. All waves have about
+    the same size, because a last wave with few members would be inefficient.
     """
     fits = max(1, int(free_bytes(engine) / each))
     if engine.device.type == "cpu":
@@ -26,7 +27,7 @@ def most_members(engine, waiting: int, each: int) -> int:
 
 
 def free_bytes(engine) -> int:
-    """What the engine may still take."""
+    """The bytes that the engine may still allocate."""
     if engine.device.type == "cuda":
         return int(SHARE_OF_GPU * torch.cuda.mem_get_info(engine.device)[0])
     return max(0, engine.memory - psutil.Process().memory_info().rss)

@@ -1,7 +1,7 @@
-"""The operations of stacked models in plain PyTorch: for GPUs, and to check the CPU kernels by.
+"""The operations of stacked models in plain PyTorch: for GPUs, and as a reference for CPU kernels.
 
-Every tensor of parameters has the members first (M); activations are [M, N, D], where N counts the
-tokens of all strings of a member's batch.
+The first axis of every tensor of parameters is the members (M). Activations are [M, N, D], where N
+counts the tokens of all strings in a member's batch.
 """
 
 import torch
@@ -56,7 +56,7 @@ def feed_forward(x_MNI, up_MFI, up_MF, down_MOF, down_MO, activation: str) -> to
 
 
 def attention(query_SHTd, key_SHTd, value_SHTd, scaling: float, softcap: float | None = None):
-    """Causal self-attention [S, T, H, d] of S strings; the scores are capped where a model does."""
+    """Causal self-attention [S, T, H, d] of S strings; scores are capped if `softcap` is given."""
     if softcap is None:
         out = functional.scaled_dot_product_attention(
             query_SHTd, key_SHTd, value_SHTd, is_causal=True, scale=scaling
@@ -71,7 +71,7 @@ def attention(query_SHTd, key_SHTd, value_SHTd, scaling: float, softcap: float |
 
 
 def apply_rotary(query_SHTd, key_SHTd, cos_Td, sin_Td) -> tuple[torch.Tensor, torch.Tensor]:
-    """Queries and keys with as many of their features rotated as `cos_Td` has."""
+    """Queries and keys, with their first features rotated: as many features as `cos_Td` has."""
     return _rotated(query_SHTd, cos_Td, sin_Td), _rotated(key_SHTd, cos_Td, sin_Td)
 
 
@@ -83,7 +83,7 @@ def _rotated(x_SHTd, cos_Td, sin_Td) -> torch.Tensor:
 
 
 def token_nll(logits_NV, targets_N, ignored: int) -> torch.Tensor:
-    """float[N]: nats of each target; 0 where it is ignored."""
+    """float[N]: nll of each target in nats; 0 for ignored targets."""
     return functional.cross_entropy(logits_NV, targets_N, ignore_index=ignored, reduction="none")
 
 
@@ -101,10 +101,10 @@ def adamw_(
     weight_decay: float,
     clipping: float,
 ) -> None:
-    """One step of AdamW of every member, in place, its gradient clipped to a norm of its own.
+    """One step of AdamW for every member, in place; each member's gradient is clipped separately.
 
-    `rate_M` are the members' learning rates, `step_M` counts their steps from 1. The arithmetic is
-    that of torch.optim.AdamW after torch.nn.utils.clip_grad_norm_.
+    `rate_M` holds the members' learning rates. `step_M` counts their steps from 1. The arithmetic
+    is the same as in torch.nn.utils.clip_grad_norm_ followed by torch.optim.AdamW.
     """
     norm_M = torch.linalg.vector_norm(grad_MP, dim=1)
     grad_MP = grad_MP * (clipping / (norm_M + 1e-6)).clamp(max=1.0).unsqueeze(1)

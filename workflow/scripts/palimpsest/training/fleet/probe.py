@@ -1,4 +1,4 @@
-"""A first step of a stacked model: whether it does what the model does, in how much memory."""
+"""Probe a stacked model with one step: is it equal to the model, and how much memory is needed?"""
 
 import numpy as np
 import torch
@@ -10,23 +10,24 @@ from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.memory import BACKWARD, COPIES
 from palimpsest.training.fleet.stack import Stack
 
-# Initial weights are so small that attention is all but uniform, whatever is wrong with it.
+# Spread of the weights in the comparison. Initial weights are so small that attention is nearly
+# uniform, which would hide errors in attention.
 SPREAD = 0.3
 TOLERANCE = 1e-3  # of the largest number compared
 
 
 def probe(member: Member, device: torch.device) -> int:
-    """The bytes that one more member of a wave takes; `UserError` if its model cannot be stacked.
+    """The bytes that one more member of a wave needs; `UserError` if its model cannot be stacked.
 
-    The leaves that Hugging Face's classes are made of are known here, but a class is free to use
-    its parameters in other ways. So the logits and the gradients of a stack of one are compared
-    with those of the model itself, at weights far from zero. Activations are counted on the way,
-    for as many strings as a step has, so the estimate holds for every architecture.
+    The stack knows the leaf modules that Hugging Face's classes use, but a class may use its
+    parameters in other ways. So the logits and the gradients of a stack with one member are
+    compared with those of the model itself, at weights far from zero. This step also counts the
+    bytes of the activations for one training batch, so the estimate holds for every architecture.
     """
     try:
         return _compare(member, device)
     except Exception as error:
-        # A class may do anything with what it is given, and fail in any way.
+        # The code of a class may fail with any exception.
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
         raise _refusal(member, f"{kind}{error}".splitlines()[0]) from error
 
@@ -57,7 +58,7 @@ def _compare(member: Member, device: torch.device) -> int:
 
 
 def _built(member: Member):
-    """The member's model with weights far from zero, the same each time."""
+    """The member's model with weights far from zero; the same weights at every call."""
     run, material = member.run, member.material
     model = build(run.row, run.scale, material.vocabulary, material.seed, torch.float32).eval()
     draw = torch.Generator().manual_seed(0)
@@ -68,7 +69,7 @@ def _built(member: Member):
 
 
 def _longest_strings(member: Member) -> torch.Tensor:
-    """Ids int64[B, T] of as many strings as a step has, the longest, cut to one length."""
+    """Ids int64[B, T] of the longest strings, as many as in a step, cut to equal length."""
     encoded, count = member.material.encoded, member.recipe.batch_size
     rows = np.resize(np.argsort(-encoded.lengths, kind="stable"), count)
     return torch.from_numpy(encoded.ids[rows][:, : encoded.lengths[rows].min()])

@@ -1,9 +1,9 @@
-"""Many models of one architecture as one: parameters stacked, the Hugging Face code unchanged.
+"""Many models of one architecture as one model: stacked parameters, unchanged Hugging Face code.
 
-What differs between the members of a fleet is their parameters, and only the leaves of the tree of
-modules touch those: linear layers, embeddings and norms. Each leaf is replaced by one that holds
-the parameters of all members, and all other code of the model runs as it is, on the strings of all
-members as one batch of M * B strings.
+The members of a fleet differ in their parameters only. Only the leaf modules use parameters: linear
+layers, embeddings and norms. Each leaf module is replaced by one that holds the parameters of all
+members. All other code of the model runs unchanged, on one batch with the strings of all members:
+M * B strings.
 """
 
 import contextlib
@@ -33,10 +33,11 @@ GATED = {"gate_proj", "up_proj", "down_proj"}
 
 
 class Stack:
-    """M models of one architecture, made of one of them.
+    """M models of one architecture, built from one of them.
 
-    `theta` float32[M, P] holds the parameters of all members, in the order of `shapes`, from which
-    `parameters` are views. Padding needs no mask: attention is causal and padding stands behind.
+    `theta` float32[M, P] holds the parameters of all members, in the order of `shapes`; the tensors
+    in `parameters` are views of `theta`. Padding needs no mask, because attention is causal and
+    padding follows a string.
     """
 
     def __init__(self, model: PreTrainedModel, members: int, device: torch.device):
@@ -46,7 +47,7 @@ class Stack:
         self.shapes = {name: p.shape for name, p in model.named_parameters()}
         self.theta = torch.empty(members, sum(s.numel() for s in self.shapes.values()))
         self.theta = self.theta.to(device)
-        # A tied parameter has several names and one place.
+        # A tied parameter has several names, but is stored once.
         places = [(n, id(p)) for n, p in model.named_parameters(remove_duplicate=False)]
         first = {id(p): name for name, p in model.named_parameters()}
         self._tied = {name: first[same] for name, same in places}
@@ -57,7 +58,7 @@ class Stack:
         self.use(members)
 
     def use(self, members: int) -> None:
-        """Work with the first so many members only."""
+        """Compute with the first `members` members only."""
         if self.parameters and len(self.parameters[0]) == members:
             return
         self.members = members
@@ -69,13 +70,13 @@ class Stack:
             setattr(self.model.get_submodule(place), attribute, views[same])
 
     def keep(self, members: list[int]) -> None:
-        """Go on with the given members only."""
+        """Remove all members except the given ones."""
         self.theta = self.theta[members]
         self.parameters = []
         self.use(len(members))
 
     def views(self, flat_MP: torch.Tensor) -> list[torch.Tensor]:
-        """The parts of float[M, P] (or float[P]) that belong to each parameter, in its shape."""
+        """Cut float[M, P] (or float[P]) into the parameters, each in its shape."""
         sizes = [shape.numel() for shape in self.shapes.values()]
         parts = flat_MP.detach().split(sizes, dim=-1)
         return [
@@ -92,7 +93,7 @@ class Stack:
         return self._run(ids_MBT).logits.view(*ids_MBT.shape, -1)
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
-        """What a layer leaves at every position, [M, B, T, D]; layer 0 are the embeddings."""
+        """Hidden states [M, B, T, D] after a layer; layer 0 is the embeddings."""
         states = self._run(ids_MBT, output_hidden_states=True).hidden_states
         return states[layer].reshape(*ids_MBT.shape, -1)
 
@@ -102,7 +103,7 @@ class Stack:
         with self._rotation():
             return self.model(
                 input_ids=ids_MBT.flatten(0, 1),
-                # Given outright, so that no model works them out from a mask.
+                # Given explicitly, so that no model computes them from a mask.
                 position_ids=torch.arange(length, device=ids_MBT.device).unsqueeze(0),
                 use_cache=False,
                 **asked_for,
@@ -110,9 +111,10 @@ class Stack:
 
     @contextlib.contextmanager
     def _rotation(self) -> Iterator[None]:
-        """Let the model's code rotate queries and keys by the operation of this device.
+        """Let the model's code use this device's operation to rotate queries and keys.
 
-        Classes with rotary positions call a function of their own Python module.
+        A class with rotary positions calls a function in its own Python module. This function is
+        replaced while the context is active.
         """
         plain = {module: getattr(module, ROTARY) for module in self._rotating}
         try:
@@ -129,7 +131,7 @@ class Stack:
 
 
 def operations_for(device: torch.device):
-    """The module with the operations of stacked leaves: compiled kernels on the CPU."""
+    """The module with the operations of stacked leaves: PyTorch on a GPU, kernels on the CPU."""
     if device.type != "cpu":
         return operations
     from palimpsest.training.fleet import kernels
@@ -138,7 +140,7 @@ def operations_for(device: torch.device):
 
 
 def _check_no_dropout(model: PreTrainedModel) -> None:
-    """A member's dropout would depend on its neighbours; the twins have none."""
+    """Refuse dropout: a member's dropout would depend on the other members. Twins have none."""
     active = [name for name, m in model.named_modules() if isinstance(m, nn.Dropout) and m.p > 0]
     if active:
         raise UserError(f"they have dropout, {active[0]}, which no member could draw alone")
@@ -148,7 +150,7 @@ def _check_no_dropout(model: PreTrainedModel) -> None:
 
 
 def _with_stacked_leaves(model: PreTrainedModel, stack: Stack) -> PreTrainedModel:
-    """The model with each module that has parameters of its own replaced by a stacked one."""
+    """The model, with every module that has parameters replaced by a stacked module."""
     AttentionInterface.register(ATTENTION, _attention)
     model.config._attn_implementation = ATTENTION
     for name, module in list(model.named_modules()):
@@ -174,7 +176,8 @@ def _stacked_leaf(module: nn.Module, stack: Stack) -> nn.Module:
     if type(module) is nn.Linear:
         return _Linear(module, stack)
     if isinstance(module, nn.Embedding):
-        # The class's own code runs (of positions, for one) and calls our lookup as its parent's.
+        # The class's own code runs (for example, to compute positions). It calls the stacked lookup
+        # as the method of its parent class.
         own_code = () if type(module) is nn.Embedding else (type(module),)
         kind = type(f"Stacked{type(module).__name__}", (*own_code, _Embedding), {})
         stacked = kind.__new__(kind)
@@ -190,7 +193,7 @@ def _stacked_leaf(module: nn.Module, stack: Stack) -> nn.Module:
 
 
 class _Leaf(nn.Module):
-    """A leaf whose parameters are plain attributes, set by `Stack.use`."""
+    """A leaf module whose parameters are plain attributes, set by `Stack.use`."""
 
     def __init__(self, module: nn.Module, stack: Stack):
         super().__init__()
@@ -225,7 +228,7 @@ class _LayerNorm(_Leaf):
 
 
 class _RMSNorm(_Leaf):
-    """Some families multiply by the weight, some by one more than it: the module itself tells."""
+    """Some families multiply by the weight, others by 1 + weight; this is found by a test call."""
 
     def __init__(self, module: nn.Module, stack: Stack):
         super().__init__(module, stack)
@@ -240,7 +243,7 @@ class _RMSNorm(_Leaf):
 
 
 class _Any(_Leaf):
-    """Any other leaf: its own code, mapped over the members."""
+    """Any other leaf module: its own code, mapped over the members."""
 
     def __init__(self, module: nn.Module, stack: Stack):
         super().__init__(module, stack)
@@ -257,7 +260,7 @@ class _Any(_Leaf):
 
 
 class _Embedding(nn.Embedding):
-    """Looks ids up in every member's own table."""
+    """Looks up ids in each member's own table."""
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         """[M * B, T, D] of ids [M * B, T], or of ids [1, T] that all strings share."""
@@ -274,7 +277,7 @@ class _Embedding(nn.Embedding):
 
 
 class _GatedFeedForward(nn.Module):
-    """A gated feed-forward layer in one; or, with biases, its activation and product in one."""
+    """A gated feed-forward layer as one operation; with biases, only activation and product."""
 
     def __init__(self, module: nn.Module, stack: Stack):
         super().__init__()
@@ -295,7 +298,7 @@ class _GatedFeedForward(nn.Module):
 
 
 class _FeedForward(nn.Module):
-    """The feed-forward layer of GPT-NeoX in one."""
+    """The feed-forward layer of GPT-NeoX as one operation."""
 
     def __init__(self, module: nn.Module, stack: Stack):
         super().__init__()
@@ -321,7 +324,7 @@ class _Activation(nn.Module):
 
 
 def _activation(module: nn.Module) -> str | None:
-    """The name of an activation that there is an operation for."""
+    """The name of an activation's operation; None if there is no such operation."""
     return ACTIVATIONS.get(type(module).__name__)
 
 
