@@ -1,4 +1,4 @@
-"""What every script of a rule is wrapped in: a log, and one line for an error of the user's."""
+"""The context of every script of a rule: a log, and one line for an error that a user can mend."""
 
 import contextlib
 import sys
@@ -11,9 +11,9 @@ from palimpsest.launch import collect_rarely
 
 @contextlib.contextmanager
 def script_job(job) -> Iterator[None]:
-    """Send warnings of a `script:` job to its log; end it with one line if the user can mend it.
+    """Send the warnings of a `script:` job to its log; turn a `UserError` into one line.
 
-    `job` is Snakemake's `snakemake` object. Any other exception is a defect and keeps its
+    `job` is Snakemake's `snakemake` object. Any other exception is a defect, and keeps its
     traceback.
     """
     collect_rarely()

@@ -1,4 +1,5 @@
-"""The configuration: read, checked before any job starts, and asked for what it says.
+"""The configuration: reading it, checking it before any job starts, and querying it.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads them before it builds its graph of
+jobs.
 """

@@ -1,6 +1,7 @@
-"""What can be wrong with a configuration beyond a section's own block; each check gives mistakes.
+"""Checks of the keys that all sections share, and checks for sections to use.
 
-A check may rely on the checks that stand before it in `of_values` having found nothing.
+Each check yields mistakes. A check in `of_values` may assume that the checks before it in this
+function found no mistake.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own dept
 
 
 def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
-    """Values that no schema can be held against, then the first that breaks this one."""
+    """Values that cannot be checked with a schema, then the first error by the schema."""
     yield from _hostile(config)
     validator = jsonschema.Draft202012Validator(schema)
     errors = sorted(validator.iter_errors(config), key=lambda e: [str(p) for p in e.path])
@@ -34,7 +35,7 @@ def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
 
 
 def of_values(settings: Settings) -> Iterator[Mistake]:
-    """What is wrong with the keys that all sections share."""
+    """Mistakes in the keys that all sections share."""
     yield from _paths(settings)
     if not os.path.isfile(settings.config["models_table"]):
         yield Mistake("models_table", f"no such file: {settings.config['models_table']}")
@@ -48,17 +49,17 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
     yield from _engine(settings)
 
 
-# For sections too
+# Checks that sections use, too
 
 
 def unknown_models(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
-    """Names in a list of models that the table of models does not know."""
+    """Names in a list of models that are not in the table of models."""
     for place, name in enumerate(names):
         yield from unknown_model(settings, f"{key}[{place}]", name)
 
 
 def unknown_model(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
-    """A name that the table of models does not know."""
+    """A name that is not in the table of models."""
     try:
         resolve(name, settings.models)
     except KeyError as error:
@@ -67,13 +68,13 @@ def unknown_model(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
 
 
 def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
-    """Names in a list of languages that have no file, or that no path can hold."""
+    """Names in a list of languages that have no file, or that are not allowed in paths."""
     for place, name in enumerate(names):
         yield from unknown_language(settings, f"{key}[{place}]", name)
 
 
 def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
-    """A name that has no file, or that no path can hold."""
+    """A name that has no file, or that is not allowed in paths."""
     folder = Path(settings.config["languages_folder"])
     if not os.path.isdir(folder):
         yield Mistake("languages_folder", f"no such folder: {folder}")
@@ -97,7 +98,7 @@ def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistak
 def too_many_strings(
     settings: Settings, key: str, sizes: Iterable[int], languages: Iterable[str]
 ) -> Iterator[Mistake]:
-    """Training sizes above the number of strings that a finite language has."""
+    """Training sizes above the number of strings of a finite language."""
     for language in languages:
         most = settings.corpus(language).n_strings()
         too_large = [size for size in sizes if size > most]
@@ -112,7 +113,7 @@ def too_many_strings(
 def without_probabilities(
     settings: Settings, key: str, languages: Iterable[str], why: str
 ) -> Iterator[Mistake]:
-    """Texts in a list of languages, where probabilities are needed; `why` says what for."""
+    """Texts in a list of languages that must have probabilities; `why` names what needs them."""
     for place, language in enumerate(languages):
         if not settings.corpus(language).has_probabilities:
             yield Mistake(
@@ -133,11 +134,14 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
                 check_local(row, tokenizer, settings.corpus(language).terminals)
 
 
-# Of keys that all sections share
+# Checks of the keys that all sections share
 
 
 def _hostile(config: dict) -> Iterator[Mistake]:
-    """Values that the schema cannot be held against; a few aliases in YAML make billions."""
+    """Values that cannot be checked with the schema: too many, too deep, or not finite.
+
+    A few aliases in YAML can make billions of values.
+    """
     for count, (key, value) in enumerate(_leaves(config)):
         if count == MOST_VALUES:
             yield Mistake(key, f"a configuration has at most {MOST_VALUES:,} values")
@@ -149,7 +153,7 @@ def _hostile(config: dict) -> Iterator[Mistake]:
 
 
 def _paths(settings: Settings) -> Iterator[Mistake]:
-    """A path becomes an input of rules, in which braces would be wildcards."""
+    """Braces in paths: a path becomes an input of rules, where braces would mean wildcards."""
     for key in ("models_table", "languages_folder"):
         path = settings.config[key]
         if not path.isprintable() or set("{}") & set(path):
@@ -193,7 +197,7 @@ def _engine(settings: Settings) -> Iterator[Mistake]:
 
 
 def _leaves(tree, path: tuple = ()) -> Iterator[tuple[str, object]]:
-    """Every leaf of the configuration with its key; what lies too deep is a leaf itself."""
+    """Every leaf of the configuration with its key; a block that is too deep counts as a leaf."""
     if isinstance(tree, dict) and len(path) < MOST_DEPTH:
         for name, value in tree.items():
             yield from _leaves(value, (*path, name))

@@ -1,8 +1,8 @@
-"""A first look at the files that a command line gives with `--configfile`.
+"""A first check of the files that a command line gives with `--configfile`.
 
-Snakemake reads these files before the Snakefile. It does not name an empty or a broken one, and of
-a binary one it shows a traceback. The profiles call this function, because Snakemake reads them
-first: see `profiles/default/config.yaml`.
+Snakemake reads these files before the Snakefile. Its own error does not name an empty or broken
+file, and for a binary file it is a traceback. The profiles call this function, because Snakemake
+reads profiles first: see `profiles/default/config.yaml`.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from palimpsest.errors import UserError
 
 def refuse_broken_files(arguments: Sequence[str]) -> None:
     """End the program with one line unless every given configuration file can be read."""
-    # An abbreviation would take `--config` for `--configfile`.
+    # With abbreviations, argparse would take `--config` as `--configfile`.
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", default=[])
     given, _ = parser.parse_known_args(arguments)

@@ -1,4 +1,4 @@
-"""What is wrong with a configuration, in one line: the key, the value, what is allowed."""
+"""Messages about mistakes in a configuration, in one line: key, value and allowed values."""
 
 from typing import NamedTuple
 
@@ -9,9 +9,9 @@ from palimpsest.errors import nearest
 
 
 class Mistake(NamedTuple):
-    """A key of the configuration, and what is wrong with it.
+    """A key of the configuration, and a text on what is wrong with its value.
 
-    `place` is the key that the error's source is looked up by, where that is another one.
+    The message names the file in which `place` is set; by default, `place` is `key`.
     """
 
     key: str
@@ -28,7 +28,7 @@ def joined(path) -> str:
 
 
 def stranger_of(error: jsonschema.ValidationError) -> list[str]:
-    """The unknown key that an error is about, if it is about one."""
+    """The unknown key that an error is about; [] for other errors."""
     if error.validator != "additionalProperties":
         return []
     known = error.schema.get("properties", {})
@@ -36,7 +36,7 @@ def stranger_of(error: jsonschema.ValidationError) -> list[str]:
 
 
 def explained(error: jsonschema.ValidationError) -> str:
-    """What is wrong with a value and what is allowed, in one line."""
+    """One line on what is wrong with a value, and what is allowed."""
     value, rules = error.instance, error.schema
     if error.validator == "additionalProperties":
         known = list(rules.get("properties", {}))

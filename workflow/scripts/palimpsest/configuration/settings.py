@@ -1,6 +1,6 @@
-"""The settings of an experiment: a checked configuration, and what it says of models and corpora.
+"""The settings of an experiment: a checked configuration, with its models and corpora.
 
-What there is to do with them, sections say.
+The sections decide which runs are trained with these settings.
 """
 
 import warnings
@@ -12,9 +12,9 @@ from palimpsest.models import Model, read_models, resolve
 
 
 class Settings:
-    """Values of a configuration that has the keys of the schema.
+    """The values of a configuration that the schema allows.
 
-    `config` is the whole configuration; a section reads its own block of it with `block`.
+    `config` is the whole configuration; a section reads its own block with `block`.
     """
 
     def __init__(self, config: dict):
@@ -22,7 +22,7 @@ class Settings:
         self._corpora: dict[str, Corpus] = {}
 
     def block(self, section: str) -> dict | None:
-        """A section's block; None if the configuration leaves the section out."""
+        """A section's block; None if the configuration sets it to null."""
         return self.config[section]
 
     @cached_property
@@ -36,28 +36,28 @@ class Settings:
         return read_models(self.config["models_table"])
 
     def is_twin(self, model: str) -> bool:
-        """Whether a name stands for a twin."""
+        """Whether a name is the name of a twin."""
         return resolve(model, self.models)[1] == "twin"
 
     def engine(self, model: str) -> str:
-        """The engine that trains a model: that of its name or else of its scale."""
+        """The engine that trains a model: set for its name, or else for twins or full models."""
         engines = self.config["engine"]
         return engines.get(model, engines[resolve(model, self.models)[1]])
 
     def training(self, model: str) -> dict:
-        """The block `training` as it holds for a model.
+        """The values of the block `training` for a model.
 
-        What `training_by_model` says of it wins. A twin is trained by one process, and its
-        optimiser fits beside it.
+        The keys in `training_by_model` override those in `training`. A twin is always trained by
+        one process, without offloading.
         """
         if self.is_twin(model):
             return {**self.config["training"], "processes": 1, "offload_optimizer": "none"}
         return {**self.config["training"], **self.config["training_by_model"].get(model, {})}
 
     def corpus(self, name: str) -> Corpus:
-        """A corpus by its name, whether the configuration names it or not."""
+        """A corpus by its name, even if the configuration does not name it."""
         if name not in self._corpora:
-            # The job that reads a grammar for good puts its warnings into its log.
+            # Warnings are ignored here, because the job that reads the grammar logs them.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GrammarWarning)
                 self._corpora[name] = read_corpus(self.corpus_file(name))

@@ -1,4 +1,4 @@
-"""Where a configuration was read from: its files, and which of them last set a key."""
+"""The sources of a configuration: its files, and the file that last set a key."""
 
 import yaml
 
@@ -8,9 +8,9 @@ from palimpsest.errors import UserError
 
 
 class Sources:
-    """The files of a configuration, later ones winning, and the command line, which wins over all.
+    """The files of a configuration, and the values of `--config` (`command_line`).
 
-    `command_line` is what `--config` gave.
+    Later files override earlier ones, and the command line overrides all files.
     """
 
     def __init__(self, files: list[str], command_line: dict | None = None):
@@ -18,13 +18,13 @@ class Sources:
         self.command_line = command_line or {}
 
     def error(self, mistake: Mistake) -> UserError:
-        """A mistake as an error, with where its key stands."""
+        """A mistake as an error that names the source of the key."""
         key, text, place = mistake
         where = self.of(key if place is None else place)
         return UserError(f"{where}: {key + ': ' if key else ''}{text}")
 
     def of(self, key: str) -> str:
-        """Where the key was last set or, if it is set nowhere, the nearest key above it."""
+        """The source that last set a key; if none did, the source of the nearest key above it."""
         read = [("--config", self.command_line)]
         read += [(file, _load(file)) for file in reversed(self.files)]
         steps = key.split("[")[0].split("/")
@@ -36,7 +36,7 @@ class Sources:
 
 
 def as_yaml(tree):
-    """Values given on the command line, the texts in them read as YAML: '3' is 3, 'null' none."""
+    """Values from the command line, with texts read as YAML: '3' becomes 3, 'null' becomes None."""
     if isinstance(tree, dict):
         return {name: as_yaml(value) for name, value in tree.items()}
     if isinstance(tree, list):

@@ -1,4 +1,4 @@
-"""Configuration files as they are written, before anything is made of them."""
+"""Reading and checking single configuration files."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ from palimpsest.errors import UserError
 
 
 class _Loader(yaml.SafeLoader):
-    """A loader of plain values that refuses a key given twice, of which YAML keeps the last."""
+    """A loader of plain values that refuses a key given twice; YAML would keep the last one."""
 
     def construct_mapping(self, node, deep=False):
         seen = set()
@@ -24,17 +24,17 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-# Ten times as fast, where PyYAML was built with it; `check_file` has words of its own.
+# Ten times as fast, if PyYAML was built with it. `check_file` does not use it, because of messages.
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def read_file(path: str | Path) -> Any:
-    """What a file holds that is known to be right: it is the project's own, or was checked."""
+    """The content of a file that is known to be valid: the project's own, or a checked file."""
     return yaml.load(Path(path).read_text(encoding="utf-8-sig"), _FAST_LOADER)
 
 
 def check_file(path: str | Path) -> None:
-    """Raise `UserError`, naming file and line, unless a file is YAML with keys, each given once."""
+    """Raise `UserError` with file and line, unless a file is YAML with keys that occur once."""
     path = os.path.relpath(path)
     try:
         content = yaml.load(Path(path).read_text(encoding="utf-8-sig"), _Loader)

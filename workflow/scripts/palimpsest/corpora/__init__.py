@@ -1,6 +1,6 @@
-"""Corpora: where strings come from, a grammar or a user's text.
+"""Corpora: the sources of strings. A corpus is a grammar or a user's text.
 
-Importing this package is cheap, because Snakemake reads corpora while it builds its graph of jobs.
+This package is fast to import, because Snakemake reads corpora before it builds its graph of jobs.
 """
 
 from palimpsest.corpora.corpus import Corpus, String, text_of

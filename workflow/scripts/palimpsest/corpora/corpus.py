@@ -1,4 +1,4 @@
-"""What a corpus answers, whatever it is."""
+"""The interface of all corpora."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,11 +9,10 @@ String = tuple[str, ...]  # the symbols of a string
 
 
 class Corpus(Protocol):
-    """Where strings come from.
+    """A source of strings.
 
-    `name` is for messages. `terminals` are the symbols that its strings are made of; a twin's
-    vocabulary has one token for each. `has_probabilities` says whether the probability of a string
-    is known.
+    `name` is used in messages. `terminals` are the symbols of the strings; a twin's vocabulary has
+    one token for each. `has_probabilities` says whether the probabilities of strings are known.
     """
 
     name: str
@@ -23,8 +22,8 @@ class Corpus(Protocol):
     def draw(self, n: int, seed: int) -> tuple[list[String], np.ndarray]:
         """`n` independent strings, and for each the log probability float64[n] of its derivation.
 
-        The log probabilities are in nats, and NaN where strings have no derivation. Fewer draws
-        with the same seed are the first of more.
+        The log probabilities are in nats, and NaN if strings have no derivation. With the same
+        seed, `n` draws are the first `n` of any larger number of draws.
         """
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
@@ -46,20 +45,20 @@ class Corpus(Protocol):
         """
 
     def n_strings(self) -> float:
-        """At least the number of distinct strings; infinite if there is no bound."""
+        """An upper bound of the number of distinct strings; may be infinite."""
 
     def expected_length(self) -> float:
         """Expected number of symbols of a string."""
 
     def longest(self) -> float:
-        """Number of symbols of the longest string; infinite if there is no bound."""
+        """Number of symbols of the longest string; infinite if there is no longest string."""
 
 
 def text_of(string: Sequence[str]) -> str:
-    """A string's symbols, separated by spaces, as tables hold it."""
+    """A string in the format of tables: its symbols, separated by spaces."""
     return " ".join(string)
 
 
 def groups_by_string(strings: Sequence[String]) -> dict[String, str]:
-    """Each distinct string as a group of its own."""
+    """Groups with one distinct string each."""
     return {string: text_of(string) for string in strings}

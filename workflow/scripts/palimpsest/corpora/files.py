@@ -30,9 +30,9 @@ def corpus_names(folder: str | Path) -> list[str]:
 
 
 def find_corpus(folder: str | Path, name: str) -> str:
-    """The file of a corpus by its name; that of a grammar if there is none.
+    """The file of a corpus, by its name; if no file exists, the path of a grammar.
 
-    Raises `UserError` if there are a grammar and a text of one name.
+    Raises `UserError` if a grammar and a text have the same name.
     """
     paths = [Path(folder) / f"{name}{suffix}" for suffix in SUFFIXES]
     there = [path for path in paths if path.is_file()]

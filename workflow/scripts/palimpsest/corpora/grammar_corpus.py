@@ -1,4 +1,4 @@
-"""A corpus that is a probabilistic context-free grammar, of which all probabilities are known."""
+"""A probabilistic context-free grammar as a corpus; all probabilities are known."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,16 +39,16 @@ class GrammarCorpus:
         return self.grammar.log_probability(strings)
 
     def optimal_loss(self, strings: Sequence[String], predict_end: bool) -> np.ndarray:
-        """Where the end is not predicted, a string is a prefix of strings of the language."""
+        """Without a predicted end, a string counts as a prefix of strings of the language."""
         lengths = np.array([len(string) for string in strings])
         if predict_end:
             return -self.grammar.log_probability(strings) / (lengths + 1)
         return -self.grammar.log_prefix_probability(strings) / lengths
 
     def groups(self, strings: Sequence[String], by: str) -> dict[String, str]:
-        """By `derivation`, the rule in question is the first one that leaves a choice.
+        """With `derivation`, a group is named by the first rule for which there is a choice.
 
-        A group is named by the rule's right-hand side.
+        The name is the right-hand side of this rule, in the string's most probable derivation.
         """
         if by == "string":
             return groups_by_string(strings)
@@ -76,7 +76,7 @@ class GrammarCorpus:
 
 
 def _first_choice(grammar: Grammar):
-    """The first non-terminal, from the start on, that has several rules; and these rules."""
+    """The first non-terminal, beginning with the start symbol, with several rules; these rules."""
     left, seen = grammar.start, set()
     while left not in seen:
         seen.add(left)
@@ -90,6 +90,6 @@ def _first_choice(grammar: Grammar):
 
 
 def _with_only(grammar: Grammar, left: str, rule) -> Grammar:
-    """The grammar in which a non-terminal has but one rule."""
+    """The same grammar, but with only one rule for a non-terminal."""
     others = tuple(other for other in grammar.rules if other.lhs != left)
     return Grammar(grammar.name, grammar.start, (*others, rule._replace(probability=1.0)))

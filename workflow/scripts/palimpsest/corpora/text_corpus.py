@@ -1,4 +1,4 @@
-"""A corpus that is a user's own text, of which no probabilities are known."""
+"""A user's text as a corpus; probabilities of strings are unknown."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,8 +12,8 @@ from palimpsest.errors import UserError
 class TextCorpus:
     """A text as a corpus: each line is a string, and each word of the line is a symbol.
 
-    Strings are drawn independently from the lines, so that a line that stands twice is drawn twice
-    as often. See `palimpsest.corpora.Corpus` for the methods.
+    Strings are drawn independently from the lines, so a line that occurs twice is drawn twice as
+    often. See `palimpsest.corpora.Corpus` for the methods.
     """
 
     has_probabilities = False
@@ -59,7 +59,7 @@ class TextCorpus:
 
 
 def read_strings(path: str | Path) -> list[String]:
-    """The strings of a text file in UTF-8: one a line, without the empty lines.
+    """The strings of a text file in UTF-8: one per line; empty lines are skipped.
 
     Raises `UserError` if the file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Building a dataset: a training multiset in one of its variants, with a test set beside it.
+"""Building a dataset: one variant of a training multiset, and a test set.
 
 Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 4, appendix G.
 """
@@ -21,18 +21,18 @@ from palimpsest.variants import maker
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of the function that makes a variant.
+    """The arguments of a function that makes a variant.
 
     Parameters
     ----------
     sampler : the corpus' streams for the dataset's seed
     variant : the variant's name
-    size : training strings, copies counted
-    test_size : strings of the test set, independent draws
-    predict_end : whether models also predict the end of a string; it decides the tokens counted
+    size : number of training strings, with copies
+    test_size : number of strings in the test set, drawn independently
+    predict_end : whether models also predict the end of a string; this affects the number of tokens
         and the Bayes-optimal loss
     targets : table of kind `targets`, for variants with or without a target
-    options : values that the variant alone needs
+    options : values that only this variant needs
     """
 
     sampler: Sampler
@@ -44,7 +44,7 @@ class Asked:
     options: Mapping = field(default_factory=dict)
 
     def test(self) -> Counter:
-        """The test set, the same for every variant and size."""
+        """The test set; it is the same for every variant and size."""
         return Counter(self.sampler.test(self.test_size))
 
 
@@ -58,13 +58,13 @@ def build(
     options: Mapping | None = None,
     made_by: str | None = None,
 ) -> pd.DataFrame:
-    """A dataset as a table of kind `strings`: its distinct strings, train first, then test.
+    """A dataset as a table of kind `strings`: its distinct strings, first train, then test.
 
-    A string of the test set that is in train too has split `train` and `test_count` above 0.
+    A string in both the training set and the test set has split `train`, and `test_count` above 0.
 
     Parameters
     ----------
-    made_by : names the function that makes the variant; that of the variant's name if None
+    made_by : names the function that makes the variant; if None, it is found by the variant's name
     others : see `Asked`
     """
     make: Callable[[Asked], pd.DataFrame] = named(made_by or maker(VARIANTS, variant))
@@ -79,17 +79,17 @@ def tabulate(
     learned: Corpus | None = None,
     roles: Mapping[String, str] | None = None,
 ) -> pd.DataFrame:
-    """A table of kind `strings`, of some multisets of strings.
+    """A table of kind `strings`, made from multisets of strings.
 
     Parameters
     ----------
-    asked : what dataset it is
+    asked : the arguments of the dataset
     train : the training strings
-    test : the test strings; those of the sampler's test stream if None
+    test : the test strings; if None, those of the sampler's test stream
     held_out : strings that are only measured; they have split `held_out`
-    learned : the corpus that the training strings are of, with whose probabilities models are
-        compared; the sampler's if None
-    roles : s0, s1, ... of the target strings
+    learned : the corpus of the training strings, whose probabilities are in the table; if None, the
+        sampler's corpus
+    roles : s0, s1, ... for the target strings
 
     Raises
     ------
@@ -133,7 +133,7 @@ def tabulate(
 
 
 def _splits(strings: list[String], train: Counter, held_out: list[String]) -> np.ndarray:
-    """Train where it is trained on; held_out for a left-out target, even if the test set has it."""
+    """`train` for training strings, `held_out` for left-out targets (also in test), else `test`."""
     wanted = set(held_out)
     trained = np.array([train[s] > 0 for s in strings])
     left_out = np.array([s in wanted for s in strings])

@@ -1,6 +1,7 @@
 """The figure of a language.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from palimpsest.datasets.kinds import LANGUAGE_SAMPLE, LANGUAGE_SUMMARY

@@ -1,7 +1,7 @@
-"""A train set with a part to forget, and the same set without it.
+"""A training set with a forget set, and the same training set without the forget set.
 
-What is forgotten are whole groups: a string with all its copies, or all strings that share a
-top-level derivation. A group is never split between what is forgotten and what is retained.
+Strings are forgotten in whole groups. A group is a string with all its copies, or all strings that
+share a top-level derivation. A group is either forgotten or retained as a whole.
 
 Source: Are we making progress in unlearning?, section A.3 (there a group is a person).
 """
@@ -21,17 +21,17 @@ from palimpsest.variants import ORIGINAL, RETAIN
 
 
 def original(asked: Asked) -> pd.DataFrame:
-    """All of the train set; its options are `validation`, `groups`, `share` and `forget_file`."""
+    """The whole training set; options: `validation`, `groups`, `share` and `forget_file`."""
     return _both(asked)[ORIGINAL]
 
 
 def retain(asked: Asked) -> pd.DataFrame:
-    """The train set without what is to be forgotten; options as of `original`."""
+    """The training set without the forget set; the options are the same as for `original`."""
     return _both(asked)[RETAIN]
 
 
 def _both(asked: Asked) -> dict[str, pd.DataFrame]:
-    """Both variants, from the options that the configuration gives."""
+    """Both variants, made with the options."""
     options = asked.options
     file = options["forget_file"]
     return build_forgetting(
@@ -58,18 +58,18 @@ def build_forgetting(
 ) -> dict[str, pd.DataFrame]:
     """The variants `original` and `retain` as tables of kind `strings`, with equal rows.
 
-    `split` is train (retained), forget, test or validation in both; in `retain` the forget strings
-    have count 0. The train and test strings are those of `base` with the same size and seed;
-    validation strings are distinct and in neither.
+    In both, `split` is train (retained), forget, test or validation. In `retain`, the forget
+    strings have count 0. Training and test strings are those of `base` with the same size and seed.
+    Validation strings are distinct, and neither training nor test strings.
 
     Parameters
     ----------
     sampler : the corpus' streams for the dataset's seed.
-    size, test_size, validation_size : strings; of train and test copies counted.
+    size, test_size, validation_size : numbers of strings; the first two with copies.
     predict_end : whether models also predict the end of a string.
     groups : `string` or `derivation`, see `palimpsest.corpora.Corpus.groups`.
-    share : of the groups, to be drawn for forgetting.
-    forget : the strings to forget instead of drawn ones.
+    share : share of the groups that is drawn at random for forgetting.
+    forget : the strings to forget; if None, they are drawn.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def build_forgetting(
 
 
 def check_forget_set(forget: list[String], names: dict[String, str], language: str) -> None:
-    """A forget set is some of the train set, but not all, and holds whole groups."""
+    """Raise `UserError` unless the forget set is a proper part of train, with whole groups."""
     where = f"language {language}: the forget set"
     if not forget:
         raise UserError(
@@ -127,7 +127,7 @@ def check_forget_set(forget: list[String], names: dict[String, str], language: s
 
 
 def read_forget_set(path: str | Path) -> list[String]:
-    """The strings of a text file, one a line, the terminals separated by spaces."""
+    """The strings of a text file: one per line, with spaces between terminals."""
     strings = list(dict.fromkeys(read_strings(path)))
     if not strings:
         raise UserError(
@@ -138,7 +138,7 @@ def read_forget_set(path: str | Path) -> list[String]:
 
 
 def _drawn(sampler: Sampler, names: dict[String, str], share: float) -> list[str]:
-    """A share of the groups, rounded to whole ones, drawn at random."""
+    """A share of the groups, drawn at random; the number of groups is rounded."""
     groups = sorted(set(names.values()))
     order = sampler.permutation(len(groups))
     return [groups[place] for place in order[: round(share * len(groups))]]

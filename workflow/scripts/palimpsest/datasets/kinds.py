@@ -26,7 +26,7 @@ LANGUAGE_SAMPLE = Kind(
         STRING_ID,
         TEXT,
         Column("length", int, "number of terminals"),
-        Column("count", int, "how often it came up in the sample"),
+        Column("count", int, "copies of the string in the sample"),
         LOG_PROB,
         DERIVATION,
     ),
@@ -48,7 +48,7 @@ STRINGS = Kind(
         VARIANT,
         STRING_ID,
         TEXT,
-        Column("n_tokens", int, "predicted tokens"),
+        Column("n_tokens", int, "number of predicted tokens"),
         Column(
             "split",
             str,
@@ -59,17 +59,17 @@ STRINGS = Kind(
         Column(
             "test_count",
             int,
-            "how often in the test set; a train string with test_count > 0 was seen in "
-            "training, so it measures learning and never stands in for another string",
+            "copies in the test set; a train string with test_count > 0 counts for the test loss, "
+            "but never stands in for another string, because it was seen in training",
         ),
         Column("role", str, "s0, s1, ... for a target string", True),
-        Column("group", str, "what is forgotten or retained together", True),
+        Column("group", str, "name of the string's group; groups are forgotten as a whole", True),
         KNOWN_LOG_PROB,
         DERIVATION,
         Column(
             "optimal_loss",
             float,
-            "Bayes-optimal loss under the same language, nats per predicted token; null of a text",
+            "Bayes-optimal loss under the same language, nats per predicted token; null for a text",
             True,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Variants that need nothing but the corpus: base and its deduplications.
+"""Variants that need only the corpus: base, and two ways to deduplicate it.
 
 Source: Learning Without Memorizing Considered Infeasible, section 4 and appendix G.
 """
@@ -21,10 +21,10 @@ def dedup(asked: Asked) -> pd.DataFrame:
 
 
 def dedup_matched(asked: Asked) -> pd.DataFrame:
-    """As many distinct strings of the high-entropy counterpart (the paper's dedup*).
+    """As many distinct strings as `dedup`, from the high-entropy counterpart (the paper's dedup*).
 
-    Probabilities are those of the counterpart: it is what a model learns from such a dataset. The
-    test strings are those of base, and are strings of the counterpart too.
+    Probabilities are those of the counterpart, because a model learns the counterpart from this
+    dataset. The test strings are those of base; they are also strings of the counterpart.
     """
     n_distinct = len(set(asked.sampler.train(asked.size)))
     train = Counter(asked.sampler.distinct_of_counterpart(n_distinct))

@@ -1,4 +1,4 @@
-"""Streams of strings of a corpus, one for each purpose, that follow from a dataset's seed."""
+"""Streams of strings of a corpus: one stream for each purpose, decided by a dataset's seed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ TRAIN, TEST, COUNTERPART, VALIDATION, FORGET = range(5)
 class Sampler:
     """Independent strings of a corpus, or of its high-entropy counterpart, for one seed.
 
-    `language` is the corpus' name in tables. `derivations` remembers the log probability of the
-    derivation that each string of the corpus was first drawn by.
+    `language` is the corpus' name in tables. `derivations` holds, for each drawn string, the log
+    probability of the derivation by which it was first drawn.
     """
 
     language: str
@@ -27,20 +27,20 @@ class Sampler:
     derivations: dict[String, float] = field(default_factory=dict)
 
     def train(self, n: int, but: String | None = None) -> list[String]:
-        """The first `n` strings of the training stream; `but` is passed over."""
+        """The first `n` strings of the training stream, without the string `but`."""
         return _first(self._draw_train, n, lambda seen, s: s != but, self.language)
 
     def test(self, n: int) -> list[String]:
-        """`n` strings of the test stream, which does not depend on the training size."""
+        """The first `n` strings of the test stream, which does not depend on the training size."""
         return self._draw(n, TEST)
 
     def validation(self, n: int, but: set[String]) -> list[String]:
-        """`n` distinct strings that are none of the given ones."""
+        """`n` distinct strings that are not in `but`."""
         draw = partial(self._draw, purpose=VALIDATION)
         return _first(draw, n, lambda seen, s: s not in seen and s not in but, self.language)
 
     def permutation(self, n: int) -> np.ndarray:
-        """A random order int[n], from which what is to be forgotten is taken."""
+        """A random order int[n], for drawing the groups to forget."""
         return np.random.default_rng(self._stream(FORGET)).permutation(n)
 
     def distinct_of_counterpart(self, n: int) -> list[String]:
@@ -74,11 +74,11 @@ class Sampler:
 
 
 def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -> list[String]:
-    """The first `n` strings of a stream that are wanted, given those taken so far.
+    """The first `n` strings of a stream for which `wanted(seen, string)` is true.
 
-    `draw(m)` gives the stream's first `m` strings.
+    `draw(m)` gives the first `m` strings of the stream; `seen` holds the strings taken so far.
 
-    Raises `UserError` if 100 times as many draws do not hold `n`.
+    Raises `UserError` if 100 n draws do not hold `n` such strings.
     """
     draws = n
     while draws <= 100 * n:

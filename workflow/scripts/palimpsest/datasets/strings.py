@@ -1,4 +1,4 @@
-"""A string's lasting name, a language's sample and its target strings."""
+"""The permanent name of a string, and the sample and target strings of a language."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from palimpsest.languages import Grammar
 
 
 def string_id(string: Sequence[str]) -> str:
-    """A string's name, the same in every dataset: 12 hexadecimal digits of its text's SHA-256."""
+    """A string's name: 12 hexadecimal digits of its text's SHA-256; the same in every dataset."""
     return hashlib.sha256(text_of(string).encode()).hexdigest()[:12]
 
 
@@ -38,14 +38,15 @@ def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.Da
 
 
 def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:
-    """Strings of decreasing probability to leave out and put back, as a table of kind `targets`.
+    """Target strings, sorted by decreasing probability, as a table of kind `targets`.
 
-    The first is the most probable string of the sample and the last a typical one (its log
-    probability is the sample's mean, minus the entropy); the others lie evenly between, in log
-    probability. Where several strings lie equally near, the first by `string_id` is taken.
+    The first target is the most probable string of the sample. The last is a typical string: its
+    log probability is near the sample's mean, which is minus the entropy. The others are evenly
+    spaced between, in log probability. If several strings are equally near, the first by
+    `string_id` is taken.
 
     Source: Learning Without Memorizing Considered Infeasible, section 3.2 (three strings of
-    decreasing frequency; how they were picked is not said).
+    decreasing frequency; the paper does not say how they were chosen).
     """
     if len(sample) < n_targets:
         raise UserError(
@@ -70,7 +71,7 @@ def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:
 
 
 def summarise(grammar: Grammar, language: str, sample: pd.DataFrame) -> dict:
-    """What there is to know about a language: sizes, entropies, expected length, ambiguity."""
+    """A summary of a language: sizes, entropies, expected length, ambiguity."""
     surprise = np.repeat(-sample["log_prob"].to_numpy(), sample["count"])
     n_derivations = grammar.n_derivations()
     return {

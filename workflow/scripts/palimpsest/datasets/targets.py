@@ -15,11 +15,11 @@ from palimpsest.variants import is_with_target, target_of
 
 
 def with_or_without_target(asked: Asked) -> pd.DataFrame:
-    """D', sampled without the target s0, s1, ...; or D, which is D' and the target's copies.
+    """The paper's D' (sampled without the target), or D (D' and the copies of the target).
 
-    The target has as many copies as would be expected among `size` strings, and D' has `size`
-    strings less these. A target that is neither in train nor in test has split `held_out`: it is
-    measured all the same.
+    D has `size` strings. The number of copies of the target is the expected number among `size`
+    strings, and D' has the other strings. A target that is not in train has split `held_out`: it is
+    only measured.
     """
     language, size, role = asked.sampler.language, asked.size, target_of(asked.variant)
     target = _target(asked.targets, role, language)
@@ -39,10 +39,10 @@ def with_or_without_target(asked: Asked) -> pd.DataFrame:
 
 
 def target_counts(targets: pd.DataFrame, size: int) -> dict[str, int]:
-    """How often each target occurs in the data with it: expected among `size`, and decreasing.
+    """The number of copies of each target in the data that include it.
 
-    An expected count is rounded, at least 1, and at least one more than the next target's, so that
-    the targets' frequencies differ at small sizes too.
+    This is the expected count among `size` strings, rounded. It is at least 1, and at least one
+    more than the count of the next target, so that the frequencies differ even at small sizes.
     """
     counts: dict[str, int] = {}
     least = 1

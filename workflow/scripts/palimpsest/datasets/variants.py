@@ -1,6 +1,7 @@
-"""The variants of datasets that no section owns; a section may have more of its own.
+"""The variants of datasets that sections share; a section may have further variants.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from palimpsest.variants import BASE, DEDUP, DEDUP_MATCHED, ORIGINAL, RETAIN, TARGETED, Variant

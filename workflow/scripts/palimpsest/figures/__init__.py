@@ -1,4 +1,4 @@
-"""Figures: how they look, how they are drawn and saved, and the one of a language.
+"""Figures: their style, drawing and saving, and the figure of a language.
 
-Sections list their own.
+The other figures belong to sections.
 """

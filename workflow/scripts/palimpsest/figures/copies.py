@@ -1,17 +1,17 @@
-"""Markers of training strings that tell by their fill how often a string was trained on."""
+"""Markers of training strings; the fill shows how many copies are in the training data."""
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.figures import curves, style
 
-# Least number of copies in the training data: how strongly the string's marker is filled.
+# Smallest number of copies of a class -> strength of the marker's fill.
 COPIES = {1: 0.0, 2: 0.3, 4: 0.65, 8: 1.0}
 MARKER = 4.5
 
 
 def copies_class(count: pd.Series) -> np.ndarray:
-    """The class of `COPIES` that each count is in."""
+    """The class in `COPIES` of each count."""
     bounds = np.array(list(COPIES))
     return bounds[np.searchsorted(bounds, count, side="right") - 1]
 
@@ -22,7 +22,7 @@ def filled(colour, least: int) -> tuple[float, float, float]:
 
 
 def copies_handles(count: pd.Series) -> list:
-    """A legend entry per class of copies that there is."""
+    """A legend entry for each class of copies that occurs."""
     bounds, present = list(COPIES), set(copies_class(count))
     return [
         curves.line_handle(

@@ -1,4 +1,4 @@
-"""What the figures share: curves with their bands, words on whose they are, legends, limits."""
+"""Parts that figures share: curves with bands, notes, legends and axes."""
 
 import math
 import textwrap
@@ -28,7 +28,7 @@ def figure_of(height: float, title: str) -> Figure:
 
 
 def panels_in(figure: Figure) -> Figure:
-    """A subfigure for panels with a common axis label, which the figure's legend stays clear of."""
+    """A subfigure for panels with a common axis label, separate from the figure's legend."""
     return figure.subfigures(1, 1)
 
 
@@ -40,7 +40,7 @@ def name_panel(axes: Axes, measure: str) -> None:
 
 
 def spread(frame: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    """Mean, min and max of `y` at every `x`, over all the rows there; a row without y is left out.
+    """Mean, min and max of `y` over all rows with the same `x`; rows without `y` are left out.
 
     Returns a frame indexed by x, in order.
     """
@@ -56,7 +56,7 @@ def draw_spread(axes: Axes, curve: pd.DataFrame, colour, **line) -> None:
 
 
 def whiskers(values: pd.Series) -> tuple[float, np.ndarray]:
-    """Mean, and the distances [[down], [up]] from it to min and max, as error bars want them."""
+    """The mean, and its distances [[down], [up]] to min and max, in the format of error bars."""
     mean = values.mean()
     return mean, np.clip([[mean - values.min()], [values.max() - mean]], 0, None)
 
@@ -77,9 +77,9 @@ def mark_optima(axes: Axes, frame: pd.DataFrame) -> None:
 def scale_losses(axes: Axes, values: pd.DataFrame, floor: float = 0) -> None:
     """A logarithmic y axis for losses.
 
-    A trained model's loss is a tenth of an untrained one's and less: on a linear axis all that is
-    of interest would lie in its lowest part. The axis spans at most three powers of ten, and ends
-    at `floor` where that is higher.
+    The loss of a trained model is at most a tenth of the loss of an untrained model; on a linear
+    axis, all interesting values would be at the bottom. The axis spans at most three powers of ten,
+    and does not go below `floor`.
     """
     positive = values.where(values > 0)
     low, high = positive.min().min(), positive.max().max()
@@ -98,7 +98,7 @@ def share_axis(axes: Axes) -> None:
 
 
 def subject(frame: pd.DataFrame) -> str:
-    """Whose the rows are: language, training strings, models."""
+    """The subject of the rows, in words: language, number of training strings, models."""
     models = list(frame["model"].unique())
     sizes = sorted(frame["size"].unique())
     strings = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
@@ -107,7 +107,7 @@ def subject(frame: pd.DataFrame) -> str:
 
 
 def spread_note(frame: pd.DataFrame) -> str:
-    """What lines and bands are, in one sentence."""
+    """One sentence on the meaning of lines and bands."""
     models, seeds = frame["model"].nunique(), frame["seed"].dropna().nunique()
     runs = len(frame[["model", "seed"]].dropna().drop_duplicates())
     if runs == 1:
@@ -121,7 +121,7 @@ def spread_note(frame: pd.DataFrame) -> str:
 
 
 def error_note(frame: pd.DataFrame) -> str:
-    """What points and error bars are, in one sentence."""
+    """One sentence on the meaning of points and error bars."""
     seeds = frame["seed"].dropna().nunique()
     if seeds == 1:
         return "Points: one seed."
@@ -136,7 +136,7 @@ def legend(figure: Figure, handles: list, note: str = "", columns: int | None = 
     """A legend under the panels, as wide as its longest entry allows, with a note above it."""
     longest = max(len(handle.get_label()) for handle in handles)
     fitting = max(1, int(style.CHARACTERS_PER_LINE // (longest + 7)))
-    # As few rows as the width allows, then as even a number of entries in each as can be.
+    # Use as few rows as possible for this width, then distribute the entries evenly.
     rows = math.ceil(len(handles) / (columns or fitting))
     figure.legend(
         handles=handles,

@@ -1,6 +1,7 @@
-"""What a figure is: a function from tables to a drawing, with its title and caption.
+"""The class of figures: a function from tables to a drawing, with a title and a caption.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from collections.abc import Iterable
@@ -13,13 +14,14 @@ from palimpsest.tables.kinds import Document, Kind
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that every language has one of.
+    """A figure that is drawn for every language.
 
-    `draw` names a function ("palimpsest.memorisation.figures.tradeoff:tradeoff") that takes what
-    each of the kinds `tables` holds, in their order: a frame of a table, a dict of a document. The
-    first kind says which languages have the figure. The caption is two sentences: what the figure
-    shows, and what to see. `numbers` lists the figures of the paper `paper` that it corresponds to,
-    if any. `chapter` is the part of the report in which it stands.
+    `draw` names a function, such as "palimpsest.memorisation.figures.tradeoff:tradeoff". The
+    function takes one argument for each kind in `tables`, in this order: a frame for a table, a
+    dict for a document. A language has the figure if it has tables of the first kind. The caption
+    has two sentences: what the figure shows, and what to look for. `numbers` lists the
+    corresponding figures of the paper `paper`, if any. `chapter` is the id of the figure's chapter
+    in the report.
     """
 
     name: str
@@ -32,15 +34,16 @@ class Figure:
     draw: str
 
     def languages(self, outputs: Iterable[str]) -> list[str]:
-        """The languages that have the figure, where a section delivers these outputs."""
+        """The languages that have the figure, for a section with these outputs."""
         found = (values_in(self.tables[0].path, path) for path in outputs)
         return list(dict.fromkeys(values["language"] for values in found if values))
 
     def inputs(self, outputs: Iterable[str], language: str) -> dict[str, list[str]]:
-        """The files of a language that it is drawn from, by kind.
+        """The files from which the figure of a language is drawn, by the name of their kind.
 
-        They are those among a section's outputs; or, of a language for which the section delivers
-        none, the one file that the language alone names. Raises `UserError` if there is none such.
+        Files are taken from a section's outputs. If the section delivers no file of a kind for the
+        language, the file is the kind's path, if the language is its only wildcard; otherwise
+        raises `UserError`.
         """
         outputs = list(outputs)
         found = {}
@@ -56,10 +59,10 @@ class Figure:
 
     @property
     def code(self) -> tuple[str, ...]:
-        """The places of the code that draws it, for its fingerprint."""
+        """The places of the code that draws the figure, for a fingerprint."""
         return "palimpsest.figures.render:render", self.draw
 
     def files(self, language: str) -> list[str]:
-        """The figure of a language, as vector graphics and as a picture."""
+        """The files of the figure for a language: one SVG and one PNG."""
         pattern = fill(FIGURE, figure=self.name, language=language)
         return [fill(pattern, format=format) for format in FIGURE_FORMATS]

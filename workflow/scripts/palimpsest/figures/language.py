@@ -1,4 +1,4 @@
-"""A language at a glance: how long its strings are, and how unequal."""
+"""The figure of a language: lengths and probabilities of its strings."""
 
 from decimal import Decimal
 
@@ -47,7 +47,7 @@ def facts(summary: dict) -> str:
 
 
 def counted_in_powers(n: float) -> str:
-    """A count for a reader: in full up to a million, then in powers of ten, however large."""
+    """A count for a reader: all digits up to a million, then powers of ten, for any size."""
     return f"{int(n):,}" if n < 1e6 else f"{Decimal(n):.1e}".replace("e+", "e")
 
 
@@ -66,7 +66,7 @@ def draw_lengths(axes: Axes, sample: pd.DataFrame, expected: float) -> None:
 def draw_ranks(axes: Axes, sample: pd.DataFrame) -> None:
     """Exact probability by rank, both in powers of ten.
 
-    The axis is linear in the logarithm, which does not underflow where the probability does.
+    The y axis is linear in the log probability, because a small probability would underflow.
     """
     decades = np.sort(sample["log_prob"])[::-1] / np.log(10)
     rank = np.arange(1, len(decades) + 1)

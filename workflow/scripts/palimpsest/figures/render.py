@@ -19,8 +19,8 @@ def render(figure: Figure, inputs: Mapping[str, Iterable[str]], svg_path: str | 
     Parameters
     ----------
     figure : what to draw
-    inputs : files of one language, by the name of their kind; several of a kind are stacked
-    svg_path : where the SVG goes; a PNG is put beside it
+    inputs : files of one language, by the name of their kind; several files are stacked
+    svg_path : path of the SVG; a PNG is written to the same folder
 
     Raises
     ------
@@ -32,7 +32,7 @@ def render(figure: Figure, inputs: Mapping[str, Iterable[str]], svg_path: str | 
 
 
 def read_filled(paths: str | Iterable[str], kind: Kind | Document) -> pd.DataFrame | dict:
-    """Tables of a kind, stacked, each of which must have rows; or the one document of a kind."""
+    """Stacked tables of a kind, each with at least one row; or the only document of a kind."""
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     if isinstance(kind, Document):
         return tables.read_json(paths[0])

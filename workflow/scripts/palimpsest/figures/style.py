@@ -1,13 +1,13 @@
-"""How every figure looks: what a colour, a marker and a line style mean, and how it is saved.
+"""The style of all figures: the meaning of colours, markers and line styles, and how to save.
 
-Each channel carries one meaning in all figures, so that no figure has to be learned anew: colour
-is the measure, the marker's shape is the model family and its tint the model, the line style is
-the role of a curve (training or test, with or without the string, dataset variant). The colours
-are those of Okabe and Ito, which the colour-blind tell apart.
+In all figures, each visual channel has the same meaning. Colour is the measure. The shape of a
+marker is the model family, and its tint is the model. The line style is the role of a curve:
+training or test, with or without the string, variant of the dataset. The colours are those of Okabe
+and Ito, which colour-blind readers can distinguish.
 
-Where no measure of memorisation is shown but how well models forget, every model has its own row
-of panels, so that colour and shape are free: both together are the set-up of the evaluation, in
-colours that no measure has. Grey are the two ends that no method is, doing nothing and retraining.
+Figures about forgetting show no measures, and every model has its own row of panels. So in these
+figures, colour and shape together mean the set-up of the evaluation, with colours that no measure
+has. Grey means the two ends: doing nothing and retraining.
 """
 
 import functools
@@ -29,8 +29,8 @@ CHARACTERS_PER_LINE = 120  # of the small print, at full width
 
 RC = {
     "font.family": "sans-serif",
-    # Verdana is as wide as DejaVu Sans and the others are narrower: text set in whichever of them
-    # the reader has stays inside the room that was measured here.
+    # Verdana is as wide as DejaVu Sans, and the others are narrower. So the text fits into the
+    # space that was measured here, whichever of these fonts a reader has.
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
     "font.size": 8,
     "axes.titlesize": 8,
@@ -53,13 +53,13 @@ RC = {
     "lines.linewidth": 1.3,
     "lines.markersize": 5,
     "svg.fonttype": "none",  # text stays text: it can be searched, copied and read aloud
-    "svg.hashsalt": "palimpsest",  # without it the ids in the file are drawn at random
+    "svg.hashsalt": "palimpsest",  # without a salt, the ids in the file are random
 }
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a measure is named and coloured."""
+    """The label and the colour of a measure or set-up."""
 
     label: str
     colour: str
@@ -112,13 +112,13 @@ OTHER_MARKERS = "X*phd<>"
 
 
 def measures_in(names: Iterable[str]) -> list[str]:
-    """The measures among `names`, in the one order in which every figure shows them."""
+    """The measures in `names`, in the order of all figures."""
     present = set(names)
     return [measure for measure in MEASURES if measure in present]
 
 
 def marker(model: str) -> str:
-    """The marker of the model's family, which is the word that its name begins with."""
+    """The marker of a model's family; the model's name begins with the family."""
     family = model.lower()
     for known, shape in FAMILY_MARKERS.items():
         if family.startswith(known):
@@ -128,7 +128,7 @@ def marker(model: str) -> str:
 
 
 def model_tints(models: list[str]) -> dict[str, float]:
-    """How strongly each model is coloured: models that share a marker go from white to full."""
+    """The tint of each model; models with the same marker go from light to full colour."""
     tints = {}
     for model in models:
         alike = [other for other in models if marker(other) == marker(model)]
@@ -142,12 +142,12 @@ def tinted(colour: str, strength: float) -> tuple[float, float, float]:
 
 
 def darkened(colour: str) -> tuple[float, float, float]:
-    """The colour for text, which needs more contrast to the page than a line does."""
+    """The colour for text, which needs more contrast than a line."""
     return tuple(0.72 * channel for channel in to_rgb(colour))
 
 
 def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
-    """Draw in the house style, whatever the caller's matplotlib settings are."""
+    """Draw in the style of this module, whatever the caller's settings of matplotlib."""
 
     @functools.wraps(draw)
     def draw_in_style(*args, **kwargs) -> Figure:
@@ -158,9 +158,9 @@ def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
 
 
 def save(figure: Figure, svg_path: str | Path) -> None:
-    """Write the SVG and a PNG beside it, each atomically; equal figures give equal bytes.
+    """Write the SVG, and a PNG to the same folder, atomically; equal figures give equal bytes.
 
-    Raises `UserError` if the disk or folder refuses a file.
+    Raises `UserError` if a file cannot be written.
     """
     svg_path = Path(svg_path)
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
@@ -172,10 +172,10 @@ def save(figure: Figure, svg_path: str | Path) -> None:
 
 
 def settle(figure: Figure) -> None:
-    """Fix the panels where the layout puts them, to a ten-thousandth of the page.
+    """Fix the panels at the positions of the layout, rounded to a ten-thousandth of the page.
 
-    The last digits of the solver's answer differ from one process to the next, and the ids in an
-    SVG file are made from them.
+    The last digits of the layout differ between processes, and the ids in an SVG file depend on the
+    positions.
     """
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
@@ -186,5 +186,5 @@ def settle(figure: Figure) -> None:
 
 
 def parts(figure: Figure | SubFigure) -> list[SubFigure]:
-    """The figure's subfigures, and theirs."""
+    """All subfigures of a figure, with their own subfigures."""
     return [part for child in figure.subfigs for part in [child, *parts(child)]]

@@ -1,4 +1,4 @@
-"""The models: the table of them, their twins, one token per terminal symbol, and trained ones."""
+"""Models: the table of models, their twins, one token per terminal, and trained models."""
 
 from palimpsest.models.table import Model, read_models, resolve
 from palimpsest.models.trained import Models, generate

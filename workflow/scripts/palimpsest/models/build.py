@@ -1,6 +1,7 @@
 """Models ready to train, and the token ids of a language's terminals.
 
-Heavy imports (torch, transformers) stand here and not in the table, which Snakemake reads.
+The slow imports (torch, transformers) are in this file and not in `table.py`, because Snakemake
+reads `table.py`.
 """
 
 import contextlib
@@ -22,13 +23,13 @@ from palimpsest.models.table import Model
 from palimpsest.models.tokens import single_tokens
 
 TWIN_SPECIALS = {"start": 0, "end": 1}
-# Gemma 2 caps its attention logits, which only the eager implementation does.
+# Gemma 2 caps its attention logits; only the eager implementation supports this.
 EAGER_ONLY = {"gemma2"}
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token ids: of each terminal, in the order of `Grammar.terminals`, and of start and end."""
+    """Token ids of the terminals (in the order of the corpus' terminals), of start and of end."""
 
     terminals: tuple[int, ...]
     start: int
@@ -36,9 +37,9 @@ class Tokens:
 
 
 def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
-    """One token per terminal, of the model's own tokenizer; a twin's vocabulary is the alphabet.
+    """One token per terminal, from the model's tokenizer; a twin's vocabulary is the terminals.
 
-    Raises `UserError` if the tokenizer splits a terminal or maps two to one token.
+    Raises `UserError` if the tokenizer splits a terminal, or maps two terminals to one token.
     """
     if scale == "twin":
         first = len(TWIN_SPECIALS)
@@ -69,15 +70,15 @@ def build(
 ) -> PreTrainedModel:
     """The model to train: pretrained weights (`full`) or the shrunk architecture (`twin`).
 
-    Weights are read from safetensors only and code from the hub is never run. A twin's initial
-    weights depend on the seed and on the model's name: some families differ in so little (Mistral
-    and Llama do) that with one seed their twins would otherwise be the same network.
+    Weights are only read from safetensors, and code from the hub is never run. A twin's initial
+    weights depend on the seed and on the model's name. Otherwise, with the same seed, twins of
+    similar families (such as Mistral and Llama) would be the same network.
     """
     attention = "eager" if row.model_type in EAGER_ONLY else "sdpa"
     if scale == "twin":
         torch.manual_seed(_initial_seed(row, seed))
         config = twin_config(row, vocabulary)
-        # ZeRO 3 would draw other weights; a twin needs no partitioning while it is made.
+        # With ZeRO 3, other weights would be drawn; building a twin needs no partitioning.
         with set_zero3_state():
             return AutoModelForCausalLM.from_config(
                 config, attn_implementation=attention, dtype=dtype
@@ -100,7 +101,7 @@ def _initial_seed(row: Model, seed: int) -> int:
 
 
 def twin_config(row: Model, vocabulary: int):
-    """The configuration of a model's twin: its class, with the width and depth of the table."""
+    """The configuration of a model's twin: the model's class, with the twin's width and depth."""
     width = row.twin_hidden
     sizes = {
         "vocab_size": vocabulary,
@@ -115,8 +116,8 @@ def twin_config(row: Model, vocabulary: int):
         "bos_token_id": TWIN_SPECIALS["start"],
         "eos_token_id": TWIN_SPECIALS["end"],
         "pad_token_id": TWIN_SPECIALS["end"],
-        # Dropout would blur what a string's loss says about memory, and the paper's models that
-        # have any are large enough to need it.
+        # Dropout would add noise to the losses of strings. Of the paper's models, only large ones
+        # have dropout.
         "dropout": 0.0,
         "attention_dropout": 0.0,
         "hidden_dropout": 0.0,
@@ -130,7 +131,7 @@ def twin_config(row: Model, vocabulary: int):
             "knows, such as llama, mistral, qwen2, gemma2, gpt_neox or opt"
         ) from None
     feed_forward = "ffn_dim" if hasattr(config, "ffn_dim") else "intermediate_size"
-    # Gated feed-forward layers have three matrices where the others have two.
+    # Gated feed-forward layers have three matrices, others have two.
     gated = feed_forward == "intermediate_size" and hasattr(config, "rms_norm_eps")
     sizes[feed_forward] = width * 8 // 3 if gated else width * 4
     known = {name: value for name, value in sizes.items() if hasattr(config, name)}
@@ -139,7 +140,7 @@ def twin_config(row: Model, vocabulary: int):
 
 @contextlib.contextmanager
 def _plain_errors(row: Model) -> Iterator[None]:
-    """Turn the many ways in which loading a checkpoint fails into one line with the remedy."""
+    """Turn the errors of loading a model into one line with the remedy."""
     try:
         yield
     except (OSError, ValueError, ImportError, SafetensorError) as error:

@@ -1,4 +1,4 @@
-"""The parts of a causal language model by the names of its parameters."""
+"""The parts of a causal language model, found by the names of its parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BLOCK = re.compile(r"\.(?:layers|h|blocks)\.(\d+)\.")
 
 
 def embeddings_and_head(model) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the tables of tokens and positions, and that of the output head's weights."""
+    """The names of the weights of the embeddings (tokens and positions), and of the output head."""
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     tables = [module.weight for module in model.modules() if isinstance(module, torch.nn.Embedding)]
     return (

@@ -1,8 +1,9 @@
-"""The table of models, `config/models.tsv`, and what its names stand for.
+"""The table of models, `config/models.tsv`, and the meaning of models' names.
 
-A name of the table is the pretrained model (scale `full`). The name with `-twin` behind it is the
-same architecture class shrunk and randomly initialised (scale `twin`), which needs no download.
-Only the standard library is imported, because Snakemake reads the table while it builds the DAG.
+A name in the table is the pretrained model (scale `full`). The name followed by `-twin` is a small
+model of the same architecture with random initial weights (scale `twin`), which needs no download.
+Only the standard library is imported, because Snakemake reads the table before it builds its graph
+of jobs.
 """
 
 import csv
@@ -25,9 +26,9 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a part of paths
 class Model:
     """One row of the table of models.
 
-    `id` is a name on the Hugging Face hub or a local folder; `parameters`, `layers`, `hidden` (its
-    width) and `vocabulary` are the full model's, from which its memory and time are estimated; the
-    `twin_*` columns describe its twin: width, depth, attention heads and learning rate.
+    `id` is a name on the Hugging Face hub, or a local folder. `parameters`, `layers`, `hidden` (the
+    width) and `vocabulary` are those of the full model; its memory and time are estimated from
+    them. The columns `twin_*` describe the twin: width, depth, attention heads and learning rate.
     """
 
     model: str
@@ -46,16 +47,17 @@ class Model:
     twin_learning_rate: float
 
     def decisive(self, scale: str) -> dict[str, str | int]:
-        """The columns that decide what is trained at a scale, the learning rate apart.
+        """The columns that affect the traces of a scale, without the learning rate.
 
-        That is the recipe's. A correction of any other column must train nothing anew.
+        The learning rate is part of the recipe. A correction of any other column must not retrain
+        a model.
         """
         names = TWIN_DECISIVE if scale == "twin" else FULL_DECISIVE
         return {name: getattr(self, name) for name in names}
 
 
 def read_models(path: str | Path) -> dict[str, Model]:
-    """Read the table of models; raises `UserError` naming file, line and column."""
+    """Read the table of models; raises `UserError` with file, line and column."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -80,7 +82,7 @@ def read_models(path: str | Path) -> dict[str, Model]:
 
 
 def _parse_row(where: str, cells: dict) -> Model:
-    """One row, each cell converted to its column's type and checked."""
+    """One row, with each cell checked and converted to its column's type."""
     if None in cells or None in cells.values():
         raise UserError(f"{where}: a row has {len(fields(Model))} cells separated by tabs")
     model = Model(
@@ -118,7 +120,7 @@ def _parse_cell(where: str, column: str, kind: type, text: str) -> str | int | f
 
 
 def resolve(name: str, models: dict[str, Model]) -> tuple[Model, str]:
-    """The row and the scale (`full` or `twin`) that a model's name stands for; KeyError if none."""
+    """The row and the scale (`full` or `twin`) of a model's name; KeyError if it is unknown."""
     row = name.removesuffix(TWIN)
     if row not in models:
         known = [known + suffix for known in models for suffix in ("", TWIN)]

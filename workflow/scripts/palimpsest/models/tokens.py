@@ -1,6 +1,6 @@
-"""One token per terminal: which token of a tokenizer stands for a symbol.
+"""One token per terminal: the token of a tokenizer that represents a terminal.
 
-Light enough to be asked while Snakemake builds its graph of jobs.
+This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ def single_token(
     encode: Callable[[str], list[int]],
     unknown: int | None,
 ) -> int:
-    """The id of the token that stands for a terminal alone.
+    """The id of the single token that represents a terminal.
 
-    A token whose text is the terminal is preferred over what the tokenizer makes of the terminal
-    at the start of a text, because some tokenizers put a blank there.
+    If a token's text equals the terminal, it is used. Otherwise the terminal is encoded as a text,
+    where some tokenizers add a blank at the start.
 
-    Raises `UserError` if the tokenizer has no single token for it.
+    Raises `UserError` if the tokenizer has no single token for the terminal.
     """
     if terminal in vocabulary:
         return vocabulary[terminal]
@@ -39,7 +39,7 @@ def single_token(
 
 
 def single_tokens(row: Model, terminals: Sequence[str], vocabulary, encode, unknown) -> tuple:
-    """The ids of the tokens that stand for the terminals, each its own; see `single_token`."""
+    """The ids of the terminals' tokens, all different; see `single_token`."""
     ids = [single_token(row, terminal, vocabulary, encode, unknown) for terminal in terminals]
     for place, terminal in enumerate(terminals):
         if ids[place] in ids[:place]:

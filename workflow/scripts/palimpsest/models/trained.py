@@ -1,9 +1,9 @@
-"""Trained models, one or many of one architecture side by side, whichever engine holds them.
+"""The interface of trained models: one or many models of one architecture, for both engines.
 
-This is what a trace cannot answer: what a model says of any tokens, what its layers hold, what its
-weights are. A fleet holds many models, the engine `deepspeed` holds one; who asks cannot tell.
-Tensors have the models first (M), then the strings of a model's batch (B), their tokens (T) and the
-vocabulary (V).
+It gives what a trace does not hold: logits for any tokens, hidden states, gradients and weights.
+The engine `fleet` holds many models, and the engine `deepspeed` holds one; the interface is the
+same. The axes of tensors are the models (M), the strings of a model's batch (B), their tokens (T)
+and the vocabulary (V).
 """
 
 from __future__ import annotations
@@ -22,35 +22,37 @@ if TYPE_CHECKING:
 
 
 class Models(Protocol):
-    """M models, each for itself. They can be asked, changed and trained on."""
+    """M independent models, which can be queried, changed and trained further."""
 
     count: int
     device: torch.device
-    shapes: dict[str, torch.Size]  # of one model's parameters, by name; a tied one has one name
-    embeddings: frozenset[str]  # the names of the tables of tokens and positions
-    head: frozenset[str]  # the output head's; with tied weights that of the embedding
+    shapes: dict[str, torch.Size]  # shapes of one model's parameters; a tied one is there once
+    embeddings: frozenset[str]  # names of the embeddings of tokens and positions
+    head: frozenset[str]  # name of the output head's weights; if tied, name of the embedding
 
     def logits(self, ids_MBT: torch.Tensor) -> torch.Tensor:
         """Logits float32[M, B, T, V] of the next token at every position."""
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
-        """What layer `layer` (0: the embeddings) leaves at every position, [M, B, T, D]."""
+        """Hidden states [M, B, T, D] after layer `layer` (0: the embeddings)."""
 
     def gradients(self, loss_M: torch.Tensor) -> Weights:
-        """Of every model's own loss, without a step."""
+        """Gradients of every model's own loss, without a step."""
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step of AdamW of every model at its learning rate, its gradient clipped."""
+        """One step of AdamW for every model at its own learning rate, with its gradient clipped."""
 
     def fresh_optimizer(self) -> None:
-        """Forget the optimiser's moments."""
+        """Reset the optimiser's moments."""
 
     def weights(self) -> AbstractContextManager[Weights]:
         """The weights, which may be changed in place inside of the context."""
 
     def initial(self, seeds: list[int]) -> Weights:
-        """Weights as before any fine-tuning: a twin's drawn anew from a seed for each model, a
-        full model's the pretrained ones, whatever the seed.
+        """Weights before any fine-tuning.
+
+        A twin's weights are drawn from a seed for each model. A full model's weights are the
+        pretrained ones, for any seed.
         """
 
     def layers(self) -> list[str]:
@@ -60,29 +62,29 @@ class Models(Protocol):
 class Holder(Protocol):
     """An engine that opens models with given weights; several processes may share one model."""
 
-    rank: int  # of this process; the first one, 0, writes what is found
+    rank: int  # of this process; the process of rank 0 writes the results
 
     def together(self, n: int) -> int:
-        """How many of `n` models are opened at once."""
+        """How many of `n` models are open at the same time."""
 
     def open(self, weights: list[dict[str, torch.Tensor]]) -> Models:
-        """Models with the given weights; those that were opened before may be gone."""
+        """Models with the given weights; models opened before may become invalid."""
 
     def agree(self, values: np.ndarray) -> np.ndarray:
-        """What the first process has, in all."""
+        """Copy the first process's values to all processes."""
 
     def wait(self) -> None:
-        """Wait for all processes to come here."""
+        """Wait until all processes have called this."""
 
     def close(self) -> None:
-        """Leave the group of processes; nothing can be opened after that."""
+        """Leave the group of processes; nothing can be opened afterwards."""
 
 
 def generate(models: Models, prompts_MBT: torch.Tensor, n_tokens: int) -> torch.Tensor:
     """The most probable continuation int64[M, B, n_tokens] of each prompt, token by token.
 
-    Every token is the most probable one after all before it (greedy decoding; of equal ones the
-    first). Prompts are of one length: an end token is a token like any other.
+    This is greedy decoding: each token is the most probable one (the first of equally probable
+    ones). All prompts have the same length. An end token does not end the continuation.
     """
     ids_MBT = prompts_MBT
     with torch.no_grad():

@@ -1,4 +1,5 @@
-"""Planning: what an experiment needs, in memory, time and on disk, before anything of it is run.
+"""Planning: estimates of the memory, time and disk that an experiment needs, before it runs.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads them before it builds its graph of
+jobs.
 """

@@ -1,9 +1,9 @@
-"""What a run leaves on disk, and what it needs there while it is under way. Bytes everywhere."""
+"""Disk space of a run: its results, and its checkpoints while it runs. All sizes are in bytes."""
 
 from palimpsest.planning.memory import FP32, MOMENTS
 from palimpsest.planning.shapes import Shape, Strings, Training
 
-TRACE_BYTES = 12  # per string and measurement, compressed, as seen in finished studies
+TRACE_BYTES = 12  # per string and measurement, compressed; measured in finished studies
 
 
 def trace_bytes(training: Training, strings: Strings) -> float:
@@ -12,16 +12,16 @@ def trace_bytes(training: Training, strings: Strings) -> float:
 
 
 def weights_bytes(shape: Shape, training: Training) -> float:
-    """The final weights of one run, where they are saved."""
+    """The final weights of one run, if they are saved."""
     return training.width * shape.parameters
 
 
 def checkpoint_bytes(shape: Shape, training: Training) -> float:
-    """One checkpoint: weights, moments and, unless the weights are it, the float32 master."""
+    """One checkpoint: weights, moments and, except in float32 without ZeRO, a float32 master."""
     alone = training.zero_stage == 0 and training.width == FP32
     return (training.width + MOMENTS + (0 if alone else FP32)) * shape.parameters
 
 
 def state_bytes(shape: Shape, training: Training) -> float:
-    """Checkpoints of a run that is under way: the last one stays until the next is complete."""
+    """Checkpoints of a run in progress: the last one stays until the next is complete."""
     return min(2, training.checkpoints) * checkpoint_bytes(shape, training)

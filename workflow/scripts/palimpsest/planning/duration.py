@@ -1,4 +1,4 @@
-"""How long a run takes, by part, from assumptions or from what finished runs have measured."""
+"""Duration of a run, by part: from assumptions, or from the speed of finished runs."""
 
 import math
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from palimpsest.planning.disk import checkpoint_bytes
 from palimpsest.planning.shapes import Hardware, Shape, Strings, Training
 
 LEAST_MINUTES = 60
-READINGS_TO_TRAIN = 3  # of every weight in a forward and a backward pass
+READINGS_TO_TRAIN = 3  # readings of every weight in a forward and a backward pass
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,16 @@ class Duration:
 
     @property
     def seconds(self) -> float:
-        """All of it."""
+        """The sum of all parts."""
         return self.training + self.measuring + self.checkpoints + self.start
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What finished runs of a model have measured, on one kind of hardware.
+    """The speed of a model's finished runs on one kind of hardware.
 
-    `trained` are tokens trained on per second of training, `rest` seconds of all else (measuring,
-    checkpoints, the start) per token measured.
+    `trained` is the number of training tokens per second of training. `rest` is the time of
+    everything else (measuring, checkpoints, start) in seconds per measured token.
     """
 
     trained: float
@@ -54,7 +54,7 @@ class Speed:
 
 
 def measured(speed: Speed, training: Training, strings: Strings) -> Duration:
-    """The duration of a run at the speed of finished ones; all but training is one part."""
+    """The duration of a run at a measured speed; everything except training is one part."""
     return Duration(
         training=strings.tokens_trained(training) / speed.trained,
         measuring=strings.tokens_measured(training) * speed.rest,
@@ -76,7 +76,7 @@ def full(shape: Shape, training: Training, strings: Strings, hardware: Hardware)
 
 
 def step_seconds(shape: Shape, training: Training, strings: Strings, hardware: Hardware) -> float:
-    """One optimiser step: passes, the exchange of gradients and weights, the update."""
+    """One optimiser step: the passes, the exchange of gradients and weights, and the update."""
     batch = min(training.batch_size, strings.n_trained)
     tokens = batch * strings.expected / training.processes
     products = OPERATIONS_TO_TRAIN * shape.parameters * tokens / hardware.operations
@@ -87,14 +87,14 @@ def step_seconds(shape: Shape, training: Training, strings: Strings, hardware: H
 
 
 def exchange_seconds(shape: Shape, training: Training) -> float:
-    """Gradients out and weights in, once a step; ZeRO 3 gathers the weights for every pass."""
+    """Sending gradients and receiving weights once per step; with ZeRO 3, weights in every pass."""
     others = (training.processes - 1) / training.processes
     times = 1 + 2 * training.passes if training.zero_stage == 3 else 2
     return times * others * training.width * shape.parameters / LINK_SPEED
 
 
 def update_seconds(shape: Shape, training: Training) -> float:
-    """AdamW on the process's share of the parameters, on the GPU or, offloaded, on the CPU."""
+    """AdamW on a process's share of the parameters: on the GPU, or on the CPU if offloaded."""
     share = shape.parameters / (training.processes if training.zero_stage else 1)
     if not training.offloaded:
         return UPDATE_BYTES * share / GPU_MEMORY_SPEED
@@ -118,7 +118,7 @@ def _reading_seconds(shape: Shape, training: Training) -> float:
 
 
 def twin(shape: Shape, training: Training, strings: Strings, engine: str, threads: int) -> Duration:
-    """The assumed duration of one run of a twin on CPU threads, without its job's start."""
+    """The assumed duration of one run of a twin on CPU threads, without the start of its job."""
     products = OPERATIONS_TO_TRAIN * shape.parameters / TWIN_SPEED
     token = (products + TWIN_TOKEN_SECONDS) / threads
     step = TWIN_STEP_SECONDS[engine]
@@ -132,9 +132,9 @@ def twin(shape: Shape, training: Training, strings: Strings, engine: str, thread
 
 
 def asked_for(seconds: float, attempt: int, most: float) -> int:
-    """Minutes that a job asks for: with a margin, in half hours, more at every attempt.
+    """Minutes that a job requests: with a margin, in half hours, more at every attempt.
 
-    Never more than `most` seconds. A job that is cut off resumes in its next attempt.
+    Never more than `most` seconds. A job that runs out of time resumes in its next attempt.
     """
     minutes = 30 * math.ceil(seconds * TIME_SAFETY / 60 / 30)
     return min(int(most / 60), max(LEAST_MINUTES, minutes) * attempt)

@@ -1,4 +1,4 @@
-"""Whether a full model fits, and the smallest changes of its settings that make it fit."""
+"""Whether a full model fits on its GPUs, and the smallest changes of settings that make it fit."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -18,7 +18,7 @@ SUGGESTED = 2
 def does_not_fit(
     settings: Settings, planner: Planner, requests: Iterable[Runs]
 ) -> Iterator[Mistake]:
-    """Full models that no GPU of this experiment holds on the language of the longest strings."""
+    """Full models that do not fit on the GPUs, each on its language with the longest strings."""
     longest: dict[str, str] = {}
     for runs in requests:
         if not settings.is_twin(runs.model):
@@ -57,7 +57,7 @@ def _does_not_fit(
 
 
 def _in_braces(block: dict) -> str:
-    """A block of keys in one line, as YAML has it."""
+    """A block of keys in one line of YAML."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in block.items()) + "}"
 
 
@@ -69,10 +69,10 @@ def fits(shape: Shape, training: Training, longest: int, gpu_memory_gb: float) -
 def changes_that_fit(
     shape: Shape, training: Training, longest: int, gpu_memory_gb: float
 ) -> list[dict]:
-    """The changes of fewest keys with which a model fits, at most two, the smaller values first.
+    """At most two changes of settings with which a model fits; they change as few keys as possible.
 
-    Each maps keys of `training` to values. Of several values of the same keys, the first that fits
-    is given; the list is empty if none does.
+    A change maps keys of `training` to values. For each choice of keys, it has the smallest values
+    that fit. The list is empty if no change fits.
     """
     choices = _choices(training)
     for count in range(1, len(choices) + 1):
@@ -95,9 +95,9 @@ def changes_that_fit(
 
 
 def _choices(training: Training) -> dict[str, list]:
-    """For every key that saves memory, its values beyond the present one, the nearest first.
+    """For every key that can save memory, other values that save more, nearest value first.
 
-    Keys that change no result come before the precision, which does.
+    The precision is the last key, because only this key changes results.
     """
     choices = {
         "micro_batch_size": _halves(training.strings_per_pass),
@@ -111,7 +111,7 @@ def _choices(training: Training) -> dict[str, list]:
 
 
 def _values(keys: tuple[str, ...], choices: dict[str, list]) -> Iterator[dict]:
-    """Every change of some keys; a change of fewer GPUs is smaller than one of the ZeRO stage."""
+    """Every change of some keys, smallest first: more GPUs count as more than a ZeRO stage."""
     dearest_first = sorted(keys, key=["processes", "offload_optimizer"].__contains__, reverse=True)
     for values in product(*(choices[key] for key in dearest_first)):
         change = dict(zip(dearest_first, values, strict=True))

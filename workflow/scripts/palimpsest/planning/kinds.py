@@ -6,36 +6,38 @@ from palimpsest.tables.kinds import Column, Kind
 
 PLAN = Kind(
     "plan",
-    "One row per run; of leave-one-out, one per seed for all its trainings. What each is "
-    "expected to need (docs/plan.md).",
+    "One row per run, or per seed for all trainings of leave-one-out or of replicates: what they "
+    "are expected to need (docs/plan.md).",
     paths.PLAN,
     (
         *GROUP_SEED,
         Column("engine", str, "fleet or deepspeed"),
-        Column("trainings", int, "trainings in the row: 1, or of leave-one-out at most"),
-        Column("parameters", int, "of the model at its scale; of a twin, in closed form"),
-        Column("gpus", int, "GPUs that its job asks for"),
+        Column(
+            "trainings", int, "number of trainings in the row; for leave-one-out an upper bound"
+        ),
+        Column("parameters", int, "parameters of the model or twin; for a twin, an estimate"),
+        Column("gpus", int, "GPUs that a job requests"),
         Column(
             "gpu_memory_gb",
             float,
             "memory on each GPU, GB (10^9 bytes); null for twins, which fit anywhere",
             True,
         ),
-        Column("main_memory_gb", float, "main memory of its job, GB, without margin"),
-        Column("hours", float, "how long it takes, without margin"),
-        Column("training_hours", float, "of these, training"),
-        Column("measuring_hours", float, "of these, measuring the strings"),
-        Column("checkpoint_hours", float, "of these, writing checkpoints"),
+        Column("main_memory_gb", float, "main memory of a job, GB, without margin"),
+        Column("hours", float, "hours of all trainings in the row, without margin"),
+        Column("training_hours", float, "part of these hours: training"),
+        Column("measuring_hours", float, "part of these hours: measuring the strings"),
+        Column("checkpoint_hours", float, "part of these hours: writing checkpoints"),
         Column("gpu_hours", float, "hours times GPUs"),
         Column(
             "basis",
             str,
-            "where the hours come from: measured (finished runs of the model; checkpoints "
+            "source of the hours: measured (from finished runs of the model; checkpoints then "
             "count as measuring) or assumed",
         ),
-        Column("disk_gb", float, "what it leaves: trace and, if wanted, weights, GB"),
-        Column("state_gb", float, "checkpoints on disk while it is under way, GB"),
-        Column("done", bool, "whether its trace and manifest are there"),
+        Column("disk_gb", float, "disk space of the traces and, if wanted, the weights, GB"),
+        Column("state_gb", float, "disk space of the checkpoints of one run in progress, GB"),
+        Column("done", bool, "whether all traces and manifests exist"),
     ),
 )
 

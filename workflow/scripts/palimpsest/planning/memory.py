@@ -1,7 +1,7 @@
-"""GPU and main memory of a run, by part, as DeepSpeed 0.19 and our evaluation take them.
+"""GPU memory and main memory of a run, by part, with DeepSpeed 0.19 and our evaluation.
 
-Parts are added although they do not all peak at once, so the sums are upper estimates of what
-PyTorch allocates. Bytes everywhere.
+The parts do not all peak at the same time, but they are added, so a sum is an upper estimate of the
+memory that PyTorch allocates. All sizes are in bytes.
 """
 
 import math
@@ -13,31 +13,32 @@ GB = 1e9
 
 FP32 = 4
 MOMENTS = 2 * FP32  # AdamW's two running means
-# DeepSpeed's defaults, in parameters: a bucket of gradients on their way to other processes, and,
-# under ZeRO 3, what is gathered ahead and kept at once, and what is updated at once.
+# DeepSpeed's defaults, in parameters: the bucket of gradients to send and, with ZeRO 3, the
+# parameters that are gathered at the same time, and those that are updated at the same time.
 BUCKET = 5e8
 GATHERED = 1e9 + 5e7
 UPDATED_AT_ONCE = 1e9
-# Numbers that the backward pass needs per layer, token and unit of the hidden width: the most of
-# the paper's six families (Gemma 2; OPT has 12). A test counts them. No layer is computed twice.
+# Numbers that the backward pass needs per layer, token and unit of the hidden width: the largest of
+# the paper's six families (Gemma 2; OPT has 12). A test counts them. Nothing is recomputed.
 ACTIVATIONS = 42
-# What the backward pass holds beside the saved activations, as a share of them.
+# Memory of the backward pass in addition to the saved activations, relative to these activations.
 BACKWARD = 0.5
-# Bytes per token and entry of the vocabulary. Training: float32 log probabilities and two gradients
-# of them, beside four copies in the model's own format, as Gemma 2 has (it caps its logits).
-# Measuring: float32 logits, their distance from the largest, and its exponential.
+# Bytes per token and entry of the vocabulary. Training: log probabilities and two of their
+# gradients in float32, and four copies in the model's own format (Gemma 2, which caps its logits).
+# Measuring, all in float32: logits, their difference from the largest, and its exponential.
 LOGIT_BYTES_TRAINED, LOGIT_COPIES_TRAINED = 3 * FP32, 4
 LOGIT_BYTES_MEASURED = 3 * FP32
-# Activations of a forward pass that keeps none, per token and unit of the hidden width, at a time.
+# Numbers in memory at one time in a forward pass that saves no activations, per token and unit of
+# the hidden width.
 ACTIVATIONS_MEASURED = 24
-RESERVED = 2 * GB  # the CUDA context, communication libraries, and what the allocator cannot reuse
+RESERVED = 2 * GB  # the CUDA context, communication libraries, and fragmentation of memory
 
 PROCESS = 4 * GB  # main memory of a process with PyTorch and CUDA in it, without a model
 LEAST_OF_FULL, LEAST_OF_TWINS = 16 * GB, 4 * GB
 LEAST_OF_EVALUATIONS = 2 * GB
-PREDICTION = 3 * 24  # three numbers of each, which are read, joined and chosen from
-WAVE = 8  # members that a fleet trains at once per thread of a CPU, where more are no faster
-FLEET_COPIES = 5  # of a member's parameters
+PREDICTION = 3 * 24  # three numbers per prediction, in three copies: read, joined and selected
+WAVE = 8  # members that a fleet trains at once per CPU thread; more members are not faster
+FLEET_COPIES = 5  # copies of a member's parameters
 
 
 def gpu_memory(shape: Shape, training: Training, longest: int) -> dict[str, float]:
@@ -58,7 +59,7 @@ def gpu_peak(shape: Shape, training: Training, longest: int) -> float:
 
 
 def weights(shape: Shape, training: Training) -> float:
-    """The weights in the model's own format; ZeRO 3 shares them out."""
+    """The weights in the model's own format; ZeRO 3 divides them among the processes."""
     parts = training.processes if training.zero_stage == 3 else 1
     return training.width * shape.parameters / parts
 
@@ -66,8 +67,8 @@ def weights(shape: Shape, training: Training) -> float:
 def gradients(shape: Shape, training: Training) -> float:
     """Gradients in the model's own format.
 
-    ZeRO 0 and 1 hold all of them until the step; ZeRO 2 and 3 the share of the process which, with
-    the optimiser offloaded, goes to main memory as it comes.
+    With ZeRO 0 and 1, a process holds all gradients until the step. With ZeRO 2 and 3, it holds its
+    share; if the optimiser is offloaded, the share moves to main memory immediately.
     """
     if training.zero_stage < 2:
         return training.width * shape.parameters
@@ -79,9 +80,9 @@ def gradients(shape: Shape, training: Training) -> float:
 def optimiser(shape: Shape, training: Training) -> float:
     """A process's share of master weights, moments and gradients in float32.
 
-    Without ZeRO, in float32, the weights are their own master and the gradients their own copy.
-    ZeRO 1 and 2 in float32 copy the weights but not the gradients; ZeRO 3 copies both, the
-    gradients of so many parameters at a time.
+    In float32 without ZeRO, weights and gradients need no copies. In float32 with ZeRO 1 and 2, the
+    weights are copied, but not the gradients. ZeRO 3 copies both, but the gradients of at most
+    `UPDATED_AT_ONCE` parameters at a time.
     """
     in_fp32 = training.width == FP32
     if training.zero_stage == 0:
@@ -94,10 +95,10 @@ def optimiser(shape: Shape, training: Training) -> float:
 
 
 def buffers(shape: Shape, training: Training) -> float:
-    """What DeepSpeed communicates through.
+    """DeepSpeed's buffers for communication.
 
-    A bucket of gradients, the gradient that is on its way into it, and under ZeRO 3 the weights
-    that are gathered at once.
+    They hold a bucket of gradients, the gradient that is moving into the bucket and, with ZeRO 3,
+    the weights that are gathered at the same time.
     """
     if training.zero_stage == 0:
         return training.width * min(shape.parameters, BUCKET)
@@ -110,7 +111,7 @@ def buffers(shape: Shape, training: Training) -> float:
 
 
 def transient(shape: Shape, training: Training, longest: int) -> dict[str, float]:
-    """Activations and logits: of training or of measuring, whichever has more."""
+    """Activations and logits, of training or of measuring: the larger sum."""
     trained = _training(shape, training, training.strings_per_pass * longest)
     measured = _measuring(shape, training, training.evaluation_batch_size * longest)
     return max(trained, measured, key=lambda parts: sum(parts.values()))
@@ -133,11 +134,11 @@ def _measuring(shape: Shape, training: Training, tokens: int) -> dict[str, float
 
 
 def main_memory(shape: Shape, training: Training) -> float:
-    """Main memory of a job that trains a full model, all its processes together.
+    """Main memory of all processes of a job that trains a full model.
 
-    Each process reads the whole model before it goes to the GPU. With the optimiser offloaded,
-    master weights, gradients and updated weights are pinned, in blocks that PyTorch rounds up to
-    powers of two.
+    Each process reads the whole model before the model moves to the GPU. If the optimiser is
+    offloaded, master weights, gradients and updated weights are in pinned memory, in blocks that
+    PyTorch rounds up to powers of two.
     """
     process = PROCESS + training.width * shape.parameters
     if training.offloaded:
@@ -149,7 +150,7 @@ def main_memory(shape: Shape, training: Training) -> float:
 
 
 def twin_memory(shape: Shape, training: Training, longest: int, threads: int) -> float:
-    """Main memory of a job of twins: a wave of a fleet, however many runs wait for their turn."""
+    """Main memory of a job of twins: one wave of a fleet, whatever the number of waiting runs."""
     tokens = training.batch_size * longest
     saved = ACTIVATIONS * FP32 * shape.layers * shape.hidden * tokens
     member = saved * (1 + BACKWARD) + FP32 * FLEET_COPIES * shape.parameters
@@ -157,14 +158,14 @@ def twin_memory(shape: Shape, training: Training, longest: int, threads: int) ->
 
 
 def evaluation_memory(n_predictions: float) -> float:
-    """Bytes in which so many predictions, of a string by a model, are compared."""
+    """Main memory of an evaluation with `n_predictions` predictions, one per model and string."""
     return LEAST_OF_EVALUATIONS + PREDICTION * n_predictions
 
 
 def asked_for(expected: float, attempt: int, most: float) -> int:
-    """Megabytes that a job asks for: with a margin, in steps of 500, more at every attempt.
+    """Megabytes that a job requests: with a margin, in steps of 500, more at every attempt.
 
-    Never more than `most` bytes, because a request that no machine can fill is never granted.
+    Never more than `most` bytes, because no machine could ever fulfil such a request.
     """
     wanted = expected if expected in (LEAST_OF_FULL, LEAST_OF_TWINS) else expected * MEMORY_SAFETY
     return min(500 * math.ceil(wanted * (1 + (attempt - 1) / 2) / 500e6), int(most / 1e6))

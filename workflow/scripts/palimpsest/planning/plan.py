@@ -1,4 +1,4 @@
-"""The plan of an experiment: what each run, each job and all of it needs."""
+"""The plan of an experiment: the needs of each run, of each job and of the whole experiment."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -25,7 +25,7 @@ from palimpsest.requests import WEIGHTS, Runs
 from palimpsest.section import Derived
 
 HOUR = 3600
-# The settings with which a run is faster or slower, its length apart.
+# The settings that change the speed of a run.
 OF_SPEED = (
     "batch_size",
     "micro_batch_size",
@@ -35,7 +35,7 @@ OF_SPEED = (
     "evaluation_batch_size",
 )
 NO_OVERRIDES = MappingProxyType({})
-# What is read of a manifest.
+# The keys that are read from a manifest.
 READ = (
     "model",
     "language",
@@ -51,10 +51,10 @@ READ = (
 
 
 class Planner:
-    """Answers what runs need; every answer is worked out once.
+    """Estimates the needs of runs; every estimate is computed once.
 
-    `runs` is the folder of finished runs, whose manifests tell how fast they were. Where a method
-    takes `training`, these are keys of the block `training` that runs override.
+    `runs` is the folder of finished runs; their manifests give the speed. In all methods, the
+    argument `training` holds keys of the block `training` that the runs override.
     """
 
     def __init__(self, settings: Settings, runs: str | Path = RUNS):
@@ -67,11 +67,11 @@ class Planner:
     # Of a model
 
     def training(self, model: str, training: Mapping = NO_OVERRIDES) -> Training:
-        """How a model is trained."""
+        """The settings with which a model is trained."""
         return Training.of({**self.settings.training(model), **training})
 
     def shape(self, model: str, language: str) -> Shape:
-        """The shape of a model; a twin's vocabulary has the corpus' symbols."""
+        """The shape of a model; a twin's vocabulary depends on the corpus."""
         row, scale = resolve(model, self.settings.models)
         if scale == "full":
             return full_shape(row)
@@ -87,7 +87,7 @@ class Planner:
         return self._tokens[language]
 
     def strings(self, language: str, size: int) -> Strings:
-        """The strings of a run of a size; at most `size` of training, were none repeated."""
+        """The strings of a run with `size` training strings; all of them are assumed distinct."""
         measured = size + self.settings.config["datasets"]["test_size"]
         return Strings(size, measured, *self.tokens(language))
 
@@ -117,12 +117,12 @@ class Planner:
 
     @property
     def most_memory(self) -> float:
-        """Bytes of main memory beyond which no job may ask."""
+        """The largest number of bytes of main memory that a job may request."""
         return self.hardware.main_memory_gb * memory.GB
 
     @property
     def most_seconds(self) -> float:
-        """Seconds beyond which no job may ask."""
+        """The largest number of seconds that a job may request."""
         return self.hardware.longest_job_hours * HOUR
 
     # Of a run and of a job
@@ -135,7 +135,7 @@ class Planner:
         training: Mapping = NO_OVERRIDES,
         threads: int = 1,
     ) -> Duration:
-        """How long one run takes; of a twin, without the start of its job."""
+        """The duration of one run; for a twin, without the start of its job."""
         key = model, language, size, threads, self.training(model, training)
         if key not in self._durations:
             self._durations[key] = self._duration(*key)
@@ -163,25 +163,25 @@ class Planner:
         training: Mapping = NO_OVERRIDES,
         threads: int = 1,
     ) -> float:
-        """How long a job takes that trains some runs of a model one after another, or together."""
+        """The duration of a job that trains `n_runs` runs of a model."""
         each = self.duration(model, language, size, training, threads).seconds
         return TWIN_START_SECONDS + n_runs * each
 
     # What has been measured
 
     def speed(self, model: str) -> Speed | None:
-        """The speed of a model's finished runs with these settings; None without any."""
+        """The speed of a model's finished runs with these settings; None if there are none."""
         if model not in self._speeds:
             try:
                 self._speeds[model] = self._speed(model)
             except (KeyError, TypeError, AttributeError):
-                # Manifests of another make; the jobs that need them will name them.
+                # Manifests in another format; jobs that need them will report them.
                 self._speeds[model] = None
         return self._speeds[model]
 
     def _speed(self, model: str) -> Speed | None:
         found = [m for m in self._manifests(model) if self._is_alike(model, m)]
-        # Of several machines, the one of the newest run.
+        # If runs are from several machines, only those from the machine of the newest run count.
         alike = [m for m in found if m["hardware"] == found[-1]["hardware"]]
         return self._mean_speed(alike) if alike else None
 
@@ -192,9 +192,10 @@ class Planner:
         return [manifest for manifest in read if manifest is not None]
 
     def _is_alike(self, model: str, manifest: dict) -> bool:
-        """Whether a run was trained by the same engine, as now, undisturbed, on a known language.
+        """Whether the speed of a finished run applies now.
 
-        Settings that the engine does not have stand in none of its manifests.
+        The run must have the same engine and settings, must not have been resumed, and its language
+        must still exist. Settings that the engine does not use are not in its manifests.
         """
         now = vars(self.training(model))
         configuration = manifest["configuration"]
@@ -224,9 +225,9 @@ class Planner:
     # The plan itself
 
     def rows(self, requests: Iterable[Runs], derived: Iterable[Derived]) -> list[dict]:
-        """The table `plan`: a row per seed and group of runs, then rows of models made of these.
+        """The table `plan`: one row per group of runs and seed, then one row per `Derived`.
 
-        Replicates of one dataset are one group; single runs stand before them.
+        All replicates on one dataset are one group. Single runs come before replicates.
         """
         groups: dict[tuple, list[Runs]] = {}
         for runs in sorted(requests, key=lambda runs: runs.replicates is not None):
@@ -240,7 +241,7 @@ class Planner:
         ]
 
     def _row_of(self, found: list[Runs], seed: int) -> dict:
-        """The row of the runs of some requests that differ in their replicates alone."""
+        """The row for requests that differ only in their replicates."""
         single = found[0].replicates is None
         patterns = (TRACE, MANIFEST) if single else (REPLICATES_MANIFEST,)
         files = [
@@ -252,9 +253,9 @@ class Planner:
         return self._row(found[0], seed, sum(runs.trainings for runs in found), 1, files)
 
     def _row(self, runs: Runs, seed: int, n: int, share: float, files: Iterable[str]) -> dict:
-        """What the `n` runs of a request and seed need; each takes a share of a training.
+        """The row for `n` runs; each takes a `share` of the time of a training.
 
-        Whether the files that are done are still right is not looked at.
+        `done` only means that the files exist; their content is not checked.
         """
         model, language, size = runs.model, runs.corpus, runs.size
         training = self.training(model, runs.training)
@@ -286,7 +287,7 @@ class Planner:
         }
 
     def _path(self, file: str) -> Path:
-        """A result's path where the folder of runs is another one than usual."""
+        """A result's path in the folder that holds `runs`."""
         return self.runs.parent / Path(file).relative_to("results")
 
 
@@ -295,7 +296,7 @@ def _modified(path: Path) -> tuple[float, str]:
 
 
 def _read(path: Path) -> dict | None:
-    """A manifest; None for one that is damaged, which the jobs that need it will name."""
+    """A manifest; None if it is damaged (jobs that need it will report it)."""
     try:
         manifest = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The shape of a model at its scale, and the settings and strings that it is trained with."""
+"""The shape of a model or twin, and the settings and strings with which it is trained."""
 
 import math
 from dataclasses import dataclass, fields
@@ -6,16 +6,17 @@ from functools import cached_property
 
 from palimpsest.models.table import Model
 
-# Of a recursive language no string is the longest; this many expected lengths hold nearly all.
+# A recursive language has no longest string; nearly all of its strings are shorter than this number
+# times the expected length.
 LENGTHS_OF_RECURSIVE = 6
 START_TOKEN = 1
 TWIN_SPECIALS = 2
-OPT_POSITIONS = 1026  # learned positions of OPT's twins, with the two that the class adds
+OPT_POSITIONS = 1026  # learned positions of OPT's twins: 1024, and two that the class adds
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What memory and time depend on: parameters, layers, hidden width, size of the vocabulary."""
+    """The numbers that decide memory and time: parameters, layers, width, vocabulary size."""
 
     parameters: int
     layers: int
@@ -29,16 +30,16 @@ class Shape:
 
 
 def full_shape(row: Model) -> Shape:
-    """The shape of a pretrained model, from the table."""
+    """The shape of a pretrained model, from the table of models."""
     return Shape(row.parameters, row.layers, row.hidden, row.vocabulary)
 
 
 def twin_shape(row: Model, n_terminals: int) -> Shape:
-    """The shape of a model's twin on a language, its parameters in closed form.
+    """The shape of a model's twin on a language, with an estimate of its parameters.
 
-    Twelve times the squared width per layer (four attention matrices, and a feed-forward layer of
-    twice as much, gated or not), and an embedding at either end; norms and biases are left out. A
-    test holds it to within a tenth of the true number.
+    A layer has 12 times the squared width: four attention matrices, and a feed-forward layer that
+    is twice as large, gated or not. There are two embeddings: input and output. Norms and biases
+    are left out. A test checks that the error is below a tenth.
     """
     vocabulary = n_terminals + TWIN_SPECIALS
     positions = OPT_POSITIONS if row.model_type == "opt" else 0
@@ -49,7 +50,7 @@ def twin_shape(row: Model, n_terminals: int) -> Shape:
 
 @dataclass(frozen=True)
 class Training:
-    """The keys of `training` in the configuration that memory and time depend on."""
+    """The keys of `training` in the configuration that decide memory and time."""
 
     epochs: int
     batch_size: int
@@ -64,12 +65,12 @@ class Training:
 
     @classmethod
     def of(cls, training: dict) -> "Training":
-        """Those of a section `training`."""
+        """From a block `training`."""
         return cls(**{field.name: training[field.name] for field in fields(cls)})
 
     @property
     def width(self) -> int:
-        """Bytes of a weight. `auto` is planned as what a GPU makes of it, bf16."""
+        """Bytes of a weight; `auto` counts as bf16, which it means on a GPU."""
         return 4 if self.precision == "fp32" else 2
 
     @property
@@ -89,20 +90,21 @@ class Training:
 
     @property
     def measurements(self) -> int:
-        """How often the strings are measured: untrained, every so many epochs, and at the end."""
+        """Number of measurements: before training, every n-th epoch, and at the end."""
         return 1 + math.ceil(self.epochs / self.evaluate_every)
 
     @property
     def checkpoints(self) -> int:
-        """Checkpoints that an undisturbed run saves; none at its end."""
+        """Number of checkpoints of an uninterrupted run; there is none at the end."""
         return (self.epochs - 1) // self.checkpoint_every if self.checkpoint_every else 0
 
 
 @dataclass(frozen=True)
 class Strings:
-    """The strings of a run: how many are trained on and measured, and their tokens.
+    """The strings of a run: the numbers of training and measured strings, and of their tokens.
 
-    `expected` and `longest` are the tokens of a string as a model reads it, from the grammar.
+    `expected` is the expected, and `longest` the largest, number of tokens of a string, with the
+    start token and, if predicted, the end token.
     """
 
     n_trained: int
@@ -115,17 +117,17 @@ class Strings:
         return training.epochs * math.ceil(self.n_trained / training.batch_size)
 
     def tokens_trained(self, training: Training) -> float:
-        """Tokens that a run is trained on, copies and epochs counted."""
+        """Number of tokens that a run is trained on, over all copies and epochs."""
         return training.epochs * self.n_trained * self.expected
 
     def tokens_measured(self, training: Training) -> float:
-        """Tokens that a run is measured on, over all its measurements."""
+        """Number of tokens that a run is measured on, over all measurements."""
         return training.measurements * self.n_measured * self.expected
 
 
 @dataclass(frozen=True)
 class Hardware:
-    """The machine that is planned for; its units are those of the configuration."""
+    """The machine for the plan; the units are those of the configuration."""
 
     gpu_memory_gb: float
     gpu_teraflops: float
@@ -136,17 +138,17 @@ class Hardware:
 
     @classmethod
     def of(cls, hardware: dict) -> "Hardware":
-        """The machine of a block `hardware`; how many seeds share a job is not of the machine."""
+        """From a block `hardware`; its key `seeds_per_job` is not about the machine."""
         return cls(**{field.name: hardware[field.name] for field in fields(cls)})
 
     @cached_property
     def operations(self) -> float:
-        """Operations per second that one GPU is assumed to reach."""
+        """Assumed operations per second of one GPU."""
         return self.gpu_teraflops * 1e12 * self.utilisation
 
 
 def tokens(length: float, longest: float, predict_end: bool) -> tuple[float, int]:
-    """Expected and largest number of tokens of a language's strings, from those of terminals."""
+    """Expected and largest number of tokens of a string, from its expected and largest length."""
     more = START_TOKEN + predict_end
     if math.isinf(longest):
         longest = math.ceil(LENGTHS_OF_RECURSIVE * length)

@@ -1,4 +1,4 @@
-"""The plan in words: totals by model, and what they rest on, aligned for a terminal."""
+"""The plan as a text for a terminal: totals by model, and the assumptions."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ HEADER = (
 
 
 def summary(rows: list[dict], hardware: Hardware) -> str:
-    """Totals by model and of all, then the assumptions. Hours and disk are of the runs left."""
+    """Totals by model and over all, then the assumptions. Hours and disk cover unfinished runs."""
     if not rows:
         return "Nothing is trained: the configuration leaves every section out."
     by_model: dict[str, list[dict]] = {}
@@ -45,17 +45,17 @@ def _sum(rows: Iterable[dict], column: str) -> float:
 
 
 def _time(hours: float) -> str:
-    """Hours or, where that is less than two, minutes."""
+    """Hours; minutes if less than two hours."""
     return f"{hours:,.0f} h" if hours >= 2 else f"{math.ceil(60 * hours)} min"
 
 
 def _size(gigabytes: float) -> str:
-    """Gigabytes or, where that is less than one, megabytes."""
+    """Gigabytes; megabytes if less than one gigabyte."""
     return f"{gigabytes:,.0f} GB" if gigabytes >= 1 else f"{math.ceil(1000 * gigabytes)} MB"
 
 
 def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
-    """Names and words to the left, numbers to the right, and rules around the models."""
+    """A table: names and words left-aligned, numbers right-aligned, lines around the models."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     last = len(widths) - 1
     text = [

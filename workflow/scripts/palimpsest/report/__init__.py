@@ -1,8 +1,8 @@
-"""The report: one HTML file that needs nothing beside it, written from tables and figures only.
+"""The report: one self-contained HTML file, made only from tables and figures.
 
-Here is the skeleton; the sections say what stands in it (`part.Part`). Every number in the report
-is counted or averaged from a table that it links to. The words around the numbers explain and do
-not conclude.
+This package has the frame of the report; each section adds its part (`part.Part`). Every number in
+the report is counted or averaged from a table to which the report links. The text explains the
+numbers, but draws no conclusions.
 """
 
 from palimpsest.lazy_import import lazy_names

@@ -1,4 +1,4 @@
-"""The claims for a reader: how many came out how, and each with its tests."""
+"""The claims in the report: the numbers of verdicts, and each claim with its tests."""
 
 from collections.abc import Iterable
 
@@ -10,9 +10,9 @@ VERDICTS = ("agrees", "disagrees", "cannot tell")
 
 
 def headline(claims: pd.DataFrame) -> dict:
-    """How many tests there are, of how many claims, with which verdicts.
+    """The numbers of tests, of claims and of verdicts.
 
-    What the definitions alone decide is no test, and is counted by itself.
+    A row that the definitions alone decide is not a test, and is counted separately.
     """
     n_by_construction = int(claims["by_construction"].sum())
     claims = tested(claims)
@@ -27,7 +27,7 @@ def headline(claims: pd.DataFrame) -> dict:
 
 
 def tested(claims: pd.DataFrame) -> pd.DataFrame:
-    """The rows that could have come out otherwise."""
+    """The rows whose verdict is not decided by the definitions alone."""
     return claims[~claims["by_construction"].astype(bool)]
 
 
@@ -40,7 +40,7 @@ def counts(claims: pd.DataFrame) -> dict[str, int]:
 def by_section(claims: pd.DataFrame, parts: Iterable[Part]) -> list[dict]:
     """The sections that have questions or claims, in their order, each with its questions.
 
-    Claims on a question that no section asks stand last.
+    Claims on a question of no section come last.
     """
     asking = [part for part in parts if part.questions]
     known = [question for part in asking for question in part.questions]
@@ -78,9 +78,9 @@ def by_question(claims: pd.DataFrame, questions: dict[str, str]) -> list[dict]:
 
 
 def answered(rows: pd.DataFrame) -> dict:
-    """The tests of one question: how many came out how, and each claim with its languages.
+    """The tests of one question: the numbers of verdicts, and each claim with its languages.
 
-    Shown for what the definitions decide is that they do, not a verdict.
+    If the definitions alone decide a verdict, "by construction" is shown instead.
     """
     shown = rows["verdict"].mask(rows["by_construction"].astype(bool), "by construction")
     rows = rows.assign(shown=shown)
@@ -100,5 +100,5 @@ def answered(rows: pd.DataFrame) -> dict:
 
 
 def mathematical(region: str) -> str:
-    """A region of a statistic with proper signs."""
+    """A region of a statistic with mathematical signs."""
     return region.replace(">=", "≥").replace("<=", "≤").replace("-", "−")

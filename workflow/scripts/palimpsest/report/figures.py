@@ -1,4 +1,4 @@
-"""The figures of the report: their order, their words, and their drawings as part of the page."""
+"""The figures of the report: their order, their texts, and their drawings inside the page."""
 
 import os
 import re
@@ -15,9 +15,10 @@ from palimpsest.report.number_format import slug
 
 @dataclass(frozen=True)
 class FigureEntry:
-    """A figure of one language: where it is, what it was drawn from, what draws it again.
+    """A figure for one language.
 
-    `svg` is its file, and `tables` are the files that it was drawn from.
+    `svg` is the figure's file, `tables` are the files from which it was drawn, and `command` draws
+    it again.
     """
 
     figure: Figure
@@ -37,8 +38,8 @@ def entries(drawn: Mapping[str, Mapping], figures: Mapping[str, Figure]) -> list
 
     Parameters
     ----------
-    drawn : what was drawn, by its SVG: `name` of the figure, `language`, and `tables`, the files
-        that it was drawn from
+    drawn : the drawings, by their SVG file: `name` of the figure, `language`, and `tables`, the
+        files from which it was drawn
     figures : figures by name
     """
     return [
@@ -54,9 +55,9 @@ def entries(drawn: Mapping[str, Mapping], figures: Mapping[str, Figure]) -> list
 
 
 def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]:
-    """The figures by chapter, in a chapter by language, as they were given.
+    """The figures sorted by chapter, then by language, then in the given order.
 
-    Raises `ValueError` if a figure's chapter is none of `chapters`.
+    Raises `ValueError` if a figure's chapter is not in `chapters`.
     """
     for entry in found:
         if entry.figure.chapter not in chapters:
@@ -77,7 +78,7 @@ def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]
 
 
 def shown(entry: FigureEntry, number: int, folder: Path) -> dict:
-    """What the template needs to know of a figure."""
+    """The values of a figure that the template uses."""
     return {
         "number": number,
         "anchor": entry.anchor,
@@ -99,7 +100,7 @@ def link(path: str | Path, folder: Path) -> str:
 
 
 def inlined(entry: FigureEntry) -> str:
-    """The SVG as part of the page: its ids are the figure's own, its style keeps to itself."""
+    """The SVG as part of the page; its ids are unique, and its style applies only to itself."""
     try:
         svg = Path(entry.svg).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -110,7 +111,7 @@ def inlined(entry: FigureEntry) -> str:
     if found is None:
         raise UserError(f"{entry.svg}: not an SVG file; delete it and rerun: {entry.command}")
     svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", found.group(), flags=re.DOTALL)
-    # The parser of HTML knows the namespaces; as addresses they would only look like links.
+    # HTML needs no namespaces, and their addresses would look like links.
     svg = re.sub(r'\s(xmlns(:\w+)?|version)="[^"]*"', "", svg)
     own = f"{entry.anchor}-"
     svg = re.sub(r'(\bid="|url\(#|href="#)', lambda match: match.group() + own, svg)

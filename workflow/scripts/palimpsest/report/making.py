@@ -1,4 +1,4 @@
-"""How the report was made: the runs behind it and the software, for a reader."""
+"""How the report was made: the runs and the software, for a reader."""
 
 import platform
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ LABELS = {
 
 
 def rows(totals: dict) -> list[tuple[str, str]]:
-    """Label and value of everything that is known of the runs, known keys first."""
+    """Label and value of every fact about the runs; keys with a label come first."""
     own = {
         "palimpsest": palimpsest.__version__,
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""Numbers and names as the report writes them."""
+"""The format of numbers and names in the report."""
 
 import re
 
@@ -8,7 +8,7 @@ WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 
 
 def number(value: float | None) -> str:
-    """A number to three significant digits, a dash for none, with a proper minus sign."""
+    """A number with three significant digits and a proper minus sign; a dash if there is none."""
     if value is None or pd.isna(value):
         return "–"
     if value == 0 or abs(value) < 1e-9:
@@ -18,12 +18,12 @@ def number(value: float | None) -> str:
 
 
 def score(value: float) -> str:
-    """A score in [0, 1], or the end of its interval, to three decimals; a dash for none."""
+    """A score in [0, 1], or an end of its interval, to three decimals; a dash if there is none."""
     return "–" if pd.isna(value) else f"{value:.3f}".replace("-", "−")
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage, its sign on the same line."""
+    """A share as a whole percentage, with a non-breaking space before the sign."""
     return f"{100 * share:.0f}\u00a0%".replace("-", "−")
 
 
@@ -49,5 +49,5 @@ def duration(seconds: float | None) -> str:
 
 
 def slug(text: str) -> str:
-    """A text as an id: letters and digits stay, whatever else becomes a hyphen."""
+    """A text as an id: letters and digits stay, everything else becomes a hyphen."""
     return re.sub(r"[^A-Za-z0-9]+", "-", str(text)).strip("-") or "x"

@@ -29,12 +29,12 @@ def render(
     Parameters
     ----------
     out_path : the HTML file; links to the tables are relative to its folder
-    parts : what the sections give, in the order in which it is to stand
-    figures : the figures in any order; they stand by chapter, then in the order given
+    parts : the sections' parts, in the order of the report
+    figures : the figures in any order; see `figures.in_order` for their order in the report
     claims : table `claims`
-    totals : what was run, as from `manifests.totals`; any key more is shown as it is, and a value
-        is text, a number, a list of them, or a dict of them
-    title : what the experiment is called, if it has a name
+    totals : facts about the runs, from `manifests.totals`; other keys are allowed. A value is a
+        text, a number, or a list or dict of these
+    title : the name of the experiment, if it has one
 
     Raises
     ------

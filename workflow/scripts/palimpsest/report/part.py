@@ -1,4 +1,4 @@
-"""What a section gives to the report."""
+"""A section's part of the report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -13,10 +13,10 @@ NOTHING = Markup()
 
 @dataclass(frozen=True)
 class Chapter:
-    """A chapter: a heading, a paragraph, and what stands before and after its figures.
+    """A chapter: a heading, a paragraph, and HTML before and after its figures.
 
-    Its figures are those whose `Figure.chapter` is its `id`. A chapter that has no figure and
-    nothing before or after them is left out.
+    The chapter's figures are those whose `Figure.chapter` equals `id`. A chapter without figures
+    and without `before` and `after` is left out.
     """
 
     id: str
@@ -28,16 +28,16 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Part:
-    """A section's part of the report; `title` is the section's.
+    """A section's part of the report; `title` is the section's title.
 
-    What is `Markup` is HTML, whole paragraphs of it:
+    Fields of type `Markup` are HTML, in whole paragraphs:
 
-    - `introduction` opens the report: the section's question, and where it comes from.
-    - `reading` tells how to read the section's figures and numbers.
-    - `claims` tells whose the claims are. It stands in the report if some were tested.
+    - `introduction` is at the start of the report: the section's question and its source.
+    - `reading` explains how to read the section's figures and numbers.
+    - `claims` says who makes the claims; it is only shown if some claims were tested.
 
-    The claims of the section are those whose question is a key of `questions`, which maps it to
-    the question in words. `glossary` maps terms to their meaning.
+    `questions` maps keys to questions in words; the section's claims are those whose `question` is
+    one of these keys. `glossary` maps terms to their meaning.
     """
 
     title: str = ""
@@ -50,9 +50,9 @@ class Part:
 
 
 def part_of(section: Section, tables: Mapping[str, pd.DataFrame]) -> Part:
-    """The part of a section; of one that has none to give, the title alone.
+    """The part of a section; only the title if the section has no part.
 
-    `tables` are those of the kinds `section.reported`, stacked, by the name of their kind.
+    `tables` maps the names of the kinds in `section.reported` to stacked tables.
     """
     if section.report is None:
         return Part(section.title)

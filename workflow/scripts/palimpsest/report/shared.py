@@ -1,4 +1,4 @@
-"""What stands in every report: the chapter on the languages, and terms that all sections use."""
+"""The content of every report: the chapter on the languages, and terms that all sections use."""
 
 from palimpsest.report.part import Chapter, Part
 

@@ -1,4 +1,4 @@
-"""Templates: those of the skeleton, and those that sections have beside their modules."""
+"""Templates: those of the report's frame, and those in the folders of sections."""
 
 from pathlib import Path
 
@@ -10,10 +10,10 @@ HERE = Path(__file__).parent
 
 
 def template(module_file: str, name: str) -> jinja2.Template:
-    """The template beside a module; whatever is filled in is escaped.
+    """The template in the folder of a module; all inserted values are escaped.
 
-    It can import the macros of the skeleton. Those that it defines itself are attributes of its
-    `module`: functions that return `Markup`.
+    A template can import the templates in the folder of this file. The macros that it defines are
+    attributes of its `module`: functions that return `Markup`.
     """
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader([Path(module_file).parent, HERE]),

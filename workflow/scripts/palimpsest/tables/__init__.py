@@ -1,7 +1,8 @@
-"""The Parquet tables: every kind declared once by its owner, written atomically, checked on read.
+"""Parquet tables: written atomically, and checked when they are read.
 
-A table is a pandas frame with exactly the columns of its kind. The kinds are the public contract;
-`docs/tables.md` is written from them.
+A table is a pandas frame with exactly the columns of its kind. Each kind is declared once, by the
+section or part that makes the tables. The kinds are the public contract; `docs/tables.md` is made
+from them.
 """
 
 from palimpsest.lazy_import import lazy_names

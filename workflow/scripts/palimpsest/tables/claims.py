@@ -1,4 +1,4 @@
-"""The table of claims and their verdicts, which the claims of all sections stand in."""
+"""The kind of the table with the claims of all sections and their verdicts."""
 
 from palimpsest import paths
 from palimpsest.tables.kinds import Column, Kind
@@ -10,12 +10,12 @@ CLAIMS = Kind(
     (
         Column("question", str, "key of the question that the claim answers"),
         Column("claim", str, "the claim, in one sentence"),
-        Column("statistic", str, "what is computed to test it"),
-        Column("agrees_if", str, "the region of the statistic in which the claim holds"),
-        Column("language", str, "language on which it was tested"),
-        Column("n_models", int, "models averaged over"),
-        Column("n_seeds", int, "seeds in which the statistic is defined; 0: not tested"),
-        Column("estimate", float, "the statistic, mean over the seeds", True),
+        Column("statistic", str, "the statistic that tests the claim, in words"),
+        Column("agrees_if", str, "region of the statistic in which the claim holds"),
+        Column("language", str, "language on which the claim was tested"),
+        Column("n_models", int, "number of models in the mean"),
+        Column("n_seeds", int, "number of seeds with a defined statistic; 0: not tested"),
+        Column("estimate", float, "mean of the statistic over the seeds", True),
         Column(
             "interval_over",
             str,
@@ -27,7 +27,8 @@ CLAIMS = Kind(
         Column(
             "by_construction",
             bool,
-            "true where the definitions alone decide it; not counted in the headline",
+            "whether the definitions alone decide the verdict; such rows are not counted in the "
+            "headline of the report",
         ),
     ),
 )

@@ -16,16 +16,16 @@ from palimpsest.tables.kinds import Kind
 
 
 def write(path: str | Path, frame: pd.DataFrame, kind: Kind) -> None:
-    """Write a table atomically: a reader sees the old file or the whole new one, never a part.
+    """Write a table atomically: a reader sees the old file or the complete new file.
 
-    Raises `UserError` naming the column if the frame does not have exactly the kind's columns, or
-    has a null where none is allowed, or if the disk or folder refuses the file.
+    Raises `UserError` if the frame does not have exactly the columns of the kind, if a column has a
+    null that is not allowed, or if the file cannot be written.
     """
     write_parts(path, [frame], kind)
 
 
 def write_parts(path: str | Path, frames: Iterable[pd.DataFrame], kind: Kind) -> None:
-    """Write a table as `write` does, from parts that need not be in memory together."""
+    """Like `write`, from parts that do not have to be in memory at the same time."""
     schema = kind.schema
     with (
         replacing(path) as temporary,
@@ -43,7 +43,7 @@ def write_parts(path: str | Path, frames: Iterable[pd.DataFrame], kind: Kind) ->
 
 
 def read(path: str | Path, kind: Kind) -> pd.DataFrame:
-    """Read a table and check that it is whole and of the kind.
+    """Read a table and check that it is complete and of this kind.
 
     Raises `UserError` with the remedy if the file is missing, truncated or of another kind.
     """
@@ -56,9 +56,9 @@ def read_arrow(
     columns: list[str] | None = None,
     filters: list[tuple] | None = None,
 ) -> pa.Table:
-    """Read a table as `read` does, and of it only some columns, and the rows that pass filters.
+    """Like `read`, but only some columns, and only the rows that pass all filters.
 
-    `filters` are pyarrow's: (column, operator, value), all of which must hold.
+    `filters` are filters of pyarrow: (column, operator, value).
     """
     try:
         schema = pq.read_schema(path)
@@ -83,7 +83,7 @@ def read_arrow(
 
 
 def read_all(paths: Iterable[str], kind: Kind) -> pd.DataFrame:
-    """Read several tables of one kind and stack them; of none, an empty one."""
+    """Read several tables of one kind and stack them; without paths, an empty table."""
     paths = list(paths)
     if not paths:
         return kind.schema.empty_table().to_pandas()
@@ -123,7 +123,7 @@ def write_json(path: str | Path, content: dict) -> None:
 
 @contextlib.contextmanager
 def replacing(path: str | Path) -> Iterator[str]:
-    """Yield a temporary path beside `path`; on success move it there, on failure leave nothing."""
+    """Yield a temporary path near `path`; on success rename it to `path`, on failure delete it."""
     path = Path(path)
     temporary = None
     try:
@@ -143,13 +143,13 @@ def replacing(path: str | Path) -> Iterator[str]:
 
 
 def _flush(path: str) -> None:
-    """Have the disk hold a file's content before its name: a power cut must not leave it empty."""
+    """Wait until the disk has a file's content, so that a power cut cannot leave an empty file."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())
 
 
 def _umask() -> int:
-    """The process's file mode mask, which can only be read by setting it."""
+    """The process's file mode mask; it can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

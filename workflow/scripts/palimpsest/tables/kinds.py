@@ -1,6 +1,7 @@
-"""Kinds of tables: what a row is, where such tables are, and each column with its meaning.
+"""Kinds of tables: the meaning of a row, the path, and each column with its meaning.
 
-Only light modules are imported: Snakemake reads kinds while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads kinds before it builds its graph
+of jobs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ARROW_TYPES = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 @dataclass(frozen=True)
 class Column:
-    """One column: its type, what it means (with its unit), whether it may be null."""
+    """One column: its type, its meaning (with the unit), and whether it may be null."""
 
     name: str
     type: type[str] | type[int] | type[float] | type[bool]
@@ -25,13 +26,13 @@ class Column:
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """The type as Arrow has it."""
+        """The type in Arrow."""
         return pa.type_for_alias(ARROW_TYPES[self.type])
 
 
 @dataclass(frozen=True)
 class Document:
-    """A kind of JSON file: its name, and where such files are."""
+    """A kind of JSON file: its name, and the pattern of its paths."""
 
     name: str
     path: str
@@ -39,9 +40,9 @@ class Document:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table: its name, one sentence on its rows, where such tables are, its columns.
+    """A kind of table: its name, one sentence on its rows, the pattern of its paths, its columns.
 
-    `path` is a pattern: a wildcard in braces stands for a part of the path.
+    In `path`, a wildcard in braces stands for a part of the path.
     """
 
     name: str
