@@ -1,6 +1,7 @@
 """The figures of unlearning.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
 """
 
 from palimpsest.figures.figure import Figure

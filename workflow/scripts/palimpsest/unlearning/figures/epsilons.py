@@ -1,4 +1,4 @@
-"""Single strings under unlearning: how far from forgotten each is, and which are hard."""
+"""Figures of single strings under unlearning: their epsilons, and which are hard to forget."""
 
 import math
 import textwrap
@@ -15,21 +15,21 @@ from palimpsest.figures.copies import MARKER, copies_class, copies_handles, fill
 from palimpsest.unlearning.figures import methods as shared
 
 COLUMNS = 5
-CAP = 50.0  # the epsilon of what is told apart without any error, or nearly
-WIDTH = 0.5  # of a bar, and of the steps in which a string's points are halved
-PANEL_HEIGHT, LEAST_HEIGHT = 1.0, 1.8  # inches, of a panel and of all: the label is as long
+CAP = 50.0  # the epsilon of an attack without errors, or nearly without
+WIDTH = 0.5  # width of a bar; the points of a string are halved for each such step of epsilon
+PANEL_HEIGHT, LEAST_HEIGHT = 1.0, 1.8  # inches; all panels together need room for the label
 EDGE_LINE = {"color": "0.5", "linewidth": 0.8, "linestyle": (0, (1, 1.6))}
 HARDNESS_HEIGHT = 2.5
 
 
 @style.styled
 def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> Figure:
-    """How many forget strings have which epsilon, a panel per method.
+    """Histograms of the epsilons of the forget strings, with a panel per method.
 
     Parameters
     ----------
     epsilons : tables `epsilons` of one language
-    scores : tables `unlearning_scores` of the same, for the number of models
+    scores : tables `unlearning_scores` of the same language, for the number of models
 
     Source: Are we making progress in unlearning?, appendix A.9, figure 13.
     """
@@ -71,21 +71,21 @@ def by_epsilon(epsilons: pd.DataFrame) -> list[str]:
 
 
 def last_edge(n_models: int) -> float:
-    """From which epsilon on a string has no points."""
+    """The smallest epsilon for which a string has no points."""
     return float(max(1, math.ceil(math.log(max(n_models - 1, 1)))))
 
 
 def draw_histograms(
     figure: Figure, epsilons: pd.DataFrame, methods: list[str], n_models: int
 ) -> None:
-    """A panel per method; the bars of the strings that no attack got wrong stand apart."""
+    """A panel per method; strings on which an attack makes no error have a separate bar."""
     n_rows = math.ceil(len(methods) / COLUMNS)
     grid = figure.subplots(n_rows, COLUMNS, sharex=True, sharey=True, squeeze=False)
     for axes, method in zip(grid.flat, methods, strict=False):
         draw_histogram(axes, epsilons[epsilons["method"] == method], method, n_models)
     for axes in grid.flat[len(methods) :]:
         axes.remove()
-    # The lowest panel of a column has the ticks, even where the last row does not reach it.
+    # The lowest panel of each column has tick labels, even if it is not in the last row.
     for column in range(min(COLUMNS, len(methods))):
         lowest = grid.flat[(len(methods) - 1 - column) // COLUMNS * COLUMNS + column]
         lowest.tick_params(axis="x", labelbottom=True)
@@ -94,7 +94,7 @@ def draw_histograms(
 
 
 def draw_histogram(axes: Axes, epsilons: pd.DataFrame, method: str, n_models: int) -> None:
-    """The share of strings in bins of the width in which points are halved."""
+    """The share of strings in bins of `WIDTH`; the points are halved from bin to bin."""
     edge = last_edge(n_models)
     values, perfect = epsilons["epsilon"].clip(lower=0), epsilons["epsilon"] >= CAP
     bins = np.arange(0, max(edge, math.ceil(values[~perfect].max()) + WIDTH if (~perfect).any()
@@ -123,14 +123,14 @@ def draw_histogram(axes: Axes, epsilons: pd.DataFrame, method: str, n_models: in
 
 @style.styled
 def unlearning_hardness(hardness: pd.DataFrame) -> Figure:
-    """The forget strings by the sum of their epsilons over the methods, and what goes with it.
+    """The forget strings by the sum of their epsilons over the methods, and by their loss gap.
 
     Parameters
     ----------
     hardness : tables `unlearning_hardness` of one language
 
-    Source: Are we making progress in unlearning?, appendix A.9, figure 14; the panel beside it is
-    Palimpsest's own.
+    Source: Are we making progress in unlearning?, appendix A.9, figure 14, for the left panel; the
+    right panel is Palimpsest's own.
     """
     models = list(hardness["model"].unique())
     figure = shared.titled(
@@ -168,7 +168,7 @@ def draw_ranked(axes: Axes, strings: pd.DataFrame) -> None:
 
 
 def draw_against_gap(axes: Axes, strings: pd.DataFrame) -> None:
-    """A marker per string, as strongly filled as it has copies."""
+    """A marker per string; the fill is stronger for strings with more copies."""
     for least, members in strings.groupby(copies_class(strings["count"])):
         axes.plot(
             members["loss_gap"], members["epsilon_sum"], linestyle="none", marker="o",
@@ -182,7 +182,7 @@ def draw_against_gap(axes: Axes, strings: pd.DataFrame) -> None:
 
 
 def spearman(first: pd.Series, second: pd.Series) -> float:
-    """Spearman's rank correlation of two columns; NaN if of fewer than three rows, or no spread."""
+    """Spearman's rank correlation of two columns; NaN for fewer than 3 rows or equal values."""
     ranks = pd.concat([first, second], axis=1).dropna().rank()
     if len(ranks) < 3 or (ranks.nunique() == 1).any():
         return np.nan

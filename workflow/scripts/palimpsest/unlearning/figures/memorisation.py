@@ -1,4 +1,4 @@
-"""What unlearning takes away: memorisation of the forget strings, under every measure of it."""
+"""The figure of memorisation before and after unlearning, under every measure."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -45,9 +45,9 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> Figure:
 
 
 def memorised(memorisation: pd.DataFrame) -> pd.DataFrame:
-    """Shares before, after and of retrained models: means over the forget strings.
+    """Shares of models that memorise (before, after, retrained): means over the forget strings.
 
-    Returns a row per model, method, measure and evidence.
+    Returns one row per model, method, measure and evidence.
     """
     keys = ["model", "method", "measure", "evidence"]
     return (
@@ -58,7 +58,7 @@ def memorised(memorisation: pd.DataFrame) -> pd.DataFrame:
 
 
 def in_order(shares: pd.DataFrame) -> list[str]:
-    """The methods, those that leave the least memorised first, over all models and measures."""
+    """The methods, sorted by memorisation after unlearning (lowest first), over all models."""
     return shared.best_first(-shares.groupby("method", sort=False)["after"].mean())
 
 
@@ -88,7 +88,7 @@ def kinds(shares: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def draw_shares(axes: Axes, shares: pd.DataFrame, rows: list[str], colour: str) -> None:
-    """A bar from before to after in every row, lines for the originals and the retrained."""
+    """A bar from before to after in every row; lines for the original and retrained models."""
     axes.axvline(shares["before"].mean(), **BEFORE_LINE)
     axes.axvline(shares["retrained"].mean(), **shared.IDEAL_LINE)
     for row in shares.itertuples():

@@ -1,7 +1,7 @@
-"""What the figures of unlearning share: the order of methods, rows for them, numbers for points.
+"""Parts that the figures of unlearning share: order of methods, rows, and numbers of points.
 
 A method has one row or one number in a figure. Doing nothing (`none`) and the ideal (`retrain`) are
-no methods: they stand apart, in grey, and show between which values all others are to be read.
+not methods. They are drawn separately, in grey, and show the range for the values of methods.
 """
 
 import math
@@ -23,41 +23,41 @@ MARKER = 4.2
 SLOW = " *"
 SLOW_NOTE = "Hollow markers and *: slower than the cut-off of the study allows."
 IDEAL_LINE = {"color": "0.6", "linestyle": (0, (4, 1.5)), "linewidth": 0.9, "zorder": 1}
-RINGS = (5.5, 9, 13, 17, 22)  # points: how far from its marker a number may stand
+RINGS = (5.5, 9, 13, 17, 22)  # points: possible distances between a number and its marker
 DIRECTIONS = 12
 NUMBER_SIZE = 6.0
 
 
 def of_main_setup(study: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first set-up, which all figures show that show only one."""
+    """The rows of the first set-up; figures with only one set-up show this one."""
     return study[study["setup"] == study["setup"].iloc[0]]
 
 
 def methods_in(names: Iterable[str]) -> list[str]:
-    """The methods among `names`, in their order there; the two ends are none of them."""
+    """The methods in `names`, in the same order, without the two ends."""
     return [name for name in dict.fromkeys(names) if name not in ENDS]
 
 
 def best_first(values: pd.Series) -> list[str]:
-    """The methods of an index, highest value first; equal ones by name."""
+    """The methods of an index, highest value first; methods with equal values by name."""
     ordered = values.sort_index().sort_values(ascending=False, kind="stable")
     return methods_in(ordered.index)
 
 
 def with_ends(methods: list[str], names: Iterable[str]) -> list[str]:
-    """The methods between the two ends, as far as these are among `names`."""
+    """The methods, with those of the two ends that are in `names` before and after them."""
     present = set(names)
     top, bottom = ([end] if end in present else [] for end in ENDS)
     return [*top, *methods, *bottom]
 
 
 def slow_methods(scores: pd.DataFrame) -> set[str]:
-    """The methods beyond the run-time cut-off: those with a repetition that is."""
+    """The methods that exceed the cut-off in at least one repetition."""
     return set(scores.loc[~scores["within_cutoff"].astype(bool), "method"])
 
 
 def of_models(figure: Figure, heights: dict[str, float]) -> Iterator[tuple[str, SubFigure]]:
-    """A part of the figure for every model, named above it where there are several.
+    """A part of the figure for every model; if there are several, each has the model's name.
 
     `heights` are in inches.
     """
@@ -69,7 +69,7 @@ def of_models(figure: Figure, heights: dict[str, float]) -> Iterator[tuple[str, 
 
 
 def titled(title: str, study: pd.DataFrame, height: float) -> Figure:
-    """An empty figure that says whose it is."""
+    """An empty figure whose title names its subject."""
     return curves.figure_of(height, f"{title}: {curves.subject(study)}")
 
 
@@ -77,7 +77,7 @@ def titled(title: str, study: pd.DataFrame, height: float) -> Figure:
 
 
 def name_rows(axes: Axes, rows: list[str], slow: Iterable[str] = ()) -> None:
-    """A row for every method from the top, in a panel and in those that share its rows."""
+    """Name the rows of methods, from the top, in a panel and in panels that share its rows."""
     names = [END_LABELS.get(row, row + SLOW * (row in slow)) for row in rows]
     axes.set_yticks(range(len(rows)), names, fontsize=6.5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -86,7 +86,7 @@ def name_rows(axes: Axes, rows: list[str], slow: Iterable[str] = ()) -> None:
 
 
 def part_ends(axes: Axes, rows: list[str]) -> None:
-    """Lines that part the two ends from the methods; rows need no ticks."""
+    """Lines that separate the two ends from the methods; rows have no ticks."""
     axes.tick_params(axis="y", length=0)
     if "retrain" in rows:
         axes.axhline(0.5, color="0.8", linewidth=0.6)
@@ -103,7 +103,7 @@ def unit_axis(axes: Axes, label: str, highest: float = 1.0) -> None:
 
 
 def unit_end(highest: float) -> float:
-    """The end of an axis for scores up to `highest`: scores of few models are far from 1."""
+    """The end of an axis for scores up to `highest`; scores are far from 1 with few models."""
     return float(np.clip(math.ceil(highest / 0.2 - 1e-9) / 5, 0.2, 1.0))
 
 
@@ -143,12 +143,12 @@ def setup_handles(setups: list[str]) -> list[Line2D]:
 
 
 def ideal_handle(label: str) -> Line2D:
-    """A legend entry for the line at what retraining has."""
+    """A legend entry for the line at the value of retraining."""
     return Line2D([], [], label=label, **IDEAL_LINE)
 
 
 def repetitions_note(n: int, what: str = "Markers") -> str:
-    """What markers and their bars are, in one sentence."""
+    """One sentence on the meaning of markers and their bars."""
     if n == 1:
         return f"{what}: one repetition of the evaluation, so without an interval."
     return f"{what}: mean over {n} repetitions of the evaluation; bars: 95 % intervals (Student)."
@@ -169,9 +169,9 @@ def number_key(methods: list[str], slow: Iterable[str] = ()) -> list[Line2D]:
 
 
 def number_points(axes: Axes, points: list[tuple[str, float, float]], colour=style.INK) -> None:
-    """Put labels beside their points, clear of points and of each other where there is room.
+    """Put labels near their points; if there is room, they overlap neither points nor labels.
 
-    The figure must be laid out and the limits be set: what is near is measured on paper.
+    The figure's layout and limits must be final, because distances are measured on paper.
 
     Parameters
     ----------
@@ -203,9 +203,9 @@ def free_offset(
     taken: list[np.ndarray],
     page: tuple[np.ndarray, np.ndarray],
 ) -> tuple[float, float]:
-    """Where a number of a size goes, relative to its point: the nearest place that is free.
+    """The offset of a label from its point: the nearest free place, or else the least crowded.
 
-    All in points of paper, float[2] or float[points, 2]; where nothing is free, the least crowded.
+    All arguments are in points of paper, float[2] or float[points, 2].
     """
     turns = 2 * np.pi * (np.arange(DIRECTIONS) / DIRECTIONS + 1 / 8)
     best, fewest = (0.0, 0.0), np.inf
@@ -225,9 +225,9 @@ def free_offset(
 
 
 def number_ends(axes: Axes, ends: list[tuple[str, float, float]]) -> None:
-    """Put labels to the right of where curves end, one above the other, as `number_points` does.
+    """Put labels to the right of the ends of curves, one above the other.
 
-    They stand in two columns by turns, so that twice as many find room.
+    The labels alternate between two columns, so that twice as many fit.
     """
     to_paper = 72 / axes.figure.dpi
     ends = sorted(ends, key=lambda end: end[2])
@@ -243,9 +243,9 @@ def number_ends(axes: Axes, ends: list[tuple[str, float, float]]) -> None:
 
 
 def spread_out(places: np.ndarray, gap: float) -> np.ndarray:
-    """Ascending places moved as little as a least gap between neighbours allows.
+    """Move ascending places as little as possible, so that neighbours have at least a gap.
 
-    Source: least squares under a chain of order constraints, by pooling adjacent violators.
+    Source: least squares under order constraints, solved by pooling adjacent violators.
     """
     wanted = places - gap * np.arange(len(places))
     blocks: list[list[float]] = []
@@ -258,9 +258,9 @@ def spread_out(places: np.ndarray, gap: float) -> np.ndarray:
 
 
 def labelled(methods: list[str], places: pd.DataFrame) -> list[tuple[str, float, float]]:
-    """The points of `number_points`: methods by number, the two ends by name.
+    """The points for `number_points`: methods have numbers, the two ends have names.
 
-    `places` has x and y in its two columns, a row per method.
+    `places` has one row per method, with x and y in its two columns.
     """
     labels = {method: str(number) for number, method in enumerate(methods, start=1)}
     labels |= {end: end for end in ENDS}
@@ -270,7 +270,7 @@ def labelled(methods: list[str], places: pd.DataFrame) -> list[tuple[str, float,
 
 
 def after_layout(figure: Figure, number: Callable[[], None]) -> Figure:
-    """Lay the figure out, then have its points numbered."""
+    """Compute the figure's layout, then call `number`, which numbers its points."""
     figure.draw_without_rendering()
     number()
     return figure

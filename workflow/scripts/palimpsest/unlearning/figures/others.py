@@ -1,4 +1,4 @@
-"""Looking at unlearning in other ways: other metrics, other attackers, other methods' strings."""
+"""Further figures of unlearning: agreement of methods, other metrics, and other attackers."""
 
 import math
 
@@ -70,7 +70,7 @@ def matrix(pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def alike_together(full: pd.DataFrame) -> pd.DataFrame:
-    """The methods along the main axis of their correlations, so that like ones are neighbours."""
+    """The methods sorted by the first eigenvector, so that similar methods are neighbours."""
     _, axes = np.linalg.eigh(full.fillna(0).to_numpy())
     main = axes[:, -1] * (1 if axes[:, -1].sum() >= 0 else -1)
     order = full.index[np.argsort(-np.round(main, 6), kind="stable")]
@@ -78,7 +78,7 @@ def alike_together(full: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_matrix(figure: SubFigure, full: pd.DataFrame) -> None:
-    """The squares, with their values where there are few."""
+    """The squares; with few methods, their values are written into them."""
     axes = figure.subplots()
     n = len(full)
     axes.set_facecolor("0.85")
@@ -148,14 +148,14 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> Figure:
 
 
 def metrics_in(names: pd.Series) -> list[str]:
-    """The metrics among `names`, those known in their order, then the others."""
+    """The metrics in `names`: known metrics in their order, then the others."""
     present = list(dict.fromkeys(names))
     known = [name for name in METRICS if name in present]
     return [*known, *(name for name in present if name not in METRICS)]
 
 
 def draw_metrics(figure: SubFigure, metrics: pd.DataFrame, names: list[str]) -> list:
-    """A panel per metric; returns each with the places of its methods."""
+    """A panel per metric; returns each panel with the positions of its methods."""
     n_rows = math.ceil(len(names) / METRIC_COLUMNS)
     grid = figure.subplots(n_rows, METRIC_COLUMNS, squeeze=False)
     drawn = []
@@ -186,14 +186,14 @@ def draw_metric(axes: Axes, found: pd.DataFrame, highest: float) -> pd.DataFrame
 
 
 def proxy_in_words(found: pd.DataFrame) -> str:
-    """How much a metric ranks the methods as the forgetting quality does."""
+    """The rank correlation of a metric with the forgetting quality, over the methods."""
     methods = found[~found["method"].isin(shared.ENDS)]
     correlation = spearman(methods["quality"], methods["estimate"])
     return "ρ undefined" if np.isnan(correlation) else f"ρ = {signed(correlation)}"
 
 
 def number_all(drawn: list[tuple[Axes, pd.DataFrame]], methods: list[str]) -> None:
-    """Numbers of the methods, words for the two ends, beside their markers."""
+    """Put numbers of methods, and names of the two ends, near their markers."""
     for axes, places in drawn:
         shared.number_points(axes, shared.labelled(methods, places))
 
@@ -239,14 +239,14 @@ def unlearning_effects(effects: pd.DataFrame) -> Figure:
 
 
 def by_quality(effects: pd.DataFrame) -> list[str]:
-    """The methods, best first by all that is known of them."""
+    """The methods, sorted by their mean over all rows, best first."""
     return shared.best_first(effects.groupby("method", sort=False)["forgetting_quality"].mean())
 
 
 def draw_effects(figure: SubFigure, effects: pd.DataFrame, rows: list[str]) -> list:
-    """The attackers in rows of methods, and a panel of curves for each number that is varied.
+    """The attackers in rows of methods, and a panel of curves for each effect with a number.
 
-    Returns the panels of curves, each with where the curves of the methods end.
+    Returns the panels of curves, each with the end points of the methods' curves.
     """
     curved = [effect for effect in EFFECTS if (effects["effect"] == effect).any()]
     left, right = figure.subfigures(1, 2, width_ratios=[1.25, 1])

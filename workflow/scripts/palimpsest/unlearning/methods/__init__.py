@@ -1,7 +1,7 @@
-"""Unlearning methods: lists of phases, in config/unlearning.yaml; a phase is a small class here.
+"""Unlearning methods. A method is a list of phases in config/unlearning.yaml.
 
-Any file of this folder may register phases (see `phases`), and is found by itself. Nothing heavy is
-imported until a phase runs.
+A phase is a small class in any file of this folder (see `phases`); new files are found
+automatically. Modules that load slowly are not imported before a phase runs.
 """
 
 from palimpsest.unlearning.methods.phases import Edit, Phase, Select, Training, phase, registered

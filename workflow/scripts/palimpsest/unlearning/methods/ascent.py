@@ -1,4 +1,4 @@
-"""Gradient ascent on the forget set, alone and held back by the retain set."""
+"""Gradient ascent on the forget set, alone or combined with a loss on the retain set."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class GradientAscent(Training):
 
 
 class HeldBack(Training):
-    """A loss on the forget set, plus `retain` times a loss on as many retained strings."""
+    """A loss on the forget set, plus `retain` times a loss on equally many retain strings."""
 
     over = FORGET
 
     @property
     def beside(self):
-        """The retain set, unless it has no weight."""
+        """The retain set; None if the weight `retain` is 0."""
         return RETAIN if self.retain else None
 
     def loss(self, task, batch, beside):
@@ -38,17 +38,17 @@ class HeldBack(Training):
         return self.forget_loss(task, batch) + self.retain * self.retain_loss(task, beside)
 
     def forget_loss(self, task, batch):
-        """What is minimised on the forget set, [M]."""
+        """The loss [M] on the forget set, which is minimised."""
         return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
     def retain_loss(self, task, batch):
-        """What is minimised on the retain set, [M]."""
+        """The loss [M] on the retain set, which is minimised."""
         return cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
 @phase("gradient-difference")
 class GradientDifference(HeldBack):
-    """Maximises the cross-entropy on the forget set and minimises that on the retain set.
+    """Maximises the cross-entropy on the forget set, and minimises it on the retain set.
 
     Source: Continual Learning and Private Unlearning (Liu et al., 2022); TOFU (Maini et al., 2024),
     section 3.2.
@@ -59,9 +59,9 @@ class GradientDifference(HeldBack):
 
 @phase("kl-ascent")
 class KLAscent(HeldBack):
-    """Maximises the cross-entropy on the forget set, near the original model on the retain set.
+    """Maximises the cross-entropy on the forget set, and stays near the original on the retain set.
 
-    Near is a small KL(original || model).
+    The second loss is KL(original || model).
 
     Source: TOFU: A Task of Fictitious Unlearning for LLMs (Maini et al., 2024), section 3.2.
     """
@@ -78,7 +78,7 @@ class KLAscent(HeldBack):
 
 @phase("neggrad")
 class NegGrad(Training):
-    """NegGrad+: minimises alpha * retain - (1 - alpha) * forget, in epochs over the retain set.
+    """NegGrad+: minimises alpha * retain - (1 - alpha) * forget; epochs are over the retain set.
 
     Source: Towards Unbounded Machine Unlearning (Kurmanji et al., 2023), section 4; Are we making
     progress in unlearning?, section 5.

@@ -17,7 +17,7 @@ from palimpsest.unlearning.sets import FORGET, RETAIN, VALIDATION
 
 @phase("distil")
 class Distil(Training):
-    """Minimises KL(model || original), on the validation set if not said otherwise.
+    """Minimises KL(model || original), by default on the validation set.
 
     Source: Are we making progress in unlearning?, appendix A.4 (Amnesiacs).
     """
@@ -46,7 +46,7 @@ class NearOriginal(Training):
         return cross_entropy(logits, targets) + self.weight * far
 
     def distance(self, logits, reference, targets):
-        """How far predictions are from the original's, [M]."""
+        """Distance [M] between the model's and the original model's predictions."""
         raise NotImplementedError
 
 
@@ -65,9 +65,10 @@ class DistilFinetune(NearOriginal):
 
 @phase("entropy-finetune")
 class EntropyFinetune(NearOriginal):
-    """Cross-entropy, and squared distance of entropies from the original's, on the retain set.
+    """Cross-entropy, and squared difference of entropies to the original's, on the retain set.
 
-    The paper weighs tokens as in its original training; here, neither weighs them.
+    The paper weights examples as in its original training. Here, neither training nor this phase
+    weights tokens.
 
     Source: Are we making progress in unlearning?, appendix A.4 (Sebastian).
     """
@@ -110,11 +111,12 @@ class ScrubMax(Training):
 
 @phase("noisy-distil")
 class NoisyDistil(Training):
-    """Minimises the squared distance of logits from the original's, on noisy retained strings.
+    """Minimises the squared distance to the original model's logits, on noisy retain strings.
 
-    The paper's prose names the forget set once and noisy retain examples once, its formula retain
-    examples, which are taken here. Tokens have no Gaussian noise: a share `noise` of each string's,
-    the start token apart, is replaced by random ones, once for all epochs.
+    The paper's text names the forget set once, and noisy retain examples once; its formula names
+    retain examples. This phase uses retain strings. Gaussian noise is impossible for tokens.
+    Instead, a share `noise` of each string's tokens, except the start token, is replaced by random
+    tokens, the same in all epochs.
 
     Source: Are we making progress in unlearning?, section 5 and appendix A.4 (Forget).
     """
@@ -137,9 +139,9 @@ class NoisyDistil(Training):
 
 @phase("undial")
 class Undial(Training):
-    """Distils the original model's predictions on the forget set, true tokens made less likely.
+    """Distils the original model's predictions on the forget set, with less likely true tokens.
 
-    `gamma` is what the logit of the true token is lowered by.
+    The logit of the true token is lowered by `gamma`.
 
     Source: UNDIAL: Self-Distillation with Adjusted Logits (Dong et al., 2024).
     """

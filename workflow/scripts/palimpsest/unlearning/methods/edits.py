@@ -1,4 +1,4 @@
-"""Phases that change the selected weights at once."""
+"""Phases that change the selected weights directly, without training."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ torch = lazy_import("torch")
 
 @phase("reinitialise")
 class Reinitialise(Edit):
-    """Gives the selected weights values as before any fine-tuning.
+    """Resets the selected weights to values before any fine-tuning.
 
-    A twin's are drawn anew, a full model's are its pretrained ones.
+    A twin gets newly drawn weights; a full model gets its pretrained weights.
 
     Source: Are we making progress in unlearning?, appendix A.4.
     """
@@ -32,8 +32,8 @@ class Reinitialise(Edit):
 class Noise(Edit):
     """Adds Gaussian noise to the selected weights.
 
-    `sigma` is in units of the standard deviation of the parameter's own weights: the paper's
-    absolute 0.6 is of one architecture, and would mean something else in every other.
+    `sigma` is in units of the standard deviation of the parameter's weights. The paper's absolute
+    value 0.6 is for one architecture, and would have another effect in others.
 
     Source: Are we making progress in unlearning?, appendix A.4 (Seif, Sun).
     """

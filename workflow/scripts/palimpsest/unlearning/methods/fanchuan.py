@@ -1,4 +1,4 @@
-"""Phases of Fanchuan, the first of the competition.
+"""Phases of Fanchuan, the winner of the competition.
 
 Source: Are we making progress in unlearning?, appendix A.4.
 """
@@ -26,10 +26,11 @@ class Uniform(Training):
 
 @phase("contrastive")
 class Contrastive(Training):
-    """Makes a forgotten string's outputs equally similar to those of all retained ones.
+    """Makes the output of a forget string equally similar to the outputs of all retain strings.
 
-    A classifier has one vector of logits for an example; here the mean of a string's stands for it.
-    The retained strings' are constants, as in the released code.
+    A classifier has one vector of logits per example. Here, the output of a string is the mean of
+    its tokens' logits. The outputs of retain strings are constants (without gradient), as in the
+    released code.
     """
 
     over, beside = FORGET, RETAIN

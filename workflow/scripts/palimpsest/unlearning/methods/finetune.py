@@ -1,4 +1,4 @@
-"""Training as before, on the retain set: the plainest repair, and a baseline of unlearning."""
+"""Further training on the retain set: the simplest repair, and a baseline of unlearning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from palimpsest.unlearning.sets import RETAIN
 
 @phase("finetune")
 class Finetune(Training):
-    """Minimises the cross-entropy on the retain set, and leaves forgetting to interference.
+    """Minimises the cross-entropy on the retain set; forgetting is only a side effect.
 
     Source: Are we making progress in unlearning?, section 5.
     """

@@ -1,4 +1,4 @@
-"""What the phases of unlearning methods have in common, and the registry of them.
+"""The base classes of phases, and the registry of all phases.
 
 A phase is a small class in any file of this folder:
 
@@ -33,12 +33,12 @@ torch = lazy_import("torch")
 ERASE, REPAIR = ROLES = ("erase", "repair")
 
 _registry: dict[str, type[Phase]] = {}
-_listed: dict[str, int] = {}  # the folders that were looked through, with their dates
+_listed: dict[str, int] = {}  # the folders that were searched, with their dates
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def phase(name: str) -> Callable[[type[Phase]], type[Phase]]:
-    """Register a phase under the name that the table of methods calls it by."""
+    """Register a phase under its name in the table of methods."""
 
     def register(cls: type[Phase]) -> type[Phase]:
         cls = dataclass(frozen=True, kw_only=True)(cls)
@@ -56,10 +56,10 @@ def phase(name: str) -> Callable[[type[Phase]], type[Phase]]:
 
 
 def registered() -> dict[str, type[Phase]]:
-    """All phases by name, of every file of this folder."""
+    """All phases in the files of this folder, by name."""
     package = importlib.import_module(__package__)
     dates = {folder: os.stat(folder).st_mtime_ns for folder in package.__path__}
-    # Asked a thousand times while the graph of jobs is built; files are rarely added then.
+    # Called a thousand times before the graph of jobs is built; files are rarely added meanwhile.
     if _listed != dates:
         for module in pkgutil.iter_modules(package.__path__):
             importlib.import_module(f"{__package__}.{module.name}")
@@ -70,7 +70,10 @@ def registered() -> dict[str, type[Phase]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Phase:
-    """A part of a method, which changes the models of a task; its fields are keys of the table."""
+    """A part of a method that changes the models of a task.
+
+    Its fields are the phase's keys in the table of methods.
+    """
 
     name: ClassVar[str]
     needs_selection: ClassVar[bool] = False
@@ -78,7 +81,7 @@ class Phase:
 
     @classmethod
     def domains(cls) -> dict[str, Number | Choice]:
-        """What each field may hold."""
+        """The allowed values of each field."""
         return {field.name: field.metadata[DOMAIN] for field in dataclasses.fields(cls)}
 
     @property
@@ -87,11 +90,11 @@ class Phase:
         return ()
 
     def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
-        """Forward and backward passes over a batch, for sets of so many strings."""
+        """Number of forward and backward passes over a batch; `sizes` are the sets' sizes."""
         return 0
 
     def prepare(self, task: Task) -> None:
-        """Have outputs of the original models kept, before any phase changes them."""
+        """Request outputs of the original models, before any phase changes the models."""
 
     def run(self, task: Task) -> None:
         """Change the models of the task."""
@@ -99,7 +102,7 @@ class Phase:
 
 
 class Edit(Phase):
-    """Changes the weights that are selected, without a step of training."""
+    """Changes the selected weights, without training."""
 
     needs_selection = True
 
@@ -109,12 +112,12 @@ class Edit(Phase):
             self.edit(task, weights)
 
     def edit(self, task: Task, weights: Weights) -> None:
-        """Change `weights` in place where `task.selected`."""
+        """Change `weights` in place where `task.selected` is true."""
         raise NotImplementedError
 
 
 class Select(Phase):
-    """Chooses the weights that phases behind it edit, or train more than others."""
+    """Selects weights, which later phases edit, or train more than others."""
 
     selects = True
 
@@ -123,19 +126,20 @@ class Select(Phase):
         task.selected = self.select(task)
 
     def select(self, task: Task) -> Weights:
-        """True where a weight is chosen, for each parameter that was up to choice."""
+        """True for selected weights, for each parameter that could be selected."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
 class Training(Phase):
-    """Steps of an optimiser over a set of strings; a subclass gives the loss.
+    """Steps of an optimiser over a set of strings; a subclass defines the loss.
 
-    `epochs` over the set `over`, which may be fractional: the last one ends early. `rate`
-    multiplies the model's peak learning rate, so that one table serves all models, and is constant;
-    the optimiser's moments start afresh. With `beside`, each step has as many strings of that set
-    as well. `elsewhere` multiplies the *update* of weights that were up to choice and not selected;
-    a multiplier of their gradient would change nothing, as Adam divides by the gradient's size.
+    `epochs` is the number of epochs over the set `over`; a fractional last epoch ends early. `rate`
+    multiplies the model's peak learning rate, so that one table fits all models; the learning rate
+    is constant. The optimiser's moments start at 0. If `beside` names a second set, each step also
+    has an equal number of strings from that set. `elsewhere` multiplies the *update* of weights
+    that could be selected, but were not. A multiplier of their gradient would have no effect,
+    because Adam divides by the size of the gradient.
     """
 
     over: ClassVar[str]
@@ -156,20 +160,20 @@ class Training(Phase):
         return (self.over,) if self.beside is None else (self.over, self.beside)
 
     def steps(self, sizes: Mapping[str, int], batch_size: int) -> int:
-        """Optimiser steps, for sets of so many strings."""
+        """Number of optimiser steps; `sizes` are the numbers of strings in each set."""
         return max(1, round(self.epochs * -(-sizes[self.over] // batch_size)))
 
     def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
-        """Passes over a batch: one a step, and one more for a batch beside."""
+        """Number of passes over a batch: one per step, or two with a second set."""
         return self.steps(sizes, batch_size) * self.passes_per_step
 
     @property
     def passes_per_step(self) -> int:
-        """Passes over a batch of a set; single strings that a phase adds to one do not count."""
+        """Passes over a batch per step; single strings that a phase adds do not count."""
         return 1 if self.beside is None else 2
 
     def loss(self, task: Task, batch: ModelsBatch, beside: ModelsBatch | None) -> torch.Tensor:
-        """What each model minimises on its own batch, [M]; `beside` is None without such a set."""
+        """The loss [M] of each model on its own batch; `beside` is None without a second set."""
         raise NotImplementedError
 
     def rate_M(self, task: Task, batch: ModelsBatch) -> torch.Tensor:
@@ -185,7 +189,7 @@ class Training(Phase):
             self.step(task, loss_M, self.rate_M(task, batch))
 
     def _batches(self, task: Task) -> Iterator[tuple[ModelsBatch, ModelsBatch | None]]:
-        """As many batches as there are steps, each with the one beside it."""
+        """One batch per step, with a batch from the second set, if there is one."""
         epochs = itertools.chain.from_iterable(
             task.batches(self.over, task.phase_number, epoch) for epoch in itertools.count(1)
         )
@@ -195,7 +199,7 @@ class Training(Phase):
         return task.with_batches_beside(batches, self.beside, task.phase_number)
 
     def step(self, task: Task, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """A step of which the update of weights that are not selected is made smaller."""
+        """One step; the update of weights that are not selected is multiplied by `elsewhere`."""
         if self.elsewhere == 1:
             task.models.step(loss_M, rate_M)
             return

@@ -1,4 +1,4 @@
-"""Preference optimisation in which the strings of the forget set are what is not preferred."""
+"""Preference optimisation; the strings of the forget set are the dispreferred ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _nll(task, batch):
 
 @phase("npo")
 class NPO(HeldBack):
-    """Negative preference optimisation: gradient ascent that fades as a string is forgotten.
+    """Negative preference optimisation: gradient ascent that becomes weaker for forgotten strings.
 
     Source: Negative Preference Optimization (Zhang et al., 2024).
     """
@@ -34,7 +34,7 @@ class NPO(HeldBack):
 
 @phase("simnpo")
 class SimNPO(HeldBack):
-    """NPO with a string's mean log-probability in place of its ratio to the original's.
+    """NPO with a string's mean log probability instead of its ratio to the original model's.
 
     Source: Simplicity Prevails: Rethinking Negative Preference Optimization for LLM Unlearning
     (Fan et al., 2024).
@@ -51,12 +51,11 @@ class SimNPO(HeldBack):
 
 @phase("dpo")
 class DPO(HeldBack):
-    """Direct preference of one fixed string to each string of the forget set.
+    """Direct preference optimisation: one fixed string is preferred to each forget string.
 
-    The preferred one is one more string of each batch.
-
-    Strings of a grammar are no answers to a prompt, so there is no refusal to prefer: the first
-    string of the validation set takes its place.
+    The preferred string is added to each batch. In the literature, a refusal to answer is
+    preferred. Strings of a grammar are not answers to a prompt, so the preferred string here is the
+    first string of the validation set.
 
     Source: Negative Preference Optimization (Zhang et al., 2024), section 2; TOFU (Maini et al.,
     2024), section 3.2.
@@ -67,7 +66,7 @@ class DPO(HeldBack):
 
     @property
     def sets(self):
-        """The validation set as well, of which each step reads a string, and not a batch."""
+        """Also the validation set, although each step reads only one of its strings."""
         return (*super().sets, VALIDATION)
 
     def prepare(self, task):

@@ -1,4 +1,4 @@
-"""Misdirection of what a layer leaves."""
+"""Misdirection of the hidden states of a layer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ torch = lazy_import("torch")
 
 @phase("rmu")
 class RMU(HeldBack):
-    """Drives a layer's states on the forget set in a random direction, and keeps the retain set's.
+    """Moves a layer's states on the forget set in a random direction, but not on the retain set.
 
-    The direction is each model's own; `scale` is its length, in units of the states' mean length
-    on the forget set in the original model; `depth` is the share of the blocks that are at or below
-    the layer. The published method trains three matrices of as many blocks: select weights before
-    this phase, and set `elsewhere: 0`.
+    Each model has its own direction. Its length is `scale`, in units of the mean length of the
+    original model's states on the forget set. `depth` is the share of the blocks at or below the
+    layer. The published method trains three matrices, one in each of three blocks: to do so, select
+    weights before this phase and set `elsewhere: 0`.
 
     Source: The WMDP Benchmark: Measuring and Reducing Malicious Use With Unlearning (Li et al.,
     2024), section 4.
@@ -37,7 +37,7 @@ class RMU(HeldBack):
             task.reference.keep_hidden(name, self.layer(task))
 
     def layer(self, task) -> int:
-        """The layer whose states are driven; 0 are the embeddings."""
+        """The layer whose states are moved; layer 0 is the embeddings."""
         n_blocks = len(list(task.models.layers())) - 2  # embedding, blocks, head
         return max(1, round(self.depth * n_blocks))
 
@@ -54,7 +54,7 @@ class RMU(HeldBack):
         return squared_error(states, original, batch.targets_MBT)
 
     def directions(self, task, width: int):
-        """A unit vector of each model, [M, D]; each entry is drawn from [0, 1), as published."""
+        """A unit vector for each model, [M, D]; entries are drawn from [0, 1), as published."""
         drawn_MD = np.stack([g.random(width) for g in task.generators(WEIGHTS)])
         drawn_MD /= np.linalg.norm(drawn_MD, axis=1, keepdims=True)
         return torch.from_numpy(drawn_MD.astype(np.float32)).to(task.models.device)

@@ -1,4 +1,4 @@
-"""The repair of Seif, whose steps are as long as a batch has examples of the largest class.
+"""The repair phase of Seif: a step is longer if its batch has more of the largest class.
 
 Source: Are we making progress in unlearning?, appendices A.4 and A.10.
 """
@@ -13,13 +13,14 @@ from palimpsest.unlearning.methods.values import number
 
 @phase("majority-finetune")
 class MajorityFinetune(Finetune):
-    """Cross-entropy on the retain set, in longer steps the more the largest class is in a batch.
+    """Cross-entropy on the retain set; a step is longer if its batch has more of the largest class.
 
-    The classes are the next tokens: the most frequent one weighs 1, every other `others`. The rate
-    is multiplied by the batch's mean weight over the retain set's, so that on average the steps are
-    as long as `rate` says and this repair can replace a plain one, as in A.10. A weighted loss,
-    which the paper calls equivalent, is not so here: where the next token is a matter of chance,
-    it teaches that the most frequent one is many times as probable as it is.
+    The classes are the next tokens: the most frequent token has weight 1, every other token has
+    weight `others`. The learning rate is multiplied by the batch's mean weight, divided by the
+    retain set's mean weight. So the average step has the length `rate`, and this repair can replace
+    a plain one, as in A.10. The paper calls a weighted loss equivalent, but this is not true here:
+    if the next token is random, a weighted loss teaches a far too high probability of the most
+    frequent token.
     """
 
     others: float = number(0.05, above=0, most=1)
@@ -31,5 +32,5 @@ class MajorityFinetune(Finetune):
         return super().rate_M(task, batch) * self.weight(share_M) / self.weight(share_of_all)
 
     def weight(self, share):
-        """Mean weight of tokens of which the most frequent one is a share."""
+        """Mean weight of tokens, given the share of the most frequent token."""
         return self.others + (1 - self.others) * share

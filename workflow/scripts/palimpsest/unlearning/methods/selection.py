@@ -1,8 +1,8 @@
-"""Phases that choose weights, for phases behind them to edit or to train more than others.
+"""Phases that select weights, which later phases edit, or train more than others.
 
-Where the paper has convolutional layers, there are the weight matrices of attention and of the
-feed-forward layers; its first layer is the embeddings, its classifier the output head. Tied weights
-are both.
+The paper's models have other layers. Its convolutional layers correspond to the weight matrices of
+attention and of the feed-forward layers, its first layer to the embeddings, and its classifier to
+the output head. Tied weights are both embeddings and head.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SMALLEST, LARGEST = "smallest", "largest"
 
 
 def parts_of(models, name: str) -> set[str]:
-    """The parts of a model that a parameter belongs to; the rest are norms and biases."""
+    """The parts of a model to which a parameter belongs; `rest` means norms and biases."""
     parts = {EMBEDDINGS} if name in models.embeddings else set()
     parts |= {HEAD} if name in models.head else set()
     if not parts and BLOCK.search(name) and len(models.shapes[name]) > 1:
@@ -33,12 +33,12 @@ def parts_of(models, name: str) -> set[str]:
 
 
 def names_in(models, parts: tuple[str, ...]) -> list[str]:
-    """The parameters that belong to any of some parts."""
+    """The parameters that belong to at least one of some parts."""
     return [name for name in models.shapes if parts_of(models, name) & set(parts)]
 
 
 def weight_layers(models) -> dict[str, list[str]]:
-    """The parameters of each layer: a matrix or an embedding with its bias, but no norm."""
+    """The parameters of each layer: a matrix or an embedding, with its bias; norms are left out."""
     layers = {
         name.rpartition(".")[0]: [] for name, shape in models.shapes.items() if len(shape) > 1
     }
@@ -49,7 +49,7 @@ def weight_layers(models) -> dict[str, list[str]]:
 
 @phase("select-parts")
 class SelectParts(Select):
-    """Chooses whole parts of the model."""
+    """Selects whole parts of the model."""
 
     parts: tuple[str, ...] = choices(PARTS)
 
@@ -60,7 +60,7 @@ class SelectParts(Select):
 
 @phase("select-layers")
 class SelectLayers(Select):
-    """Chooses a random share of the layers, norms excluded; each model has its own.
+    """Selects a random share of the layers, without norms; a different one for each model.
 
     Source: Are we making progress in unlearning?, appendix A.4 (Sun, Forget).
     """
@@ -79,7 +79,7 @@ class SelectLayers(Select):
 
 
 def _whole(task, chosen: dict[str, np.ndarray]):
-    """A selection of whole parameters, by name bool[M]; those without a name are not chosen."""
+    """A selection of whole parameters; `chosen` has bool[M] by name (not selected if absent)."""
     models = task.models
     none = np.zeros(models.count, dtype=bool)
     selection = {}
@@ -90,9 +90,9 @@ def _whole(task, chosen: dict[str, np.ndarray]):
 
 
 class SelectShare(Select):
-    """Chooses the share of all weights of some parts whose scores are smallest, or largest.
+    """Selects a share of the weights of some parts: those with the smallest or largest scores.
 
-    Weights of other parts are not up to choice, and train as they always do.
+    Weights of other parts cannot be selected; they always train normally.
     """
 
     def select(self, task):
@@ -100,13 +100,13 @@ class SelectShare(Select):
         return _share(scores, self.share, self.which == LARGEST)
 
     def scores(self, task):
-        """A number of each weight of the parts, of which the absolute value counts."""
+        """A score for each weight of the parts; its absolute value counts."""
         raise NotImplementedError
 
 
 @phase("select-norm")
 class SelectNorm(SelectShare):
-    """Chooses by absolute value.
+    """Selects by the absolute value of the weights.
 
     Source: Are we making progress in unlearning?, appendix A.4 (Sebastian).
     """
@@ -122,7 +122,7 @@ class SelectNorm(SelectShare):
 
 @phase("select-gradient")
 class SelectGradient(SelectShare):
-    """Chooses by the gradient of alpha * retain - (1 - alpha) * forget over both sets.
+    """Selects by the gradient of alpha * retain - (1 - alpha) * forget over both sets.
 
     Source: Are we making progress in unlearning?, appendix A.4 (Kookmin) and section 5 (SalUn, with
     alpha 0); SalUn (Fan et al., 2023), equation 3.
@@ -135,13 +135,13 @@ class SelectGradient(SelectShare):
 
     @property
     def factors(self) -> dict[str, float]:
-        """What each set's loss is multiplied by, where that is not 0."""
+        """The factor of each set's loss; sets with factor 0 are left out."""
         factors = {RETAIN: self.alpha, FORGET: self.alpha - 1}
         return {name: factor for name, factor in factors.items() if factor}
 
     @property
     def sets(self):
-        """The sets whose gradients are taken."""
+        """The sets whose gradients are used."""
         return tuple(self.factors)
 
     def passes(self, sizes, batch_size):
@@ -162,10 +162,11 @@ class SelectGradient(SelectShare):
 
 
 def _share(scores, share: float, largest: bool):
-    """True for the share of each model's weights whose absolute scores are smallest, or largest.
+    """True for a share of each model's weights: those with the smallest or largest |score|.
 
-    Nothing is sorted, so that large models fit: the bits of a float that is not negative have its
-    order, and the score at the share's end is searched for among them.
+    Nothing is sorted, so that large models fit into memory. The bits of non-negative floats, read
+    as integers, have the same order as the floats, so a binary search over integers finds the
+    threshold.
     """
     bits = {name: score.float().abs().view(torch.int32) for name, score in scores.items()}
     flat = [score.flatten(1) for score in bits.values()]

@@ -14,9 +14,10 @@ torch = lazy_import("torch")
 class L1Finetune(Finetune):
     """Cross-entropy on the retain set plus alpha * |theta|_1.
 
-    The penalty is minimised by its proximal step behind each step of the optimiser, as AdamW decays
-    weights apart from the gradient: each weight comes nearer to 0 by rate * alpha, and stays there.
-    In the gradient, Adam would make any alpha a step of about the learning rate.
+    The penalty is minimised by a proximal step after each step of the optimiser, just as AdamW
+    decays weights separately from the gradient: each weight moves towards 0 by rate * alpha, and
+    stops at 0. If the penalty were in the gradient, Adam would scale it to about the learning rate
+    for any alpha.
 
     Source: Model Sparsity Can Simplify Machine Unlearning (Jia et al., 2023), section 4.
     """

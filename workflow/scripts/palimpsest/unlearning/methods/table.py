@@ -1,6 +1,7 @@
-"""Methods as lists of phases, as config/unlearning.yaml has them.
+"""The table of methods, config/unlearning.yaml: methods as lists of phases.
 
-Only light modules are imported: Snakemake reads the table while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads the table before it builds its
+graph of jobs.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered
 REPEAT, PHASES, GRID = "repeat", "phases", "grid"
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
-AND = " and "  # between the places that a line of a grid changes together
+AND = " and "  # separates places that a line of a grid changes together
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A phase as a method has it: its role, and where it stands in the list, such as 2.1."""
+    """A phase in a method: its role, and its place in the list, such as 2.1."""
 
     role: str
     place: str
@@ -40,10 +41,10 @@ class Placed:
 
 @dataclass(frozen=True)
 class Method:
-    """An unlearning method: phases that are run one after another.
+    """An unlearning method: phases that run one after another.
 
-    `written` holds the phases as the table has them, every key of theirs filled in; `grid` the
-    values to tune over, by the places of what they set, such as `2.1.rate`.
+    `written` holds the phases in the format of the table, with all keys filled in. `grid` maps
+    places, such as `2.1.rate`, to the values for tuning.
     """
 
     name: str
@@ -52,12 +53,12 @@ class Method:
 
     @property
     def placed(self) -> list[Placed]:
-        """The phases in the order in which they run, repeated ones as often as they do."""
+        """The phases in the order in which they run; a phase repeated n times occurs n times."""
         return list(_flat(self.written))
 
     @property
     def phases(self) -> list[Phase]:
-        """What `Task.run` runs."""
+        """The phases for `Task.run`."""
         return [placed.phase for placed in self.placed]
 
     @property
@@ -66,16 +67,16 @@ class Method:
         return set().union(*(phase.sets for phase in self.phases))
 
     def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
-        """Forward and backward passes over a batch: what the method costs, as `Task.steps` counts.
+        """The cost of the method: forward and backward passes over a batch, as in `Task.steps`.
 
-        `sizes` are the strings of each set, copies counted.
+        `sizes` holds the number of strings in each set, with copies.
         """
         return sum(phase.passes(sizes, batch_size) for phase in self.phases)
 
     def points(self) -> dict[str, Method]:
         """Every point of the grid as a method, by its name: `scrub.1`, `scrub.2`, ...
 
-        The last line of the grid varies fastest. Without a grid there is no point.
+        The last line of the grid varies fastest. Without a grid, there are no points.
         """
         points = {}
         for name, settings in self.settings().items():
@@ -86,7 +87,7 @@ class Method:
         return points
 
     def settings(self) -> dict[str, dict[str, Any]]:
-        """What every point of the grid sets, value by place, by the point's name."""
+        """For every point of the grid, by name: the value that it sets at each place."""
         if not self.grid:
             return {}
         combinations = itertools.product(*self.grid.values())
@@ -96,12 +97,12 @@ class Method:
         }
 
     def as_json(self) -> str:
-        """The phases, every key of theirs, as one line."""
+        """The phases with all their keys, in one line."""
         return json.dumps(self.written)
 
     @classmethod
     def from_json(cls, name: str, text: str) -> Method:
-        """The method that `as_json` wrote down; the two ends do nothing."""
+        """The method from the text of `as_json`; the two ends have no phases."""
         if name in ENDS:
             return cls(name, [])
         return cls(name, _Reader(f"--phases: {name}").phases(json.loads(text)))
@@ -110,8 +111,8 @@ class Method:
 def read_methods(path: str | Path) -> dict[str, Method]:
     """Read the table of methods.
 
-    Raises `UserError` naming file, method, phase, key, value, what is allowed and, where it can,
-    the nearest right spelling.
+    Raises `UserError` with file, method, phase, key, value, allowed values and, if there is one, a
+    similar correct spelling.
     """
     check_file(path)
     content = read_file(path)
@@ -153,7 +154,7 @@ class _Reader:
         self.known = registered()
 
     def phases(self, entries: Any) -> list[dict[str, Any]]:
-        """The checked phases, all keys filled in."""
+        """The checked phases, with all keys filled in."""
         written = self._list(entries, "", 1)
         selected = False
         for placed in _flat(written, once=True):
@@ -251,7 +252,7 @@ def _is_number(text: str) -> bool:
 
 
 def _flat(written: list[dict], above: str = "", once: bool = False) -> Iterator[Placed]:
-    """The phases of checked entries; repeated ones as often as they run, unless `once`."""
+    """The phases of checked entries; a repeated phase occurs n times, or once with `once`."""
     known = registered()
     for number, entry in enumerate(written, start=1):
         place = f"{above}{number}"
@@ -269,7 +270,7 @@ def _flat(written: list[dict], above: str = "", once: bool = False) -> Iterator[
 
 
 def _check_grid(where: str, method: Method, grid: Any) -> None:
-    """Raise `UserError` unless every value of a grid can stand where the grid puts it."""
+    """Raise `UserError` unless every value of a grid is allowed at its place."""
     if not isinstance(grid, dict):
         raise UserError(f"{where}: grid: must map places to lists of values: 1.rate: [0.1, 0.3]")
     for places, values in grid.items():
@@ -294,7 +295,7 @@ def _check_grid(where: str, method: Method, grid: Any) -> None:
 
 
 def _set(written: list[dict], places: str, value: Any) -> None:
-    """Set a value at each of some places, such as `1.rate and 2.1.rate`; LookupError if none is."""
+    """Set a value at places such as `1.rate and 2.1.rate`; LookupError if a place is missing."""
     for place in places.split(AND):
         *numbers, key = place.strip().split(".")
         entry: dict[str, Any] = {PHASES: written}

@@ -1,4 +1,4 @@
-"""What a field of a phase may hold, as the table of methods gives it."""
+"""The allowed values of a phase's fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DOMAIN = "domain"
 
 @dataclass(frozen=True)
 class Number:
-    """A finite number within bounds; `above` and `below` are not reached themselves."""
+    """A finite number within bounds; the bounds `above` and `below` themselves are not allowed."""
 
     above: float | None = None
     least: float | None = None
@@ -22,7 +22,7 @@ class Number:
     whole: bool = False
 
     def check(self, value: Any) -> float:
-        """The value as a number; `ValueError` unless it is one that is allowed."""
+        """The value as a number; `ValueError` if it is not allowed."""
         kinds = (int,) if self.whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds) or not self._holds(value):
             raise ValueError
@@ -55,7 +55,7 @@ class Choice:
     several: bool = False
 
     def check(self, value: Any) -> str | tuple[str, ...]:
-        """The word or the words; `ValueError` unless they are known ones."""
+        """The word or words; `ValueError` if one is unknown."""
         values = value if self.several and isinstance(value, list | tuple) else [value]
         if not values or any(not isinstance(v, str) or v not in self.words for v in values):
             raise ValueError
@@ -71,7 +71,7 @@ class Choice:
 def number(default: float = MISSING, **bounds: float) -> Any:
     """A field that holds a number within bounds: `above`, `least`, `below`, `most`.
 
-    As in `rate: float = number(above=0)`, which has no default and so must be given.
+    For example, `rate: float = number(above=0)` has no default, so the table must give a value.
     """
     return _field(default, Number(**bounds))
 
