@@ -1,16 +1,16 @@
-# Two commands: `make run` makes the report of the default experiment, `make test` runs all tests.
-# Both make the environment first, in .venv, from the pins of requirements.txt.
+# The main commands: `make run` makes the report of the default experiment, `make test` runs all
+# tests. Both first make the environment in .venv, with the versions in requirements.txt.
 
 PYTHON ?= python3
 CORES ?= all
 BIN := .venv/bin
-# Bars on a terminal; elsewhere, such as in a log file, the bars would say too little.
+# Show bars of progress on a terminal only; in a log file, the bars would say too little.
 PROGRESS := if [ -t 1 ]; then set -- --logger rich; fi
 INSTALLED := .venv/requirements.installed
-# More processes than cores: some tests only wait, for a cluster or for a job to die.
+# More processes than cores, because some tests only wait, for example for a job to end.
 IN_PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
-# Where Python is told to keep no compiled modules, every job compiles the library anew.
+# With this variable, Python keeps no compiled modules, and every job compiles the library again.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help

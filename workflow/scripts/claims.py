@@ -1,4 +1,4 @@
-"""The claims of every section, each with its statistic and this experiment's verdict."""
+"""Write the table of claims of every section, each with its statistic and its verdict."""
 
 from palimpsest import tables
 from palimpsest.claims import judge_all

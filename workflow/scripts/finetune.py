@@ -2,11 +2,11 @@
 
 One process trains on all the given datasets, so that small models share one start-up: all at once
 with the engine fleet, one after another with the engine deepspeed. Each run of a full model has a
-process of its own, because DeepSpeed keeps memory of a model that is done with. A trace in a folder
-leave-one-out is of many runs, each trained without one of the dataset's strings; with --replicates
-it is of one run for each of these numbers. A killed run resumes from its last checkpoint when the
-same command is given again. A job waits for GPUs of its own, and for another job on the same runs
-to end. One that runs out of memory tries again with fewer strings per forward pass.
+separate process, because DeepSpeed does not free all memory of a finished model. A trace in a
+folder leave-one-out holds many runs, each trained without one of the dataset's strings. With
+--replicates, a trace holds one run for each number. A killed run resumes from its last checkpoint
+when the same command is given again. A job waits for free GPUs, and for another job on the same
+runs to end. A job that runs out of memory tries again with fewer strings per forward pass.
 """
 
 import argparse
@@ -22,12 +22,12 @@ from palimpsest.models.table import TWIN
 from palimpsest.training.attempts import Attempts
 from palimpsest.variants import LEAVE_ONE_OUT
 
-# Tells the processes of a job which dataset to train on, by its place, if it is not all.
+# Environment variable: the index of the only dataset that the processes of a job train on.
 ONLY = "PALIMPSEST_ONLY"
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line: what to train on what, where results go, and one flag per recipe key."""
+    """The command line: model, datasets and results, and one flag per key of the recipe."""
     parser = command.parser(__doc__)
     parser.add_argument("--dataset", nargs="+", required=True, help="tables of strings to train on")
     parser.add_argument(
@@ -42,22 +42,25 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Train in one child or, of a full model, in one for each dataset; the last delivers all."""
+    """Train in child processes: one for a twin, one per dataset for a full model.
+
+    The last child delivers all results.
+    """
     arguments = parse_arguments()
     names = ["-".join([*Path(trace).parts[-6:-1], Path(trace).stem]) for trace in arguments.trace]
     if not launch.is_launched():
-        os.environ.pop(ONLY, None)  # of another job, under which this one runs
+        os.environ.pop(ONLY, None)  # may be set if another job has started this one
     sys.exit(supervise(arguments, names, works(arguments)))
 
 
 def works(arguments: argparse.Namespace) -> list[partial]:
-    """Training on each dataset alone, but for the last, if the model is full; and on all."""
+    """Training on each dataset but the last separately, for a full model; then on all datasets."""
     alone = [] if arguments.model.endswith(TWIN) else range(len(arguments.dataset) - 1)
     return [*(partial(train_on, place, arguments) for place in alone), partial(train, arguments)]
 
 
 def train_on(place: int, arguments: argparse.Namespace, attempts: Attempts) -> None:
-    """Train on the dataset at one place; a launcher's processes are told so as well."""
+    """Train on one dataset only, given by its index; processes of a launcher read it, too."""
     os.environ[ONLY] = str(place)
     train(arguments, attempts)
 
@@ -65,7 +68,7 @@ def train_on(place: int, arguments: argparse.Namespace, attempts: Attempts) -> N
 def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     """Train on every dataset and deliver all results at once; or train on one and deliver none."""
     command.begin(arguments)
-    # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
+    # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
         from palimpsest.jobs.finetune import Job, finetune
 

@@ -1,4 +1,4 @@
-"""Memorisation of every training string by retraining without it, beside the approximations."""
+"""Memorisation of every training string by retraining without it, and by the approximations."""
 
 from palimpsest import tables, traces
 from palimpsest.datasets.kinds import STRINGS

@@ -1,4 +1,4 @@
-"""Memorisation of the target strings by retraining without them, beside the approximations."""
+"""Memorisation of the target strings by retraining without them, and by the approximations."""
 
 from palimpsest import tables, traces
 from palimpsest.datasets.kinds import STRINGS

@@ -1,4 +1,4 @@
-"""What the experiment needs, as a table, and its totals on the terminal."""
+"""Write the plan of the experiment as a table, and print its totals."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""The report: every figure, the claims and their verdicts, and how it was all made."""
+"""The report: every figure, the claims with their verdicts, and how the results were made."""
 
 from palimpsest import manifests, report, tables
 from palimpsest.report.part import part_of

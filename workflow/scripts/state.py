@@ -1,4 +1,4 @@
-"""List the state of jobs that nobody asks for any more and, if told to, remove it."""
+"""List the stale state (of runs and jobs that are not in the configuration), and may remove it."""
 
 from palimpsest.jobs import inventory
 from palimpsest.requests import Unfinished

@@ -7,7 +7,7 @@ from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
     with script_job(snakemake):
-        # By name: the table of a study does not hang on the code of the others.
+        # Imported by name, so that a study's table does not depend on the code of other studies.
         study = import_module(f"palimpsest.memorisation.studies.{snakemake.wildcards.study}").STUDY
         given = dict(snakemake.input.items())
         kinds = {kind.name: kind for kind in study.reads}

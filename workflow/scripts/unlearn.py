@@ -1,7 +1,7 @@
-"""Apply an unlearning method to trained models and leave what the unlearned ones predict.
+"""Apply an unlearning method to trained models, and write the unlearned models' predictions.
 
-A killed job goes on with the models that it has not unlearned yet when the same command is given
-again. A job waits for GPUs of its own, and for another job on the same models to end.
+When the same command is given again, a killed job continues with the models that it has not
+unlearned yet. A job waits for free GPUs, and for another job on the same models to end.
 """
 
 import argparse
@@ -17,22 +17,22 @@ from palimpsest.unlearning.methods import Method
 
 
 def parse_arguments() -> argparse.Namespace:
-    """The command line: which models forget what, by which method, and where results go."""
+    """The command line: the models, the dataset, the method and the results."""
     parser = command.parser(__doc__)
     parser.add_argument("--dataset", required=True, help="table of strings, some to be forgotten")
     parser.add_argument("--method", required=True, help="name of the method")
     parser.add_argument("--phases", required=True, help="the method's phases, as JSON")
     parser.add_argument("--weights", nargs="+", required=True, help="weights of trained models")
     parser.add_argument("--variant", required=True, help="variant of the models to start from")
-    parser.add_argument("--starts", nargs="+", type=int, required=True, help="their replicates")
+    parser.add_argument("--starts", nargs="+", type=int, required=True, help="start replicates")
     parser.add_argument(
         "--origins", nargs="+", type=int, required=True, help="replicates of the originals"
     )
-    parser.add_argument("--draws", nargs="+", type=int, required=True, help="which unlearning each")
-    parser.add_argument("--relearn-models", type=int, required=True, help="how many to relearn")
-    parser.add_argument("--relearn-epochs", type=int, required=True, help="for how long at most")
+    parser.add_argument("--draws", nargs="+", type=int, required=True, help="their unlearnings")
+    parser.add_argument("--relearn-models", type=int, required=True, help="number to relearn with")
+    parser.add_argument("--relearn-epochs", type=int, required=True, help="most epochs to relearn")
     parser.add_argument("--predictions", required=True, help="table of kind unlearned to write")
-    parser.add_argument("--unlearned-models", required=True, help="its models, a table to write")
+    parser.add_argument("--unlearned-models", required=True, help="unlearned_models to write")
     parser.add_argument("--manifest", required=True, help="manifest to write")
     return command.parsed(parser)
 
@@ -47,7 +47,7 @@ def main() -> None:
 def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     """Unlearn all models of this job."""
     command.begin(arguments)
-    # Imported after the relaunch: it takes seconds, and a launcher's parent needs none of it.
+    # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
         from palimpsest.unlearning.unlearn import Part, Relearning, Unlearning, unlearn
 

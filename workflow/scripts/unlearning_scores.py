@@ -1,4 +1,4 @@
-"""Forgetting quality, utility and cost of every method of unlearning, and what they depend on."""
+"""Forgetting quality, utility and cost of every unlearning method, and effects of evaluation."""
 
 from palimpsest import tables
 from palimpsest.script_job import script_job
