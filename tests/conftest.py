@@ -1,4 +1,4 @@
-"""The markers of whole folders; elsewhere a file or a test has its marker itself."""
+"""The markers of whole folders; other files and tests set their own markers."""
 
 import os
 from pathlib import Path
@@ -6,11 +6,11 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-# Several processes run tests side by side; each has the threads that the code asks for, no more.
+# Several processes run tests at the same time; each uses only the threads that the code asks for.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
-# How long an example takes says how busy the machine is.
+# The duration of an example only shows how busy the machine is.
 hypothesis.settings.register_profile("tests", deadline=None)
 hypothesis.settings.load_profile("tests")
 

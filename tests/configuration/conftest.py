@@ -1,4 +1,4 @@
-"""Configuration files of a test's own, to lay over the default ones."""
+"""Configuration files that a test writes, to override the default configuration."""
 
 import pytest
 

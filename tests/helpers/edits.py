@@ -17,7 +17,7 @@ def edited(file: str, old: str, new: str) -> Callable[[Path], None]:
 
 
 def commented(file: str, comment: str = "# another thought") -> Callable[[Path], None]:
-    """Add a line to a file that changes nothing but the file."""
+    """Add a comment to a file."""
 
     def change(folder: Path) -> None:
         replace(folder / file, f"{(folder / file).read_text()}\n{comment}\n")
@@ -57,6 +57,6 @@ def deleted(*files: str) -> Callable[[Path], None]:
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Write a file anew: the folders of the cases share files with the finished study by links."""
+    """Write a new file, and do not change the old one: cases share it with the tour by a link."""
     path.unlink()
     path.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -1,8 +1,8 @@
-"""Snakemake's command line, many times over: every run is a fork of a process that has imported it.
+"""Fast runs of Snakemake: every run is a fork of a process that has already imported Snakemake.
 
-Most of the time that Snakemake takes to start is that of its imports. Run as a script, this file
-listens on a socket; for each folder, arguments and environment that it is sent, it forks a
-Snakemake, and it answers with the exit status. It ends with the process that started it.
+Imports take most of Snakemake's start. As a script, this file is a server on a socket. For each
+request with a folder, arguments and an environment, it forks a Snakemake and answers with its exit
+status. It ends with the process that started it.
 """
 
 import atexit
@@ -28,21 +28,21 @@ PAUSE = 0.02  # seconds between two looks whether a Snakemake has ended
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of Snakemake ended, with the same names as of a process that was waited for."""
+    """The result of a run of Snakemake, with the same names as in `subprocess`."""
 
     returncode: int
     stdout: str
 
 
 def snakemake_in_forks(runs: list[tuple[Path, list[str]]]) -> list[Outcome]:
-    """Run Snakemake in each folder with the arguments beside it, some at a time."""
+    """Run Snakemake in each folder with its arguments, several at the same time."""
     _server()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda run: snakemake_in_a_fork(*run), runs))
 
 
 def snakemake_in_a_fork(folder: Path, arguments: list[str], seconds: int = SECONDS) -> Outcome:
-    """Run Snakemake in a folder, with the environment of now, to its end or for some seconds."""
+    """Run Snakemake in a folder with the current environment, to its end or for some seconds."""
     with tempfile.NamedTemporaryFile() as printed:
         asked = {
             "folder": str(folder),

@@ -26,9 +26,9 @@ COMPILED = (".pyc", ".nbi", ".nbc", ".json")  # Python's files, numba's, and kno
 
 
 def copy_of_the_project(folder: Path, compiled: bool = True) -> None:
-    """Copy what the workflow consists of into a folder, without any result.
+    """Copy the workflow's files into a folder, without any result.
 
-    What has been compiled comes along if wanted: a copy spends half a minute on it anew.
+    Compiled files are copied if wanted; compiling again would take half a minute.
     """
     ignored = _being_written if compiled else shutil.ignore_patterns("__pycache__")
     folder.mkdir(parents=True, exist_ok=True)
@@ -40,7 +40,7 @@ def copy_of_the_project(folder: Path, compiled: bool = True) -> None:
 
 
 def _being_written(folder: str, names: list[str]) -> set[str]:
-    """Files that another process writes now, under a name for the time being."""
+    """Temporary files that another process is writing now."""
     if Path(folder).name != "__pycache__":
         return set()
     return {name for name in names if not name.endswith(COMPILED)}
@@ -56,7 +56,7 @@ def with_the_tests_of_the_project(folder: Path) -> None:
 
 
 def run_in(folder: Path, command: list[str]) -> subprocess.CompletedProcess:
-    """Run a command in a folder, without this process's library; `stdout` holds all it printed."""
+    """Run a command in a folder, without this process's library; `stdout` has all its output."""
     return subprocess.run(
         command,
         cwd=folder,
@@ -75,7 +75,7 @@ class Project:
 
     @classmethod
     def fresh(cls, folder: Path) -> "Project":
-        """A copy of what the workflow consists of, without any result."""
+        """A copy of the workflow's files, without any result."""
         copy_of_the_project(folder)
         for file in LAID_OVER:
             shutil.copy(file, folder)

@@ -1,6 +1,6 @@
-"""A job of a third kind, run as a program: how large the hidden states of trained models are.
+"""An example of a job that queries trained models: the size of their hidden states.
 
-All that it has of its own are four flags, a kind of table, and the function `sizes`.
+The job only defines four flags, a kind of table, and the function `sizes`.
 """
 
 import argparse

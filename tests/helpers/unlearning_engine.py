@@ -1,4 +1,4 @@
-"""What an engine makes of a twin under some methods, as arrays in a file; run as a program."""
+"""A program that applies methods to a twin with one engine, and writes the results as arrays."""
 
 import sys
 from dataclasses import replace
@@ -34,7 +34,7 @@ BELOW_BF16 = 2.0**-12  # of a weight: too little for bf16 to hold
 
 
 def write_dataset(folder: Path) -> None:
-    """A small train set of which some is to be forgotten, in both variants."""
+    """A small training set with a forget set, in both variants."""
     sampler = Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0)
     for variant, frame in build_forgetting(sampler, 24, 8, 6, False, "string", 0.25).items():
         tables.write(folder / variant / "strings.parquet", frame, KINDS["strings"])
@@ -47,7 +47,7 @@ def run_of(dataset: str, stage: int, precision: str, offload: str = "none") -> R
 
 
 def start_of(workbench: Workbench) -> dict[str, torch.Tensor]:
-    """The weights that every engine begins with, exact in bf16."""
+    """The weights with which every engine begins; they are exact in bf16."""
     run = workbench.run
     model = build(run.row, run.scale, workbench.material.vocabulary, 7, torch.float32)
     return {n: p.detach().bfloat16().float() for n, p in model.named_parameters()}
@@ -96,7 +96,7 @@ def largest(ours, theirs, names=None) -> float:
 
 
 def frozen(workbench, start) -> dict[str, np.ndarray]:
-    """How far weights went that were selected, and others, which were not to move."""
+    """How far selected weights moved, and how far other weights, which must not move, did."""
     models = workbench.holder.open([start])
     task = workbench.task(models, [SEED])
     before = whole(models)
@@ -110,7 +110,7 @@ def frozen(workbench, start) -> dict[str, np.ndarray]:
 
 
 def said_of_nan(workbench, start) -> str:
-    """What is said of a step whose gradient is not a number, if anything is."""
+    """The message about a step whose gradient is not a number, if there is one."""
     models = workbench.holder.open([start])
     try:
         models.step(first_loss(workbench, models) * float("nan"), torch.full((1,), 1e-3))
@@ -120,7 +120,7 @@ def said_of_nan(workbench, start) -> str:
 
 
 def forget(workbench, start, method) -> dict[str, np.ndarray]:
-    """How well every string is predicted behind a method, and what that cost."""
+    """How well every string is predicted after a method, and the cost of the method."""
     models = workbench.holder.open([start])
     task = workbench.task(models, [SEED])
     task.run(read_methods(METHODS)[method].phases)
@@ -128,7 +128,7 @@ def forget(workbench, start, method) -> dict[str, np.ndarray]:
 
 
 def look(workbench, start) -> dict[str, np.ndarray]:
-    """What phases ask of models that is no step; none of it changes them."""
+    """The queries of phases to models, without steps; they do not change the models."""
     models = workbench.holder.open([start])
     left = {"nll/start": workbench.measure(models)[0, 0]}
     gradients = models.gradients(first_loss(workbench, models))

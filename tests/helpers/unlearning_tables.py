@@ -34,14 +34,14 @@ def methods(n):
 
 
 def strength(method):
-    """How well a method forgets, in [0, 1]; by its name, so that all tables tell one story."""
+    """How well a method forgets, in [0, 1]; decided by its name, so that all tables agree."""
     if method in ("none", "retrain"):
         return float(method == "retrain")
     return ((NAMES.index(method) * 7) % 25 + 1) / 28
 
 
 def rows(models, names, **columns):
-    """A row for every model, method and whatever else is to be crossed with them."""
+    """A row for every combination of model, method and further values."""
     crossed = {"model": models, "method": names, **columns}
     frame = pd.DataFrame(itertools.product(*crossed.values()), columns=list(crossed))
     return frame.assign(language="L4", size=1024, seed=0, strength=frame["method"].map(strength))

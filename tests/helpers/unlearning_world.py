@@ -1,4 +1,4 @@
-"""A problem of unlearning whose truth is known, as the files that its evaluation reads."""
+"""An unlearning problem with known results, as the files that the evaluation reads."""
 
 import json
 from dataclasses import dataclass
@@ -145,9 +145,9 @@ def world(
     methods=("good", "shifted"),
     seed=0,
 ):
-    """Originals know the forget strings; `good` models are as retrained ones, others as originals.
+    """Original models know the forget strings; `good` models are like retrained models.
 
-    `shifted` models are originals that went half of the way to retrained ones.
+    Other models are like original models. `shifted` models are half-way between the two.
     """
     folder, chance = Path(folder), np.random.default_rng(seed)
     setups = setups_of(names, n, repetitions, pool, seed)
@@ -183,6 +183,6 @@ def world(
 
 
 def only(path, kind, keep):
-    """Write a table again with only the rows that `keep` says of its frame, in its order."""
+    """Write a table again with only the rows that `keep` selects, in the order of `keep`."""
     frame = tables.read(path, KINDS[kind])
     tables.write(path, frame[keep(frame)], KINDS[kind])

@@ -1,4 +1,4 @@
-"""A SLURM cluster on one machine, for the tests: real daemons, two nodes, GPUs that are none.
+"""A SLURM cluster on one machine, for the tests: real daemons, two nodes, simulated GPUs.
 
     python tests/workflow/slurm/cluster.py install|start|stop|status
 

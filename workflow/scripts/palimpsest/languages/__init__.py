@@ -1,7 +1,7 @@
 """Languages: probabilistic context-free grammars, their strings and the strings' probabilities.
 
-Importing this package is cheap (numpy only), because Snakemake reads grammars while it builds its
-graph of jobs; the compiled sampler and parser are loaded when they are first used.
+This package is fast to import (only numpy), because Snakemake reads grammars before it builds its
+graph of jobs. The compiled sampler and parser are loaded on first use.
 """
 
 from palimpsest.languages.encoding import EncodedStrings

@@ -12,10 +12,10 @@ from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.notation import PrintedGrammar, PrintedRule
 from palimpsest.languages.structure import Rule
 
-# Three rules printed as 0.3333 are meant as a third each, and pass without a word.
+# Three rules printed as 0.3333 mean a third each, and give no warning.
 WARN_OFF_BY = 0.01
 REFUSE_OFF_BY = 0.05
-# Sums of decimals such as 0.55 + 0.4 miss their value by a rounding error.
+# Sums of decimals such as 0.55 + 0.4 have a rounding error.
 ROUNDING = 1e-9
 LONGEST_EXPECTED = 1_000_000
 MOST_TERMINALS = 65_535
@@ -27,8 +27,8 @@ def checked_rules(printed: PrintedGrammar) -> tuple[Rule, ...]:
     Raises
     ------
     GrammarError
-        If a non-terminal has no rules, the probabilities of one do not sum to 1, or a derivation
-        from the start symbol need not end.
+        If a non-terminal has no rules, if the probabilities of its rules do not sum to 1, or if a
+        derivation from the start symbol may never end.
 
     Warns
     -----
@@ -79,7 +79,7 @@ def merge(printed: PrintedGrammar) -> tuple[Rule, ...]:
 
 
 def total(rules: Sequence[PrintedRule], name: str) -> float:
-    """The sum of one left-hand side's probabilities, if it is near enough to 1."""
+    """The sum of one left-hand side's probabilities; an error if it is not near 1."""
     result = sum(rule.probability for rule in rules)
     off_by = abs(result - 1) - ROUNDING
     lines = listed([str(line) for line in dict.fromkeys(rule.line for rule in rules)])
@@ -110,7 +110,7 @@ def check_reachable(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
 def check_productive(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
     """Every non-terminal in use must derive at least one finite string."""
     productive = structure.productive(rules)
-    # From the bottom up: the first to fail is the one that makes those above it fail.
+    # Bottom-up, because the first failure causes the failures above it.
     for component in structure.components(rules, printed.start):
         for symbol in component:
             if symbol not in productive:
@@ -121,7 +121,7 @@ def check_productive(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
 
 
 def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
-    """Strings must be of finite, and of usable, expected length."""
+    """The expected length of strings must be finite, and not too large."""
     for loop in structure.loops(rules, printed.start):
         growth = np.abs(np.linalg.eigvals(structure.mean_matrix(rules, loop))).max()
         if growth >= 1 - ROUNDING:
@@ -143,7 +143,7 @@ def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
 
 
 def check_terminals(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
-    """Terminals must fit their 16-bit codes, the last of which means `outside the alphabet`."""
+    """Terminals must fit into 16-bit codes; the last code means `outside the alphabet`."""
     count = len({symbol for rule in rules for symbol in rule.rhs if symbol.terminal})
     if count > MOST_TERMINALS:
         raise GrammarError(
@@ -170,6 +170,6 @@ def listed(words: Sequence[str], most: int = 10) -> str:
 
 
 def decimal(value: float) -> str:
-    """`0.90`, `0.9499`: two decimals, or as many as tell the value apart, up to six."""
+    """`0.90`, `0.9499`: two decimals, or up to six if fewer would hide the difference."""
     whole, _, decimals = f"{value:.6f}".rstrip("0").partition(".")
     return f"{whole}.{decimals:0<2}"

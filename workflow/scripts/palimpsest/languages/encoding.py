@@ -20,8 +20,8 @@ class EncodedStrings:
     offsets : int64[n + 1]
         String `i` is `symbols[offsets[i]:offsets[i + 1]]`.
     derivation_log_prob : float64[n], nats
-        Log probability of the one derivation that each string was sampled by; NaN if the string
-        was not sampled. A string may have other derivations, so it may be likelier than this.
+        Log probability of the derivation by which each string was sampled; NaN if the string was
+        not sampled. A string may have other derivations, too, and then it is more probable.
     """
 
     symbols: np.ndarray
@@ -63,12 +63,12 @@ def encode(strings: Iterable[Sequence[str]], terminals: Sequence[str]) -> Encode
 
 
 def decode(encoded: EncodedStrings, terminals: Sequence[str]) -> list[tuple[str, ...]]:
-    """The strings that `encoded` stands for.
+    """The strings of some codes.
 
     Raises
     ------
     ValueError
-        If a code is that of a symbol outside the alphabet: which one it was is not kept.
+        If a code means a symbol outside the alphabet, because the symbol itself is not known.
     """
     if len(encoded.symbols) and encoded.symbols.max() >= len(terminals):
         raise ValueError("cannot decode a symbol outside the alphabet: its name was not kept")

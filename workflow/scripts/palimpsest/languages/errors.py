@@ -1,4 +1,4 @@
-"""What can be wrong, or odd, in a grammar file."""
+"""The error and the warning for grammar files."""
 
 from palimpsest.errors import UserError
 
@@ -8,4 +8,4 @@ class GrammarError(UserError, ValueError):
 
 
 class GrammarWarning(UserWarning):
-    """A grammar that can be used but may not say what its author meant; worded like an error."""
+    """A usable grammar that may not be what its author meant; the format is that of an error."""

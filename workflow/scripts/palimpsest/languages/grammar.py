@@ -23,20 +23,20 @@ Strings = Sequence[Sequence[str]] | EncodedStrings
 
 @dataclass(frozen=True)
 class Grammar:
-    """A probabilistic context-free grammar without empty rules, whose derivations surely end.
+    """A probabilistic context-free grammar without empty rules, whose derivations always end.
 
     Make one with `from_file` or `from_string`. A string is a tuple of terminals.
 
     Attributes
     ----------
     name : str
-        The file it was read from, or what the caller named its text.
+        The file of the grammar, or the caller's name for its text.
     start : str
-        The non-terminal that every derivation begins with.
+        The non-terminal with which every derivation begins.
     rules : tuple of Rule
-        `lhs`, `rhs` and `probability`; rules that stand twice are one rule with the sum of their
-        probabilities, and the probabilities of each left-hand side sum to 1. Rules that no
-        derivation reaches are kept.
+        `lhs`, `rhs` and `probability`. A rule that occurs twice is one rule with the sum of the
+        probabilities. The probabilities of each left-hand side sum to 1. Rules that no derivation
+        reaches are kept.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Grammar:
         return cls(name, printed.start, checked_rules(printed))
 
     def __str__(self) -> str:
-        """The merged rules, one a line, in the notation that they are read in."""
+        """The merged rules, one per line, in the notation of grammar files."""
         return "\n".join([f"%start {self.start}", *map(str, self.rules)])
 
     @cached_property
@@ -114,7 +114,7 @@ class Grammar:
         return encoding.encode(strings, self.terminals)
 
     def decode(self, encoded: EncodedStrings) -> list[tuple[str, ...]]:
-        """The strings that codes stand for.
+        """The strings of some codes.
 
         Raises
         ------
@@ -136,9 +136,9 @@ class Grammar:
         return inside.log_probability(self._inside_tables, self._encoded(strings))
 
     def log_prefix_probability(self, strings: Strings) -> np.ndarray:
-        """float64[n], nats: log of the total probability of all strings that begin so.
+        """float64[n], nats: log of the total probability of all strings with each prefix.
 
-        0 for the empty string, -inf where no string of the language begins so.
+        0 for the empty prefix, -inf if no string of the language has the prefix.
 
         Source: Jelinek and Lafferty 1991, Computation of the Probability of Initial Substring
         Generation by Stochastic Context-Free Grammars.
@@ -176,13 +176,13 @@ class Grammar:
         return structure.longest(self.rules, self.start)
 
     def n_derivations(self) -> float:
-        """Number of derivations, which the number of strings cannot exceed; inf if recursive."""
+        """Number of derivations, an upper bound of the number of strings; inf if recursive."""
         return structure.n_derivations(self.rules, self.start)
 
     def is_ambiguous(self, n: int = 1000, seed: int = 0) -> bool:
-        """Whether one of `n` sampled strings has more derivations than the one that made it.
+        """Whether one of `n` sampled strings has more than one derivation.
 
-        False means that none was seen, not that there is none.
+        False does not mean that the language has no such string.
         """
         sampled = self.sample_encoded(n, seed)
         excess = self.log_probability(sampled) - sampled.derivation_log_prob

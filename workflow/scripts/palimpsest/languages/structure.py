@@ -1,4 +1,4 @@
-"""What follows from the rules of a grammar alone: reachability, loops, and expected totals."""
+"""Properties of a grammar's rules: reachability, loops, and expected totals."""
 
 import math
 from collections import defaultdict

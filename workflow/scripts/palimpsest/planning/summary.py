@@ -72,17 +72,17 @@ def _aligned(lines: list[tuple[str, ...]]) -> list[str]:
 def _notes(rows: list[dict], hardware: Hardware) -> list[str]:
     measured = list(dict.fromkeys(row["model"] for row in rows if row["basis"] == "measured"))
     notes = [
-        "Time and disk are of the runs that are left: time as if one job ran after another, disk",
-        "with the checkpoints of one run under way. Memory is that of the run that needs most, per",
-        "GPU and of its job in main memory. 1 GB is 10^9 bytes.",
+        "Time and disk are for the unfinished runs: time as if one job ran after another, disk",
+        "with the checkpoints of one run in progress. Memory is that of the largest run, on each",
+        "GPU and in the main memory of its job. 1 GB is 10^9 bytes.",
         "",
         f"Assumed: GPUs of {hardware.gpu_memory_gb:g} GB and {hardware.gpu_teraflops:g} teraflops, "
         f"of which {hardware.utilisation:.0%} are reached; twins on one",
-        "thread of a CPU, in whose time a GPU would be held by them (hardware/twin_gpus).",
+        "thread of a CPU; a GPU is counted for the same time (hardware/twin_gpus).",
     ]
     if measured:
         return [*notes, f"Measured by finished runs: {', '.join(measured)}."]
     return [
         *notes,
-        "Nothing is measured yet; the first finished run of a model replaces its guess.",
+        "Nothing is measured yet; the first finished run of a model replaces its assumptions.",
     ]

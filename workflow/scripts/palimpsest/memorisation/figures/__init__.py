@@ -1,1 +1,1 @@
-"""The figures of the studies; their titles and captions stand with the studies."""
+"""The figures of the studies; their titles and captions are in the files of the studies."""

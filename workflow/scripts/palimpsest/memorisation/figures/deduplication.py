@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from palimpsest.figures import curves, style
 
-# Every variant has a line style and a strength of colour, so that it is told apart twice.
+# Variants differ both in line style and in strength of colour.
 VARIANTS = {
     "base": ("as sampled (base)", 1.0),
     "dedup": ("deduplicated (dedup)", 0.75),
@@ -27,7 +27,7 @@ OPTIMUM = {"marker": "D", "markersize": 4.5, "markeredgecolor": "white", "marker
 
 @style.styled
 def deduplication(study: pd.DataFrame) -> Figure:
-    """Learning and memorisation with repeated strings, without, and on a language without any.
+    """Learning and memorisation: with repeated strings, without them, and on the counterpart.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def deduplication(study: pd.DataFrame) -> Figure:
 
 
 def draw_loss(axes: Axes, study: pd.DataFrame, variants: list[str], column: str) -> None:
-    """A curve per variant of something that no measure changes."""
+    """A curve per variant of a loss, which does not depend on a measure."""
     title, label = LOSSES[column]
     runs = study.drop_duplicates(["model", "seed", "variant", "epoch"])
     for variant in variants:
@@ -113,7 +113,7 @@ def draw_bands(axes: Axes, study: pd.DataFrame, variants: list[str], measures: l
 
 
 def write_never(axes: Axes, level: int, optimum: float, last: float, measure: str) -> None:
-    """Words in the place of a bar, on the side where the diamond is not."""
+    """Words instead of a bar, on the side away from the diamond."""
     left = optimum > last / 2
     axes.text(
         0.02 * last if left else 0.98 * last, level, "never", fontsize=7, va="center",

@@ -1,4 +1,4 @@
-"""One string, one training, several answers: when do the measures say that it is memorised?"""
+"""The figures of the study `disagreement`: when each measure calls the same string memorised."""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ RETRAINED = ("counterfactual", "contextual")
 def disagreement(exact: pd.DataFrame) -> Figure:
     """Losses of the target strings with every measure's threshold and start.
 
-    The panels show the first model; where there are several, a strip below has the starts of all.
+    The panels show the first model. If there are several, a strip below shows the starts of all.
 
     Parameters
     ----------
@@ -100,12 +100,12 @@ def targets(exact: pd.DataFrame) -> list[str]:
 
 
 def averaged(exact: pd.DataFrame) -> pd.DataFrame:
-    """The rows whose losses were averaged over the seeds before the start was taken."""
+    """The rows for losses that were averaged over the seeds; starts are from the mean losses."""
     return exact[exact["seed"].isna()]
 
 
 def target_title(target: pd.DataFrame) -> str:
-    """The string, how often it is in the training data, and how probable."""
+    """The string's role, its number of copies in the training data, and its probability."""
     first = target.iloc[0]
     decades = first["log_prob"] / np.log(10)
     times = "once" if first["count"] == 1 else f"{first['count']} times"
@@ -115,7 +115,7 @@ def target_title(target: pd.DataFrame) -> str:
 
 
 def averaged_note(shown: pd.DataFrame) -> str:
-    """What lines and bands are: starts are those of the averaged losses."""
+    """A note on the meaning of lines and bands; starts are from the averaged losses."""
     seeds = shown["seed"].dropna().nunique()
     if seeds == 1:
         return "One seed: lines without a band."
@@ -175,7 +175,7 @@ def draw_losses(axes: Axes, target: pd.DataFrame, measure: str) -> None:
 
 
 def draw_averaged(axes: Axes, target: pd.DataFrame, column: str, colour, **line) -> None:
-    """A curve of the averaged losses, with the band of the seeds' own."""
+    """A curve of the averaged losses, with a band over the seeds."""
     seeds = curves.spread(target[target["seed"].notna()], "epoch", column)
     axes.fill_between(
         seeds.index, seeds["min"], seeds["max"], color=colour, alpha=curves.BAND_ALPHA, linewidth=0
@@ -216,7 +216,7 @@ def draw_starts(figure: Figure, exact: pd.DataFrame) -> None:
     for row in starts.itertuples():
         level = measures.index(row.measure) - (len(measures) - 1) / 2
         look = curves.model_marker(row.model, models, style.MEASURES[row.measure].colour)
-        # Models that never memorise stand side by side, so that they can be counted.
+        # Markers of models that never memorise are next to each other, so that they can be counted.
         beside = last * (1.06 + 0.14 * (models.index(row.model) + 1) / (len(models) + 1))
         x = row.start if np.isfinite(row.start) else beside
         y = roles.index(row.role) + 0.75 * level / len(measures)

@@ -1,4 +1,4 @@
-"""Exact retraining of every training string beside the approximations that avoid it."""
+"""The figure of the study `exact`: leave-one-out compared with the approximations."""
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,7 @@ NOTE = (
 
 @style.styled
 def exact(study: pd.DataFrame) -> Figure:
-    """Thresholds, then starts: by retraining against by approximation, a column per measure.
+    """Thresholds and starts, by retraining and by approximation, with a column per measure.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def correlation_in_words(strings: pd.DataFrame) -> str:
 
 
 def draw_points(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
-    """A marker per string, the more copies the stronger; those of many copies lie on top."""
+    """A marker per string; strings with more copies have a stronger fill, and are on top."""
     axes.axline((0, 0), slope=1, color=GREY, **IDENTITY)
     colour = style.MEASURES[measure].colour
     for least, members in strings.groupby(copies_class(strings["count"])):
@@ -97,7 +97,7 @@ def draw_points(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
 
 
 def draw_starts(axes: Axes, strings: pd.DataFrame, measure: str, last: float) -> None:
-    """The starts of memorisation; strings that never start stand beyond the last one."""
+    """The starts of memorisation; strings that never start are drawn beyond the last start."""
     generator = np.random.default_rng(0)
     begin, never, end = 1.04 * last, 1.13 * last, 1.22 * last
     moved = {}
@@ -108,7 +108,7 @@ def draw_starts(axes: Axes, strings: pd.DataFrame, measure: str, last: float) ->
     draw_points(axes, strings.assign(**moved), measure)
     for span in (axes.axvspan, axes.axhspan):
         span(begin, end, color="0.94", linewidth=0, zorder=0)
-    # The last tick would run into the word beside it.
+    # The last tick label would overlap the next word.
     ticks = [tick for tick in MaxNLocator(**TICKS).tick_values(0, last) if 0 <= tick <= 0.9 * last]
     labels = [f"{tick:g}" for tick in ticks]
     axes.set_xticks([*ticks, never], [*labels, "never"])
@@ -123,7 +123,7 @@ def last_start(study: pd.DataFrame) -> float:
 
 
 def model_handles(models: list[str]) -> list:
-    """A legend entry per model; its shape alone, as the fill of a marker says the copies."""
+    """A legend entry per model; only its shape, because the fill shows the copies."""
     return [
         curves.line_handle(
             model, "0.3", linestyle="none", marker=style.marker(model), markersize=MARKER,

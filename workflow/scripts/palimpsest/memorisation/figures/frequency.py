@@ -41,7 +41,7 @@ def frequency(study: pd.DataFrame) -> Figure:
 
 
 def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
-    """The loss of either group."""
+    """The loss of each group."""
     runs = study.drop_duplicates(["model", "seed", "group", "epoch"])
     for group in GROUPS:
         curve = curves.spread(runs[runs["group"] == group], "epoch", "loss")
@@ -52,7 +52,7 @@ def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
 
 
 def draw_measure(axes: Axes, study: pd.DataFrame, measure: str) -> None:
-    """Fraction memorised and mean score of either group, under one measure."""
+    """Fraction memorised and mean score of each group, under one measure."""
     look = style.MEASURES[measure]
     rows = study[study["measure"] == measure]
     for group in GROUPS:
@@ -69,7 +69,7 @@ def draw_measure(axes: Axes, study: pd.DataFrame, measure: str) -> None:
 
 
 def legend_handles(study: pd.DataFrame) -> list:
-    """Entries for the groups, with how many strings are in each, and for the two shares."""
+    """Entries for the groups, with their numbers of strings, and for the two shares."""
     groups = [
         curves.line_handle(f"{label} ({counted(study, group)})", linestyle=style.LINES[group])
         for group, label in GROUPS.items()
@@ -83,7 +83,7 @@ def legend_handles(study: pd.DataFrame) -> list:
 
 
 def counted(study: pd.DataFrame, group: str) -> str:
-    """How many strings a group has: one number, or the range over the runs."""
+    """The number of strings in a group: one number, or the range over the runs."""
     n_strings = study.loc[study["group"] == group, "n_strings"]
     if n_strings.empty:
         return "none"

@@ -68,7 +68,7 @@ def draw_sizes(
                 x, y, xerr=x_reach, yerr=y_reach, ecolor=colour, elinewidth=0.7, zorder=3,
                 **{**look, "markersize": marker_size(size, rows["size"])},
             )  # fmt: skip
-            # Only the ends of the line are named: sizes between may lie too close to them.
+            # Only the ends of the line have labels; other sizes may be too close to them.
             ends = {rows["size"].min(): 6, rows["size"].max(): -13}
             if len(models) == 1 and size in ends:
                 axes.annotate(str(size), (x, y), xytext=(0, ends[size]),
@@ -126,7 +126,7 @@ def model_size(study: pd.DataFrame) -> Figure:
 
 
 def limit_to_memorised(axes: Axes, rows: pd.DataFrame) -> None:
-    """End the loss axis where memorisation begins: until then every path lies flat at 0."""
+    """End the loss axis where memorisation begins; before that, every path is at 0."""
     memorised = rows[(rows["weighted"] > 0) | (rows["epoch"] == rows["optimal_epoch"])]
     losses = memorised[["test_loss", "optimal_test_loss"]]
     low, high = losses.min().min(), losses.max().max()
@@ -138,7 +138,7 @@ def limit_to_memorised(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def draw_family(axes: Axes, rows: pd.DataFrame) -> None:
-    """A path per model through the epochs, the darker the larger the model."""
+    """A path per model through the epochs; larger models are darker."""
     axes.axvline(rows["optimal_test_loss"].mean(), **style.BAYES_LINE)
     models = rows.drop_duplicates("model").sort_values("parameters")
     shades = model_shades(len(models), rows["measure"].iloc[0])
@@ -156,7 +156,7 @@ def draw_family(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def draw_optimum(axes: Axes, optimum: pd.DataFrame, shade) -> None:
-    """A diamond at optimal learning, with the reach of the seeds."""
+    """A diamond at optimal learning, with the range of the seeds."""
     x, x_reach = curves.whiskers(optimum["test_loss"])
     y, y_reach = curves.whiskers(optimum["weighted"])
     axes.errorbar(
@@ -176,7 +176,7 @@ def model_shades(n: int, measure: str) -> list:
 
 
 def counted(parameters: int) -> str:
-    """A number of parameters as models are named: 133k, 1.3M, 6.9B."""
+    """A number of parameters in the style of model names: 133k, 1.3M, 6.9B."""
     for unit, name in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if parameters >= unit:
             return f"{parameters / unit:.3g}{name}"

@@ -1,4 +1,4 @@
-"""Learning and memorising at once: can a language be learned before its strings are memorised?"""
+"""The figure of the study `tradeoff`: memorisation and learning over the epochs."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -76,7 +76,7 @@ def draw_memorised(
 
 
 def draw_false_alarms(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
-    """What each measure says of strings that were never trained on: a thin line, without a band."""
+    """The false alarms of each measure, as a thin line without a band."""
     for measure in measures:
         curve = curves.spread(study[study["measure"] == measure], "epoch", "fraction_unseen")
         axes.plot(curve.index, curve["mean"], color=style.MEASURES[measure].colour, **UNSEEN_LINE)
@@ -94,7 +94,7 @@ def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
 
 
 def shade_band(axes: Axes, study: pd.DataFrame) -> None:
-    """The epochs from the first string's start to the last one's, averaged over the runs."""
+    """Shade the epochs from the first to the last start of a string, averaged over the runs."""
     band = study[study["measure"] == BAND_OF][["band_first", "band_last"]].mean()
     if band.notna().all():
         colour = style.MEASURES[BAND_OF].colour
@@ -143,7 +143,7 @@ def draw_optima(
 
 
 def draw_point(axes: Axes, runs: pd.DataFrame, **look) -> None:
-    """A model: its mean over the seeds, with their reach in both directions."""
+    """A model: its mean over the seeds, with the range of the seeds in both directions."""
     x, x_reach = curves.whiskers(runs["test_loss"])
     y, y_reach = curves.whiskers(runs["weighted"])
     axes.errorbar(

@@ -1,6 +1,7 @@
-"""The studies: every file of this folder that has a `STUDY` is one, found by itself.
+"""The studies: every file of this folder with a `STUDY` is a study, and is found automatically.
 
-Only light modules are imported: Snakemake reads this while it builds its graph of jobs.
+Only modules that load fast are imported, because Snakemake reads this folder before it builds its
+graph of jobs.
 """
 
 import importlib

@@ -49,7 +49,7 @@ KIND = Kind(
 def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Memorisation and learning with and without repeated strings: a curve per variant.
 
-    The band of starts is that of the distinct strings that start at all, from the 10 % to the
+    The band of starts is over the distinct strings that start to be memorised, from the 10 % to the
     90 % quantile.
 
     Source: section 4, RQ4, figure 5; appendix G, RQ8 and RQ9, figures 39 and 40.
@@ -105,7 +105,7 @@ class Deduplication(Study):
     )
 
     def variants(self, settings: Settings, language: str) -> list[str]:
-        """As sampled, each string once and, where there is one, a set of the counterpart."""
+        """The variants base and dedup and, if the language has a counterpart, dedup-matched."""
         matched = ["dedup-matched"] if settings.counterpart(language) else []
         return ["base", "dedup", *matched]
 

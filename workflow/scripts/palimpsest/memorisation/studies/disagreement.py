@@ -33,7 +33,7 @@ KIND = Kind(
 
 
 def table(*, target_scores: pd.DataFrame) -> pd.DataFrame:
-    """Exact retraining with and without the target strings, as it is.
+    """Exact retraining with and without the target strings; the table is not changed.
 
     Source: section 3.2, RQ1 and RQ2, figures 1, 2 and 13 to 17.
     """
@@ -105,7 +105,7 @@ class Disagreement(Study):
         return [f"s{rank}" for rank in range(self.block(settings)["targets"])]
 
     def measured(self, settings: Settings) -> Iterable[Runs]:
-        """None: its measures are its own."""
+        """No runs, because this study has its own measures."""
         return ()
 
     def retrained(self, settings: Settings) -> Iterable[Runs]:

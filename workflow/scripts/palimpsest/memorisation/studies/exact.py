@@ -1,4 +1,4 @@
-"""The study `exact`: a model retrained without each training string, beside the approximations."""
+"""The study `exact`: a model retrained without each training string, and the approximations."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ KIND = Kind(
 
 
 def table(*, leave_one_out: pd.DataFrame, approximation: pd.DataFrame) -> pd.DataFrame:
-    """Approximations of memorisation beside exact retraining, for every training string.
+    """Approximations of memorisation, and exact retraining, for every training string.
 
-    Source: section 3.3, whose hypothesis it tests.
+    Source: section 3.3; this study tests its hypothesis.
     """
     keys = ["model", "language", "size", "seed", "measure", "evidence", "quantity"]
     whole = approximation[approximation["group"] == "all"]
@@ -90,7 +90,7 @@ def table(*, leave_one_out: pd.DataFrame, approximation: pd.DataFrame) -> pd.Dat
 
 
 class Exact(Study):
-    """A model retrained without each training string, beside the approximations."""
+    """A model retrained without each training string, and the approximations."""
 
     name = "exact"
     order = 20
@@ -138,12 +138,12 @@ class Exact(Study):
     keys: ClassVar = {"size": SIZE_KEY, "seeds": SEEDS_KEY}
 
     def runs(self, settings: Settings, language: str) -> list[Runs]:
-        """The base runs that leave-one-out is compared with, of its own seeds."""
+        """The base runs with which leave-one-out is compared, for the study's seeds."""
         seeds = tuple(self.block(settings)["seeds"])
         return [replace(runs, seeds=seeds) for runs in super().runs(settings, language)]
 
     def measured(self, settings: Settings) -> Iterable[Runs]:
-        """The base runs, which are measured over all seeds."""
+        """The base runs, measured for all seeds."""
         return [replace(runs, seeds=settings.seeds) for runs in self._all_runs(settings)]
 
     def retrained(self, settings: Settings) -> Iterable[Runs]:
@@ -151,7 +151,7 @@ class Exact(Study):
         return [runs.on(LEAVE_ONE_OUT) for runs in self._all_runs(settings)]
 
     def mistakes(self, settings: Settings) -> Iterator[Mistake]:
-        """Full models, which nobody retrains without every single string; seeds that do not run."""
+        """Full models, for which leave-one-out is too expensive; seeds that are not in `seeds`."""
         yield from super().mistakes(settings)
         key = f"memorisation/studies/{self.name}"
         for place, model in enumerate(self.models(settings)):

@@ -60,8 +60,8 @@ def table(
 
     Parameters
     ----------
-    share : float in (0, 0.5], of a run's distinct training strings in either group
-        Rounded to whole strings, at least one.
+    share : float in (0, 0.5], the share of a run's distinct training strings in each group
+        The number of strings is rounded, and at least 1.
 
     Source: section 4, RQ4, figures 4, 21 and 22.
     """
@@ -87,7 +87,7 @@ def frequency_groups(starts: pd.DataFrame, share: float) -> pd.DataFrame:
     """
     strings = starts.drop_duplicates([*RUN, "string_id"])
     strings = strings[[*RUN, "string_id", "count", "log_prob"]].copy()
-    # Rounded, as equal probabilities differ in their last digits.
+    # Rounded, because equal probabilities differ in their last digits.
     strings["log_prob"] = strings["log_prob"].round(9)
     strings = strings.sort_values(
         ["log_prob", "count", "string_id"], ascending=[False, False, True]
@@ -141,7 +141,7 @@ class Frequency(Study):
     keys: ClassVar = {"size": SIZE_KEY, "share": SHARE_KEY}
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """The share of the strings in either group."""
+        """The share of the strings in each group."""
         return {"share": self.block(settings)["share"]}
 
 

@@ -52,7 +52,7 @@ def table(
 
     Parameters
     ----------
-    manifests : those of the runs, which have the models' numbers of parameters
+    manifests : manifests of the runs; they have the models' numbers of parameters
     families : the family of every model
 
     Source: appendix F, figures 31 to 38.
@@ -63,7 +63,7 @@ def table(
 def beside_sizes(
     dataset: pd.DataFrame, learning: pd.DataFrame, models: pd.DataFrame
 ) -> pd.DataFrame:
-    """Memorisation and learning with the models' families and sizes, a frame of these three."""
+    """One frame with memorisation, learning, and the models' families and sizes."""
     unknown = set(dataset["model"]) - set(models["model"])
     if unknown:
         name = min(unknown)
@@ -115,7 +115,7 @@ class ModelSize(Study):
     )
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        """The tables that it reads, and the manifests, which have the models' sizes."""
+        """The tables that the study reads, and manifests for the models' sizes."""
         runs = self.runs(settings, language)
         manifests = [path for group in runs for path in group.paths(MANIFEST)]
         return {**super().inputs(settings, language), "manifests": manifests}

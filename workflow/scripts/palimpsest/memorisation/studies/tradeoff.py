@@ -54,7 +54,7 @@ KIND = Kind(
 
 
 def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
-    """Memorisation of the training set beside its false alarms and learning, epoch by epoch.
+    """Memorisation of the training set, false alarms and learning, for every epoch.
 
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """

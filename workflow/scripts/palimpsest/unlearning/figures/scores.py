@@ -1,4 +1,4 @@
-"""How well methods forget and what it costs: the scores, and the trade-off behind them."""
+"""Figures of the scores of methods, and of the trade-off between forgetting and accuracy."""
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -71,14 +71,14 @@ def draw_scores(figure: Figure, summary: pd.DataFrame, setups: list[str], slow: 
 
 
 def draw_ideal(axes: Axes, found: pd.DataFrame) -> None:
-    """What retraining itself has, which is the best that a method can."""
+    """The value of retraining, which is the best possible value of a method."""
     ideal = shared.of_main_setup(found)
     for mean in ideal.loc[ideal["method"] == "retrain", "mean"]:
         axes.axvline(mean, **shared.IDEAL_LINE)
 
 
 def dodged(index: int, n: int) -> float:
-    """Where in its row one of `n` markers stands."""
+    """The position in its row of one of `n` markers."""
     return 0.62 * ((index + 0.5) / n - 0.5) if n > 1 else 0.0
 
 
@@ -142,6 +142,6 @@ def draw_ratio(axes: Axes, runs: pd.DataFrame, means: pd.DataFrame, name: str, s
 
 
 def number_all(drawn: list[tuple[Axes, pd.DataFrame]], methods: list[str]) -> None:
-    """Numbers of the methods, words for the two ends, beside their markers."""
+    """Put numbers of methods, and names of the two ends, near their markers."""
     for axes, places in drawn:
         shared.number_points(axes, shared.labelled(methods, places))
