@@ -67,8 +67,8 @@ class DistilFinetune(NearOriginal):
 class EntropyFinetune(NearOriginal):
     """Cross-entropy, and squared difference of entropies to the original's, on the retain set.
 
-    The paper weights examples as in its original training. Here, neither training nor this phase
-    weights tokens.
+    The paper weights tokens as in its original training. Here, neither training nor this phase
+    weights them.
 
     Source: Are we making progress in unlearning?, appendix A.4 (Sebastian).
     """
