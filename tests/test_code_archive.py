@@ -1,4 +1,4 @@
-"""The code behind the results is kept beside them."""
+"""The code that made the results is kept in the same folder."""
 
 import io
 import tarfile

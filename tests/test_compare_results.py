@@ -74,7 +74,7 @@ def test_equal_folders_differ_in_nothing(folders, compared):
     ],
 )
 def test_times_may_differ(folders, compared, name, columns):
-    """Those of tables and those of manifests."""
+    """Times in tables and times in manifests."""
     one, two = folders
     write(two / name, columns)
     (two / MANIFEST).write_text(json.dumps({"recipe": {"epochs": 3}, "wall_time_seconds": 2.5}))

@@ -35,7 +35,7 @@ print(memorisation.__file__)
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory) -> Path:
-    """A copy of what the package is built from: a build leaves files beside its sources."""
+    """A copy of the package's sources, because a build leaves files in their folder."""
     folder = tmp_path_factory.mktemp("source")
     for name in BUILT_FROM:
         shutil.copy(ROOT / name, folder / name)

@@ -14,7 +14,7 @@ from palimpsest.sections import SECTIONS
 LANGUAGES = "L1, L2, L3, L4, L4-skewed, L5, L6, L7, L8"
 
 WRONG = {
-    # what is wrong: (text laid over the default, the message behind the file's name)
+    # what is wrong: (text laid over the default, the message after the file's name)
     "an unknown method": (
         "unlearning: {methods: [finetune, scrubb]}",
         "unlearning/methods[1]: unknown method 'scrubb'; known: ",
@@ -423,7 +423,7 @@ def test_every_key_of_the_schema_is_in_the_default_and_described():
     walk(schema_of(SCHEMAS, SECTIONS), configuration(DEFAULT), ())
 
 
-# What stands in other files than those of the configuration
+# Mistakes in files other than the configuration
 
 
 def alone(folder, language):
@@ -457,7 +457,7 @@ SIZES = {
 
 @pytest.mark.parametrize("key", SIZES)
 def test_the_key_of_a_size_that_is_too_large_is_named(tmp_path, key):
-    """Of a study, and of a section, as of the grid."""
+    """The size may be a key of a study, of a section or of the grid."""
     (tmp_path / "coin.pcfg").write_text("S -> 'a' [0.5] | 'b' [0.5]\n")
     config = {**alone(tmp_path, "coin"), "sizes": [2]}
     if key.startswith("memorisation"):
@@ -469,7 +469,7 @@ def test_the_key_of_a_size_that_is_too_large_is_named(tmp_path, key):
 
 
 GRAMMARS = {
-    # what is wrong: (grammar, message behind the file's name)
+    # what is wrong: (grammar, message after the file's name)
     "white space in a terminal": (
         "S -> 'a b' [0.5] | 'c' [0.5]",
         ": the terminal 'a b' is empty or has white space in it",

@@ -15,7 +15,7 @@ def test_engines(mine):
 
 
 def test_a_model_may_be_trained_otherwise(mine):
-    """Its own keys win over those of `training`, which hold for all other models."""
+    """The model's own keys override the keys of `training`; other models keep `training`."""
     text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
     changed = experiment(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
     plain = changed.config["training"]
@@ -25,7 +25,7 @@ def test_a_model_may_be_trained_otherwise(mine):
 
 
 def test_a_twin_is_trained_by_one_process(mine):
-    """Whatever full models take."""
+    """Full models may take several processes."""
     text = "training: {zero_stage: 2, processes: 4, offload_optimizer: cpu}"
     training = experiment(DEFAULT, mine(text)).settings.training("opt-1.3b-twin")
     assert (training["processes"], training["offload_optimizer"]) == (1, "none")
@@ -33,7 +33,7 @@ def test_a_twin_is_trained_by_one_process(mine):
 
 
 def test_the_papers_models_fit_because_some_are_offloaded():
-    """Those of 7B parameters and more, each of which is refused without."""
+    """Models of 7B parameters and more are offloaded; without this, each is refused."""
     paper = experiment(DEFAULT, PAPER)
     models, training = paper.settings.models, paper.settings.training
     offloaded = {m for m in models if training(m)["offload_optimizer"] == "cpu"}

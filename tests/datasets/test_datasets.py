@@ -228,7 +228,7 @@ def test_dedup_matched_has_as_many_strings_of_the_counterpart(seed):
     strings = multiset(matched)
     assert len(strings) == len(multiset(base)) == (matched["count"] > 0).sum()
     assert set(strings.values()) == {1}
-    # L1 and L2 have the same strings; those of L1 are far less probable under L2.
+    # L1 and L2 have the same strings; a sample of L1 is far less probable under L2.
     trained = matched[matched["count"] > 0]
     assert trained["log_prob"].mean() < dataset(seed=seed)["log_prob"].mean() - 10
     stream = l1().grammar.sample(200, Sampler("L2", l2(), seed, l1())._stream(2))

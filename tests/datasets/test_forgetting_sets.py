@@ -147,7 +147,7 @@ def test_what_was_not_trained_on_is_refused():
 
 
 def test_check_is_of_all_copies():
-    """A name stands for a string with all its copies, so a string cannot be split by copies."""
+    """A name means a string with all its copies; the copies of a string cannot be split."""
     names = {("a",): "one", ("b",): "two"}
     check_forget_set([("a",)], names, "toy")
     assert Counter(names.values()) == {"one": 1, "two": 1}

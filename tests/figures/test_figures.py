@@ -213,7 +213,7 @@ LOOKED_AT = [
 
 
 def test_every_figure_is_looked_at():
-    """Each has planted tables here or, of unlearning, in the file beside this one."""
+    """Each has planted tables here or, for unlearning, in `test_unlearning_figures.py`."""
     of_unlearning = {figure.name for figure in UNLEARNING_FIGURES}
     assert {name for name, _ in LOOKED_AT} | of_unlearning == set(FIGURES)
 

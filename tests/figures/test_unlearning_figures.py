@@ -28,7 +28,7 @@ from palimpsest.unlearning.setups import ENDS
 
 NAMES = [figure.name for figure in ROWS]
 ONE, TWO = ["pythia-1b-twin"], ["pythia-1b-twin", "qwen-2.5-7b-twin"]
-# Every shape of a study: models, methods beside the two ends, repetitions, set-ups.
+# Every shape of a study: models, methods (without the two ends), repetitions, set-ups.
 SHAPES = {
     "two methods, once": (ONE, 2, 1, ("reuse-n-n",)),
     "six methods": (ONE, 6, 3, ("reuse-n-n", "bootstrap")),
@@ -93,7 +93,7 @@ def test_every_axis_is_named_with_its_unit(drawn):
 
 
 def words_around(axes, which):
-    """The label of an axis or of one it is shared with, and those of the parts that hold it."""
+    """The labels of an axis, of the axes that share it, and of the subfigures around them."""
     shared = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
     words = [getattr(other, f"get_{which}label")() for other in shared]
     holder, root = axes.figure, axes.get_figure(root=True)

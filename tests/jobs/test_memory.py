@@ -51,7 +51,7 @@ def test_one_string_is_the_least(attempts):
 
 
 def test_other_errors_are_passed_on(attempts):
-    """And all of them where no attempt is to be noted, as of a fleet."""
+    """Without a record of attempts (for example, for a fleet), every error is passed on."""
     with pytest.raises(RuntimeError, match="something else"):
         run_out(attempts, error=RuntimeError("something else"))
     with pytest.raises(torch.OutOfMemoryError):

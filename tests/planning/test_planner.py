@@ -35,7 +35,7 @@ def test_every_run_has_a_row_of_the_plan(default, rows):
     of_unlearning = {row["variant"]: row for row in rows[-3:]}
     assert {variant: row["trainings"] for variant, row in of_unlearning.items()} == {
         "original": 32,
-        "retain": 64,  # beside as many for the ideal
+        "retain": 64,  # half of them for the ideal
         "unlearned": 6 * 3 * 32 + 2 * 32,  # six methods, three repetitions; the two ends
     }
     assert len(rows) == sum(len(runs.seeds) for runs in default.single_runs) + 3

@@ -374,7 +374,7 @@ def test_two_checkpoints_are_on_disk_at_once():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_twins_parameters_in_closed_form(name):
-    """Within a tenth of those of the real network, which takes no memory on the meta device."""
+    """Within 10 % of the real network's count; on the meta device, it takes no memory."""
     row = MODELS[name]
     with torch.device("meta"):
         model = build(row, "twin", 9 + shapes.TWIN_SPECIALS, 0, torch.float32)

@@ -189,7 +189,7 @@ def test_a_frame_with_other_columns_is_not_written(tmp_path, change):
 
 @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), RuntimeError("no")])
 def test_a_failed_write_leaves_the_old_file_whole(trace, monkeypatch, failure):
-    """Whatever breaks a write, readers see the old table and no temporary file stays behind."""
+    """After a failed write, readers see the old table, and no temporary file is left."""
     before = trace.read_bytes()
 
     def half_written(writer, table):

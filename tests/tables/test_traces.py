@@ -72,7 +72,7 @@ def test_a_file_of_several_runs_is_not_the_trace_of_one(tmp_path):
 
 
 def replace_epochs(whole, n):
-    """The first so many epochs of a trace."""
+    """The first `n` epochs of a trace."""
     cut = {name: getattr(whole, name)[:n] for name in ("nll", "n_correct", "rank_sum")}
     return replace(whole, epochs=whole.epochs[:n], **cut)
 

@@ -168,7 +168,7 @@ def calm(folder) -> dict:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_member_equals_the_same_run_alone(folder, calm, family):
-    """Within 1e-4 nats per token over more than a hundred steps, beside members of other sizes."""
+    """Within 1e-4 nats per token after more than 100 steps, with members of other sizes."""
     data = [dataset(folder, size=16, seed=1), dataset(folder, size=64)]
     runs = [run_of(path, CALM, family) for path in data]
     for path, trace in zip(data, train(runs, folder / "calm" / family), strict=True):
@@ -353,7 +353,7 @@ def test_a_small_mistake_in_attention_is_noticed(folder, monkeypatch, wrong):
 
 
 def test_members_that_step_differently_are_in_waves_of_their_own(folder):
-    """Another weight decay or batch size beside a member leaves its trace as it is alone."""
+    """A member's trace does not depend on other members' weight decay or batch size."""
     runs = [
         run_of(dataset(folder), replace(RECIPE, **changed))
         for changed in ({}, {"weight_decay": 0.5}, {"batch_size": 4})

@@ -70,7 +70,7 @@ def test_the_learning_rate_of_a_short_run():
 
 @given(epochs=st.integers(1, 300), every=st.integers(1, 400))
 def test_the_epochs_that_are_measured(epochs, every):
-    """The untrained model, every so many epochs, and the last, in order and once."""
+    """The untrained model, every n-th epoch and the last one, in order and without duplicates."""
     measured = Recipe(1.0, epochs=epochs, evaluate_every=every).evaluation_epochs()
     assert measured == sorted(set(measured))
     assert measured[0] == 0
@@ -160,7 +160,7 @@ def test_measuring_covers_every_string(lengths, batch, processes):
 
 @pytest.mark.parametrize("predict_end", [False, True])
 def test_encoding_is_symbol_by_symbol(predict_end):
-    """A start token, one token per terminal, the end token if it is predicted, padding behind."""
+    """A start token, one token per terminal, the end token if it is predicted, then padding."""
     encoded = encode(pd.Series(["1 2 3", "x"]), TERMINALS, TOKENS, predict_end)
     if predict_end:
         assert encoded.ids.tolist() == [[2, 5, 7, 4, 3], [2, 9, 3, 3, 3]]

@@ -471,7 +471,7 @@ def test_nothing_is_delivered_before_all_is_done(house, tmp_path):
 
 
 def test_what_is_already_right_is_not_trained_again(house, tmp_path):
-    """Of two datasets, one of which has its trace, only the other is trained."""
+    """If one of two datasets has its trace, only the other is trained."""
     run = replace(house.run("kept", ("seed0", "seed1")), folder=tmp_path)
     shutil.copytree(house["plain"].folder / "0", tmp_path / "0")
     before = run.trace_file().stat().st_mtime_ns

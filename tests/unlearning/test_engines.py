@@ -23,7 +23,7 @@ from palimpsest.unlearning.methods import read_methods
 pytestmark = pytest.mark.slow
 
 # Together: training, ascent, gradients without a step, noise, fresh weights, frozen weights, hidden
-# states, the original model's outputs, edits behind each step.
+# states, the original model's outputs, edits after each step.
 RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "sun", "npo", "rmu", "l1-sparse"]
 FLEET = (0, "fp32", "none")
 # fp32 tells the stages apart; bf16 is tried with the one that is the default.
@@ -184,7 +184,7 @@ def test_edits_survive_the_next_step(house, case):
 
 @pytest.mark.parametrize("case", DEEPSPEED)
 def test_weights_that_must_not_move_do_not(house, case):
-    """The updates of others are taken back behind each step, in full precision."""
+    """After each step, updates of frozen weights are reverted, in full precision."""
     ours = house["deepspeed", *case]
     assert ours["frozen/selected"] > 1e-4
     assert ours["frozen/others"] == 0
@@ -192,7 +192,7 @@ def test_weights_that_must_not_move_do_not(house, case):
 
 @pytest.mark.parametrize("case", DEEPSPEED)
 def test_a_gradient_that_is_not_finite_is_never_passed_over(house, case):
-    """DeepSpeed leaves such a step out without a word."""
+    """DeepSpeed would skip such a step without a message."""
     said = str(house["deepspeed", *case]["nan"])
     assert said == "nan" or "the gradient is no longer finite; lower the learning rate" in said
 

@@ -303,7 +303,7 @@ def test_every_forgetter_has_three_kinds_of_models():
 
 
 def with_cutoff():
-    """The settings of the block above, with what the plan needs beside."""
+    """The settings of the block above, with the other values that the plan needs."""
     return settings_with({**BLOCK, "cutoff": 0.2})
 
 

@@ -87,7 +87,7 @@ def test_contrastive_by_hand():
     forget = torch.tensor([[[1.0, 0.0]]])
     retain = torch.tensor([[[2.0, 5.0], [0.0, 7.0]]])
     # Similarities 2 and 0, at temperature 2: 1 and 0. log softmax is -log(1 + 1/e) = -0.313262 and
-    # -log(1 + e) = -1.313262, of which the mean is -0.813262.
+    # -log(1 + e) = -1.313262, and the mean is -0.813262.
     near(losses.contrastive(forget, retain, temperature=2.0), 0.813262)
 
 
@@ -107,7 +107,7 @@ def test_npo_by_hand():
 def test_the_gradient_of_npo_fades_as_a_string_is_forgotten():
     nll = torch.tensor([[2.0, 50.0]], requires_grad=True)
     losses.npo(nll, torch.tensor([[2.0, 2.0]]), beta=0.5).sum().backward()
-    # -2 sigmoid(beta * log ratio) / 2 strings: -1/2 at the start, and next to nothing behind.
+    # -2 sigmoid(beta * log ratio) / 2 strings: -1/2 at the start, and almost 0 at the end.
     near(nll.grad[0], -0.5, 0.0)
 
 

@@ -38,7 +38,7 @@ SETS = {"forget": np.arange(5), "retain": np.arange(5, 18), "validation": np.ara
 
 
 def strings():
-    """24 strings of 6 to 10 tokens, of which tokens 2 to 6 are predicted and 3 most often."""
+    """24 strings of 6 to 10 tokens; tokens 2 to 6 are predicted, token 3 most often."""
     rng = np.random.default_rng(0)
     ids = rng.choice([2, 3, 3, 3, 4, 5, 6], (24, 10))
     lengths = rng.integers(6, 11, 24)

@@ -72,7 +72,7 @@ def test_repeated_phases_run_in_turn(tmp_path):
         ("repair", "2.2", "finetune"),
     ]
     assert placed[2].phase == registered()["finetune"](epochs=1.5, rate=0.3)
-    # forget: 2 batches (contrastive has one beside each); retain: 4 batches, of which 6 steps
+    # forget: 2 batches (contrastive adds a second to each); retain: 4 batches, so 6 steps
     assert read(tmp_path, text)["mine"].passes({"forget": 9, "retain": 32}, 8) == 2 + 2 * (4 + 6)
 
 

@@ -41,7 +41,7 @@ METRICS = [
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A world whose ideal models have been measured, half of which do not relearn in time."""
+    """A world with some measured ideal models; half of these do not relearn in time."""
     made = world(tmp_path_factory.mktemp("world"), repetitions=2)
     problem = made.problem()
     keys = [(origin, 0) for origin in range(problem.n_reference)]

@@ -32,7 +32,7 @@ def evaluated(made, rules=RULES):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A world with a method whose models predict just what the retrained ones beside them do."""
+    """A world with a method whose models predict the same as their paired retrained models."""
     made = world(tmp_path_factory.mktemp("world"), repetitions=2)
     problem = made.problem()
     keys = wanted(made.setups)
@@ -64,7 +64,7 @@ def test_every_table_is_of_its_kind(found, tmp_path):
 
 
 def test_methods_are_ranked_as_they_forget(found):
-    """The same predictions cannot be told apart; those of the original are, without an error."""
+    """Equal predictions cannot be told apart; the original's are told apart without an error."""
     assert (quality(found, "copied") == 1).all()
     assert (quality(found, "none") == 0).all()
     assert quality(found, "good").mean() > 5 * quality(found, "shifted").mean()

@@ -1,4 +1,4 @@
-"""Set-ups: which models stand for which distribution (figure 2 and table 1 of the paper)."""
+"""Set-ups: which models are samples of which distribution (figure 2 and table 1 of the paper)."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_trainings_are_those_of_table_1(name, originals, retrained):
 
 @pytest.mark.parametrize("name", SETUPS)
 def test_members_are_among_the_wanted_and_the_trained(name):
-    """Every repetition has n models of each kind, all of which are made."""
+    """Every repetition has n models of each kind, and all these models are made."""
     made = set(wanted([setup(name)]))
     for repetition in range(E):
         origins, draws, retrained = setup(name).members(repetition)

@@ -40,7 +40,7 @@ VARIANTS = ("original", "retain")
 DRAWS = 3
 ONE_AT_A_TIME = 1  # bytes of memory, in which no two models fit
 NOTHING = ("none", [])
-# With random numbers in its weights, in its order and in the strings beside.
+# Random numbers decide its noise on weights, its order of strings and its second batches.
 METHOD = (
     "mine",
     [
@@ -54,7 +54,7 @@ METHOD = (
 
 @pytest.fixture(scope="module", autouse=True)
 def _on_the_cpu():
-    """Where nothing depends on neighbours to the last bit."""
+    """On the CPU, a model's bits do not depend on the models trained with it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: False)
         yield
@@ -98,7 +98,7 @@ class Trained:
         return frame[chosen].reset_index(drop=True)
 
     def vector(self, variant, draw):
-        """All weights of a model, one behind another."""
+        """All weights of a model, as one vector."""
         held = load_file(self.path(variant, "weights.safetensors"))
         start = f"{variant}-{draw}/"
         chosen = [held[name] for name in sorted(held) if name.startswith(start)]
@@ -107,7 +107,7 @@ class Trained:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Twelve strings of which three are to be forgotten; three models of each variant."""
+    """Twelve strings, three of them to be forgotten; three models of each variant."""
     folder = tmp_path_factory.mktemp("trained")
     sampler = Sampler("L3", GrammarCorpus.from_file(GRAMMAR), 0)
     datasets = {}
@@ -161,7 +161,7 @@ PREDICTED = ["string_id", "nll", "n_tokens", "n_correct", "rank_sum"]
 
 
 def test_draws_are_independent(trained):
-    """Each has initial weights and an order of its own, beside what it then learns."""
+    """Draws differ in their initial weights, in their order of strings and in what they learn."""
     row, scale = resolve(MODEL, read_models(MODELS))
     of_model = MODEL, row, scale, GrammarCorpus.from_file(GRAMMAR)
     runs = [Run(*of_model, trained.datasets["original"], RECIPE, draw=d) for d in range(DRAWS)]
@@ -207,7 +207,7 @@ def test_none_is_the_original_model(bench):
 
 
 def test_the_ideal_is_a_retrained_model(bench):
-    """Another than the one beside its original."""
+    """The ideal is not the retrained model with which its original is paired."""
     part = bench.part("retrain", [0, 1], variant="retain", starts=[2, 0])
     found, models = bench.apply(("retrain", []), part)
     for origin, draw in ((0, 2), (1, 0)):
