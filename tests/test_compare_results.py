@@ -99,7 +99,7 @@ def test_times_may_differ(folders, compared, name, columns):
     ],
 )
 def test_a_difference_in_a_table_is_found(folders, compared, name, columns, line):
-    """In values, types, rows and columns; also where new things are allowed."""
+    """Differences in values, types, rows and columns; also with `--allow-new`."""
     one, two = folders
     write(two / name, columns)
     for more in ((), ("--allow-new",)):
@@ -117,7 +117,7 @@ def test_a_difference_in_a_table_is_found(folders, compared, name, columns, line
     ],
 )
 def test_a_difference_in_another_file_is_found(folders, compared, name, content, line):
-    """In a manifest by its key, in a figure by its bytes."""
+    """Manifests are compared by key, figures by bytes."""
     one, two = folders
     (two / name).write_text(content)
     status, lines = compared(one, two)

@@ -391,7 +391,7 @@ def required(rules, path=()):
 
 
 def test_a_missing_key_is_named():
-    """Whatever key is left out, it is named with the block that it is missing from."""
+    """For every required key: the message names the key and the block that lacks it."""
     schema = schema_of(SCHEMAS, SECTIONS)
     missing = list(required(schema))
     assert len(missing) > 80

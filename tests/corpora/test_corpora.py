@@ -48,7 +48,7 @@ def test_strings_are_of_the_corpus_symbols(corpus):
 
 
 def test_fewer_draws_are_the_first_of_more(corpus):
-    """So that a larger training set contains a smaller one of the same seed."""
+    """Thus a larger training set contains the smaller one of the same seed."""
     assert corpus.draw(7, seed=3)[0] == corpus.draw(40, seed=3)[0][:7]
     assert corpus.draw(40, seed=3)[0] != corpus.draw(40, seed=4)[0]
 

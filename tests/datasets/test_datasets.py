@@ -93,7 +93,7 @@ def multiset(frame, column="count"):
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_is_a_table_of_strings(variant, tmp_path):
-    """What is built can be written as the public kind, and each string has one row."""
+    """Every built variant can be written as the kind `strings`; each string has one row."""
     frame = dataset(variant)
     tables.write(tmp_path / "strings.parquet", frame, KINDS["strings"])
     back = tables.read(tmp_path / "strings.parquet", KINDS["strings"])
@@ -246,7 +246,7 @@ def test_test_strings_seen_in_training_are_marked():
 
 
 def test_log_probabilities_are_exact():
-    """By hand for a small grammar, and of the whole string, not of one derivation."""
+    """Computed by hand for a small grammar; all derivations of a string are summed."""
     frame = small(FOUR, size=40, test_size=40).set_index("text")
     expected = {"a b": 0.5, "a c": 0.3, "b b": 0.15, "c": 0.05}
     for text, row in frame.iterrows():
@@ -259,7 +259,7 @@ def test_log_probabilities_are_exact():
 
 
 def test_log_probabilities_are_those_of_the_grammar():
-    """Of the language that the training strings are of: of L1 for the strings matched to L2's."""
+    """The grammar of the training strings; for L2's `dedup-matched`, this is L1's grammar."""
     for variant, grammar in (("base", l2()), ("dedup-matched", l1())):
         frame = dataset(variant)
         strings = [tuple(text.split()) for text in frame["text"]]
@@ -299,7 +299,7 @@ def test_the_optimal_loss_with_the_end():
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_same_seed_builds_the_same_dataset(variant):
-    """Also when other variants were built from the same sampler before."""
+    """The result is the same if the sampler has built other variants before."""
     sampler = Sampler("L2", l2(), 3, l1())
     for _ in range(2):
         for name in VARIANTS:

@@ -69,7 +69,7 @@ def test_validation_strings_are_in_neither_train_nor_test():
 
 @pytest.mark.parametrize("groups", ["string", "derivation"])
 def test_no_group_is_split(groups):
-    """Whatever is drawn, all strings of a group are on one side."""
+    """With every seed, all training strings of a group are in the same split."""
     for seed in range(10):
         original = forgetting(groups, share=0.4, seed=seed)["original"]
         train = original[original["count"] > 0]
@@ -87,7 +87,7 @@ def test_share_is_of_the_groups():
 
 
 def test_another_seed_forgets_other_strings():
-    """What is forgotten is drawn."""
+    """The forget set is drawn at random."""
     chosen = [
         frozenset(f.loc[f["split"] == "forget", "string_id"])
         for f in (forgetting(seed=seed)["original"] for seed in range(3))

@@ -144,7 +144,7 @@ def test_legends_do_not_cover_panels(drawn):
 
 
 def test_all_methods_are_named(drawn):
-    """By a row, a title or the key to the numbers; the figure of strings sums over them."""
+    """In a row, a title or the key to the numbers; the figure of strings sums over methods."""
     if "hard to forget" in drawn.get_suptitle():
         return
     names = " ".join(said(drawn)).replace("\n", "")

@@ -129,7 +129,7 @@ def test_generation_is_greedy():
 
 
 def test_files_are_those_of_a_key_only_if_all_are_whole(trained, tmp_path):
-    """And none is after they were disowned."""
+    """After the files were disowned, none belongs to a key."""
     trace, manifest = (tmp_path / name for name in ("trace.parquet", "manifest.json"))
     trace.write_bytes((trained / "trace.parquet").read_bytes())
     manifest.write_bytes((trained / "manifest.json").read_bytes())

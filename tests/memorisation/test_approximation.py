@@ -67,7 +67,7 @@ def test_the_order_of_the_test_strings_does_not_matter(train, test, seed):
     test=st.lists(st.integers(-8, 0).map(float), min_size=2, max_size=12), seed=st.integers(0, 99)
 )
 def test_an_unseen_string_is_measured_against_the_others_only(test, seed):
-    """Whatever its own loss is, it does not enter; the others are chosen by the definition."""
+    """The string's own loss does not count; the definition chooses the other strings."""
     test = np.array(test)
     loss = np.random.default_rng(seed).random((3, len(test)))
     medians = median_of_others(test, loss)

@@ -330,7 +330,7 @@ def test_runs_that_do_not_fit_are_refused_with_one_line():
 
 
 def test_one_string_has_no_interval():
-    """And one string of a group alone no correlation; a group without strings has no rows."""
+    """A group with one string has no correlation; a group without strings has no rows."""
     base, strings, runs = world(LEVEL)
     alone = strings.assign(
         count=np.where(np.arange(2 * N) == 0, 3, np.minimum(strings["count"], 1))

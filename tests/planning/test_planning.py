@@ -234,7 +234,7 @@ def test_activations_are_those_of_the_family_that_has_most(dtype):
 @settings(deadline=None)
 @given(some_shapes, some_trainings, st.integers(10, 300))
 def test_more_processes_never_need_more_on_a_gpu(shape, training, longest):
-    """Of one model, with any ZeRO stage that shares."""
+    """For one model, with every ZeRO stage that shards its state."""
     more = replace(training, processes=2 * training.processes)
     assert memory.gpu_peak(shape, more, longest) <= memory.gpu_peak(shape, training, longest)
 
@@ -260,7 +260,7 @@ def test_offloading_never_needs_more_on_a_gpu(shape, training, longest):
 
 
 def test_smaller_batches_need_less():
-    """Of training and of measuring, each where it is what peaks."""
+    """Smaller batches in training and in measuring, where each decides the peak."""
     training = replace(TRAINING, evaluation_batch_size=1)
     peak = memory.gpu_peak(SEVEN, training, 73)
     assert memory.gpu_peak(SEVEN, replace(training, micro_batch_size=2), 73) < peak
@@ -307,7 +307,7 @@ def test_a_large_model_is_shared_out_or_offloaded():
 @settings(deadline=None)
 @given(st.floats(1e9, 1e12), st.floats(1, 1e6), st.integers(1, 5))
 def test_a_further_attempt_asks_for_more(size, seconds, attempt):
-    """And every attempt for more than is expected, up to what a machine and a queue have."""
+    """Every attempt asks for more than expected, up to the limits of machine and queue."""
     amounts = [memory.asked_for(size, a, 5e11) for a in (attempt, attempt + 1)]
     assert amounts[0] < amounts[1] <= 500_000 or amounts[1] == 500_000
     assert memory.asked_for(size, 1, 5e11) * 1e6 >= min(size, 5e11)
@@ -334,7 +334,7 @@ def test_processes_share_a_batch_as_in_training(processes, strings):
 
 
 def test_products_take_six_operations_per_parameter_and_token():
-    """Where the batch is so large that nothing else counts."""
+    """The batch is so large that other operations are negligible."""
     training = replace(TRAINING, batch_size=65536, micro_batch_size=65536)
     strings = Strings(65536, 65536, 73.0, 73)
     expected = 6 * SEVEN.parameters * 65536 * 73 / (989e12 * 0.3)

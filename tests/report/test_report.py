@@ -323,7 +323,7 @@ def test_false_alarms_stand_beside_the_training_strings(page):
 
 
 def test_the_quality_of_the_approximation_is_averaged_over_the_seeds(page):
-    """What is undefined, or of strings that there are none of, is a dash."""
+    """An undefined value, or a value for a group without strings, is a dash."""
     row = "L2 contextual, same-frequency"
     errors = "−2 [−2.25, −1.75] 3 [2.75, 3.25] –"
     correlations = "0.55 [0.3, 0.8] 0.55 [0.3, 0.8] –"

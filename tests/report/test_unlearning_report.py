@@ -83,7 +83,7 @@ def test_without_models_held_out_or_repetitions_nothing_can_be_told():
 
 
 def test_words_know_nothing_of_attackers_judged_where_they_were_fitted():
-    """Nor of any set-up: only held-out rows of the problem's own effects count."""
+    """For every set-up, only held-out rows of the problem's own effects count."""
     effects = made.effects(MODEL, 6)
     other = effects["attacker"] == "same"
     changed = effects.assign(

@@ -145,7 +145,7 @@ def test_a_folder_is_no_table(tmp_path):
 
 
 def test_a_table_of_another_kind_is_refused(trace):
-    """What is lacking and what is unknown are both named."""
+    """The message names both the missing columns and the unknown ones."""
     with pytest.raises(UserError) as error:
         tables.read(trace, KINDS["strings"])
     one_line(error, f"{trace}: not a strings table: it lacks text", "has unknown model, epoch, nll")

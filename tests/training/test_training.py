@@ -329,7 +329,7 @@ def by_hand(house):
 
 
 def test_every_zero_stage_saves_the_same_weights(house):
-    """In float32 and under the names of the model, however they were shared out."""
+    """Weights are in float32, under the model's names, for every way of sharding."""
     saved = {stage: load_file(house[f"zero{stage}"].weights_file()) for stage in (1, 2, 3)}
     for stage in (2, 3):
         assert saved[stage].keys() == saved[1].keys()
@@ -362,7 +362,7 @@ def test_processes_change_no_result(house):
 
 
 def test_the_same_command_gives_the_same_bits(house):
-    """Not only close: equal."""
+    """The traces are equal, not only close."""
     assert_same_bits(house["again"].trace(), house["plain"].trace())
 
 
@@ -381,7 +381,7 @@ def test_a_killed_run_resumes_to_the_same_bits(house):
 
 @pytest.mark.parametrize("damage", [lambda c: c[:2], lambda c: b"", lambda c: b"seen", None])
 def test_a_checkpoint_with_a_damaged_file_does_not_count(tmp_path, damage):
-    """Whether the file is shorter, empty, changed or gone; the one before it was dropped."""
+    """The file is shorter, empty, changed or missing; the earlier checkpoint was deleted."""
     state = State(tmp_path, "key")
     for epoch in (5, 10):
         partial = state.begin(epoch)

@@ -138,7 +138,7 @@ def difference(ours, theirs, name) -> float:
 
 @pytest.mark.parametrize("case", [case for case in DEEPSPEED if "fp32" in case])
 def test_methods_leave_the_same_model_under_both_engines(house, case):
-    """In float32, from the same weights; and each method has changed the model by far more."""
+    """In float32, from the same weights; the change by each method is far larger."""
     fleet, ours = house["fleet", *FLEET], house["deepspeed", *case]
     assert difference(ours, fleet, "nll/start") < 1e-6
     for method in RUN:
@@ -172,7 +172,7 @@ def test_looking_is_right_and_changes_nothing(house, case):
 
 @pytest.mark.parametrize("case", DEEPSPEED)
 def test_edits_survive_the_next_step(house, case):
-    """In the weights that the optimiser steps, also where bf16 could not hold them."""
+    """Edits are kept in the optimiser's weights, even if bf16 could not hold them."""
     ours = house["deepspeed", *case]
     assert ours["edit/size"] > 1e-4
     assert ours["edit/error"] == 0

@@ -178,7 +178,7 @@ def test_of_distributions_apart_epsilon_is_the_cap(thresholds):
 @given(pair=samples(9))
 @settings(deadline=None, max_examples=25)
 def test_grid_is_every_threshold_tried_one_by_one(pair):
-    """Of values in steps that no threshold meets, as rounding would decide on which side it is."""
+    """No value equals a threshold; otherwise rounding would decide the value's side."""
     pair = tuple(np.round(x * 8) / 8 + np.pi * 1e-3 * (x > 1) for x in pair)
     expected = each(plain_epsilon.grid, *pair)
     np.testing.assert_allclose(

@@ -32,7 +32,7 @@ def test_there_are_no_points_from_the_logarithm_of_the_number_of_models_up(n_mod
 
 
 def test_forgetting_quality_by_hand():
-    """Of 4 examples: 1, 1/2, 1/8 and none, which is 13/32."""
+    """Four examples give 1, 1/2, 1/8 and 0; their mean is 13/32."""
     assert unlearning.forgetting_quality([0.1, 0.7, 1.9, 50], 64) == 13 / 32
     # Bins of 1: 1, 1, 1/2 and none.
     assert unlearning.forgetting_quality([0.1, 0.7, 1.9, 50], 64, 1.0) == 2.5 / 4

@@ -117,7 +117,7 @@ def check_parts(parts, first, n, most):
 )
 @pytest.mark.parametrize(("n", "repetitions", "pool"), [(4, 3, 7), (1, 1, 1), (32, 20, 256)])
 def test_trainings_are_those_of_table_1(setup, originals, retrained, n, repetitions, pool):
-    """And for the ideal as many retrained models again."""
+    """The ideal needs the same number of retrained models again."""
     asked = jobs(setups=[setup], n=n, repetitions=repetitions, pool=pool)
     assert asked.n_trained("original") == originals(n, repetitions, pool)
     assert asked.n_trained("retain") == 2 * retrained(n, repetitions, pool)
@@ -223,7 +223,7 @@ def test_every_job_starts_from_models_that_are_trained(asked, method):
 @UNHURRIED
 @given(some_jobs)
 def test_a_full_model_has_a_job_of_its_own(asked):
-    """Whatever runs_per_job says, which is of twins."""
+    """The key `runs_per_job` is for twins only."""
     assert asked.runs_per_job(FULL) == 1
     assert asked.runs_per_job(TWIN) == asked.block["runs_per_job"]
     for variant in VARIANTS:
@@ -238,7 +238,7 @@ def test_a_full_model_has_a_job_of_its_own(asked):
 
 
 def test_phases_survive_the_command_line():
-    """Of every method and every point of a grid, as JSON in one line."""
+    """The phases of every method and of every point of a grid are JSON in one line."""
     names = list(usual().table)
     assert {"scrub", "scrub.2"} <= set(names)
     for name in names:
@@ -308,7 +308,7 @@ def with_cutoff():
 
 
 def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
-    """By the block's own keys of `training`; its weights are what a method starts from."""
+    """With the block's own keys of `training`; weights are kept, as methods start from them."""
     for runs in usual().requests():
         assert runs.training == {"epochs": 30}
         assert runs.keeps == {TRACE, WEIGHTS}
@@ -318,7 +318,7 @@ def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
 @settings(UNHURRIED, max_examples=15)
 @given(some_jobs)
 def test_every_job_has_a_manifest_of_its_own(asked):
-    """In folders that say which models are there, and which add up to all."""
+    """Each folder's name says which models it holds; together, they hold all models."""
     for one in asked.forgetters:
         of_variants = {
             variant: (

@@ -98,7 +98,7 @@ def test_what_the_original_gives_away(found):
 
 
 def test_models_that_do_not_relearn_count_as_one_epoch_more(found):
-    """Of sixteen models eight were tried: four took 5 epochs and four more than 10."""
+    """Eight of sixteen models were tried: four took 5 epochs, four took more than 10."""
     row = of(found, "retrain", "relearn_epochs")
     assert (row["estimate"], row["n_models"]) == ((5 + 11) / 2, 8)
     assert of(found, "good", "relearn_epochs")["reference"] == 8
@@ -116,7 +116,7 @@ def test_an_end_that_was_not_measured_has_null(found):
 
 
 def test_only_the_first_models_are_attacked(made, found):
-    """And all the other metrics have all the models."""
+    """All other metrics use all models."""
     problem = made.problem()
     few = metrics(problem, made.methods(problem), relearn_epochs=10, attacked=3)
     for method in ("none", "good", "shifted", "retrain"):
@@ -161,7 +161,7 @@ def smirnov(one, other):
 @settings(deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 40), st.floats(-2, 2), st.sampled_from([None, 0, 1]))
 def test_kolmogorov_smirnov_is_exact(seed, n, shift, decimals):
-    """In whole numbers; with ties too, and model by model."""
+    """Computed in whole numbers, model by model, with and without ties."""
     chance = np.random.default_rng(seed)
     one, other = chance.normal(size=(3, n)), shift + chance.normal(size=(3, n))
     if decimals is not None:

@@ -141,7 +141,7 @@ def test_costs_are_shares_of_retraining(found):
 
 
 def test_interval_is_students_by_hand():
-    """Of 1, 2, 4: mean 7/3, variance 7/3, and the quantile of two degrees of freedom."""
+    """For 1, 2, 4: mean 7/3, variance 7/3, and the quantile for two degrees of freedom."""
     mean, lower, upper = student(np.array([1, 2, 4]))
     half = 4.302652729749464 * np.sqrt(7 / 3 / 3)
     assert (mean, lower, upper) == pytest.approx((7 / 3, 7 / 3 - half, 7 / 3 + half))

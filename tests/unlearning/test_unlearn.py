@@ -119,7 +119,7 @@ def trained(tmp_path_factory):
 
 @dataclass
 class Bench:
-    """Where methods are applied to trained models, and what they leave."""
+    """Applies methods to trained models, and reads their results."""
 
     folder: Path
     trained: Trained
@@ -257,7 +257,7 @@ def test_a_model_does_not_depend_on_its_part_or_wave(bench):
     ],
 )
 def test_steps_are_what_the_method_is_planned_to_take(bench, phases):
-    """Of sets whose sizes are counted here, in batches of four."""
+    """The sizes of the sets are counted here; batches have four strings."""
     strings = tables.read(bench.trained.datasets["original"], KINDS["strings"])
     counts = strings.groupby("split")["count"].agg(["sum", "size"])
     sizes = {
@@ -273,7 +273,7 @@ def test_steps_are_what_the_method_is_planned_to_take(bench, phases):
 
 
 def test_a_method_works_on_the_sets_that_it_names(bench):
-    """What is ascended is predicted worse; what is trained on becomes better known than others."""
+    """A set with ascent is predicted worse; a set in training improves more than others."""
     strings = tables.read(bench.trained.datasets["original"], KINDS["strings"]).set_index(
         "string_id"
     )
@@ -282,7 +282,7 @@ def test_a_method_works_on_the_sets_that_it_names(bench):
     split = strings["split"].reindex(before["string_id"]).to_numpy()
 
     def rise(phase):
-        """Of the mean loss of each split."""
+        """The rise of each split's mean loss per token."""
         found, models = bench.apply(("m", [phase]), bench.part("m", origins))
         assert (models["distance_to_original"] > 0.1).all()
         return ((found["nll"] - before["nll"]) / found["n_tokens"]).groupby(split).mean()
@@ -303,7 +303,7 @@ def test_a_method_works_on_the_sets_that_it_names(bench):
     ],
 )
 def test_a_method_that_diverges_is_refused(bench, phases):
-    """And delivers nothing."""
+    """The job delivers no file."""
     part = bench.part("huge", [0, 1])
     recipe = replace(RECIPE, learning_rate=1e33)
     with pytest.raises(UserError) as error:
@@ -419,7 +419,7 @@ def test_a_lost_file_is_made_again(bench, lost):
 
 @pytest.mark.parametrize(("lost", "to_do"), [(None, 2), ("unlearned_models", 3)])
 def test_a_killed_job_goes_on_where_it_was(bench, monkeypatch, lost, to_do):
-    """What a wave left is taken up, unless it was cut off while leaving it."""
+    """The saved results of a wave are used, unless the job was killed while it saved them."""
     origins = [0, 1, 2]
     expected = bench.apply(METHOD, bench.part("whole", origins))
     part, begun = bench.part("killed", origins), []

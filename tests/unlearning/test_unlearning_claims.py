@@ -222,7 +222,7 @@ def test_hardness_that_retraining_shares_is_chance():
 
 
 def test_agreement_is_goodman_and_kruskals_gamma():
-    """Of two methods and two repetitions, by hand: across repetitions, ties left out."""
+    """Two methods and two repetitions, by hand: across repetitions, without ties."""
     epsilon = {("a", 0): [1, 2, 3], ("a", 1): [1, 3, 2], ("b", 0): [3, 2, 1], ("b", 1): [1, 1, 2]}
     rows = [
         {"method": m, "repetition": r, "string_id": s, "epsilon": e, "setup": "full"}

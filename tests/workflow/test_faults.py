@@ -23,7 +23,7 @@ EVERY, EPOCHS = 5, 120
 
 
 def command(*more: str, every: int = EVERY) -> list[str]:
-    """What is asked of Snakemake, before a fault and after it."""
+    """Snakemake's arguments, equal before a fault and after it."""
     return [TRACE, *more, "--config", f"training={{epochs: {EPOCHS}, checkpoint_every: {every}}}"]
 
 

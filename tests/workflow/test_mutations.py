@@ -231,7 +231,7 @@ class Mutator:
         return Mutation(f"bomb {text[:30]!r}", name, {TOUR: text.encode()})
 
     def mutations(self) -> list[Mutation]:
-        """As many of each kind as its weight says."""
+        """Mutations of all kinds; each kind's weight is its number of mutations."""
         weights: dict[Callable[[], Mutation], int] = {
             self.of_a_file: 30,
             self.of_the_command_line: 22,

@@ -67,7 +67,7 @@ def test_a_finished_study_is_measured_and_nothing_is_left(finished):
 
 
 def test_a_plan_that_is_asked_for_is_made_anew(copy_of_finished):
-    """What is done is none of its inputs."""
+    """Finished results are not inputs of the plan."""
     run = copy_of_finished.folder / "results/runs/opt-1.3b-twin/L2/n16-seed0/base"
     (run / "trace.parquet").unlink()
     plan, shown = planned(copy_of_finished)

@@ -686,7 +686,7 @@ def planned(outcome: Outcome) -> set[str]:
 
 
 def of_stage(kinds: list[str], jobs: set[str]) -> set[str]:
-    """Those of some jobs that belong to a stage."""
+    """The jobs that belong to a stage."""
     folders = {job: job.split("/")[0] for job in jobs}
     return {j for j in jobs if any(fnmatchcase(j, k) or folders[j] == k for k in kinds)}
 
@@ -708,7 +708,7 @@ def plans(finished, tmp_path_factory) -> dict[str | None, set[str]]:
 
 
 def test_every_row_has_its_case_and_every_case_its_row():
-    """In the page's order, so that neither is forgotten when the other changes."""
+    """In the same order; thus page and cases change together."""
     assert list(rows()) == list(CASES)
 
 

@@ -137,7 +137,7 @@ def test_saving_weights_later_trains_what_lacks_them(finished):
 
 
 def test_a_variant_that_no_study_asks_for_is_a_target(project):
-    """Of a twin that a study trains on other variants."""
+    """The twin is trained on other variants by a study."""
     jobs = project.jobs("results/runs/opt-2.7b-twin/L2/n16-seed0/dedup/trace.parquet")
     assert jobs["train_one_run"] == 1
 

@@ -129,7 +129,7 @@ def test_the_code_of_the_page_passes_the_checks_of_the_project(project, tmp_path
 
 
 def test_its_mistakes_are_told(project):
-    """In one line, with the key."""
+    """The message is one line, and it names the key."""
     done = project.snakemake(
         "--dry-run", "--config", "repetition={languages: [L9]}", configfiles=()
     )

@@ -92,12 +92,12 @@ def in_waves_of(project: Project, together: int) -> None:
 
 
 def waves(project: Project) -> list[Path]:
-    """What is there of the models that a job has finished before its end."""
+    """The state of models that an unfinished job has already unlearned."""
     return sorted((project.folder / STATE).glob("*/*models.parquet"))
 
 
 def stale(project: Project, *more: str) -> list[str]:
-    """What is said of each state that nobody asks for."""
+    """The printed lines about states that are not requested."""
     done = project.snakemake("stale_state", *more)
     assert done.returncode == 0, done.stdout
     return [line for line in done.stdout.splitlines() if line.startswith(STATE)]
@@ -204,7 +204,7 @@ def test_a_forget_set_that_cannot_be(project, strings, which, groups, message):
 
 
 def test_the_same_evaluation_gives_the_same_tables(copy_of_finished):
-    """What is drawn for an evaluation follows from the seed alone, to the byte."""
+    """Random draws of an evaluation depend only on the seed, to the byte."""
     before = copy_of_finished.contents()
     for path in copy_of_finished.folder.glob(f"{PROBLEM}/*.parquet"):
         path.unlink()
