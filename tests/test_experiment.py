@@ -87,7 +87,7 @@ def test_the_papers_experiment():
 
 @pytest.mark.parametrize("files", [[DEFAULT], [DEFAULT, PAPER]])
 def test_every_study_reads_what_is_measured(files):
-    """What a study reads is trained and measured, once, and belongs to one of its languages."""
+    """A study's runs are trained and measured once, and belong to one of its languages."""
     whole = experiment(*files)
     settings = whole.settings
     found = {runs.key: runs for runs in measured(settings)}
@@ -129,7 +129,7 @@ def test_exact_retraining_is_with_and_without_every_target():
 
 
 def test_every_string_is_left_out_of_the_study_exact_alone():
-    """Of its models and languages, with its seeds; its base runs are measured over all seeds."""
+    """For the study's models, languages and seeds; its base runs are measured over all seeds."""
     exact = {"models": ["opt-2.7b-twin"], "languages": ["L1", "L7"], "size": 32, "seeds": [6]}
     studies = {"exact": exact}
     whole = changed(models=["opt-1.3b-twin"], seeds=[4, 5, 6], memorisation={"studies": studies})
@@ -262,7 +262,7 @@ def test_a_job_trains_some_seeds_of_a_full_model(seeds_per_job, seeds):
 
 
 def test_weights_are_kept_if_asked_for():
-    """Of every run; the runs stay the same."""
+    """The weights of every run are kept; the runs are the same."""
     kept, default = changed(save_weights=True), experiment(DEFAULT)
     assert {runs.keeps for runs in kept.requests} == {frozenset({TRACE, WEIGHTS})}
     assert {runs.keeps for runs in default.single_runs} == {frozenset({TRACE})}
@@ -292,7 +292,7 @@ def test_a_section_that_is_left_out_asks_for_nothing_and_delivers_nothing():
 
 
 def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
-    """Each of them is a named target all the same."""
+    """Each such study is still a named target."""
     rest = changed(**only())
     assert asked(rest.settings) == []
     assert all(study.outputs(rest.settings) == [] for study in STUDIES.values())
@@ -300,7 +300,7 @@ def test_the_studies_of_a_section_that_is_left_out_have_no_runs_and_no_tables():
 
 
 def test_a_model_of_any_section_must_fit():
-    """Also one that is trained in replicates alone."""
+    """This includes a model that is trained only in replicates."""
     small = {"hardware": {"gpu_memory_gb": 20}, "unlearning": {"models": ["llama-2-13b"]}}
     said = message(lambda: changed(**small))
     assert ": llama-2-13b needs" in said
@@ -321,7 +321,7 @@ def test_a_figure_of_a_language_that_its_study_does_not_name():
 
 
 def test_a_figure_that_the_language_alone_does_not_name_needs_a_section_that_asks():
-    """Of which models it is to be, nobody says."""
+    """The figure's models are not known without the section."""
     with pytest.raises(UserError, match=r"unlearning_scores-L7.svg: the configuration asks for no"):
         changed().figure_inputs("unlearning_scores", "L7")
 
@@ -390,7 +390,7 @@ def test_a_section_is_asked_for_its_runs_and_files(with_toys):
 
 
 def test_the_mistakes_of_a_section_are_told(with_toys):
-    """Those of its schema, and then its own."""
+    """Mistakes that the schema finds; without these, mistakes that the section's code finds."""
     said = message(lambda: with_toys(toy(), toys={"size": 0}))
     assert said == f"{DEFAULT}: toys/size: 0 is not allowed; must be a whole number from 1"
     said = message(lambda: with_toys(toy(), toys={"size": 13}))
@@ -400,7 +400,7 @@ def test_the_mistakes_of_a_section_are_told(with_toys):
 
 
 def test_equal_requests_of_two_sections_are_trained_once(with_toys):
-    """With the seeds of both, and in one job."""
+    """One job trains the seeds of both requests."""
     whole = with_toys(MEMORISATION, toy(), toys={"size": 64})
     assert [section.name for section in whole.sections] == ["memorisation", "toys"]
     twin = [runs for runs in whole.requests if runs.model == "opt-1.3b-twin"]

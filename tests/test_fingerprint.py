@@ -166,7 +166,7 @@ def test_code_that_is_used_changes_the_hash(library, what):
 
 @pytest.mark.parametrize("what", NOT_USED)
 def test_other_code_changes_no_hash(library, what):
-    """What says nothing to the machine, and what stands beside the code that is used."""
+    """Text without effect on the machine, and code that is not used."""
     assert not changes(library, *NOT_USED[what])
 
 
@@ -187,7 +187,7 @@ def test_a_package_that_looks_for_its_modules_counts_all_of_them(library):
 
 
 def test_a_package_offers_what_it_imports(library):
-    """So it counts where the package is used as a whole."""
+    """So imported code counts if the package is used as a whole."""
     (library / "fake/whole").mkdir()
     (library / "fake/whole.py").rename(library / "fake/whole/__init__.py")
     forget()
@@ -235,7 +235,7 @@ def test_a_hash_is_worked_out_once(library, monkeypatch):
 
 
 def test_the_modules_behind_a_script_are_named(library):
-    """Those of other libraries too; none of which only annotations, or nothing, uses."""
+    """With modules of other libraries; without modules used only in annotations or not at all."""
     edited(
         library / "fake/inner.py",
         "def inside(values):\n",
@@ -251,7 +251,7 @@ def test_the_modules_behind_a_script_are_named(library):
 
 
 def test_a_script_hangs_on_no_more_of_the_library_than_it_uses():
-    """What builds the graph of jobs, and what trains, is behind no table, figure or report."""
+    """Tables, figures and reports do not use code that trains or builds the graph of jobs."""
     scripts = ["study.py", "figure.py", "claims.py", "report.py", "measure.py"]
     scripts += ["unlearning_scores.py", "unlearning_metrics.py", "unlearning_memorisation.py"]
     parts = {module.split(".")[1] for module in modules_of(*scripts) if "palimpsest." in module}
@@ -266,14 +266,14 @@ def test_the_table_of_a_study_hangs_on_no_other_study():
 
 
 def test_a_figure_hangs_on_what_draws_it():
-    """And on the style, which all share."""
+    """A figure also depends on the style, which all figures share."""
     for figure in FIGURES.values():
         assert {figure.draw.split(":")[0], "palimpsest.figures.style"} <= modules_of(*figure.code)
 
 
 @pytest.mark.parametrize("part", ["claims", "report", "figures", "kinds"])
 def test_the_places_of_the_sections_lead_to_their_code(part):
-    """Each leads further, to other modules of the library."""
+    """Each place uses other modules of the library too."""
     for section in SECTIONS:
         place = getattr(section, part)
         if place is not None:

@@ -63,7 +63,7 @@ def test_every_file_of_the_library_is_in_the_package(source, tmp_path):
 
 @pytest.mark.slow
 def test_the_example_of_the_readme_runs_in_an_empty_environment(source, tmp_path):
-    """With what the package itself asks for, and without torch."""
+    """Only the package's own requirements are installed, without torch."""
     venv.create(tmp_path / "empty", with_pip=True)
     python = tmp_path / "empty/bin/python"
     run(python, "-m", "pip", "install", "--quiet", source)

@@ -26,7 +26,7 @@ REPLICATES = Runs(
 
 
 def test_equal_requests_are_one():
-    """With the seeds of both, in the order in which they were asked for."""
+    """The result has the seeds of both, in the order of the requests."""
     more = replace(REPLICATES, seeds=(1, 5))
     other = Runs("opt-1.3b-twin", "L1", 24, seeds=(0,))
     assert merged([REPLICATES, other, more, replace(other, seeds=(7, 0))]) == [
@@ -48,7 +48,7 @@ def test_equal_requests_are_one():
     ],
 )
 def test_what_differs_is_not_one(change):
-    """In anything but seeds and what is kept."""
+    """Requests differ in a value other than the seeds and the kept results."""
     other = Runs(**{**vars(REPLICATES), **change})
     assert merged([REPLICATES, other]) == [REPLICATES, other]
 
@@ -115,7 +115,7 @@ def test_a_training_is_counted_for_each_model():
 
 @given(st.integers(0, 50), st.integers(1, 200), st.integers(1, 60))
 def test_parts_hold_every_number_once(first, count, most):
-    """In order; they are about equal, and as few as can be."""
+    """The parts are in order, of about equal size, and as few as possible."""
     found = list(parts(range(first, first + count), most))
     numbers = [number for start, last in found for number in range(start, last + 1)]
     assert numbers == list(range(first, first + count))

@@ -100,7 +100,7 @@ def test_no_module_imports_itself_through_others():
 
 
 def test_sections_are_named_in_one_file():
-    """Of what all sections share, only `sections.py` knows which sections there are."""
+    """Among the modules that sections share, only `sections.py` imports the sections."""
     names = {section.name for section in SECTIONS}
     shared = {module for module in modules() if room(module) not in names | {"sections"}}
     known = [

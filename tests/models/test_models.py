@@ -202,7 +202,7 @@ def test_a_name_stands_for_a_row_and_a_scale(tmp_path):
 
 
 def test_only_what_decides_a_trace_is_in_a_runs_key():
-    """What is corrected of the full model's shape, or of a twin's full model, retrains nothing."""
+    """Other text on a full model, or another full model of a twin, retrains nothing."""
     row = read_models(TABLE)["opt-1.3b"]
     described = {"family": "O", "parameters": 1, "layers": 1, "hidden": 1, "vocabulary": 1}
     other = replace(row, **described, learning_rate=1.0, twin_learning_rate=1.0)
@@ -329,7 +329,7 @@ def word_level(words, **specials):
 
 
 def offline(monkeypatch):
-    """As if HF_HUB_OFFLINE had been set before the start; the hub's client reads it only once."""
+    """The same as HF_HUB_OFFLINE set before the start; the hub's client reads it only once."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
 
@@ -378,7 +378,7 @@ def test_the_weights_have_the_dtype_asked_for(folder):
 
 
 def test_a_tokenizer_without_a_start_uses_its_end(folder):
-    """As Qwen's and OPT-like tokenizers do."""
+    """For example, Qwen's tokenizer and tokenizers like OPT's."""
     word_level(DIGITS, eos_token="</s>").save_pretrained(folder)
     ids = tokens(row_of(folder), "full", DIGITS)
     assert (ids.start, ids.end) == (2, 2)
@@ -441,7 +441,7 @@ def test_damaged_weights_are_one_line(folder):
 
 @pytest.mark.parametrize("work", ["build", "tokens"])
 def test_an_empty_folder_is_one_line(tmp_path, work):
-    """What the folder must hold is said."""
+    """The message says what the folder must hold."""
     load = {
         "build": lambda: build(row_of(tmp_path), "full", 12, 0, torch.float32),
         "tokens": lambda: tokens(row_of(tmp_path), "full", DIGITS),

@@ -127,7 +127,7 @@ def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
 
 
 def test_longer_training_takes_longer(default):
-    """What a request overrides counts, of the runs and of their job."""
+    """A request's own values of `training` count for its runs and for their job."""
     named = "pythia-1b-twin", "L4", 48
     planner = default.planner
     usual, twice = (planner.duration(*named, {"epochs": n}).training for n in (50, 100))

@@ -152,7 +152,7 @@ def test_attention(length, heads, width, softcap):
 
 
 def test_attention_of_one_tensor_that_holds_all_three():
-    """As in models with one projection for queries, keys and values."""
+    """Some models have one projection for queries, keys and values."""
 
     def of(attend):
         return lambda x: attend(*x.view(2, 40, 3, 36).transpose(1, 2).chunk(3, dim=-1), 0.3)

@@ -67,7 +67,7 @@ def undisturbed(dataset, tmp_path_factory) -> bytes:
 
 
 def supervised(monkeypatch, model: str, statuses: list[int]) -> tuple[int, list[str | None]]:
-    """What supervising two datasets of a model ends with, and which of them each child was for."""
+    """The exit status of a supervised job with two datasets, and each child's dataset."""
     script = importlib.import_module("finetune")
     children, ends = [], iter(statuses)
     asked = dict.fromkeys(OF_MEMORY, 8)

@@ -62,7 +62,7 @@ def test_the_learning_rate_is_that_of_transformers(total, ratio, peak):
 
 
 def test_the_learning_rate_of_a_short_run():
-    """By hand: two steps of warm-up from 0, the peak, and down to just above 0."""
+    """Computed by hand: two steps of warm-up from 0, the peak, then down to just above 0."""
     recipe = Recipe(1.0, warmup_ratio=0.25)
     rates = [recipe.learning_rate_at(step, 8) for step in range(8)]
     assert rates == pytest.approx([0, 1 / 2, 1, 5 / 6, 4 / 6, 3 / 6, 2 / 6, 1 / 6])
@@ -238,14 +238,14 @@ def test_a_batch_is_measured_as_token_by_token(seed, ties, vocabulary):
 
 
 def test_a_tie_is_a_shared_rank():
-    """Of equal logits all have the best rank among them."""
+    """Tokens with equal logits share the best rank among them."""
     logits = torch.tensor([[[1.0, 3.0, 3.0, 3.0]]])
     ranks = [int(measure_batch(logits, torch.tensor([[token]]))[2]) for token in range(4)]
     assert ranks == [4, 1, 1, 1]
 
 
 def test_what_padding_predicts_changes_nothing():
-    """Whatever the model says where nothing is predicted."""
+    """Logits at positions without a target do not matter."""
     logits = torch.randn((2, 3, 5))
     targets = torch.tensor([[1, 2, IGNORED], [4, IGNORED, IGNORED]])
     before = measure_batch(logits, targets)
