@@ -64,9 +64,10 @@ def first_loss(workbench, models):
 
 
 def edit_then_step(workbench, start) -> dict[str, np.ndarray]:
-    """What edits leave a step at no rate later, which sets the module from the optimiser's weights.
+    """Whether edits of the weights survive a later step.
 
-    An edit of every weight by less than bf16 can hold, and one that changes the loss.
+    The step has learning rate 0 and copies the optimiser's weights into the module. One edit
+    changes every weight by less than bf16 can hold, the other changes the loss.
     """
     models = workbench.holder.open([start])
     models.step(first_loss(workbench, models), torch.full((1,), 1e-3))

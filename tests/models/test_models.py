@@ -202,7 +202,7 @@ def test_a_name_stands_for_a_row_and_a_scale(tmp_path):
 
 
 def test_only_what_decides_a_trace_is_in_a_runs_key():
-    """Other text on a full model, or another full model of a twin, retrains nothing."""
+    """Another description of a model, or another full model for a twin, retrains nothing."""
     row = read_models(TABLE)["opt-1.3b"]
     described = {"family": "O", "parameters": 1, "layers": 1, "hidden": 1, "vocabulary": 1}
     other = replace(row, **described, learning_rate=1.0, twin_learning_rate=1.0)

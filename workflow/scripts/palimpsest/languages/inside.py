@@ -2,9 +2,9 @@
 
 The grammar is binarised from the left: a *node* stands for the beginning of a right-hand side
 (`A -> B C D` gives the nodes `[B C]` and `[B C D]`), and rules that begin alike share their nodes.
-What remains is one binary rule per node, of weight 1, and steps without a choice of place: from a
-node, or from a symbol that stands alone, to the left-hand sides that it completes. Chains of such
-steps, loops included, are summed once and for all by (I - U)^-1.
+What remains is one binary rule per node, of weight 1, and unary steps, which split no string: from
+a node, or from a symbol that stands alone, to the left-hand sides that it completes. Chains of
+unary steps, loops included, are summed once by (I - U)^-1.
 
 The chart is filled from the right end of the string to its left. For one beginning it goes through
 the ends in order, and keeps only the entries that are not zero, as linked lists: the time it takes
@@ -167,8 +167,8 @@ def tables(
 def _closed(steps: Steps, nonterminals: range, n_symbols: int) -> list[dict[int, float]]:
     """For every terminal and node, the total weight of the chains of steps to each non-terminal.
 
-    The rows of non-terminals are left empty: nothing ever enters a chain there. Weights that
-    might vanish in a product are left out.
+    The rows of non-terminals are left empty: nothing ever enters a chain there. Weights up to
+    `SMALLEST_WEIGHT` are dropped, because products with them could underflow to 0.
     """
     matrix = np.zeros((len(nonterminals), len(nonterminals)))
     for (source, target), probability in steps.items():
