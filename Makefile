@@ -38,7 +38,7 @@ check: $(INSTALLED) ## Run the quick tests and check the style of Python and of 
 	$(BIN)/python -m pytest --quiet $(IN_PARALLEL) -m "not (slow or figures or workflow or pretrained or gpu)"
 
 test: $(INSTALLED) ## Run all tests
-	@echo "== Running all tests; half an hour to an hour on two cores"
+	@echo "== Running all tests; about half an hour on two cores"
 	$(BIN)/python -m pytest $(IN_PARALLEL)
 
 test-slurm: $(INSTALLED) ## Install SLURM on this machine (as root, from apt) and run the tests on it

@@ -214,6 +214,20 @@ def test_a_folder_without_permission(tmp_path):
         try_to_lock(tmp_path / "file/one.lock")
 
 
+def test_a_folder_is_free_until_somebody_works_in_it(tmp_path, monkeypatch):
+    """Taking it a second time changes nothing."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".snakemake").mkdir()
+    first, second = WorkingFolder(), WorkingFolder()
+    assert second.is_free()
+    first.take()
+    first.take()
+    assert first.is_free()
+    assert not second.is_free()
+    with pytest.raises(UserError, match="another Snakemake works in"):
+        second.take()
+
+
 def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
     """It is told apart from other trouble: a folder there works, with a warning."""
 

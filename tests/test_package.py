@@ -61,6 +61,20 @@ def test_every_file_of_the_library_is_in_the_package(source, tmp_path):
     assert packed == {path.relative_to(LIBRARY.parent).as_posix() for path in files}
 
 
+def test_an_installed_library_is_its_own_code_alone(source, tmp_path):
+    """Packages next to it are not hashed and not archived."""
+    installed = tmp_path / "site-packages"
+    shutil.copytree(source / "workflow/scripts/palimpsest", installed / "palimpsest")
+    (installed / "other").mkdir()
+    (installed / "other/secret.py").write_text("")
+    (installed / "neighbour.py").write_text("")
+    code = "from palimpsest.fingerprint import code_files; print(*code_files(), sep='\\n')"
+    done = run(sys.executable, "-c", code, cwd=tmp_path, env={"PYTHONPATH": str(installed)})
+    found = {Path(line) for line in done.stdout.split()}
+    files = (installed / "palimpsest").rglob("*")
+    assert found == {path for path in files if path.suffix in (".py", ".j2")}
+
+
 @pytest.mark.slow
 def test_the_example_of_the_readme_runs_in_an_empty_environment(source, tmp_path):
     """Only the package's own requirements are installed, without torch."""

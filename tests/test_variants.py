@@ -67,7 +67,7 @@ def backwards(asked):
 def test_a_section_may_have_a_variant_of_its_own():
     """It is a row and a function; the function gets all that the others get."""
     row = Variant("backwards", f"{__name__}:backwards")
-    sampler = Sampler("notes", TextCorpus("notes", [("a", "b", "c"), ("d", "e")]), seed=0)
+    sampler = Sampler("notes", TextCorpus("notes", [("a", "b", "c"), ("d", "e")] * 5), seed=0)
     made_by = maker([*VARIANTS, row], "backwards")
     frame = build(sampler, "backwards", 10, 0, predict_end=False, made_by=made_by)
     assert set(frame["text"]) == {"c b a", "e d"}

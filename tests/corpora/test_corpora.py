@@ -1,6 +1,7 @@
 """Corpora: a grammar and a text answer the same questions."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def corpus(request, folder):
 def test_strings_are_of_the_corpus_symbols(corpus):
     """Each symbol is one word, as datasets write strings with spaces between symbols."""
     strings, log_probs = corpus.draw(50, seed=0)
-    assert len(strings) == len(log_probs) == 50
+    assert 0 < len(strings) == len(log_probs) <= 50
     assert {symbol for string in strings for symbol in string} <= set(corpus.terminals)
     assert all(len(symbol.split()) == 1 for symbol in corpus.terminals)
     assert len(set(strings)) <= corpus.n_strings()
@@ -49,8 +50,8 @@ def test_strings_are_of_the_corpus_symbols(corpus):
 
 def test_fewer_draws_are_the_first_of_more(corpus):
     """Thus a larger training set contains the smaller one of the same seed."""
-    assert corpus.draw(7, seed=3)[0] == corpus.draw(40, seed=3)[0][:7]
-    assert corpus.draw(40, seed=3)[0] != corpus.draw(40, seed=4)[0]
+    assert corpus.draw(2, seed=3)[0] == corpus.draw(40, seed=3)[0][:2]
+    assert len({tuple(corpus.draw(40, seed)[0]) for seed in range(20)}) > 1
 
 
 def test_probabilities_of_a_grammar_are_exact(folder):
@@ -75,13 +76,27 @@ def test_nothing_is_known_of_a_text(folder):
         assert np.isnan(corpus.optimal_loss(strings, predict_end)).all()
 
 
-def test_a_line_that_stands_twice_is_drawn_twice_as_often(folder):
+def test_each_line_of_a_text_is_used_once(folder):
+    """A string is drawn as often as it stands in the text, and no more strings than there are."""
     corpus = read_corpus(folder / "notes.txt")
     assert corpus.n_strings() == 2
     assert corpus.expected_length() == pytest.approx((3 + 5 + 3) / 3)
-    strings, _ = corpus.draw(3000, seed=0)
-    share = strings.count(("the", "cat", "sleeps")) / len(strings)
-    assert abs(share - 2 / 3) < 4 * math.sqrt(2 / 9 / len(strings))
+    assert Counter(corpus.draw(3000, seed=0)[0]) == Counter(corpus.strings)
+
+
+def test_train_and_test_of_a_text_are_other_lines(tmp_path):
+    """Whatever their sizes, as long as the text has enough lines; then validation as well."""
+    (tmp_path / "many.txt").write_text("\n".join(f"line number {n}" for n in range(100)))
+    for seed in range(5):
+        sampler = Sampler("many", read_corpus(tmp_path / "many.txt"), seed)
+        train, test = set(sampler.train(60)), set(sampler.test(30))
+        validation = set(sampler.validation(10, but=train | test))
+        assert len(train | test | validation) == 100
+        assert sampler.train(20) == sampler.train(60)[:20]
+    with pytest.raises(UserError, match="has only 100 strings for a test set of 101; lower"):
+        sampler.test(101)
+    with pytest.raises(UserError, match="hold only 100 of the 101 strings needed"):
+        sampler.train(101)
 
 
 def test_groups(folder):
@@ -98,8 +113,8 @@ def test_groups(folder):
 def test_a_dataset_of_a_text(folder):
     """It is a table like any other, whose probabilities are null."""
     sampler = Sampler("notes", read_corpus(folder / "notes.txt"), seed=0)
-    frame = build(sampler, "base", 8, 4, predict_end=False)
-    assert frame["count"].sum() == 8
+    frame = build(sampler, "base", 2, 1, predict_end=False)
+    assert frame["count"].sum() == 2
     tables.write(folder / "strings.parquet", frame, KINDS["strings"])
     read = tables.read(folder / "strings.parquet", KINDS["strings"])
     assert read[["log_prob", "optimal_loss", "derivation_log_prob"]].isna().all(axis=None)

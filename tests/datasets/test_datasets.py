@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
+from palimpsest.corpora.corpus import COUNTERPART, stream
 from palimpsest.datasets import string_id, target_strings
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
@@ -231,8 +232,8 @@ def test_dedup_matched_has_as_many_strings_of_the_counterpart(seed):
     # L1 and L2 have the same strings; a sample of L1 is far less probable under L2.
     trained = matched[matched["count"] > 0]
     assert trained["log_prob"].mean() < dataset(seed=seed)["log_prob"].mean() - 10
-    stream = l1().grammar.sample(200, Sampler("L2", l2(), seed, l1())._stream(2))
-    assert list(strings) == [" ".join(s) for s in dict.fromkeys(stream)][: len(strings)]
+    drawn = l1().grammar.sample(200, stream(seed, COUNTERPART))
+    assert list(strings) == [" ".join(s) for s in dict.fromkeys(drawn)][: len(strings)]
 
 
 def test_test_strings_seen_in_training_are_marked():

@@ -28,7 +28,7 @@ RECIPE = {
 TWIN = {
     "model": "llama-3.2-1b-twin",
     "models": MODELS,
-    "language": GRAMMAR,
+    "corpus": GRAMMAR,
     "engine": "deepspeed",
 }
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,13 +17,18 @@ from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.errors import UserError
+from palimpsest.jobs import asking
+from palimpsest.jobs.asking import Inquiry
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.models import generate
 from palimpsest.sections import KINDS
+from palimpsest.tables.kinds import Column, Kind
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.recipe import Recipe
+from palimpsest.training.state import StateFolder
 
 MODEL = "pythia-1b-twin"
 REPLICATES = (0, 1, 2)
@@ -56,7 +62,7 @@ def asked(trained: Path, folder: Path, engine: str, **more) -> subprocess.Comple
         toy_job.__file__,
         model=MODEL,
         models=MODELS,
-        language=GRAMMAR,
+        corpus=GRAMMAR,
         engine=engine,
         dataset=trained / "original/strings.parquet",
         weights=[trained / "weights.safetensors"],
@@ -145,3 +151,59 @@ def test_files_are_those_of_a_key_only_if_all_are_whole(trained, tmp_path):
     files.disown()
     assert not files.are_of(key)
     assert trace.exists()
+
+
+class Crowded:
+    """A fleet's holder on a device that has memory for two models."""
+
+    rank = 0
+
+    def together(self, n: int) -> int:
+        return n
+
+    def wait(self) -> None:
+        pass
+
+
+def crowded_bench() -> SimpleNamespace:
+    """A bench with such a holder, as far as asking in parts goes."""
+    parts = [np.arange(5)]
+    run = SimpleNamespace(model=MODEL)
+    return SimpleNamespace(
+        parts=lambda n: list(parts), holder=Crowded(), run=run, is_measuring=False
+    )
+
+
+NUMBERS = Kind("numbers", "One row per model.", "numbers.parquet", (Column("model", int, "which"),))
+
+
+@pytest.mark.parametrize(("engine", "room"), [("fleet", 2), ("fleet", 0), ("deepspeed", 2)])
+def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, room):
+    """The tables are of all models in order; where one alone has no room, a line says so."""
+    assignment = Assignment(
+        MODEL, str(MODELS), str(GRAMMAR), Recipe(**RECIPE), engine, str(tmp_path)
+    )
+    files = Files(str(tmp_path / "manifest.json"), ((str(tmp_path / "numbers.parquet"), NUMBERS),))
+    inquiry = Inquiry("numbers", assignment, "", [], {}, 5, files)
+    held = []
+
+    def science(bench, weights, places):
+        if len(places) > room:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        held.append(len(places))
+        return [pd.DataFrame({"model": places})]
+
+    def all_parts():
+        state = StateFolder(tmp_path, "0" * 20)
+        return list(asking._parts(inquiry, science, crowded_bench(), state, None))
+
+    if engine == "deepspeed":
+        with pytest.raises(torch.OutOfMemoryError):
+            all_parts()
+    elif room == 0:
+        with pytest.raises(UserError, match="no memory for one model alone"):
+            all_parts()
+    else:
+        tables_of_parts = [frame for (frame,) in all_parts()]
+        assert pd.concat(tables_of_parts)["model"].tolist() == [0, 1, 2, 3, 4]
+        assert held == [2, 1, 2]

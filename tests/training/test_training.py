@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -33,7 +34,7 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
 from palimpsest.sections import KINDS
-from palimpsest.training.state import State
+from palimpsest.training.state import State, key
 
 pytestmark = pytest.mark.slow
 
@@ -377,6 +378,20 @@ def test_a_killed_run_resumes_to_the_same_bits(house):
     assert 0 < manifest["resumed_from_epoch"] < RECIPE["epochs"]
     assert manifest["resumed_from_epoch"] % RECIPE["checkpoint_every"] == 0
     assert house["zero2"].manifest()["resumed_from_epoch"] == 0
+
+
+def test_a_key_is_of_a_datasets_values(tmp_path):
+    """In whatever format the file is; a string more or less is another key."""
+    strings = build(
+        Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0), "base", 16, 8, predict_end=False
+    )
+    one, again, other = (tmp_path / name for name in ("1.parquet", "2.parquet", "3.parquet"))
+    tables.write(one, strings, KINDS["strings"])
+    pq.write_table(pq.read_table(one), again, compression="none", row_group_size=3)
+    tables.write(other, strings.iloc[:-1], KINDS["strings"])
+    assert one.read_bytes() != again.read_bytes()
+    assert key({}, one) == key({}, again)
+    assert len({key({}, one), key({}, other), key({"epochs": 1}, one)}) == 3
 
 
 @pytest.mark.parametrize("damage", [lambda c: c[:2], lambda c: b"", lambda c: b"seen", None])

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from helpers.projects import Project, wait_until, workers
+from helpers.projects import Project, refused, wait_until, workers
 from palimpsest import tables
 from palimpsest.sections import KINDS
 
@@ -295,6 +295,12 @@ def test_two_snakemakes_in_one_folder(untrained, undisturbed, backend):
             trainer.resume()
         assert process.wait(180) == 0
     complete(untrained, undisturbed)
+
+
+def test_without_hooks_no_snakemake_starts(untrained):
+    """A hook locks the folder."""
+    line = refused(untrained.snakemake("--no-hooks", *command()))
+    assert line.startswith("error: --no-hooks: a hook keeps a second Snakemake out of this folder")
 
 
 def test_jobs_share_out_the_gpus(untrained, undisturbed, monkeypatch):

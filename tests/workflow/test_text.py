@@ -29,6 +29,21 @@ def test_a_text_is_trained_on(project):
     assert total.iloc[-1] < total.iloc[0]
 
 
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("results/languages/notes/summary.json", "notes.txt: is a text; a sample, targets and"),
+        (
+            "results/memorisation/opt-1.3b-twin/notes/n16/base/starts.parquet",
+            "notes/n16-seed0/base: the strings of a text have no known probabilities",
+        ),
+    ],
+)
+def test_a_file_that_needs_probabilities_is_refused(project, target, said):
+    """It is asked for by its path, so that the job finds out."""
+    assert said in refused(project.snakemake(target))
+
+
 def test_a_text_is_unlearned(project):
     """The plan has all of it, from its datasets to figures that need no probabilities."""
     jobs = project.jobs("unlearning", "--config", "unlearning={languages: [notes]}")

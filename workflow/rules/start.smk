@@ -50,18 +50,32 @@ keep_outputs_of_failed_updates()
 working_folder = WorkingFolder()
 
 
+def lock_the_folder():
+    """Keep other Snakemakes out, or end this one in one line."""
+    try:
+        working_folder.take()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
 # Snakemake calls this once, after it has decided which jobs to run and before the first job starts.
 onstart:
     if workflow.is_main_process:
-        try:
-            working_folder.take()
-        except UserError as error:
-            sys.exit(f"error: {error}")
+        lock_the_folder()
 
+
+works = workflow.is_main_process and not workflow.output_settings.dryrun
+if works and "--no-hooks" in sys.argv:
+    sys.exit(
+        "error: --no-hooks: a hook keeps a second Snakemake out of this folder; leave the flag out"
+    )
+# Snakemake makes environments before it calls `onstart:`.
+if works and workflow.deployment_settings.deployment_method:
+    lock_the_folder()
 
 # A damaged table is renamed before Snakemake checks which files are missing. Only the main process
 # does this, because each job reads this file too. A dry run changes nothing.
-if workflow.is_main_process and not workflow.output_settings.dryrun:
+if works and working_folder.is_free():
     try:
         put_damaged_aside(glob("results/**/*.parquet", recursive=True))
     except OSError as error:

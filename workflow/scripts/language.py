@@ -1,9 +1,9 @@
 """A language's sample, its target strings and a summary of it."""
 
 from palimpsest import tables
+from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import LANGUAGE_SAMPLE, TARGETS
 from palimpsest.datasets.strings import distinct_sample, summarise, target_strings
-from palimpsest.languages import Grammar
 from palimpsest.script_job import script_job
 
 SEED = 0  # of the sample; runs have their own seeds
@@ -11,7 +11,7 @@ SEED = 0  # of the sample; runs have their own seeds
 if __name__ == "__main__":
     with script_job(snakemake):
         language = snakemake.wildcards.language
-        grammar = Grammar.from_file(snakemake.input.corpus)
+        grammar = read_grammar(snakemake.input.corpus)
         sample = distinct_sample(grammar, language, snakemake.params.sample, SEED)
         targets = target_strings(sample, snakemake.params.targets)
         tables.write(snakemake.output.sample, sample.drop(columns="string"), LANGUAGE_SAMPLE)

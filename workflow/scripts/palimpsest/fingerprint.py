@@ -62,8 +62,14 @@ def of_all_code() -> str:
 
 
 def code_files() -> list[Path]:
-    """The files of the scripts and the library, in order."""
-    return [path for path in sorted(SCRIPTS.rglob("*")) if path.suffix in (".py", TEMPLATE)]
+    """The files of the scripts and the library, in order.
+
+    An installed library has no scripts: other packages are next to it.
+    """
+    library = Path(__file__).parent
+    scripts = SCRIPTS.glob("*.py") if (SCRIPTS / "finetune.py").exists() else ()
+    found = [*scripts, *library.rglob("*")]
+    return sorted(path for path in found if path.suffix in (".py", TEMPLATE))
 
 
 @cache

@@ -39,6 +39,8 @@ class WorkingFolder:
         Raises `UserError` if another Snakemake is, or may be, at work in the folder, or if the
         folder cannot be written to.
         """
+        if self._lock is not None:
+            return
         _check_writable()
         has_locks = self._lock_it()
         if HOLDER.exists():
@@ -52,6 +54,18 @@ class WorkingFolder:
             _cancel_submitted()
         HOLDER.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
         atexit.register(HOLDER.absolute().unlink, missing_ok=True)
+
+    def is_free(self) -> bool:
+        """Whether no other Snakemake works in the folder, as far as locks can tell."""
+        if self._lock is not None or not LOCK.exists():
+            return True
+        try:
+            lock = locks.try_to_lock(LOCK)
+        except locks.NoLocks:
+            return not HOLDER.exists()
+        if lock is not None:
+            lock.release()
+        return lock is not None
 
     def _lock_it(self) -> bool:
         """Lock the folder; on a file system without locks, print a warning and return False."""

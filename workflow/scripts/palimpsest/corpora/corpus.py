@@ -5,6 +5,8 @@ from typing import Protocol
 
 import numpy as np
 
+TRAIN, TEST, COUNTERPART, VALIDATION, FORGET = range(5)  # what random numbers are drawn for
+
 String = tuple[str, ...]  # the symbols of a string
 
 
@@ -19,11 +21,12 @@ class Corpus(Protocol):
     terminals: tuple[str, ...]
     has_probabilities: bool
 
-    def draw(self, n: int, seed: int) -> tuple[list[String], np.ndarray]:
-        """`n` independent strings, and for each the log probability float64[n] of its derivation.
+    def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
+        """`n` strings, and for each the log probability float64[n] of its derivation.
 
-        The log probabilities are in nats, and NaN if strings have no derivation. With the same
-        seed, `n` draws are the first `n` of any larger number of draws.
+        The log probabilities are in nats, and NaN where strings have no derivation. Strings for
+        another purpose are other strings: independent draws from a grammar, other lines of a text.
+        Fewer draws with the same seed are the first of more. A text has no more strings than lines.
         """
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
@@ -52,6 +55,11 @@ class Corpus(Protocol):
 
     def longest(self) -> float:
         """Number of symbols of the longest string; infinite if there is no longest string."""
+
+
+def stream(seed: int, purpose: int) -> int:
+    """The seed for one purpose, independent of the seeds for other purposes."""
+    return int(np.random.SeedSequence([seed, purpose]).generate_state(1)[0])
 
 
 def text_of(string: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from palimpsest.corpora.corpus import Corpus
 from palimpsest.corpora.grammar_corpus import GrammarCorpus
 from palimpsest.corpora.text_corpus import TextCorpus
 from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
 
 SUFFIXES = GRAMMAR, TEXT = ".pcfg", ".txt"
 
@@ -22,6 +23,16 @@ def read_corpus(path: str | Path) -> Corpus:
         return TextCorpus.from_file(path)
     known = " or ".join(SUFFIXES)
     raise UserError(f"{path}: is no file of a corpus; its name must end with {known}")
+
+
+def read_grammar(path: str | Path) -> Grammar:
+    """The grammar of a corpus, for what needs its rules.
+
+    Raises `UserError` if the corpus is a text, or the file cannot be read.
+    """
+    if Path(path).suffix == TEXT:
+        raise UserError(f"{path}: is a text; a sample, targets and entropies need a grammar")
+    return GrammarCorpus.from_file(path).grammar
 
 
 def corpus_names(folder: str | Path) -> list[str]:

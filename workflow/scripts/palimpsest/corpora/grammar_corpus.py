@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from palimpsest.corpora.corpus import String, groups_by_string
+from palimpsest.corpora.corpus import TRAIN, String, groups_by_string, stream
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 
@@ -31,8 +31,8 @@ class GrammarCorpus:
         """Read a grammar file, see `Grammar.from_file`."""
         return cls(Grammar.from_file(path))
 
-    def draw(self, n: int, seed: int) -> tuple[list[String], np.ndarray]:
-        sampled = self.grammar.sample_encoded(n, seed)
+    def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
+        sampled = self.grammar.sample_encoded(n, stream(seed, purpose))
         return self.grammar.decode(sampled), sampled.derivation_log_prob
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import numpy as np
 
-from palimpsest.corpora.corpus import String, groups_by_string
+from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
 from palimpsest.errors import UserError
 
 
 class TextCorpus:
     """A text as a corpus: each line is a string, and each word of the line is a symbol.
 
-    Strings are drawn independently from the lines, so a line that occurs twice is drawn twice as
-    often. See `palimpsest.corpora.Corpus` for the methods.
+    Each line is used at most once, so a string is in the training data as often as the line is in
+    the text. See `palimpsest.corpora.Corpus` for the methods.
     """
 
     has_probabilities = False
@@ -33,9 +33,11 @@ class TextCorpus:
         """
         return cls(str(path), read_strings(path))
 
-    def draw(self, n: int, seed: int) -> tuple[list[String], np.ndarray]:
-        places = np.random.default_rng(seed).integers(len(self.strings), size=n)
-        return [self.strings[place] for place in places], np.full(n, np.nan)
+    def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
+        """Training takes lines from the start of a random order, other purposes from its end."""
+        order = np.random.default_rng(seed).permutation(len(self.strings))
+        taken = (order if purpose == TRAIN else order[::-1])[:n]
+        return [self.strings[place] for place in taken], np.full(len(taken), np.nan)
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
         return np.full(len(strings), np.nan)

@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 
 from palimpsest.corpora import Corpus, String
+from palimpsest.corpora.corpus import COUNTERPART, FORGET, TEST, TRAIN, VALIDATION, stream
 from palimpsest.errors import UserError
-
-TRAIN, TEST, COUNTERPART, VALIDATION, FORGET = range(5)
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,13 @@ class Sampler:
 
     def test(self, n: int) -> list[String]:
         """The first `n` strings of the test stream, which does not depend on the training size."""
-        return self._draw(n, TEST)
+        strings = self._draw(n, TEST)
+        if len(strings) < n:
+            raise UserError(
+                f"{self.corpus.name}: has only {len(strings):,} strings for a test set of {n:,}; "
+                "lower datasets/test_size or add lines"
+            )
+        return strings
 
     def validation(self, n: int, but: set[String]) -> list[String]:
         """`n` distinct strings that are not in `but`."""
@@ -41,7 +46,7 @@ class Sampler:
 
     def permutation(self, n: int) -> np.ndarray:
         """A random order int[n], for drawing the groups to forget."""
-        return np.random.default_rng(self._stream(FORGET)).permutation(n)
+        return np.random.default_rng(stream(self.seed, FORGET)).permutation(n)
 
     def distinct_of_counterpart(self, n: int) -> list[String]:
         """`n` distinct strings of the high-entropy counterpart."""
@@ -50,9 +55,8 @@ class Sampler:
                 f"language {self.language}: the variant dedup-matched needs its high-entropy "
                 "counterpart; name one in datasets/high_entropy_counterpart"
             )
-        stream = self._stream(COUNTERPART)
         return _first(
-            lambda m: self.counterpart.draw(m, stream)[0],
+            lambda m: self.counterpart.draw(m, self.seed, COUNTERPART)[0],
             n,
             lambda seen, s: s not in seen,
             self.language,
@@ -63,14 +67,10 @@ class Sampler:
 
     def _draw(self, n: int, purpose: int) -> list[String]:
         """Draw strings of the language and remember their derivations."""
-        strings, log_probs = self.corpus.draw(n, self._stream(purpose))
+        strings, log_probs = self.corpus.draw(n, self.seed, purpose)
         for string, log_prob in zip(strings, log_probs, strict=True):
             self.derivations.setdefault(string, log_prob)
         return strings
-
-    def _stream(self, purpose: int) -> int:
-        """A seed for one purpose, so that train and test are independent."""
-        return int(np.random.SeedSequence([self.seed, purpose]).generate_state(1)[0])
 
 
 def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -> list[String]:

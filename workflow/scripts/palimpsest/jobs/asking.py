@@ -6,6 +6,7 @@ key of the job's state, resumes a killed job, handles a shortage of memory and d
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ import pandas as pd
 import torch
 
 from palimpsest import tables
+from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of, keys_of_weights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
-from palimpsest.jobs.memory import less_next_time
+from palimpsest.jobs.memory import is_out_of_memory, less_next_time
 from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.manifest import DIGITS, provenance
 from palimpsest.training.progress import show_progress
@@ -28,6 +30,8 @@ from palimpsest.training.state import StateFolder, key
 # Arguments: a bench, the weights, the numbers of some models. Result: one table of each kind about
 # these models.
 Science = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
+
+log = logging.getLogger("palimpsest")
 
 
 @dataclass(frozen=True)
@@ -132,15 +136,25 @@ def _parts(
     job may hold more models at once. If several processes share the work, only the first one writes
     and reads these files.
     """
-    weights, parts = TrainedWeights(inquiry.weights), bench.parts(inquiry.n_models)
-    report = show_progress(f"{inquiry.name} on {bench.run.model}", "part", "loss")
-    for number, places in enumerate(parts):
+    weights, waiting = TrainedWeights(inquiry.weights), bench.parts(inquiry.n_models)
+    report = show_progress(f"{inquiry.name} on {bench.run.model}", "models", "loss")
+    while waiting:
+        places = waiting.pop(0)
         name = f"{places[0]}-{places[-1]}"
         kept = [
             (state.folder / f"{name}-{kind.name}.parquet", kind) for _, kind in inquiry.files.tables
         ]
         if not all(path.exists() for path, _ in kept):
-            frames = science(bench, weights, places)
+            try:
+                frames = science(bench, weights, places)
+            except RuntimeError as error:
+                if inquiry.assignment.engine != "fleet" or not is_out_of_memory(error):
+                    raise
+                # The estimate was too low, or another program took memory. No table about a model
+                # depends on the other models that are held.
+                waiting = [*in_halves(places, bench.run.model), *waiting]
+                bench.is_measuring = False
+                continue
             if bench.holder.rank == 0:
                 state.introduce()
                 for (path, kind), frame in zip(kept, frames, strict=True):
@@ -149,5 +163,19 @@ def _parts(
         if bench.holder.rank == 0:
             frames = [tables.read(path, kind) for path, kind in kept]
             if loss_in:
-                report(number + 1, len(parts), loss_in(bench, frames))
+                report(int(places[-1]) + 1, inquiry.n_models, loss_in(bench, frames))
             yield frames
+
+
+def in_halves(places: np.ndarray, model: str) -> list[np.ndarray]:
+    """A part of the models as two parts, for which a device may have memory.
+
+    Raises `UserError` for a part of one model.
+    """
+    if len(places) == 1:
+        raise UserError(
+            f"{model}: the GPU has no memory for one model alone; wait until other programs leave "
+            "it, or hide it: CUDA_VISIBLE_DEVICES= snakemake ..."
+        )
+    log.warning("out of memory with %d models at once; going on with fewer", len(places))
+    return np.array_split(places, 2)

@@ -304,12 +304,17 @@ def restrict(trace: Trace, strings: pd.DataFrame) -> Trace:
 
 
 def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:
-    """Raise UserError unless the trace belongs to a run on this dataset."""
+    """Raise UserError unless the trace belongs to a run on this dataset, of known probabilities."""
     dataset = strings[DATASET_KEYS].iloc[0].to_dict()
     if any(trace.run[key] != dataset[key] for key in DATASET_KEYS):
         raise UserError(
             f"the trace of {run_name(trace.run)} stands beside the dataset of {run_name(dataset)}; "
             "traces and datasets must be given in the same order"
+        )
+    if strings["log_prob"].isna().any():
+        raise UserError(
+            f"{run_name(dataset)}: the strings of a text have no known probabilities; the measures "
+            "of memorisation need a language that has a grammar"
         )
 
 

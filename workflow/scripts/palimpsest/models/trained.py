@@ -34,7 +34,11 @@ class Models(Protocol):
         """Logits float32[M, B, T, V] of the next token at every position."""
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
-        """Hidden states [M, B, T, D] after layer `layer` (0: the embeddings)."""
+        """Hidden states [M, B, T, D], as Hugging Face's `hidden_states[layer]`.
+
+        Layer 0 is the embeddings, and layer k > 0 the output of block k - 1. The last layer is the
+        exception: it is the output of the last block after the final norm.
+        """
 
     def gradients(self, loss_M: torch.Tensor) -> Weights:
         """Gradients of every model's own loss, without a step."""

@@ -14,6 +14,7 @@ import shutil
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 
 from palimpsest import tables
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.recovery import ends_as_parquet
 from palimpsest.tables.trace import TRACE
@@ -34,14 +36,24 @@ log = logging.getLogger("palimpsest")
 
 def key(configuration: dict, dataset: str | Path) -> str:
     """20 hexadecimal digits: a hash of a resolved configuration and of a dataset's content."""
-    digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
     try:
-        digest.update(Path(dataset).read_bytes())
+        changed = os.stat(dataset).st_mtime_ns
     except FileNotFoundError:
         raise UserError(
             f"{dataset}: no such table; make it with: snakemake --cores 1 {dataset}"
         ) from None
+    digest = hashlib.sha256(json.dumps(configuration, sort_keys=True).encode())
+    digest.update(_content_of(str(dataset), changed))
     return digest.hexdigest()[:20]
+
+
+@cache
+def _content_of(dataset: str, changed: int) -> bytes:
+    """A hash of a dataset's values, which does not depend on the format of the file.
+
+    `changed` is the time of the file's last change, in nanoseconds.
+    """
+    return hashlib.sha256(tables.read(dataset, STRINGS).to_csv(index=False).encode()).digest()
 
 
 class StateFolder:
