@@ -66,6 +66,7 @@ def test_an_installed_library_is_its_own_code_alone(source, tmp_path):
     installed = tmp_path / "site-packages"
     shutil.copytree(source / "workflow/scripts/palimpsest", installed / "palimpsest")
     (installed / "other").mkdir()
+    (installed / "other-1.0.dist-info").mkdir()
     (installed / "other/secret.py").write_text("")
     (installed / "neighbour.py").write_text("")
     code = "from palimpsest.fingerprint import code_files; print(*code_files(), sep='\\n')"

@@ -64,11 +64,11 @@ def of_all_code() -> str:
 def code_files() -> list[Path]:
     """The files of the scripts and the library, in order.
 
-    An installed library has no scripts: other packages are next to it.
+    An installed library has no scripts: what is next to it is of other packages.
     """
-    library = Path(__file__).parent
-    scripts = SCRIPTS.glob("*.py") if (SCRIPTS / "finetune.py").exists() else ()
-    found = [*scripts, *library.rglob("*")]
+    is_installed = any(SCRIPTS.glob("*.dist-info"))
+    scripts = () if is_installed else SCRIPTS.glob("*.py")
+    found = [*scripts, *(SCRIPTS / LIBRARY).rglob("*")]
     return sorted(path for path in found if path.suffix in (".py", TEMPLATE))
 
 
