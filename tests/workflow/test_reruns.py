@@ -556,7 +556,7 @@ CASES = {
     ),
     "a file of the library's `corpora`": Case(
         changed(f"{LIBRARY}/corpora/grammar_corpus.py"),
-        [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
     "a file of one variant: `datasets/targets.py` of the library": Case(
         changed(f"{LIBRARY}/datasets/targets.py"), ["dataset_targets/*", *RETRAIN_RICHEST]
