@@ -472,9 +472,11 @@ def test_each_of_several_datasets_is_trained_as_if_alone(house):
 def test_nothing_is_delivered_before_all_is_done(house, tmp_path):
     """A failed call delivers nothing, and the finished run is not trained again by the next."""
     broken = house.folder / "broken.parquet"
-    broken.write_bytes(b"PAR1")
+    strings = tables.read(house.dataset("seed1"), KINDS["strings"])
+    longer = strings.assign(n_tokens=strings["n_tokens"] + 1)
+    tables.write(broken, longer, KINDS["strings"])
     run = replace(house.run("partly", ("seed0", "broken")), folder=tmp_path).fail()
-    assert f"error: {broken}: not a complete Parquet file" in run.log()
+    assert f"error: {broken}: was built with another datasets/predict_end" in run.log()
     assert {path.name for path in tmp_path.iterdir() if path.is_dir()} == {"state", "code"}
     (kept,) = run.state.glob("*/manifest.json")
     written = kept.read_bytes()
