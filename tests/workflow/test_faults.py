@@ -198,11 +198,12 @@ def test_a_damaged_checkpoint(killed, undisturbed):
     assert "damaged checkpoint, discarded (a file of it is missing, torn or changed)" in log
 
 
-def test_a_truncated_trace(undisturbed, tmp_path):
+def test_a_truncated_trace(undisturbed, tmp_path, backend):
     """It is put aside, not overwritten, and made anew; the other seed's stays as it is."""
     folder = tmp_path / "copy"
     shutil.copytree(undisturbed.folder, folder)
     project = Project(folder)
+    keep_records_in(project, backend)
     content = (folder / TRACE).read_bytes()
     (folder / TRACE).write_bytes(content[:1000])
     other = folder / FOLDER.replace("seed1", "seed0") / "manifest.json"
@@ -260,8 +261,9 @@ def test_a_full_disk(untrained, undisturbed, small_disk, every, full_at):
     complete(untrained, undisturbed, every=every)
 
 
-def test_a_read_only_folder(untrained, undisturbed, small_disk):
+def test_a_read_only_folder(untrained, undisturbed, small_disk, backend):
     """Refused without a traceback; what is there stays."""
+    keep_records_in(untrained, backend)
     before = untrained.contents()
     small_disk(1 << 26, "ro")
     done = untrained.snakemake(*command())
