@@ -243,5 +243,6 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
     folder.take()
     warned = capsys.readouterr().err
     assert "the file .snakemake/palimpsest.json keeps other Snakemakes out" in warned
+    folder.take()  # a second time changes nothing
     with pytest.raises(UserError, match="once it is surely gone, delete that file"):
         WorkingFolder().take()

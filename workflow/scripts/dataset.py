@@ -12,7 +12,8 @@ from palimpsest.script_job import script_job
 if __name__ == "__main__":
     with script_job(snakemake):
         given, params = snakemake.input, snakemake.params
-        counterpart, targets = given.get("counterpart"), given.get("targets")
+        counterpart, of_targets = given.get("counterpart"), given.get("targets")
+        targets = tables.read(of_targets, TARGETS) if of_targets else None
         sampler = Sampler(
             language=snakemake.wildcards.language,
             corpus=read_corpus(given.corpus),
@@ -27,7 +28,7 @@ if __name__ == "__main__":
                 size=int(snakemake.wildcards.size),
                 test_size=params.test_size,
                 predict_end=params.predict_end,
-                targets=tables.read(targets, TARGETS) if targets else None,
+                targets=targets,
                 options={**params.get("options", {}), "forget_file": given.get("forget")},
                 made_by=params.made_by[variant],
             )

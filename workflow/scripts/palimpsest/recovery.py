@@ -32,6 +32,7 @@ class WorkingFolder:
 
     def __init__(self):
         self._lock: locks.Lock | None = None
+        self._is_taken = False
 
     def take(self) -> None:
         """Lock the folder until this process ends; cancel jobs that a killed Snakemake left.
@@ -39,7 +40,7 @@ class WorkingFolder:
         Raises `UserError` if another Snakemake is, or may be, at work in the folder, or if the
         folder cannot be written to.
         """
-        if self._lock is not None:
+        if self._is_taken:
             return
         _check_writable()
         has_locks = self._lock_it()
@@ -54,10 +55,11 @@ class WorkingFolder:
             _cancel_submitted()
         HOLDER.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
         atexit.register(HOLDER.absolute().unlink, missing_ok=True)
+        self._is_taken = True
 
     def is_free(self) -> bool:
         """Whether no other Snakemake works in the folder, as far as locks can tell."""
-        if self._lock is not None or not LOCK.exists():
+        if self._is_taken or not LOCK.exists():
             return True
         try:
             lock = locks.try_to_lock(LOCK)

@@ -6,7 +6,6 @@ key of the job's state, resumes a killed job, handles a shortage of memory and d
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,12 +16,11 @@ import pandas as pd
 import torch
 
 from palimpsest import tables
-from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of, keys_of_weights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.memory import is_out_of_memory, less_next_time
-from palimpsest.training.attempts import Attempts, Passes
+from palimpsest.training.attempts import Attempts, Passes, fewer_models
 from palimpsest.training.manifest import DIGITS, provenance
 from palimpsest.training.progress import show_progress
 from palimpsest.training.state import StateFolder, key
@@ -30,8 +28,6 @@ from palimpsest.training.state import StateFolder, key
 # Arguments: a bench, the weights, the numbers of some models. Result: one table of each kind about
 # these models.
 Science = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
-
-log = logging.getLogger("palimpsest")
 
 
 @dataclass(frozen=True)
@@ -152,7 +148,8 @@ def _parts(
                     raise
                 # The estimate was too low, or another program took memory. No table about a model
                 # depends on the other models that are held.
-                waiting = [*in_halves(places, bench.run.model), *waiting]
+                fewer_models(len(places), bench.run.model)
+                waiting = [*np.array_split(places, 2), *waiting]
                 bench.is_measuring = False
                 continue
             if bench.holder.rank == 0:
@@ -165,17 +162,3 @@ def _parts(
             if loss_in:
                 report(int(places[-1]) + 1, inquiry.n_models, loss_in(bench, frames))
             yield frames
-
-
-def in_halves(places: np.ndarray, model: str) -> list[np.ndarray]:
-    """A part of the models as two parts, for which a device may have memory.
-
-    Raises `UserError` for a part of one model.
-    """
-    if len(places) == 1:
-        raise UserError(
-            f"{model}: the GPU has no memory for one model alone; wait until other programs leave "
-            "it, or hide it: CUDA_VISIBLE_DEVICES= snakemake ..."
-        )
-    log.warning("out of memory with %d models at once; going on with fewer", len(places))
-    return np.array_split(places, 2)

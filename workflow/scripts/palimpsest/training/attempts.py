@@ -6,11 +6,15 @@ no result, so the note is not part of the key of a run's state.
 """
 
 import json
+import logging
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from palimpsest import tables
+from palimpsest.errors import UserError
 from palimpsest.training.recipe import Recipe
+
+log = logging.getLogger("palimpsest")
 
 
 @dataclass(frozen=True)
@@ -65,3 +69,17 @@ class Attempts:
     def forget(self) -> None:
         """Delete the note, because the job is done."""
         self.path.unlink(missing_ok=True)
+
+
+def fewer_models(n: int, model: str) -> int:
+    """How many models a fleet holds at once after memory ran out with `n`: half of them.
+
+    Raises `UserError` if a single model ran out of memory.
+    """
+    if n == 1:
+        raise UserError(
+            f"{model}: the GPU has no memory for one model alone; wait until other programs leave "
+            "it, or hide it: CUDA_VISIBLE_DEVICES= snakemake ..."
+        )
+    log.warning("out of memory with %d models at once; going on with fewer", n)
+    return n // 2

@@ -4,7 +4,6 @@ A member has its own data, order of the data, seed, initial weights, learning-ra
 number of steps. Its trace is the same as if it were trained alone.
 """
 
-import logging
 import os
 import time
 from pathlib import Path
@@ -13,8 +12,8 @@ import numpy as np
 import torch
 
 from palimpsest import traces
-from palimpsest.errors import UserError
 from palimpsest.models.build import build
+from palimpsest.training.attempts import fewer_models
 from palimpsest.training.batches import IGNORED, by_length
 from palimpsest.training.evaluation import measure, strings_at_once
 from palimpsest.training.fleet.members import Member
@@ -25,8 +24,6 @@ from palimpsest.training.manifest import manifest
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key
-
-log = logging.getLogger("palimpsest")
 
 # Keys that decide how the engine `deepspeed` divides its work; they affect no trace of a fleet.
 OF_THE_OTHER_ENGINE = ("zero_stage", "offload_optimizer", "micro_batch_size", "precision")
@@ -97,15 +94,9 @@ class FleetEngine:
                 if wave:
                     Wave(self, wave).to_the_end(progress(name))
             except torch.OutOfMemoryError:
-                if size == 1:
-                    raise UserError(
-                        f"{first.model}: the GPU has no memory for one model alone; wait until "
-                        "other programs leave it, or hide it: CUDA_VISIBLE_DEVICES= snakemake ..."
-                    ) from None
                 # The estimate was too low, or another program took memory. A trace does not depend
                 # on its wave, so the wave is resumed in halves.
-                log.warning("out of memory with %d models at once; going on with fewer", size)
-                most = size // 2
+                most = fewer_models(size, first.model)
             else:
                 done += size
 
