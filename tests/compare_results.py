@@ -43,6 +43,7 @@ PASSING = {
     "hardware",
     "revision",
     "code",
+    "earlier_code",
 }
 BYTE_BY_BYTE = {".safetensors", ".svg", ".png"}
 NOT_COMPARED = {"report.html"}  # it tells how long all took

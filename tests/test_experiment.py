@@ -18,7 +18,7 @@ from palimpsest.sections import NAMES
 from palimpsest.tables.columns import LANGUAGE
 from palimpsest.tables.kinds import Kind
 from palimpsest.unlearning.jobs import jobs_of
-from palimpsest.variants import LEAVE_ONE_OUT
+from palimpsest.variants import LEAVE_ONE_OUT, Variant
 
 
 @pytest.fixture(autouse=True)
@@ -397,6 +397,25 @@ def test_the_mistakes_of_a_section_are_told(with_toys):
     assert said == f"{DEFAULT}: toys/size: 13 is bad luck"
     said = message(lambda: with_toys(toy(), toys={"sizes": 20}))
     assert "toys: unknown key 'sizes'; known: size (did you mean 'size'?)" in said
+
+
+def test_a_run_on_an_unregistered_variant_is_refused(with_toys):
+    """A section's own variants are registered in its row."""
+
+    def requests(settings):
+        yield Runs("opt-1.3b-twin", "L1", 20, "shuffled", seeds=(0,))
+
+    with pytest.raises(ValueError, match="unknown variant 'shuffled'; the patterns of known ones"):
+        _ = with_toys(toy(requests=requests), toys={"size": 20}).requests
+    shuffled = Variant("shuffled", "toys.variants:shuffled")
+    whole = with_toys(toy(requests=requests, variants=(shuffled,)), toys={"size": 20})
+    assert [runs.variant for runs in whole.requests] == ["shuffled"]
+
+
+def test_state_of_a_section_that_lists_no_jobs_is_never_called_stale(with_toys):
+    listing = toy("listing", unfinished=lambda settings: ())
+    whole = with_toys(toy(), listing, toys={"size": 20}, listing=None)
+    assert whole.sections_with_state == ["listing"]
 
 
 def test_equal_requests_of_two_sections_are_trained_once(with_toys):

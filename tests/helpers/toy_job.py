@@ -49,6 +49,7 @@ def work(arguments: argparse.Namespace, attempts) -> None:
 
     inquiry = Inquiry(
         name="sizes",
+        section="toy",
         assignment=command.Assignment.of(arguments),
         dataset=arguments.dataset,
         weights=arguments.weights,

@@ -18,7 +18,8 @@ from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
-from palimpsest.jobs import asking
+from palimpsest.fingerprint import of_all_code
+from palimpsest.jobs import asking, inventory
 from palimpsest.jobs.asking import Inquiry
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
@@ -56,10 +57,16 @@ def trained(tmp_path_factory) -> Path:
     return folder
 
 
-def asked(trained: Path, folder: Path, engine: str, **more) -> subprocess.CompletedProcess:
+# Runs the job with one model at a time, and kills the job after the first model.
+KILLED_JOB = Path(toy_job.__file__).with_name("killed_toy_job.py")
+
+
+def asked(
+    trained: Path, folder: Path, engine: str, _script: str | Path = toy_job.__file__, **more
+) -> subprocess.CompletedProcess:
     """Run the job in a process of its own."""
     words = command(
-        toy_job.__file__,
+        _script,
         model=MODEL,
         models=MODELS,
         corpus=GRAMMAR,
@@ -165,26 +172,31 @@ class Crowded:
         pass
 
 
-def crowded_bench() -> SimpleNamespace:
+def crowded_bench(together: int = 5) -> SimpleNamespace:
     """A bench with such a holder, as far as asking in parts goes."""
-    parts = [np.arange(5)]
     run = SimpleNamespace(model=MODEL)
     return SimpleNamespace(
-        parts=lambda n: list(parts), holder=Crowded(), run=run, is_measuring=False
+        parts=lambda numbers: np.array_split(numbers, -(-len(numbers) // together)),
+        holder=Crowded(),
+        run=run,
+        is_measuring=False,
     )
 
 
 NUMBERS = Kind("numbers", "One row per model.", "numbers.parquet", (Column("model", int, "which"),))
 
 
+def inquiry_of_numbers(folder: Path, engine: str = "fleet", n_models: int = 5) -> Inquiry:
+    """An inquiry about models of which only the numbers matter."""
+    assignment = Assignment(MODEL, str(MODELS), str(GRAMMAR), Recipe(**RECIPE), engine, str(folder))
+    files = Files(str(folder / "manifest.json"), ((str(folder / "numbers.parquet"), NUMBERS),))
+    return Inquiry("numbers", "toy", assignment, "", [], {}, n_models, files)
+
+
 @pytest.mark.parametrize(("engine", "room"), [("fleet", 2), ("fleet", 0), ("deepspeed", 2)])
 def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, room):
     """The tables are of all models in order; where one alone has no room, a line says so."""
-    assignment = Assignment(
-        MODEL, str(MODELS), str(GRAMMAR), Recipe(**RECIPE), engine, str(tmp_path)
-    )
-    files = Files(str(tmp_path / "manifest.json"), ((str(tmp_path / "numbers.parquet"), NUMBERS),))
-    inquiry = Inquiry("numbers", assignment, "", [], {}, 5, files)
+    inquiry = inquiry_of_numbers(tmp_path, engine)
     held = []
 
     def science(bench, weights, places):
@@ -207,3 +219,61 @@ def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, roo
         tables_of_parts = [frame for (frame,) in all_parts()]
         assert pd.concat(tables_of_parts)["model"].tolist() == [0, 1, 2, 3, 4]
         assert held == [2, 1, 2]
+
+
+@pytest.mark.parametrize(("first_together", "then_together"), [(2, 3), (3, 2), (2, 12), (5, 1)])
+def test_a_killed_job_resumes_with_another_number_of_models_at_once(
+    tmp_path, first_together, then_together
+):
+    """Finished parts are read from the state; each model is queried once, and the order is kept."""
+    inquiry, state = inquiry_of_numbers(tmp_path, n_models=12), StateFolder(tmp_path, "0" * 20)
+    asked_for = []
+
+    def parts_of(together, killed_at=None):
+        def science(bench, weights, places):
+            if killed_at in places:
+                raise KeyboardInterrupt
+            asked_for.extend(places)
+            return [pd.DataFrame({"model": places})]
+
+        bench = crowded_bench(together)
+        return [frame for (frame,) in asking._parts(inquiry, science, bench, state, None)]
+
+    with pytest.raises(KeyboardInterrupt):
+        parts_of(first_together, killed_at=7)
+    # A kill between the tables of one part leaves a part that is not whole.
+    (state.folder / "9-11-another.parquet").touch()
+    assert asked_for
+    found = pd.concat(parts_of(then_together))
+    assert found["model"].tolist() == asked_for == list(range(12))
+
+
+@pytest.mark.slow
+def test_a_killed_job_resumes_under_other_code(trained, tmp_path):
+    """The state names its section and its code, and the manifest names the older code as well."""
+    other = "c0de" * 3
+    done = asked(trained, tmp_path, "fleet", _script=KILLED_JOB)
+    assert (done.returncode, "killed by signal 9" in done.stderr) == (1, True)
+    (folder,) = (path for path in (tmp_path / "state").iterdir() if inventory.is_state(path))
+    assert [path.name for path in folder.glob("*.parquet")] == ["0-0-sizes.parquet"]
+    about = json.loads((folder / "about.json").read_text())
+    assert (about["section"], about["code"]) == ("toy", [of_all_code()])
+    (folder / "about.json").write_text(json.dumps({**about, "code": [other]}))
+    state = str(tmp_path / "state")
+    assert inventory.stale(state, str(MODELS), [], sections=["unlearning"]) == []
+    (entry,) = inventory.stale(state, str(MODELS), [], sections=["unlearning", "toy"])
+    assert (entry.folder, entry.saved) == (folder, "1 tables saved")
+    assert other not in "".join(inventory.listing([entry]))
+
+    finished = (folder / "0-0-sizes.parquet").stat().st_mtime_ns
+    assert asked(trained, tmp_path, "fleet").returncode == 0
+    assert not folder.exists()
+    assert (tmp_path / "sizes.parquet").stat().st_mtime_ns > finished
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert (manifest["code"], manifest["earlier_code"]) == (of_all_code(), [other])
+    undisturbed = tmp_path / "undisturbed"
+    assert asked(trained, undisturbed, "fleet").returncode == 0
+    resumed, expected = (
+        tables.read(place / "sizes.parquet", toy_job.SIZES) for place in (tmp_path, undisturbed)
+    )
+    pd.testing.assert_frame_equal(resumed, expected)

@@ -430,6 +430,14 @@ def test_what_kernels_cannot_read_is_refused(call):
         call(torch.randn(2, 4, 4))
 
 
+@pytest.mark.parametrize("target", [-1, 4])
+def test_a_target_outside_of_the_vocabulary_is_refused(target):
+    """A kernel would read another number from memory."""
+    targets = torch.tensor([0, -100, target])
+    with pytest.raises(IndexError, match=f"target {target}; the logits have 4 columns"):
+        kernels.token_nll(torch.randn(3, 4), targets, -100)
+
+
 ACTIVATE = """
 import torch
 from palimpsest.training.fleet import kernels

@@ -31,6 +31,7 @@ from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.jobs.finetune import _manifest_of_all
 from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
 from palimpsest.sections import KINDS
@@ -197,6 +198,7 @@ import sys
 from pathlib import Path
 from palimpsest.jobs.finetune import Job, deliver
 from palimpsest.corpora import GrammarCorpus
+from palimpsest.jobs.finetune import _manifest_of_all
 from palimpsest.models import read_models
 from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 from palimpsest.training.recipe import Recipe
@@ -428,6 +430,21 @@ def test_a_kill_while_a_run_is_finished_loses_nothing(tmp_path, monkeypatch):
     state.finish(frame, {"key": "key"})
     assert state.is_finished()
     assert state.newest() is None
+
+
+def test_a_manifest_of_several_runs_names_all_code():
+    """Each run may have been finished, and begun, under other code; `code` is the last run's."""
+    of_a_run = {
+        "configuration": {"draw": 0},
+        "resumed_from_epoch": 0,
+        "wall_time_seconds": 1.5,
+        "training_seconds": 1.0,
+        "training_tokens_per_second": 5.0,
+    }
+    runs = [{"code": "a"}, {"code": "b", "earlier_code": ["a", "x"]}, {"code": "c"}]
+    made = _manifest_of_all([{**of_a_run, **run} for run in runs], "key", "original")
+    assert (made["code"], made["earlier_code"]) == ("c", ["a", "x", "b"])
+    assert (made["n_runs"], made["wall_time_seconds"]) == (3, 4.5)
 
 
 @pytest.mark.parametrize("name", ["resumed", "plain", "two processes", "full, two seeds"])

@@ -7,7 +7,14 @@ from glob import glob
 from snakemake.utils import update_config
 
 # The library is in the folder of the scripts, so that scripts find it in every environment.
-sys.path.insert(0, os.path.join(workflow.basedir, "workflow", "scripts"))
+# `workflow.basedir` would be another folder if another workflow uses this one as a module.
+PROJECT = os.path.dirname(os.path.dirname(str(workflow.current_basedir)))
+if not os.path.isdir(os.path.join(PROJECT, "workflow/scripts/palimpsest")):
+    sys.exit(
+        f"error: {PROJECT}: has no workflow/scripts/palimpsest, the library that the rules use; "
+        "clone the whole project, and give a module the path of the clone's Snakefile"
+    )
+sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 
 from palimpsest import devices
 from palimpsest.configuration.sources import Sources, as_yaml
@@ -41,7 +48,7 @@ update_config(config, command_line)
 default = [path for path in workflow.configfiles if path not in given]
 sources = Sources([os.path.relpath(path) for path in [*default, *given]], command_line)
 try:
-    experiment = Experiment(config, sources, os.path.join(workflow.basedir, "config/schemas"))
+    experiment = Experiment(config, sources, os.path.join(PROJECT, "config/schemas"))
 except UserError as error:
     sys.exit(f"error: {error}")
 

@@ -18,6 +18,7 @@ rule stale_state:
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
         unfinished=unfinished_jobs,
+        sections=sections_with_state,
         delete=False,
     script:
         "../scripts/state.py"
@@ -31,4 +32,5 @@ use rule stale_state as remove_stale_state with:
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
         unfinished=unfinished_jobs,
+        sections=sections_with_state,
         delete=True,

@@ -9,7 +9,7 @@ if __name__ == "__main__":
         given = snakemake.params
         wanted = [inventory.Wanted(**runs) for runs in given.wanted]
         unfinished = [Unfinished(**job) for job in given.unfinished]
-        stale = inventory.stale(given.state, given.models, wanted, unfinished)
+        stale = inventory.stale(given.state, given.models, wanted, unfinished, given.sections)
         print(*inventory.listing(stale), sep="\n")
         if given.delete:
             inventory.remove(stale)

@@ -21,6 +21,11 @@ def wanted_runs(wildcards):
     ]
 
 
+def sections_with_state(wildcards):
+    """The sections that list their own jobs; the state of another section's job is never stale."""
+    return experiment.sections_with_state
+
+
 def unfinished_jobs(wildcards):
     """Every job of the sections' own, with all values that decide the key of its state."""
     return [vars(job) for job in experiment.unfinished]

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from palimpsest.variants import LEAVE_ONE_OUT, target_of
 
-FINETUNE = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/finetune.py"))
+FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
 
 TRAINED = {"trace": paths.TRACE, "manifest": paths.MANIFEST}

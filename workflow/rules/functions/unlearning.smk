@@ -4,7 +4,7 @@ from palimpsest.unlearning.jobs import SCORED, Forgetter, jobs_of
 from palimpsest.unlearning.methods.table import METHOD_OR_POINT
 from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
-UNLEARN = os.path.relpath(os.path.join(workflow.basedir, "workflow/scripts/unlearn.py"))
+UNLEARN = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/unlearn.py"))
 
 unlearning_jobs = jobs_of(settings) if settings.block("unlearning") else None
 ORIGINAL_DATASET = fill(paths.DATASET, variant=ORIGINAL)

@@ -17,14 +17,15 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.configuration.sources import Sources
 from palimpsest.configuration.yaml_files import read_file
+from palimpsest.datasets.variants import VARIANTS as SHARED_VARIANTS
 from palimpsest.figures.figure import Figure
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, merged
-from palimpsest.section import Derived, Section
+from palimpsest.section import Derived, Section, nothing
 from palimpsest.sections import FIGURES, SECTIONS
 from palimpsest.tables.kinds import Kind
-from palimpsest.variants import is_with_target, target_rank
+from palimpsest.variants import is_with_target, maker, target_rank
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Experiment:
         sections: Sequence[Section] = SECTIONS,
     ):
         """Check a configuration with the schemas in a folder and with the sections' checks."""
-        self.config, self._sources = config, sources
+        self.config, self._sources, self.known = config, sources, sections
         self._refuse(checks.of_schema(config, schema_of(schemas, sections)))
         self.settings = Settings(config)
         self._refuse(checks.of_values(self.settings))
@@ -77,10 +78,16 @@ class Experiment:
 
     @cached_property
     def requests(self) -> list[Runs]:
-        """All runs to train; each run is in exactly one request."""
+        """All runs to train; each run is in exactly one request.
+
+        Raises `ValueError` for a variant that is not registered.
+        """
         asked = merged(
             runs for section in self.sections for runs in section.requests(self.settings)
         )
+        variants = [*SHARED_VARIANTS, *(own for each in self.known for own in each.variants)]
+        for runs in asked:
+            maker(variants, runs.dataset_variant)
         if not self.config["save_weights"]:
             return asked
         return [replace(runs, keeps=frozenset({TRACE, WEIGHTS})) for runs in asked]
@@ -126,6 +133,11 @@ class Experiment:
     def unfinished(self) -> list[Unfinished]:
         """The sections' own jobs that keep state while they work."""
         return [job for section in self.sections for job in section.unfinished(self.settings)]
+
+    @property
+    def sections_with_state(self) -> list[str]:
+        """All known sections that list their unfinished jobs, with or without a block."""
+        return [each.name for each in self.known if each.unfinished is not nothing]
 
     @cached_property
     def planner(self) -> Planner:

@@ -6,10 +6,12 @@ key of the job's state, resumes a killed job, handles a shortage of memory and d
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -20,11 +22,14 @@ from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of, keys_of_weig
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.memory import is_out_of_memory, less_next_time
+from palimpsest.tables.kinds import Kind
 from palimpsest.training.attempts import Attempts, Passes, fewer_models
 from palimpsest.training.manifest import DIGITS, provenance
 from palimpsest.training.progress import show_progress
 from palimpsest.training.state import StateFolder, key
 
+SECTION = "section"  # in a state's description: the section that the job belongs to
+FINISHED_PART = re.compile(r"(\d+)-(\d+)-.+\.parquet")  # the first and last model of a part
 # Arguments: a bench, the weights, the numbers of some models. Result: one table of each kind about
 # these models.
 Science = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
@@ -34,12 +39,13 @@ Science = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
 class Inquiry:
     """A job that queries trained models: its inputs and the files that it delivers.
 
-    `name` says in one word what the job does. `weights` are files of trained models; `dataset` is a
-    table of strings. `about` holds everything else that decides the tables, as JSON values. The job
-    queries `n_models` models, numbered from 0, and delivers `files`.
+    `name` says in one word what the job does for the section `section`. `weights` are files of
+    trained models; `dataset` is a table of strings. `about` holds everything else that decides the
+    tables, as JSON values. The job queries `n_models` models, numbered from 0. It delivers `files`.
     """
 
     name: str
+    section: str
     assignment: Assignment
     dataset: str
     weights: list[str]
@@ -62,7 +68,11 @@ class Inquiry:
 
     def state(self) -> StateFolder:
         """The folder that keeps the finished tables until all models are done."""
-        about = {**self.assignment.run(self.dataset).about(), "job": self.name}
+        about = {
+            **self.assignment.run(self.dataset).about(),
+            SECTION: self.section,
+            "job": self.name,
+        }
         return StateFolder(self.assignment.state, key(self.decided_by, self.dataset), about)
 
 
@@ -111,6 +121,7 @@ def ask(
             **inquiry.decided_by,
             "wall_time_seconds": round(time.perf_counter() - started, DIGITS),
             **provenance(),
+            "earlier_code": state.earlier_code(),
         }
         tables.write_json(files.manifest, content)
         state.clear()
@@ -126,20 +137,26 @@ def _parts(
     state: StateFolder,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
 ) -> Iterator[list[pd.DataFrame]]:
-    """Yield the tables of each part of the models; finished parts are read from the state.
+    """Yield the tables of each part of the models, in order; finished parts are in the state.
 
-    The numbers of the first and last model are in the names of a part's files, because a resumed
-    job may hold more models at once. If several processes share the work, only the first one writes
-    and reads these files.
+    A part is a range of models; the numbers of its first and last model are in the names of its
+    files. A resumed job may hold another number of models at once, so it cuts only the models that
+    no finished part has. If several processes share the work, only the first one writes and reads
+    these files.
     """
-    weights, waiting = TrainedWeights(inquiry.weights), bench.parts(inquiry.n_models)
+    kinds = [kind for _, kind in inquiry.files.tables]
+    finished = _finished(state, kinds, inquiry.n_models)
+    # No process may write a part before all processes have listed the finished ones.
+    bench.holder.wait()
+    weights, waiting = TrainedWeights(inquiry.weights), [*finished]
+    missing = np.setdiff1d(np.arange(inquiry.n_models), np.concatenate([[], *finished]))
+    for gap in np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1):
+        waiting += bench.parts(gap) if len(gap) else []
+    waiting.sort(key=lambda places: places[0])
     report = show_progress(f"{inquiry.name} on {bench.run.model}", "models", "loss")
     while waiting:
         places = waiting.pop(0)
-        name = f"{places[0]}-{places[-1]}"
-        kept = [
-            (state.folder / f"{name}-{kind.name}.parquet", kind) for _, kind in inquiry.files.tables
-        ]
+        kept = [(_part_file(state, places[0], places[-1], kind), kind) for kind in kinds]
         if not all(path.exists() for path, _ in kept):
             try:
                 frames = science(bench, weights, places)
@@ -162,3 +179,19 @@ def _parts(
             if loss_in:
                 report(int(places[-1]) + 1, inquiry.n_models, loss_in(bench, frames))
             yield frames
+
+
+def _part_file(state: StateFolder, first: int, last: int, kind: Kind) -> Path:
+    return state.folder / f"{first}-{last}-{kind.name}.parquet"
+
+
+def _finished(state: StateFolder, kinds: list[Kind], n_models: int) -> list[np.ndarray]:
+    """The numbers of the models of each finished part; a part has a table of every kind."""
+    found, covered = [], 0
+    parts = (FINISHED_PART.fullmatch(path.name) for path in state.folder.glob("*.parquet"))
+    for first, last in sorted({(int(part[1]), int(part[2])) for part in parts if part}):
+        is_whole = all(_part_file(state, first, last, kind).exists() for kind in kinds)
+        if is_whole and covered <= first <= last < n_models:
+            found.append(np.arange(first, last + 1))
+            covered = last + 1
+    return found

@@ -35,9 +35,10 @@ class Bench:
         self.is_measuring = False
         self.keys = {key: self.material.keys[key] for key in ("model", "language", "size", "seed")}
 
-    def parts(self, n: int) -> list[np.ndarray]:
-        """The numbers 0 to n - 1 in parts; the models of one part are open at the same time."""
-        return np.array_split(np.arange(n), -(-n // self.holder.together(n)))
+    def parts(self, numbers: np.ndarray) -> list[np.ndarray]:
+        """Cut the numbers of models into parts; the models of one part are open together."""
+        n = len(numbers)
+        return np.array_split(numbers, -(-n // self.holder.together(n)))
 
     def measure(self, models: Models, which: np.ndarray | None = None) -> np.ndarray:
         """float64[M, 3, strings]: nll, number of right tokens and rank sum, of all or some strings.

@@ -146,16 +146,26 @@ def _deliver_together(job: Job, states: list[State]) -> None:
 
 
 def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
-    """One manifest for several runs: seconds are added up; other values are the first run's."""
+    """One manifest for several runs: seconds are added up; other values are the last run's.
+
+    If the job was killed and resumed under other code, `earlier_code` names the code of earlier
+    runs, too.
+    """
     wall, training = (
         sum(content[name] for content in contents)
         for name in ("wall_time_seconds", "training_seconds")
     )
     tokens = sum(c["training_seconds"] * c["training_tokens_per_second"] for c in contents)
     which = ("left_out", "draw")
-    configuration = {k: v for k, v in contents[0]["configuration"].items() if k not in which}
+    last = contents[-1]
+    configuration = {k: v for k, v in last["configuration"].items() if k not in which}
+    # A state that was finished by an older version of this project has no `earlier_code`.
+    versions = (
+        code for content in contents for code in (*content.get("earlier_code", []), content["code"])
+    )
     return {
-        **contents[0],
+        **last,
+        "earlier_code": [code for code in dict.fromkeys(versions) if code != last["code"]],
         "variant": variant,
         "key": key,
         "n_runs": len(contents),

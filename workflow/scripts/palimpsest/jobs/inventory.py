@@ -1,12 +1,12 @@
 """The state folder: which states belong to jobs of the configuration, and which are stale."""
 
-import json
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from palimpsest.errors import UserError
+from palimpsest.jobs.asking import SECTION
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job
 from palimpsest.lazy_import import named
@@ -14,7 +14,7 @@ from palimpsest.requests import Unfinished
 from palimpsest.training.deepspeed_engine import configuration as deepspeed_configuration
 from palimpsest.training.fleet.engine import configuration as fleet_configuration
 from palimpsest.training.recipe import Recipe
-from palimpsest.training.state import ABOUT, State, key
+from palimpsest.training.state import CODE, State, description, key
 
 # The precisions that `auto` may mean, depending on the machine.
 PRECISIONS = {"auto": ("float32", "bfloat16"), "fp32": ("float32",), "bf16": ("bfloat16",)}
@@ -54,12 +54,17 @@ class Wanted:
 
 
 def stale(
-    state: str | Path, models: str, wanted: list[Wanted], unfinished: Iterable[Unfinished] = ()
+    state: str | Path,
+    models: str,
+    wanted: list[Wanted],
+    unfinished: Iterable[Unfinished] = (),
+    sections: Iterable[str] = (),
 ) -> list[Entry]:
     """The states in a folder that belong to none of the wanted runs and jobs, sorted by name.
 
-    A state is not listed while this cannot be decided: its dataset does not exist now, or the
-    models that a job on its dataset starts from do not exist.
+    `unfinished` holds all jobs of `sections` that the configuration asks for. A state is not listed
+    while this cannot be decided: its dataset does not exist now, the models that a job on its
+    dataset starts from do not exist, or the state belongs to a job of another section.
     """
     there = [runs for runs in wanted if Path(runs.dataset).exists()]
     unknown = {runs.dataset for runs in wanted if runs not in there}
@@ -75,7 +80,12 @@ def stale(
         except UserError:
             unknown.add(job.dataset)
     entries = [entry(folder) for folder in folders if folder.name not in of_jobs]
-    return [found for found in entries if found.about.get("dataset") not in unknown]
+    known = {None, *sections}
+    return [
+        found
+        for found in entries
+        if found.about.get("dataset") not in unknown and found.about.get(SECTION) in known
+    ]
 
 
 def keys_of(wanted: Wanted, models: str) -> set[str]:
@@ -106,10 +116,7 @@ def entry(folder: Path) -> Entry:
     """The size, the progress and the description of a state."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     epochs = [int(path.name.removeprefix("epoch-")) for path in folder.glob("epoch-[0-9]*")]
-    try:
-        about = json.loads((folder / ABOUT).read_text())
-    except (OSError, ValueError):
-        about = {}
+    about = {name: value for name, value in description(folder).items() if name != CODE}
     tables = [path for path in files if path.suffix == ".parquet"]
     if State(folder.parent, folder.name).is_finished():
         saved = "finished"

@@ -24,11 +24,13 @@ from safetensors.torch import save_file
 from palimpsest import tables
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import WRITE_REMEDY, UserError
+from palimpsest.fingerprint import of_all_code
 from palimpsest.recovery import ends_as_parquet
 from palimpsest.tables.trace import TRACE
 
 CONTENTS = "contents.json"  # sizes and checksums of a checkpoint's files, written last
-ABOUT = "about.json"  # a description of a state's run, for people
+ABOUT = "about.json"  # a description of a state's run, for people; the code that worked on it
+CODE = "code"  # in a description: hashes of the versions of the code that worked on the state
 BLOCK = 1 << 24
 
 log = logging.getLogger("palimpsest")
@@ -65,15 +67,37 @@ class StateFolder:
     def __init__(self, folder: str | Path, key_of_state: str, about: dict | None = None):
         self.key, self.about = key_of_state, about or {}
         self.folder = Path(folder) / key_of_state
+        self._is_introduced = False
 
     def introduce(self) -> None:
-        """Write the description, unless it exists: each write costs time, waiting for the disk."""
-        if not (self.folder / ABOUT).exists():
-            tables.write_json(self.folder / ABOUT, self.about)
+        """Write the description and the hash of the running code, once for each version of it."""
+        if not self._is_introduced:
+            versions = _versions_in(self.folder)
+            if of_all_code() not in versions:
+                # Each write costs time, waiting for the disk.
+                about = {**self.about, CODE: [*versions, of_all_code()]}
+                tables.write_json(self.folder / ABOUT, about)
+            self._is_introduced = True
+
+    def earlier_code(self) -> list[str]:
+        """Hashes of other versions of the code that worked on this state, oldest first."""
+        return [code for code in _versions_in(self.folder) if code != of_all_code()]
 
     def clear(self) -> None:
         """Delete the state."""
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def description(folder: Path) -> dict:
+    """The description of the state in a folder; empty if it is missing or broken."""
+    try:
+        return json.loads((folder / ABOUT).read_text())
+    except (OSError, ValueError):
+        return {}
+
+
+def _versions_in(folder: Path) -> list[str]:
+    return description(folder).get(CODE, [])
 
 
 class State(StateFolder):
@@ -142,7 +166,7 @@ class State(StateFolder):
             with tables.replacing(self.weights) as temporary, writing(self.weights):
                 save_file(weights, temporary)
         self.introduce()
-        tables.write_json(self.manifest, manifest)
+        tables.write_json(self.manifest, {**manifest, "earlier_code": self.earlier_code()})
         # Checkpoints are deleted last, because a kill can interrupt the deletion of large files.
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)

@@ -87,7 +87,16 @@ class Unlearning:
             "relearning": asdict(self.relearning),
         }
         n_models = len(part.origins)
-        return Inquiry(self.method.name, assignment, dataset, weights, about, n_models, part.files)
+        return Inquiry(
+            self.method.name,
+            "unlearning",
+            assignment,
+            dataset,
+            weights,
+            about,
+            n_models,
+            part.files,
+        )
 
     def of_some(
         self, workbench: Workbench, trained: TrainedWeights, places: np.ndarray

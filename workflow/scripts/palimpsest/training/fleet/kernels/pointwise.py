@@ -362,7 +362,10 @@ def _exponentials(count, x):
 
 
 def token_nll(logits_NV, targets_N, ignored: int = -100) -> torch.Tensor:
-    """float[N]: nats of each target; 0 where it is ignored."""
+    """float[N]: nats of each target; 0 where it is ignored.
+
+    Raises `IndexError` for a target that is not a column of the logits.
+    """
     return _TokenNll.apply(logits_NV, targets_N, ignored)
 
 
@@ -371,6 +374,10 @@ class _TokenNll(torch.autograd.Function):
     def forward(ctx, logits, targets, ignored):
         logits, targets = logits.contiguous(), targets.contiguous()
         check_shapes((targets.shape, logits.shape[:1]))
+        outside = ((targets < 0) | (targets >= logits.shape[1])) & (targets != ignored)
+        if outside.any():
+            found = targets[outside][0].item()
+            raise IndexError(f"target {found}; the logits have {logits.shape[1]} columns")
         ctx.save_for_backward(logits, targets)
         ctx.sizes, nll = (*logits.shape, ignored), logits.new_empty(len(logits))
         tasks = -(-len(logits) // ROWS_PER_TASK)
