@@ -198,7 +198,6 @@ import sys
 from pathlib import Path
 from palimpsest.jobs.finetune import Job, deliver
 from palimpsest.corpora import GrammarCorpus
-from palimpsest.jobs.finetune import _manifest_of_all
 from palimpsest.models import read_models
 from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 from palimpsest.training.recipe import Recipe

@@ -135,10 +135,8 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
         assert stale(killed) == []
         (line,) = stale(killed, "--config", "unlearning={relearn: {epochs: 3}}")
         assert f"{2 * len(kept)} tables saved" in line
-        assert (
-            "opt-1.3b-twin, results/datasets/L1/n16-seed0/original/strings.parquet, finetune"
-            in line
-        )
+        dataset = "results/datasets/L1/n16-seed0/original/strings.parquet"
+        assert f"opt-1.3b-twin, {dataset}, unlearning, finetune" in line
     in_waves_of(killed, afterwards)
     done = killed.snakemake(target)
     assert done.returncode == 0, done.stdout
