@@ -282,7 +282,10 @@ def test_the_headline_counts_the_claims(page):
         page.text
     )
     assert "in 1 of the 2" in page.text
-    assert "Not counted is 1 further row that the definitions alone decide" in page.text
+    assert (
+        "The definitions alone decide 1 further row, whatever the models do; "
+        "this row is not counted" in page.text
+    )
 
 
 def test_what_the_definitions_decide_is_in_no_count():
@@ -519,7 +522,7 @@ def test_an_interval_says_what_it_is_over(with_toys):
 def test_a_figure_of_no_chapter_is_refused(tmp_path):
     row = FigureRow("toy", "toys", "A toy", "It is round. See it.", "", "", (), "")
     entry = report.FigureEntry(row, "L1", "toy.svg", (), "play")
-    with pytest.raises(ValueError, match=r"'toy' stands in chapter 'toys', which no section"):
+    with pytest.raises(ValueError, match=r"'toy' is in chapter 'toys', which no section"):
         rendered(tmp_path / "report.html", [entry])
 
 
@@ -528,7 +531,7 @@ def test_a_figure_of_no_chapter_is_refused(tmp_path):
     ["report/template.html.j2", "unlearning/report.html.j2", "memorisation/studies/tradeoff.py"],
 )
 def test_the_words_of_the_page_count_in_its_fingerprint(file, monkeypatch):
-    """Templates, and the studies, which are found by themselves: no import names either."""
+    """Templates count, and so do the studies, although no import names either of them."""
     places = ("report.py", *(section.report for section in SECTIONS))
 
     def fingerprint_now():

@@ -1,4 +1,4 @@
-"""The part of the report on unlearning: true to its tables, in words that they decide."""
+"""The part of the report on unlearning: its numbers and its words agree with its tables."""
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,7 @@ def page(tmp_path_factory):
 
 
 def held(**methods):
-    """Held-out forgetting quality by repetition, as `held_out_verdicts.in_words` wants it."""
+    """Held-out forgetting quality by repetition, as `held_out_verdicts.in_words` takes it."""
     ends = {"none": [0.05, 0.1, 0.0], "retrain": [0.9, 1.0, 0.95]}
     return pd.DataFrame({**ends, **methods})
 
@@ -180,7 +180,7 @@ def test_a_measure_that_found_nothing_before_has_no_answer():
     first, second, third, way = (text.replace("\u00a0", " ") for text in found)
     assert first == (
         "Recollection cannot answer here: the original models show it on 0 % of the forget "
-        "strings, so that there was nothing to remove."
+        "strings, so there was nothing to remove."
     )
     assert second == (
         "Under its only method, contextual memorisation of the forget strings falls from 90 % to "
@@ -222,7 +222,10 @@ def test_the_chapter_is_whole(page):
     for model in ("m", "n"):
         assert f"Methods on language L4, model {model}, by final score" in page.text
         assert f"Language L4, model {model}." in page.text
-    assert "about ln(32 − 1) = 3.43, and from 4 on a string has no points" in page.text
+    assert (
+        "about ln(32 − 1) = 3.43, and a string whose epsilon is 4 or more has no points"
+        in page.text
+    )
     assert "The repetitions of the set-up reuse-n-n share trained models" in page.text
 
 
@@ -262,7 +265,7 @@ def test_the_held_out_quality_is_that_of_the_effects(page):
 
 
 def test_the_settings_are_said_to_be_tuned_in_view_of_the_evaluation(page):
-    assert "tuned on a twin with this very evaluation in view" in page.text
+    assert "tuned on a twin by this same evaluation" in page.text
 
 
 def test_memorisation_may_be_missing():

@@ -303,8 +303,10 @@ class Description:
 DESCRIPTIONS = (
     Description(
         name="Recollection",
-        words="The model predicts the string almost perfectly. It does not matter why: a "
-        "string that anyone who knows the language could continue counts as well.",
+        words=(
+            "The model predicts the string almost perfectly. It does not matter why: a string "
+            "also counts if anyone who knows the language could continue it."
+        ),
         threshold="loss(<i>e</i>) &lt; <i>τ</i>, with <i>τ</i> = 0.2 unless the "
         "configuration says otherwise",
         score="1 from the start on, else 0",
@@ -312,9 +314,11 @@ DESCRIPTIONS = (
     ),
     Description(
         name="Counterfactual",
-        words="The model predicts the string better than a model that was trained for as many "
-        "epochs without it. This is what an attacker can exploit who wants to know whether the "
-        "string was in the training data.",
+        words=(
+            "The model predicts the string better than a model that was trained for as many "
+            "epochs without it. An attacker who wants to know whether the string was in the "
+            "training data can exploit this."
+        ),
         threshold="loss(<i>e</i>) &lt; loss<sub>without</sub>(<i>e</i>)",
         score="(loss<sub>without</sub>(<i>e</i>) − loss(<i>e</i>)) / "
         "loss<sub>without</sub>(<i>e</i>)",
@@ -322,10 +326,13 @@ DESCRIPTIONS = (
     ),
     Description(
         name="Contextual",
-        words="The model predicts the string better than any amount of training without it "
-        "allows. Up to that point it may have learned the string from the others; beyond it, "
-        "the string itself must have helped. Where test strings stand in for the second "
-        "training, chance can carry single strings past that point.",
+        words=(
+            "The model predicts the string better than any amount of training without the string "
+            "allows. Until the loss is below the threshold, the model may have learned the string "
+            "from other strings; then the string itself must have helped. If test strings stand "
+            "in for the second training, the loss of single strings can be below the threshold by "
+            "chance."
+        ),
         threshold="loss(<i>e</i>) &lt; <i>c</i>, with <i>c</i> = "
         "min<sub><i>e′</i></sub> loss<sub>without</sub>(<i>e′</i>), the "
         "optimal contextual loss",
@@ -334,11 +341,14 @@ DESCRIPTIONS = (
     ),
     Description(
         name="Bayes",
-        words="The model predicts the string better than somebody who knows the language "
-        "exactly. On average no model does so on strings that it has not seen, but on single "
-        "ones it can: by giving them more probability than they have, and others less. A lower "
-        "loss is strong evidence of memorisation where strings are long and of high entropy, "
-        "weaker elsewhere; the false alarms say how weak.",
+        words=(
+            "The model predicts the string better than somebody who knows the language exactly. "
+            "On average, no model does so on strings that it has not seen. On single unseen "
+            "strings a model can, if it gives them more probability than they have, and other "
+            "strings less. A loss below the threshold is strong evidence of memorisation if "
+            "strings are long and of high entropy, and weaker evidence otherwise; the false "
+            "alarms show how weak."
+        ),
         threshold="loss(<i>e</i>) &lt; <i>b</i>, with <i>b</i> = −log <i>P</i>(string) "
         "/ tokens, the Bayes-optimal loss",
         score="(<i>b</i> − loss(<i>e</i>)) / <i>b</i>",

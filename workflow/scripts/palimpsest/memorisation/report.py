@@ -12,10 +12,13 @@ from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 
 GLOSSARY = {
-    "Approximation by frequency": "The loss without a string, taken from test strings of nearest "
-    "probability under the language instead of from a second training.",
-    "Band of starts": "The epochs from the start of memorisation of the first string to that of "
-    "the last.",
+    "Approximation by frequency": (
+        "A shortcut to the loss without a string: the loss of the test strings with the nearest "
+        "probability under the language, instead of a second training."
+    ),
+    "Band of starts": (
+        "The epochs from the earliest to the latest start of memorisation of any string."
+    ),
     "Counterfactual loss": "The loss of a string after training without it.",
     "False alarm": "A string that a measure calls memorised although the model was never trained "
     "on it.",
@@ -25,10 +28,14 @@ GLOSSARY = {
     "Optimal contextual loss": "The lowest loss of a string over all epochs of training "
     "without it.",
     "Optimal learning": "The epoch at which a run's test loss is lowest.",
-    "Start of memorisation": "The first epoch after the last one at which the string is not "
-    "memorised, unless the configuration chooses the first crossing of the threshold.",
-    "Target string": "A string, s0, s1, ..., that is left out of the training data and put back "
-    "in.",
+    "Start of memorisation": (
+        "The epoch after the last miss, that is, after the last epoch at which the loss is not "
+        "below the threshold, unless the configuration chooses the first epoch at which the loss "
+        "is below the threshold."
+    ),
+    "Target string": (
+        "A string (s0, s1, ...) for which one model is trained with it and one without it."
+    ),
     "Weighted memorisation": "The average score over the training strings.",
 }
 AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")

@@ -9,8 +9,8 @@ SHARED = Part(
             "The languages",
             "The models learn formal languages: grammars whose rules have probabilities, so that "
             "the exact probability of every string is known. Entropy says how unpredictable the "
-            "strings are. Where it is high, hardly any string comes twice; where it is low, a few "
-            "strings make up most of a sample, as frequent phrases do in natural language.",
+            "strings are. If entropy is high, hardly any string occurs twice. If entropy is low, "
+            "a few strings make up most of a sample, as frequent phrases do in natural language.",
         ),
     ),
     glossary={

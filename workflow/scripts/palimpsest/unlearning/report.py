@@ -16,12 +16,17 @@ from palimpsest.unlearning.kinds import EFFECTS, MEMORISATION, SCORES, SUMMARY
 from palimpsest.unlearning.setups import ENDS
 
 GLOSSARY = {
-    "Epsilon of a string": "How well the best attack found tells unlearned models from retrained "
-    "ones by their confidence in the string: 0 if the attack can only guess, and larger if the "
-    "attack is more certain. Epsilon is the logarithm of a ratio: how often the attack gives a "
-    "verdict where this verdict is right, divided by how often where it is wrong.",
-    "Final score": "The forgetting quality, multiplied by the accuracy on retained strings and by "
-    "that on test strings, each as a share of the accuracy of retrained models.",
+    "Epsilon of a string": (
+        "How well the best attack found tells unlearned models from retrained ones by their "
+        "confidence in the string: 0 if the attack can only guess, and larger if the attack is "
+        "more certain. Epsilon is the logarithm of a ratio: how often the attack gives a verdict "
+        "where this verdict is right, divided by how often it gives the same verdict where this "
+        "is wrong."
+    ),
+    "Final score": (
+        "The forgetting quality, multiplied by the accuracy on retained strings and by the "
+        "accuracy on test strings, each as a share of the accuracy of retrained models."
+    ),
     "Forget set": "The training strings that are to be forgotten.",
     "Forgetting quality": "The average of the points of the forget strings: 1 for an epsilon below "
     "0.5, half as many points for every 0.5 more, and none for an epsilon that the models at hand "
@@ -37,10 +42,10 @@ GLOSSARY = {
 TITLE = "What it can be made to forget"
 TEXT = (
     "Some strings of the training data are to be forgotten: the forget set. The sure way is to "
-    "train the model again on all other strings, the retain set, but that costs a whole training "
-    "for every wish to be forgotten. Unlearning methods change the trained model instead, in a "
-    "small share of the steps, and hope to arrive where retraining would have. The question is "
-    "whether they do."
+    "train the model again on all other strings, the retain set, but this costs a whole training "
+    "for every request to forget. Unlearning methods change the trained model instead, in a small "
+    "share of the steps, and aim for a model like a retrained one. The question is whether they "
+    "succeed."
 )
 NOTHING = 0.005  # a share below is shown as 0 %
 SUFFERS = 0.95  # of retraining's accuracy: a method that keeps less is said to lose accuracy
@@ -304,7 +309,7 @@ def nothing_to_remove(measure: str, row: pd.Series) -> str:
     """A sentence for a measure that found nothing memorised before unlearning."""
     return (
         f"{MEASURES[measure].capitalize()} cannot answer here: the original models show it on "
-        f"{percent(row['before'])} of the forget strings, so that there was nothing to remove."
+        f"{percent(row['before'])} of the forget strings, so there was nothing to remove."
     )
 
 
