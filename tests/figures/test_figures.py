@@ -54,7 +54,7 @@ SHAPES = {
 
 
 def rows(models, seeds, **columns):
-    """A row for every model, seed, epoch and whatever else is to be crossed with them."""
+    """A row for every combination of model, seed, epoch and further values."""
     crossed = {"model": models, "seed": seeds, **columns, "epoch": EPOCHS}
     frame = pd.DataFrame(itertools.product(*crossed.values()), columns=list(crossed))
     return frame.assign(language="L2", size=64, variant="base")
@@ -116,7 +116,7 @@ def disagreement(models, seeds, ever):
 
 
 def exact(models, seeds, ever):
-    """Twelve strings by every approximation; of the rarer half no approximation ever starts."""
+    """Twelve strings by every approximation; the six rarer strings never start."""
     cheap = [("counterfactual", "same-frequency"), ("contextual", "same-frequency")]
     frame = pd.DataFrame(
         itertools.product(
@@ -281,7 +281,7 @@ def test_legends_do_not_cover_panels(drawn):
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_the_tables_tested_on_are_of_their_kinds(kind, tmp_path):
-    """Otherwise the figures would be tested on what they never meet."""
+    """Otherwise, figures would be tested on tables that they never get."""
     frame = of_kind(TABLES[kind](*SHAPES["three models, three seeds"]), kind)
     tables.write(tmp_path / "table.parquet", frame, KINDS[kind])
 
@@ -311,7 +311,7 @@ def test_saved_panels_stand_on_a_coarse_grid(tmp_path):
 
 
 def test_a_measure_has_one_colour_in_all_figures():
-    """Whatever of full strength is coloured in a panel of one measure has the measure's colour."""
+    """In a panel of one measure, everything in a saturated colour has the measure's colour."""
     by_label = {look.label: to_hex(look.colour) for look in style.MEASURES.values()}
     assert len(set(by_label.values())) == len(by_label)
     for name in ("tradeoff", "disagreement", "disagreement_scores"):
@@ -432,9 +432,12 @@ def test_bands_say_what_they_are():
         figure = draw("tradeoff", table("tradeoff", shape))
         notes[shape] = figure.subfigs[0].legends[0].get_title().get_text()
     assert notes["one model, one seed"].startswith("One model and one seed")
-    assert "mean over 3 seeds; bands: smallest to largest seed" in notes["one model, three seeds"]
+    assert (
+        "mean over 3 seeds; bands: smallest to largest value of a seed"
+        in notes["one model, three seeds"]
+    )
     assert "3 models and 3 seeds" in notes["three models, three seeds"]
-    assert "largest of the 9 runs" in notes["three models, three seeds"]
+    assert "largest value of the 9 runs" in notes["three models, three seeds"]
 
 
 def test_bands_reach_from_the_smallest_to_the_largest_run():

@@ -12,9 +12,9 @@ LANGUAGE = Figure(
     chapter="languages",
     title="Lengths and probabilities of the strings",
     caption=(
-        "How long the strings of a sample of the language are (left), and the exact probability "
-        "of every distinct one in order of rank (right). See how steeply the probabilities fall: "
-        "on a flat line all strings are about equally frequent, on a steep one a few strings are "
+        "The lengths of the strings in a sample of the language (left), and the exact probability "
+        "of every distinct string by rank (right). See how steeply the probabilities fall: on a "
+        "flat line, all strings are about equally frequent; on a steep line, a few strings are "
         "repeated over and over in any sample."
     ),
     numbers="11",

@@ -113,10 +113,10 @@ def spread_note(frame: pd.DataFrame) -> str:
     if runs == 1:
         return "One model and one seed: lines without a band."
     if models == 1:
-        return f"Lines: mean over {seeds} seeds; bands: smallest to largest seed."
+        return f"Lines: mean over {seeds} seeds; bands: smallest to largest value of a seed."
     return (
-        f"Lines: mean over {models} models and {_counted(seeds, 'seed')}; "
-        f"bands: smallest to largest of the {runs} runs."
+        f"Lines: mean over {models} models and {_counted(seeds, 'seed')}; bands: smallest to "
+        f"largest value of the {runs} runs."
     )
 
 
@@ -125,7 +125,7 @@ def error_note(frame: pd.DataFrame) -> str:
     seeds = frame["seed"].dropna().nunique()
     if seeds == 1:
         return "Points: one seed."
-    return f"Points: mean over {seeds} seeds; error bars: smallest to largest seed."
+    return f"Points: mean over {seeds} seeds; error bars: smallest to largest value of a seed."
 
 
 def _counted(n: int, noun: str) -> str:

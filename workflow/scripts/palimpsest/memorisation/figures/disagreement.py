@@ -119,7 +119,10 @@ def averaged_note(shown: pd.DataFrame) -> str:
     seeds = shown["seed"].dropna().nunique()
     if seeds == 1:
         return "One seed: lines without a band."
-    return f"Lines and starts: losses averaged over {seeds} seeds; bands: smallest to largest seed."
+    return (
+        f"Lines and starts: losses averaged over {seeds} seeds; bands: smallest to largest value "
+        "of a seed."
+    )
 
 
 def draw_panels(figure: Figure, shown: pd.DataFrame, measures: list[str]) -> None:
@@ -231,7 +234,7 @@ def draw_starts(figure: Figure, exact: pd.DataFrame) -> None:
     for between in range(1, len(roles)):
         axes.axhline(between - 0.5, color="0.85", linewidth=0.6)
     axes.set(xlabel="start of memorisation (epoch)", ylabel="target string")
-    axes.set_title("Starts of all models, a marker each", weight="bold")
+    axes.set_title("Starts of memorisation, one marker per model", weight="bold")
     curves.legend(figure, [*curves.measure_handles(measures), *curves.model_handles(models)])
 
 
@@ -239,7 +242,7 @@ def line_handles() -> list:
     """Entries for the lines of the panels."""
     return [
         curves.line_handle("loss, trained with the string", linestyle=style.LINES["with"]),
-        curves.line_handle("loss, trained without it", linestyle=style.LINES["without"]),
+        curves.line_handle("loss, trained without the string", linestyle=style.LINES["without"]),
         curves.line_handle("constant threshold", linestyle=style.LINES["threshold"]),
         curves.BAYES_HANDLE,
         curves.line_handle("test loss", style.TEST_LINE["color"], linestyle=style.LINES["test"]),

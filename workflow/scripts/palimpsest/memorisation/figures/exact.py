@@ -15,10 +15,10 @@ IDENTITY = {"linewidth": 1, "zorder": 1}
 JITTER = 0.3  # epochs
 TICKS = {"nbins": 5, "steps": [1, 2, 5, 10]}
 NOTE = (
-    "A marker is a training string. Thresholds: for counterfactual memorisation the loss without "
-    "the string, mean over the epochs; for contextual and Bayes, exact is the optimal contextual "
-    "loss. Starts are moved by up to 0.3 epochs, and strings that never start are spread out, so "
-    "that those that agree can be told apart."
+    "Each marker is a training string. Counterfactual threshold: the loss without the string, "
+    "mean over the epochs. Exact threshold for contextual and Bayes: the optimal contextual loss. "
+    "Starts are moved by up to 0.3 epochs, and strings that never start are spread out, so that "
+    "markers do not hide each other."
 )
 
 

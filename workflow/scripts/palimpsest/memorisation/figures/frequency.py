@@ -78,7 +78,9 @@ def legend_handles(study: pd.DataFrame) -> list:
         *groups,
         curves.OPTIMUM_HANDLE,
         curves.line_handle("saturated: fraction of the strings memorised"),
-        curves.line_handle("pale, thin: their mean score, if it is another", "0.6", linewidth=0.9),
+        curves.line_handle(
+            "pale, thin: their mean score, if it differs from the fraction", "0.6", linewidth=0.9
+        ),
     ]
 
 

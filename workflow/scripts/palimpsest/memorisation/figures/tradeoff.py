@@ -58,8 +58,8 @@ def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> Non
         curves.bar_handle("band of contextual starts", style.MEASURES[BAND_OF].colour, 0.12),
     ]
     note = (
-        f"{curves.spread_note(study)} Bars: from the first string's start to the last one's, "
-        "mean over the runs; thin lines: of all runs."
+        f"{curves.spread_note(study)} Bars: from the first start of a string to the last, mean "
+        "over the runs; thin lines: from the earliest to the latest start in any run."
     )
     curves.legend(figure, handles, note)
 

@@ -67,13 +67,16 @@ class Deduplication(Study):
     name = "deduplication"
     order = 50
     title = "Removing repetitions"
-    description = "Each string once, beside all its copies and beside the high-entropy counterpart."
+    description = (
+        "One copy of each string, compared with all its copies and with the high-entropy "
+        "counterpart."
+    )
     text = (
-        "Deduplication, leaving every string in the training data only once, is often recommended "
-        "against memorisation. Here it is compared with the data as sampled (base) and, where the "
-        "study has one, with as many strings of the corresponding high-entropy language "
-        "(dedup-matched), which is what deduplication would have to turn the data into for all "
-        "strings to be alike."
+        "Deduplication leaves only one copy of every string in the training data. It is often "
+        "recommended against memorisation. Here deduplicated data (dedup) are compared with the "
+        "data as sampled (base). If the study has a high-entropy counterpart of the language, "
+        "they are also compared with an equal number of its strings (dedup-matched). In such "
+        "data, all strings are alike; deduplicated data are not."
     )
     kind = KIND
     reads = (
@@ -87,15 +90,11 @@ class Deduplication(Study):
             chapter="deduplication",
             title="Training without repetitions",
             caption=(
-                "Losses, their spread over the test strings, memorisation and the band of starts "
-                "for "
-                "the training set as sampled, with its repetitions removed, and, where the study "
-                "has "
-                "one, for a set of the high-entropy language. "
-                "See whether removing repetitions only moves the bars to later epochs or also "
-                "makes "
-                "them shorter, and how high the curves stand at the diamonds, which mark optimal "
-                "learning."
+                "Losses, their spread over the test strings, memorisation, and the band of starts "
+                "for three training sets: as sampled, without repetitions and, if the study has "
+                "one, from the high-entropy language. See whether removing repetitions only moves "
+                "the bars to later epochs or also makes them shorter, and how high the curves are "
+                "at the diamonds, which mark optimal learning."
             ),
             numbers="5, 39 and 40",
             paper=PAPER,

@@ -48,12 +48,10 @@ class Disagreement(Study):
     title = "One string, several verdicts"
     description = "The same strings under every measure, by retraining with and without them."
     text = (
-        "Target strings of decreasing frequency are put into the training data and left out of it, "
-        "and a model is trained on both. Every measure then looks at the same trainings. Where "
-        "they "
-        "name different epochs for the start of memorisation, the difference is in the definition "
-        "and "
-        "not in the model."
+        "For each of several target strings, from frequent to rare, one model is trained with the "
+        "string and one without it. All measures use the same trainings. If two measures give "
+        "different epochs for the start of memorisation, the difference is in their definitions "
+        "and not in the model."
     )
     kind = KIND
     reads = (TARGET_SCORES,)
@@ -64,11 +62,11 @@ class Disagreement(Study):
             chapter="disagreement",
             title="The same string under every measure",
             caption=(
-                "The loss of target strings of decreasing frequency (columns) when they are in the "
-                "training data and when they are not, with the threshold and the start of "
-                "memorisation under each measure (rows). "
-                "Follow the dotted vertical lines down a column: the training is the same in every "
-                "row, so wherever they move, it is the measures that disagree."
+                "The loss of target strings of decreasing frequency (columns) when they are in "
+                "the training data and when they are not, with the threshold and the start of "
+                "memorisation under each measure (rows). Follow the dotted vertical lines down a "
+                "column: the training is the same in every row, so if a line moves, the measures "
+                "disagree."
             ),
             numbers="1, 2, 13, 15 and 17",
             paper=PAPER,
@@ -81,12 +79,10 @@ class Disagreement(Study):
             title="How much the same string is memorised",
             caption=(
                 "The counterfactual and the contextual score of each target string over the "
-                "epochs, "
-                "from retraining without the string (solid) and from test strings of the same "
-                "frequency (dashed). "
-                "See whether the contextual curve stays at or below the counterfactual one, as "
-                "Lemma 1 "
-                "has it, and how close the cheap dashed curves come to the exact ones."
+                "epochs, from retraining without the string (solid) and from test strings of the "
+                "same frequency (dashed). See whether the contextual curve stays at or below the "
+                "counterfactual curve, as Lemma 1 says, and how close the cheap dashed curves are "
+                "to the exact solid curves."
             ),
             numbers="14 and 16",
             paper=PAPER,

@@ -100,13 +100,11 @@ class Exact(Study):
         "do."
     )
     text = (
-        "To know what a training string adds to what a model learns from all the others, the model "
-        "has to be trained again without it; here that was done for every training string, one "
-        "after "
-        "another. The paper avoids it by looking at test strings of the same frequency instead, so "
-        "the question is how near that shortcut, and the Bayes-optimal loss as another, come to "
-        "the "
-        "truth."
+        "To know what one training string adds to what a model learns from all the others, the "
+        "model has to be trained again without this string. Here this was done for every training "
+        "string. The paper avoids these trainings: it uses test strings of the same frequency "
+        "instead. Another shortcut is the Bayes-optimal loss. The question is how near these "
+        "shortcuts come to retraining."
     )
     kind = KIND
     reads = (
@@ -118,15 +116,13 @@ class Exact(Study):
         Figure(
             name="exact",
             chapter="exact",
-            title="Approximations beside exact retraining",
+            title="Approximations compared with exact retraining",
             caption=(
                 "For every training string, the threshold and the start of memorisation by "
-                "retraining "
-                "the model without that string (across) and by the approximation that avoids it "
-                "(up). "
-                "See how near the markers keep to the diagonal, where the approximation would be "
-                "exact: above it a string counts as memorised too easily (thresholds) or too late "
-                "(starts)."
+                "retraining the model without that string (horizontal axis) and by the "
+                "approximation without retraining (vertical axis). See how near the markers are "
+                "to the diagonal, where the approximation is exact: above the diagonal, a string "
+                "counts as memorised too easily (thresholds) or too late (starts)."
             ),
             numbers="",
             paper=PAPER,

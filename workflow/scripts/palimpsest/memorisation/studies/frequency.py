@@ -126,10 +126,9 @@ class Frequency(Study):
             title="Frequent and infrequent strings",
             caption=(
                 "Training loss and memorisation of the most frequent (solid) and the least "
-                "frequent "
-                "(dashed) distinct training strings under each measure. "
-                "See in which panels the solid and the dashed curves part before the dotted lines: "
-                "there, the measure has frequency decide what is memorised."
+                "frequent (dashed) distinct training strings under each measure. See in which "
+                "panels the solid and the dashed curves separate before the dotted lines: under "
+                "these measures, frequency decides what is memorised."
             ),
             numbers="4, 21 and 22",
             paper=PAPER,

@@ -85,10 +85,9 @@ class ModelSize(Study):
     title = "Larger models"
     description = "Models of one family and several sizes."
     text = (
-        "Models of one family differ in little but their size. Each curve is the path of a model "
-        "through training: from the right, where it knows nothing, to the left, where it learns, "
-        "and "
-        "upwards as it memorises."
+        "Models of one family differ mainly in their size. Each curve is the path of a model "
+        "through training. It starts at the right, where the model knows nothing; it goes to the "
+        "left as the model learns, and upwards as the model memorises."
     )
     kind = KIND
     reads = (
@@ -101,11 +100,10 @@ class ModelSize(Study):
             chapter="model_size",
             title="Larger models of a family",
             caption=(
-                "Test loss and weighted contextual memorisation along the epochs for the models of "
-                "each family, the darker the larger. "
-                "Compare the diamonds, which mark optimal learning: further left is better "
-                "learning, "
-                "further down is less memorised on the way there."
+                "Test loss and weighted contextual memorisation along the epochs for the models "
+                "of each family; larger models are darker. Compare the diamonds, which mark "
+                "optimal learning: further left is better learning, further down is less "
+                "memorisation."
             ),
             numbers="31 to 38",
             paper=PAPER,

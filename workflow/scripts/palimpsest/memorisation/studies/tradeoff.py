@@ -75,9 +75,8 @@ class Tradeoff(Study):
     text = (
         "Learning is how well a model predicts strings that it was not trained on: the test loss, "
         "which falls at first and rises when the model overfits. Its lowest point is called "
-        "optimal "
-        "learning. The question is how much of the training set is memorised by then, and whether "
-        "training could have been stopped before anything was."
+        "optimal learning. The question is how much of the training set is memorised by then, and "
+        "whether training could have been stopped before any string was memorised."
     )
     kind = KIND
     reads = (
@@ -90,13 +89,12 @@ class Tradeoff(Study):
             chapter="tradeoff",
             title="Memorisation against learning",
             caption=(
-                "The share of the training strings that is memorised, the losses and the bands of "
-                "starts over the epochs, and below them the test loss and the memorisation of each "
-                "model at its epoch of optimal learning. "
-                "See how far each curve stands above its thin dashed one, the false alarms on "
-                "strings "
-                "never trained on, at the dotted lines: only what goes beyond it is evidence that "
-                "optimal learning came with memorising."
+                "Above, the share of the training strings that is memorised, the losses and the "
+                "bands of starts over the epochs; below, the test loss and the memorisation of "
+                "each model at its epoch of optimal learning. See how far each curve is, at the "
+                "dotted lines, above its thin dashed curve, which shows the false alarms on "
+                "strings never trained on: only this difference is evidence of memorisation at "
+                "optimal learning."
             ),
             numbers="3, 18 to 20 and 23 to 30",
             paper=PAPER,

@@ -79,8 +79,8 @@ class TrainingSize(Study):
     title = "More training data"
     description = "More training data of the same language."
     text = (
-        "A larger sample of the language makes for better learning, but its frequent strings are "
-        "repeated more often. Each point is a model at its own epoch of optimal learning."
+        "A larger sample of the language improves learning, but repeats the frequent strings more "
+        "often. Each point is a model at its own epoch of optimal learning."
     )
     kind = KIND
     reads = (
@@ -95,9 +95,9 @@ class TrainingSize(Study):
             title="More training data",
             caption=(
                 "Test loss and memorisation at the epoch of optimal learning for training sets of "
-                "growing size (growing markers), a panel per measure. "
-                "Follow the line towards the larger markers: to the left is better learning, and "
-                "whether the line rises or falls on the way depends on the measure."
+                "growing size (growing markers), a panel per measure. Follow the line towards the "
+                "larger markers: further left is better learning; whether the line also rises or "
+                "falls depends on the measure."
             ),
             numbers="6",
             paper=PAPER,

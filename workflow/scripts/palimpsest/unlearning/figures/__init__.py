@@ -14,11 +14,11 @@ FIGURES = (
         chapter="unlearning",
         title="How well methods forget",
         caption=(
-            "Forgetting quality, and the final score that also counts what is lost on other "
-            "strings, of every unlearning method, between retraining at the top and doing nothing "
-            "at the bottom. See how near a method comes to the dashed line, which retraining "
-            "itself does not pass, and how far its marker moves to the left from the first panel "
-            "to the second: that is what forgetting cost."
+            "The forgetting quality of every unlearning method, and its final score, which also "
+            "counts the accuracy lost on other strings; retraining is at the top, doing nothing "
+            "at the bottom. See how near a method comes to the dashed line, which is the mean of "
+            "retraining itself, and how far its marker moves to the left from the first panel to "
+            "the second: that is the cost of forgetting."
         ),
         numbers="4 and 5",
         paper=PAPER,
@@ -33,12 +33,12 @@ FIGURES = (
         chapter="unlearning",
         title="Forgotten under which measure",
         caption=(
-            "The share of the forget strings that is memorised before unlearning, after it and by "
-            "models that never saw them, a panel per measure of memorisation. See whether a "
-            "method's bars end at the dashed line in all panels or only under recollection, where "
-            "the strings are no longer recited but what the model gained from them is still "
-            "there; it is that line and not 0 that unlearning should reach, as chance alone "
-            "carries some retrained models past a threshold."
+            "The share of the forget strings that is memorised before unlearning, after "
+            "unlearning, and by models that never saw the strings, with a panel per measure of "
+            "memorisation; unlearning should reach the dashed line, not 0, because some retrained "
+            "models are below a threshold by chance. See whether a method's bars end at the "
+            "dashed line in all panels or only under recollection: then the strings are no longer "
+            "recited, but what the model gained from them is still there."
         ),
         numbers="",
         paper=PAPER,
@@ -52,8 +52,8 @@ FIGURES = (
         caption=(
             "The forgetting quality of every method against its accuracy on the retained and on "
             "the test strings, as a share of the accuracy of retrained models. See which methods "
-            "stand to the upper right, and which pay for what they forget by falling below the "
-            "dashed line."
+            "are at the upper right, and which are below the dashed line: these pay for "
+            "forgetting with accuracy."
         ),
         numbers="12",
         paper=PAPER,
@@ -65,11 +65,11 @@ FIGURES = (
         chapter="unlearning",
         title="Epsilon of the forget strings",
         caption=(
-            "How many forget strings have which epsilon, a panel per method: 0 if unlearned and "
-            "retrained models treat the string alike, the larger the better an attack can tell "
-            "them apart. See how much stands to the right of the dotted line, where a string has "
-            "no points, and whether a method fails on all strings a little or on some of them "
-            "wholly."
+            "The distribution of epsilon over the forget strings, with a panel per method: "
+            "epsilon is 0 if unlearned and retrained models treat the string alike, and larger if "
+            "an attack can tell them apart better. See how many strings are to the right of the "
+            "dotted line, where a string has no points, and whether a method fails a little on "
+            "all strings or completely on some of them."
         ),
         numbers="13",
         paper=PAPER,
@@ -85,9 +85,9 @@ FIGURES = (
         title="Strings that are hard to forget",
         caption=(
             "The epsilon of each forget string summed over the methods, ranked (left), and "
-            "against what training on the string had changed (right). See whether the bars climb, "
-            "so that some strings are hard for every method, and whether the hard ones are those "
-            "that the model had gained most from."
+            "against what training on the string had changed (right). See whether the bars rise, "
+            "so that some strings are hard for every method, and whether the hard strings are "
+            "those that had helped the model most."
         ),
         numbers="14",
         paper=PAPER,
@@ -100,9 +100,9 @@ FIGURES = (
         title="Whether methods find the same strings hard",
         caption=(
             "The rank correlation of the epsilons of two methods over the forget strings, for "
-            "every pair of methods, with like ones beside each other. See whether the squares are "
-            "of one colour, in which case it is the strings that decide what is hard to forget, "
-            "or fall into blocks, in which case it is the methods."
+            "every pair of methods; similar methods are next to each other. If all squares have "
+            "one colour, the strings decide what is hard to forget; if the squares form blocks, "
+            "the methods decide."
         ),
         numbers="15",
         paper=PAPER,
@@ -112,12 +112,12 @@ FIGURES = (
     Figure(
         name="unlearning_metrics",
         chapter="unlearning",
-        title="Other metrics beside the forgetting quality",
+        title="Other metrics and the forgetting quality",
         caption=(
-            "Other measures of forgetting from the literature against the forgetting quality, a "
-            "marker per method, with the value of retrained models as a dashed line. See whether "
-            "the markers near the dashed line are those to the right: where they are not, the "
-            "metric finds forgotten what an attack on single strings still finds."
+            "Other measures of forgetting from the literature against the forgetting quality, "
+            "with a marker per method; the dashed line is the value of retrained models. See "
+            "whether the markers near the dashed line are also at the right: if not, the metric "
+            "says that strings are forgotten while an attack on single strings still finds them."
         ),
         numbers="6 and 17",
         paper=PAPER,
@@ -133,9 +133,10 @@ FIGURES = (
         title="What the forgetting quality depends on",
         caption=(
             "The forgetting quality when attacks are judged on the models they were fitted on and "
-            "on others, and with growing numbers of models, of models in the pool of the "
-            "bootstrap, and of repetitions. See how far the values move, and whether the order of "
-            "the methods stays: only the order matters for comparing methods."
+            "when they are judged on other models, and with growing numbers of models, of models "
+            "in the pool of the bootstrap, and of repetitions. See how far the values move, and "
+            "whether the order of the methods stays the same: only the order matters for "
+            "comparing methods."
         ),
         numbers="19 to 21",
         paper=PAPER,

@@ -57,9 +57,10 @@ def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> Figure:
     ]
     note = (
         f"Set-up {shown['setup'].iloc[0]}, {n_models} models of each kind: the largest finite "
-        f"epsilon that an attack on so many can show is about ln({n_models - 1}) = "
-        f"{math.log(max(n_models - 1, 1)):.1f}. Rightmost bar (∞): told apart without any error. "
-        f"Bars: share of the strings, over all {shown['repetition'].nunique()} repetitions."
+        f"epsilon that an attack on these models can show is about ln({n_models - 1}) = "
+        f"{math.log(max(n_models - 1, 1)):.1f}. Rightmost bar (∞): strings by which an attack "
+        "tells all models apart without any error. Bars: share of the strings, over all "
+        f"{shown['repetition'].nunique()} repetitions."
     )
     curves.legend(figure, handles, note)
     return figure
@@ -143,10 +144,10 @@ def unlearning_hardness(hardness: pd.DataFrame) -> Figure:
         draw_ranked(bars, strings)
         draw_against_gap(scatter, strings)
     note = (
-        f"A bar and a marker are a forget string; summed is its mean epsilon under each of "
-        f"{int(hardness['n_methods'].max())} methods, at most {CAP:g} each, which stands for being "
-        "told apart without any error. The loss gap says how much training on the string had "
-        "helped to predict it."
+        "Each bar and each marker is a forget string. The sum is over its mean epsilons under "
+        f"{int(hardness['n_methods'].max())} methods. An epsilon is at most {CAP:g}, which stands "
+        "for models that are told apart without any error. The loss gap says how much training on "
+        "the string had helped to predict it."
     )
     curves.legend(figure, copies_handles(hardness["count"]), note)
     return figure
@@ -175,7 +176,7 @@ def draw_against_gap(axes: Axes, strings: pd.DataFrame) -> None:
             markersize=MARKER, markerfacecolor=filled("0.3", least),
             markeredgecolor="0.3", markeredgewidth=0.7,
         )  # fmt: skip
-    axes.set_xlabel("loss gap: retrained less original\n(nats per token)")
+    axes.set_xlabel("loss gap: retrained − original\n(nats per token)")
     correlation = spearman(strings["loss_gap"], strings["epsilon_sum"])
     shown = "undefined" if np.isnan(correlation) else signed(correlation)
     axes.set_title(f"rank correlation {shown}")

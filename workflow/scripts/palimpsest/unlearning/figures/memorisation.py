@@ -38,7 +38,8 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> Figure:
     ]
     note = (
         f"Share of {memorisation['string_id'].nunique()} forget strings that a model memorises, "
-        "mean over the models of each kind; the bar is what a method takes away."
+        "mean over the models of each kind. A bar goes from the share before unlearning to the "
+        "share after it."
     )
     curves.legend(figure, handles, note)
     return figure

@@ -130,7 +130,7 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     heights = dict.fromkeys(models, METRIC_HEIGHT * n_rows + 0.2)
     key_rows = (len(methods) + 8) // 4
     figure = shared.titled(
-        "Other metrics beside the forgetting quality", shown,
+        "Other metrics and the forgetting quality", shown,
         0.5 + sum(heights.values()) + 0.14 * key_rows,
     )  # fmt: skip
     inner = curves.panels_in(figure)
@@ -139,9 +139,9 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> Figure:
         drawn += draw_metrics(part, shown[shown["model"] == model], names)
     note = (
         f"Forgetting quality: set-up {shown['setup'].iloc[0]}. Markers: mean over the models; "
-        "bars: 95 % intervals; models that did not relearn count as one epoch more than was tried. "
-        "Dashed: retrained models, the value that ideal unlearning has; ρ: rank correlation over "
-        "the methods. Grey: doing nothing (none) and retraining (retrain)."
+        "bars: 95 % intervals; a model that did not relearn counts as one epoch more than the "
+        "most that was tried. Dashed: retrained models, the value that ideal unlearning has; ρ: "
+        "rank correlation over the methods. Grey: doing nothing (none) and retraining (retrain)."
     )
     curves.legend(figure, shared.number_key(methods), note, columns=4)
     return shared.after_layout(figure, lambda: number_all(drawn, methods))
@@ -233,7 +233,9 @@ def unlearning_effects(effects: pd.DataFrame) -> Figure:
                            markersize=shared.MARKER),
         curves.line_handle("doing nothing, retraining", style.END),
     ]  # fmt: skip
-    note = "Markers and lines: mean over the repetitions; bars and bands: smallest to largest."
+    note = (
+        "Markers and lines: mean over the repetitions; bars and bands: smallest to largest value."
+    )
     curves.legend(figure, handles, note)
     return shared.after_layout(figure, lambda: number_ends(drawn))
 
