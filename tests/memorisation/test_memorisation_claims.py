@@ -1,7 +1,7 @@
 """Every claim on memorisation can be found right, wrong and open; and the statistics are right.
 
-Planted studies: a world in which the paper is right throughout, and two in which it is wrong (two,
-as some claims cannot fail together).
+Planted studies: one world in which the paper is always right, and two worlds in which it is wrong,
+because some claims cannot fail together.
 """
 
 from functools import cache
@@ -24,7 +24,7 @@ RUN = {"model": "m", "size": 64, "variant": "base"}
 
 
 def stack(rows):
-    """Rows for every seed, with a little spread that no verdict hangs on."""
+    """Rows for every seed, with a small spread that changes no verdict."""
     frames = [pd.concat([pd.DataFrame(row) for row in rows(seed)]) for seed in SEEDS]
     return pd.concat(frames, ignore_index=True)
 
@@ -520,8 +520,8 @@ def test_one_seed_with_every_string_retrained_is_judged_over_the_strings():
     rows = verdicts("paper").set_index("claim").loc[[claim.claim for claim in OVER_STRINGS]]
     expected = student([0.01, 0.011, 0.012])
     name = (
-        "The same-frequency threshold is that of exact contextual memorisation, over a whole "
-        "training set."
+        "The same-frequency threshold is the threshold of exact contextual memorisation, over a "
+        "whole training set."
     )
     assert rows.loc[name, "lower"] == pytest.approx(expected.lower)
 

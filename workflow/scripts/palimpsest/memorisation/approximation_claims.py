@@ -19,14 +19,15 @@ CLAIMS = [
         "approximation",
         "Strings of similar frequency yield similar losses.",
         "disagreement",
-        "mean relative distance of the stand-ins' loss from the loss without the target",
+        "mean relative distance between the stand-ins' loss and the loss without the target",
         at_most(NEARLY_EQUAL),
         over_seeds(stand_in_error),
     ),
     *[
         Claim(
             "approximation",
-            f"The same-frequency approximation gives the verdicts of exact {measure} memorisation.",
+            f"The same-frequency approximation gives the same verdicts as exact {measure} "
+            "memorisation.",
             "agreement",
             "share of epochs of the targets with the same verdict",
             at_least(ALMOST_ALL),
@@ -36,7 +37,7 @@ CLAIMS = [
     ],
     Claim(
         "approximation",
-        "The same-frequency threshold is that of exact contextual memorisation.",
+        "The same-frequency threshold is the threshold of exact contextual memorisation.",
         "agreement",
         "mean distance of the threshold from the exact one, nats per token",
         at_most(RARE),
@@ -45,7 +46,7 @@ CLAIMS = [
     of_every_string(
         "approximation",
         "Strings of similar frequency yield similar losses, over a whole training set.",
-        "mean relative distance of the stand-ins' loss from the loss without the string, all "
+        "mean relative distance between the stand-ins' loss and the loss without the string, all "
         "training strings and epochs",
         at_most(NEARLY_EQUAL),
         measure="counterfactual",
@@ -74,7 +75,7 @@ CLAIMS = [
             statistic="correlation",
         )
         for quantity, ranked, text in (
-            ("start", "the start", "start; never is last"),
+            ("start", "the start", "start; strings that never start rank last"),
             ("score_at_optimum", "the score", "score at optimal learning"),
         )
         for measure in ("counterfactual", "contextual")
@@ -82,8 +83,8 @@ CLAIMS = [
     *[
         of_every_string(
             "approximation",
-            f"The same-frequency approximation gives the verdicts of exact {measure} memorisation "
-            "over a whole training set.",
+            f"The same-frequency approximation gives the same verdicts as exact {measure} "
+            "memorisation over a whole training set.",
             "share of the training strings with the same verdict at optimal learning",
             at_least(ALMOST_ALL),
             measure=measure,
@@ -94,8 +95,8 @@ CLAIMS = [
     ],
     of_every_string(
         "approximation",
-        "The same-frequency threshold is that of exact contextual memorisation, over a whole "
-        "training set.",
+        "The same-frequency threshold is the threshold of exact contextual memorisation, over a "
+        "whole training set.",
         "mean distance of the threshold from the exact one, all training strings, nats per token",
         at_most(RARE),
         measure="contextual",
@@ -108,7 +109,7 @@ CLAIMS = [
         "never trained on rarely count as memorised.",
         "tradeoff",
         "share of the test strings never trained on called memorised at optimal learning, "
-        "contextual; the other ones stand in for each",
+        "contextual; the other such strings stand in for each string",
         at_most(RARE),
         over_seeds(at_optimum, column="fraction_unseen", measure="contextual"),
     ),
@@ -117,8 +118,8 @@ CLAIMS = [
         "A loss below the Bayes-optimal loss betrays memorisation: strings never trained on "
         "rarely fall below it.",
         "tradeoff",
-        "share of the test strings never trained on whose loss is below the Bayes-optimal one at "
-        "optimal learning, whether or not it stays there",
+        "share of the test strings never trained on whose loss is below the Bayes-optimal loss at "
+        "optimal learning, whether or not it stays below",
         at_most(RARE),
         over_seeds(at_optimum, column="below_unseen", measure="bayes"),
     ),
@@ -133,7 +134,8 @@ CLAIMS = [
     ),
     Claim(
         "bayes",
-        "The language's exact probabilities give the verdicts of exact contextual memorisation.",
+        "The language's exact probabilities give the same verdicts as exact contextual "
+        "memorisation.",
         "agreement",
         "share of epochs of the targets with the same verdict",
         at_least(ALMOST_ALL),
@@ -150,7 +152,7 @@ CLAIMS = [
     of_every_string(
         "bayes",
         "The Bayes-optimal loss ranks the training strings as the optimal contextual loss does.",
-        "rank correlation (Spearman) of the two, all training strings",
+        "rank correlation (Spearman) of the two losses, all training strings",
         at_least(SAME_ORDER),
         measure="bayes",
         quantity="threshold",
@@ -158,8 +160,8 @@ CLAIMS = [
     ),
     of_every_string(
         "bayes",
-        "The language's exact probabilities give the verdicts of exact contextual memorisation "
-        "over a whole training set.",
+        "The language's exact probabilities give the same verdicts as exact contextual "
+        "memorisation over a whole training set.",
         "share of the training strings with the same verdict at optimal learning",
         at_least(ALMOST_ALL),
         measure="bayes",

@@ -67,25 +67,27 @@ QUESTIONS = {
     "RQ2": "How much is a string memorised from then on?",
     "RQ3": "Can a language be learned optimally without memorising any of the training strings?",
     "RQ4": "Are frequent strings memorised more, and does removing repetitions help?",
-    "RQ5": "More training data helps learning; does it also make for more memorisation?",
+    "RQ5": "More training data improves learning; does it also increase memorisation?",
     "RQ6": "Do strings that are reported as memorised hold private information?",
-    "RQ7": "Are strings that are reported as memorised so under the stricter measures too?",
+    "RQ7": "Are strings that are reported as memorised also memorised under the stricter measures?",
     "RQ8": "Does removing repetitions let all test strings be learned equally well?",
     "RQ9": "Does removing repetitions let all strings be memorised at once, or not at all?",
     "approximation": "Can test strings of the same frequency stand in for a second training, "
     "without false alarms?",
-    "bayes": "Can the language's exact probabilities stand in for a second training, and does a "
-    "loss below them betray memorisation?",
+    "bayes": (
+        "Can the language's exact probabilities stand in for a second training, and does a loss "
+        "below the Bayes-optimal loss betray memorisation?"
+    ),
 }
 
 
 CLAIMS = [
     Claim(
         "RQ1",
-        "The greater the frequency of a string, the earlier recollection has it memorised.",
+        "The more frequent a string, the earlier it is memorised by recollection.",
         "disagreement",
         "rank association (Somers' D) of occurrence frequency with early start, recollection; "
-        "never is last",
+        "strings that never start rank last",
         above(0),
         over_seeds(frequent_earlier, measure="recollection"),
     ),
@@ -162,8 +164,9 @@ CLAIMS = [
         "RQ1",
         "Counterfactual memorisation starts no later than contextual memorisation (Lemma 1).",
         "disagreement",
-        "share of targets whose counterfactual start is later; 0 by construction, as both starts "
-        "follow one rule and the contextual threshold is the lower",
+        "share of targets whose counterfactual start is later; 0 by construction, because both "
+        "starts follow one rule and the contextual threshold is never above the counterfactual "
+        "threshold",
         at_most(0),
         over_seeds(starts_later, one="counterfactual", other="contextual"),
         by_construction=True,
@@ -241,7 +244,7 @@ CLAIMS = [
         "RQ2",
         "Different measures agree on the memorisation score.",
         "disagreement",
-        "mean distance of the counterfactual from the contextual score at the last epoch",
+        "mean distance between the counterfactual and the contextual score at the last epoch",
         at_most(NEARLY_EQUAL),
         over_seeds(scores_differ),
     ),
@@ -400,7 +403,8 @@ CLAIMS = [
         "RQ4",
         "By recollection, frequent strings are memorised more than infrequent ones.",
         "frequency",
-        "fraction memorised at optimal learning, most minus least frequent strings, recollection",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
+        "recollection",
         above(0),
         over_seeds(top_minus_bottom, column="fraction_distinct", measure="recollection"),
     ),
@@ -409,7 +413,8 @@ CLAIMS = [
         "Frequent and infrequent strings are almost equally susceptible to contextual "
         "memorisation.",
         "frequency",
-        "fraction memorised at optimal learning, most minus least frequent strings, contextual",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
+        "contextual",
         between(-NEARLY_EQUAL, NEARLY_EQUAL),
         over_seeds(top_minus_bottom, column="fraction_distinct", measure="contextual"),
     ),
@@ -418,7 +423,8 @@ CLAIMS = [
         "Frequent and infrequent strings are almost equally susceptible to counterfactual "
         "memorisation.",
         "frequency",
-        "fraction memorised at optimal learning, most minus least frequent strings, counterfactual",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
+        "counterfactual",
         between(-NEARLY_EQUAL, NEARLY_EQUAL),
         over_seeds(top_minus_bottom, column="fraction_distinct", measure="counterfactual"),
     ),
@@ -426,7 +432,8 @@ CLAIMS = [
         "RQ4",
         "Frequent strings are, if anything, contextually memorised less.",
         "frequency",
-        "weighted memorisation at optimal learning, most minus least frequent strings, contextual",
+        "weighted memorisation at optimal learning, most frequent minus least frequent strings, "
+        "contextual",
         at_most(0),
         over_seeds(top_minus_bottom, column="weighted_distinct", measure="contextual"),
     ),
@@ -434,8 +441,8 @@ CLAIMS = [
         "RQ4",
         "Contextual memorisation contradicts recollection on the impact of frequency.",
         "frequency",
-        "most minus least frequent strings' fraction memorised at optimal learning: recollection "
-        "minus contextual",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings: this "
+        "difference by recollection minus the same difference by contextual memorisation",
         above(0),
         over_seeds(contradiction),
     ),
@@ -444,7 +451,7 @@ CLAIMS = [
         "Deduplication delays memorisation by recollection.",
         "deduplication",
         "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
-        "recollection; never is after the last epoch",
+        "recollection; no start counts as one epoch after the last epoch",
         above(0),
         over_seeds(start_delay, measure="recollection"),
     ),
@@ -453,7 +460,7 @@ CLAIMS = [
         "Deduplication delays contextual memorisation.",
         "deduplication",
         "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
-        "contextual; never is after the last epoch",
+        "contextual; no start counts as one epoch after the last epoch",
         above(0),
         over_seeds(start_delay, measure="contextual"),
     ),
@@ -531,7 +538,7 @@ CLAIMS = [
     *[
         Claim(
             "RQ5",
-            f"Improved learning by models of other sizes comes with less {measure} memorisation.",
+            f"Models of other sizes that learn better show less {measure} memorisation.",
             "model_size",
             "rank association (Somers' D) of lowest test loss with weighted memorisation at "
             f"optimal learning, within families, {measure}",

@@ -98,8 +98,8 @@ CLAIMS = [
         "forgetting",
         "The competition's methods forget more than those from the literature.",
         "unlearning_effects",
-        "share of the pairs of one of the competition's and one of the literature's methods in "
-        "which the competition's has the higher forgetting quality under held-out attackers",
+        "share of the pairs of a method of the competition and a method of the literature in "
+        "which the competition's method has the higher forgetting quality under held-out attackers",
         above(USUALLY),
         over_splits(competition_forgets_more),
     ),
@@ -107,8 +107,8 @@ CLAIMS = [
         "forgetting",
         "The competition's methods have better final scores than those from the literature.",
         "unlearning_scores",
-        "share of the pairs of one of the competition's and one of the literature's methods in "
-        "which the competition's has the higher final score, set-up full",
+        "share of the pairs of a method of the competition and a method of the literature in "
+        "which the competition's method has the higher final score, set-up full",
         above(USUALLY),
         over_repetitions(competition_scores_more),
     ),
@@ -116,18 +116,19 @@ CLAIMS = [
         "utility",
         "Methods differ in what they cost in utility.",
         "unlearning_scores",
-        "largest difference between two methods in the share of the retrained models' accuracy "
-        "that they keep (retained strings times test strings), set-up full",
+        "largest difference in utility between two methods, set-up full; utility is the accuracy "
+        "on retained strings times the accuracy on test strings, each divided by the accuracy of "
+        "retrained models",
         above(NEARLY_EQUAL),
         over_repetitions(utility_differs),
     ),
     Claim(
         "evaluation",
-        "Repeating only the unlearning (reuse-n-n) gives nearly the forgetting quality that "
-        "training all models anew (full) gives.",
+        "Repeating only the unlearning (reuse-n-n) gives nearly the same forgetting quality as "
+        "training all models anew (full).",
         "unlearning_scores",
-        "largest distance over the methods, as a share of the distance between doing nothing and "
-        "retraining under full",
+        "largest distance between a method's forgetting quality under reuse-n-n and under full, "
+        "as a share of the distance between doing nothing and retraining under full",
         at_most(NEARLY_EQUAL),
         over_repetitions(distance_from_full, setup=REUSE_N_N),
     ),
@@ -151,8 +152,8 @@ CLAIMS = [
     ),
     Claim(
         "evaluation",
-        "Judging attackers on the models that they were fitted on leaves the ranking of methods "
-        "as it is.",
+        "Judging attackers on the models that they were fitted on does not change the ranking of "
+        "methods.",
         "unlearning_effects",
         "share of the pairs of methods that both kinds of attackers order alike by forgetting "
         "quality",
@@ -161,10 +162,10 @@ CLAIMS = [
     ),
     Claim(
         "evaluation",
-        "Fewer models to judge an attacker leave the ranking of methods as it is.",
+        "Judging attackers on fewer models does not change the ranking of methods.",
         "unlearning_effects",
-        "share of the pairs of methods that the fewest and the most models order alike by "
-        "forgetting quality, held-out attackers",
+        "share of the pairs of methods whose order by forgetting quality is the same with the "
+        "fewest and with the most models, held-out attackers",
         at_least(ALMOST_ALL),
         over_splits(fewer_models_order_alike),
     ),
@@ -190,7 +191,7 @@ CLAIMS = [
         "metrics",
         "The accuracy gap is a poor proxy of the forgetting quality.",
         "unlearning_metrics unlearning_effects",
-        "share of the pairs of methods in which the one with the smaller accuracy gap has the "
+        "share of the pairs of methods in which the method with the smaller accuracy gap has the "
         "higher forgetting quality under held-out attackers",
         below(POORLY),
         over_models(ordered_as_by_quality, MODELS, metric="accuracy_gap"),
@@ -199,7 +200,7 @@ CLAIMS = [
         "metrics",
         "The membership inference gap ranks methods differently from the forgetting quality.",
         "unlearning_metrics unlearning_effects",
-        "share of the pairs of methods in which the one with the smaller gap has the higher "
+        "share of the pairs of methods in which the method with the smaller gap has the higher "
         "forgetting quality under held-out attackers",
         below(1),
         over_models(ordered_as_by_quality, MODELS, metric="mia_gap"),
