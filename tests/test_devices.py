@@ -93,7 +93,7 @@ def test_without_a_lease_no_gpu_is_seen(machine, monkeypatch):
 
 def test_too_few(machine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.raises(UserError, match=r"takes 2 GPUs and sees 1; set training/processes to"):
+    with pytest.raises(UserError, match=r"needs 2 GPUs and sees 1; set training/processes to"):
         devices.lease(2)
 
 
@@ -126,7 +126,7 @@ def test_a_killed_job_gives_its_devices_back(machine):
 
 
 def test_a_job_of_many_is_not_passed_by(machine):
-    """While it waits for all, those that come later for one stand behind it."""
+    """While a job waits for several devices, later jobs for one device wait behind it."""
     first = start(machine, 1, "2")
     time.sleep(0.7)
     many = start(machine, 3, "0.2")
@@ -138,7 +138,7 @@ def test_a_job_of_many_is_not_passed_by(machine):
 
 
 def test_jobs_with_other_devices_do_not_wait(machine, monkeypatch):
-    """One that waits for a device that is taken holds up nobody who may use another."""
+    """A job that waits for a taken device does not delay jobs that may use another device."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     holder = start(machine, 1, "for ever")
     assert holder.stdout.readline().strip() == "GPU-a"
@@ -244,5 +244,5 @@ def test_a_file_system_without_locks(tmp_path, monkeypatch, capsys):
     warned = capsys.readouterr().err
     assert "the file .snakemake/palimpsest.json keeps other Snakemakes out" in warned
     folder.take()  # a second time changes nothing
-    with pytest.raises(UserError, match="once it is surely gone, delete that file"):
+    with pytest.raises(UserError, match="once you are sure that it has ended, delete that file"):
         WorkingFolder().take()

@@ -72,10 +72,10 @@ def test_contradictory_requests_are_refused(change, name):
 @pytest.mark.parametrize(
     ("runs", "change", "reason"),
     [
-        (BASE, {"training": {"epochs": 4}}, "for replicates alone"),
-        (BASE, {"keeps": frozenset({TRACE, WEIGHTS})}, "for replicates alone"),
+        (BASE, {"training": {"epochs": 4}}, "only replicates may have"),
+        (BASE, {"keeps": frozenset({TRACE, WEIGHTS})}, "only replicates may have"),
         (BASE, {"keeps": frozenset({TRACE, "checkpoints"})}, "keeps 'checkpoints', which no run"),
-        (REPLICATES, {"keeps": frozenset({TRACE})}, "replicates leave their weights"),
+        (REPLICATES, {"keeps": frozenset({TRACE})}, "replicates always keep their weights"),
     ],
 )
 def test_a_request_that_no_rule_can_meet_is_refused(runs, change, reason):

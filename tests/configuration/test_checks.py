@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: one line before any job starts, and nothing made."""
+"""A wrong configuration is refused in one line before any job starts, and makes no file."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ WRONG = {
     ),
     "a share of nothing": (
         "unlearning: {share: 0.001}",
-        "unlearning/share: 0.001 of 48 strings is none; raise it to 0.021 or more",
+        "unlearning/share: 0.001 of 48 strings is less than one string; raise it to 0.021 or more",
     ),
     "a share of everything": (
         "unlearning: {share: 1}",
@@ -47,7 +47,7 @@ WRONG = {
     ),
     "a forget set that is not there": (
         "unlearning: {forget: none.txt}",
-        "unlearning/forget: no such file: none.txt; give a text file with one string a line, or "
+        "unlearning/forget: no such file: none.txt; give a text file with one string per line, or "
         "drawn",
     ),
     "a method table that is not there": (
@@ -191,11 +191,12 @@ WRONG = {
     "a key that is no text": ("1: 2", "unknown key 1; known: title, models_table"),
     "duplicate model": (
         "models: [opt-1.3b-twin, opt-1.3b-twin]",
-        "models: ['opt-1.3b-twin', 'opt-1.3b-twin'] lists something twice; each may stand once",
+        "models: ['opt-1.3b-twin', 'opt-1.3b-twin'] lists a value twice; each value is allowed "
+        "once",
     ),
     "duplicate size": (
         "memorisation: {studies: {training_size: {sizes: [16, 16]}}}",
-        "memorisation/studies/training_size/sizes: [16, 16] lists something twice",
+        "memorisation/studies/training_size/sizes: [16, 16] lists a value twice",
     ),
     "no models": ("models: []", "models: [] is not allowed; must be a list of at least 1, each"),
     "no models of a study": (
@@ -285,7 +286,7 @@ WRONG = {
     ),
     "own settings of a twin": (
         "training_by_model: {opt-1.3b-twin: {zero_stage: 3}}",
-        "training_by_model/opt-1.3b-twin: twins are trained by one process",
+        "training_by_model/opt-1.3b-twin: a twin is trained by one process",
     ),
     "an own setting that decides more than memory": (
         "training_by_model: {opt-1.3b: {epochs: 3}}",
@@ -353,7 +354,11 @@ WRONG = {
         f"models_table: {'x' * 300}",
         "models_table: no such file: xxx",
     ),
-    "blocks without end": ("models: &a [*a]", "models[0][0]", "is a block within blocks"),
+    "blocks without end": (
+        "models: &a [*a]",
+        "models[0][0]",
+        "is a block inside too many other blocks",
+    ),
     "billions of values": (
         "models: &a [x, x, x, x, x, x, x, x, x, x]\n"
         "languages: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a, *a]\n"
@@ -372,7 +377,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_a_wrong_configuration_is_one_line(mine, what):
-    """The file, the key, the value, what is allowed and, where it can, the right spelling."""
+    """It names the file, the key, the value, what is allowed and, if possible, a right spelling."""
     text, start, *parts = WRONG[what]
     path = mine(text)
     said = message(lambda: experiment(DEFAULT, path))
@@ -484,7 +489,7 @@ GRAMMARS = {
 
 @pytest.mark.parametrize("what", GRAMMARS)
 def test_a_broken_grammar_is_named_before_any_job_starts(tmp_path, what):
-    """The grammar's own file and line stand first: that is where the remedy is."""
+    """The message begins with the grammar's file and line, which the user has to mend."""
     grammar, start = GRAMMARS[what]
     file = tmp_path / "mine.pcfg"
     file.write_bytes(grammar if isinstance(grammar, bytes) else grammar.encode())
@@ -501,7 +506,7 @@ def test_a_grammar_with_a_name_of_its_own_is_refused(tmp_path):
 
 
 def test_a_broken_table_of_models_is_named_before_any_job_starts(mine, tmp_path):
-    """The table's own file, line and column."""
+    """The message has the table's own file, line and column."""
     table = Path("config/models.tsv").read_text().replace("5e-6", "fast", 1)
     (tmp_path / "models.tsv").write_text(table)
     said = message(lambda: experiment(DEFAULT, mine(f"models_table: {tmp_path}/models.tsv")))

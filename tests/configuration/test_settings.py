@@ -7,7 +7,7 @@ from palimpsest.planning.plan import Planner
 
 
 def test_engines(mine):
-    """The engine of a model's name wins over that of its scale."""
+    """The engine of a model's name has priority over the engine of its scale."""
     changed = experiment(DEFAULT, mine("engine: {opt-1.3b-twin: deepspeed}")).settings
     assert changed.engine("opt-1.3b-twin") == "deepspeed"
     assert changed.engine("opt-2.7b-twin") == "fleet"
@@ -50,7 +50,7 @@ def test_the_papers_models_fit_because_some_are_offloaded():
 
 
 def test_the_counterpart_of_a_language():
-    """Only some have one; a corpus is read once."""
+    """Only some languages have one; a corpus is read once."""
     settings = experiment(DEFAULT).settings
     assert settings.counterpart("L2") == "L1"
     assert settings.counterpart("L1") is None

@@ -33,7 +33,7 @@ def test_of_two_files_the_one_with_the_value_is_named(tmp_path, under, over, key
 
 
 def test_a_misspelt_key_is_sought_in_the_file_that_has_it(tmp_path):
-    """A misspelt key is named with the file that it stands in, not one with the same block."""
+    """A misspelt key is named with its own file, not with another file with the same block."""
     (tmp_path / "under.yaml").write_text("training: {epoch: 1}")
     (tmp_path / "over.yaml").write_text("training: {epochs: 3}")
     said = message(lambda: experiment(DEFAULT, tmp_path / "under.yaml", tmp_path / "over.yaml"))
@@ -44,20 +44,20 @@ def test_a_misspelt_key_is_sought_in_the_file_that_has_it(tmp_path):
     ("over", "start"),
     [
         ({"training": {"epochs": 0}}, "training/epochs: 0 is not allowed"),
-        ({"seeds": [1, 1]}, "seeds: [1, 1] lists something twice"),
+        ({"seeds": [1, 1]}, "seeds: [1, 1] lists a value twice"),
         ({"extra": 1}, "unknown key 'extra'"),
         ({"training": {"epoch": 1}}, "training: unknown key 'epoch'"),
         ({"languages": ["L9"]}, "languages[0]: unknown language 'L9'"),
     ],
 )
 def test_a_value_of_the_command_line_is_named_so(over, start):
-    """The file has another value, which is right: it is the command line that has to change."""
+    """The file has another value, which is right: the command line has to change."""
     said = message(lambda: experiment(DEFAULT, command_line=over))
     assert said.startswith(f"--config: {start}"), said
 
 
 def test_values_of_the_command_line_are_read_as_yaml():
-    """Snakemake leaves what stands inside of a block as text."""
+    """Snakemake leaves values inside a block as text."""
     given = {"training": {"epochs": "3", "rate": "1.0e-3"}, "unlearning": "null", "seeds": ["0"]}
     read = {"training": {"epochs": 3, "rate": 0.001}, "unlearning": None, "seeds": [0]}
     assert as_yaml(given) == read

@@ -9,7 +9,7 @@ from palimpsest.configuration.yaml_files import check_file
 
 FILES = {
     # what is wrong: (content, message after the file's name)
-    "a key twice": ("seeds: [1]\nsizes: [2]\nseeds: [3]\n", ":3: the key 'seeds' stands there"),
+    "a key twice": ("seeds: [1]\nsizes: [2]\nseeds: [3]\n", ":3: the key 'seeds' is there"),
     "a key twice in a block": ("training:\n  epochs: 1\n  epochs: 2\n", ":3: the key 'epochs'"),
     "not closed": ("models: [a,\n", ":2: "),
     "tabs": ("training:\n\tepochs: 1\n", ":2: found character '\\t'"),

@@ -77,7 +77,7 @@ def test_nothing_is_known_of_a_text(folder):
 
 
 def test_each_line_of_a_text_is_used_once(folder):
-    """A string is drawn as often as it stands in the text, and no more strings than there are."""
+    """A string is drawn as often as it occurs in the text; the text has no more strings."""
     corpus = read_corpus(folder / "notes.txt")
     assert corpus.n_strings() == 2
     assert corpus.expected_length() == pytest.approx((3 + 5 + 3) / 3)
@@ -100,7 +100,7 @@ def test_train_and_test_of_a_text_are_other_lines(tmp_path):
 
 
 def test_groups(folder):
-    """By string in both; by derivation, named by what the first choice leads to, in a grammar."""
+    """Groups by string in both; in a grammar also by derivation, named by its first choice."""
     formal, notes = read_corpus(folder / "formal.pcfg"), read_corpus(folder / "notes.txt")
     strings = [("a", "x"), ("b", "x"), ("a", "y", "z")]
     assert list(formal.groups(strings, "derivation").values()) == ["a X", "b X", "a X"]
@@ -141,14 +141,16 @@ def test_corpora_are_found_by_name(folder):
 
 def test_two_files_of_one_name_are_refused(folder):
     (folder / "notes.pcfg").write_text(GRAMMAR)
-    with pytest.raises(UserError, match=r"notes\.pcfg and .*notes\.txt have one name; rename or"):
+    with pytest.raises(
+        UserError, match=r"notes\.pcfg and .*notes\.txt have the same name; rename or"
+    ):
         find_corpus(folder, "notes")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("empty.txt", b"\n  \n", "has no string; write one a line"),
+        ("empty.txt", b"\n  \n", "has no strings; write one string per line"),
         ("binary.txt", b"\xff\xfe\x00", "cannot be read as text in UTF-8"),
         ("README.md", b"a text", r"its name must end with \.pcfg or \.txt"),
         ("gap.pcfg", b"S -> 'a b' [1.0]", "is empty or has white space in it"),

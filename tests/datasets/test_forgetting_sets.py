@@ -46,7 +46,7 @@ def test_train_and_test_are_those_of_base():
 
 
 def test_retain_is_original_without_what_is_forgotten():
-    """The same rows in the same order; forget strings have no copy left, all others all theirs."""
+    """The same rows in the same order; forget strings have no copies, all others keep theirs."""
     variants = forgetting()
     original, retain = variants["original"], variants["retain"]
     forgotten = original["split"] == "forget"
@@ -123,7 +123,7 @@ def test_an_empty_forget_set_is_refused():
 
 def test_forgetting_everything_is_refused():
     """Nothing would be retained."""
-    with pytest.raises(UserError, match="is everything that was trained on"):
+    with pytest.raises(UserError, match="has all training strings"):
         forgetting(share=0.999)
 
 
@@ -154,7 +154,7 @@ def test_check_is_of_all_copies():
 
 
 def test_forget_sets_are_read_from_text(tmp_path):
-    """One string a line, blank lines and repetitions left out."""
+    """One string per line; blank lines and repetitions are left out."""
     path = tmp_path / "forget.txt"
     path.write_text("a x y\n\nb x  x\na x y\n")
     assert read_forget_set(path) == [("a", "x", "y"), ("b", "x", "x")]

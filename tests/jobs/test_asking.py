@@ -125,7 +125,7 @@ def test_a_delivered_job_does_nothing_and_a_broken_flag_is_one_line(trained, tmp
     assert (tmp_path / "sizes.parquet").stat().st_mtime_ns == before
     done = asked(trained, tmp_path, "deepspeed", zero_stage=3)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: training/zero_stage: ZeRO 3 leaves no process a whole")
+    assert done.stderr.startswith("error: training/zero_stage: with ZeRO 3 no process has a whole")
 
 
 class Counting:
@@ -173,7 +173,7 @@ class Crowded:
 
 
 def crowded_bench(together: int = 5) -> SimpleNamespace:
-    """A bench with such a holder, as far as asking in parts goes."""
+    """A bench with such a holder; only what asking in parts needs works."""
     run = SimpleNamespace(model=MODEL)
     return SimpleNamespace(
         parts=lambda numbers: np.array_split(numbers, -(-len(numbers) // together)),
@@ -195,7 +195,7 @@ def inquiry_of_numbers(folder: Path, engine: str = "fleet", n_models: int = 5) -
 
 @pytest.mark.parametrize(("engine", "room"), [("fleet", 2), ("fleet", 0), ("deepspeed", 2)])
 def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, room):
-    """The tables are of all models in order; where one alone has no room, a line says so."""
+    """The tables have all models in order; if one model alone has no room, a line says so."""
     inquiry = inquiry_of_numbers(tmp_path, engine)
     held = []
 
@@ -213,7 +213,7 @@ def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, roo
         with pytest.raises(torch.OutOfMemoryError):
             all_parts()
     elif room == 0:
-        with pytest.raises(UserError, match="no memory for one model alone"):
+        with pytest.raises(UserError, match="not have enough memory for even one model"):
             all_parts()
     else:
         tables_of_parts = [frame for (frame,) in all_parts()]

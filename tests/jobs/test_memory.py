@@ -38,7 +38,9 @@ def test_half_as_many_strings_are_noted(attempts, measuring, doing, less, error)
 
 def test_a_batch_that_cannot_be_cut_ends_the_job(attempts):
     """Measuring may still use smaller batches."""
-    with pytest.raises(UserError, match=r"a whole batch, which cannot be cut; raise training/proc"):
+    with pytest.raises(
+        UserError, match=r"a whole batch, which cannot be split; raise training/proc"
+    ):
         run_out(attempts, cuts_batches=False)
     assert attempts.passes() == Passes(8, 64)
     with pytest.raises(OutOfMemory):

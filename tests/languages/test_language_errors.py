@@ -20,7 +20,10 @@ REFUSED = {
     "only comments": ("# S -> 'a' [1]\n\n", "my.pcfg: empty file, it has no rules"),
     "no arrow": ("S 'a' [1]", "my.pcfg:1: missing arrow '->' after 'S'; a rule reads"),
     "only a name": ("# one\nS", "my.pcfg:2: missing arrow '->' after 'S'"),
-    "two arrows": ("S -> 'a' -> 'b' [1]", "my.pcfg:1: a second arrow '->'; write one rule a line"),
+    "two arrows": (
+        "S -> 'a' -> 'b' [1]",
+        "my.pcfg:1: a second arrow '->'; write one rule per line",
+    ),
     "no probability": ("S -> 'a' 'b'", "my.pcfg:1: missing probability after \"'b'\"; a rule"),
     "no probability before a bar": ("S -> 'a' | 'b' [1]", "my.pcfg:1: missing probability after"),
     "two probabilities": ("S -> 'a' [0.5] [0.5]", "my.pcfg:1: a rule has one probability, at its"),
@@ -75,7 +78,7 @@ REFUSED = {
     "supercritical": (
         "S -> A [1]\nA -> B B [0.6] | 'a' [0.4]\nB -> A [1]",
         "my.pcfg:2: strings have infinite expected length: A and B lead back to themselves "
-        "1.095 times on average; it must be less than 1",
+        "1.095 times on average; this must be less than 1",
     ),
     "critical": (
         "S -> S S [0.5] | 'a' [0.5]",

@@ -62,9 +62,10 @@ def trace(loss, variant="base", seed=0):
 
 
 def world(level_without, level_test=None, falls_to=0.1, seed=0):
-    """A base run and its runs without each string, whose losses without it are `level_without`.
+    """A base run, and a run without each training string.
 
-    The loss of a training string in the base run falls to a share of `falls_to` of it.
+    `level_without` are the losses of the strings in the runs without them. In the base run, the
+    loss of a training string falls to a share of `falls_to` of its level.
     """
     level_test = level_without if level_test is None else level_test
     falling = np.linspace(1.6, falls_to, len(EPOCHS))[:, None]
@@ -99,7 +100,7 @@ def rows_of(table, measure, evidence):
 
 @pytest.fixture(scope="module")
 def perfect():
-    """Every test string behaves as the training string of its frequency does when left out."""
+    """Every test string behaves like the left-out training string of the same frequency."""
     return measured(*world(LEVEL))
 
 
@@ -219,7 +220,7 @@ def test_rows_by_hand():
 
 
 def test_a_string_that_the_run_without_it_knows_as_well_is_never_memorised():
-    """Where leaving it out changes nothing, the string adds nothing."""
+    """If leaving it out changes nothing, the string adds nothing."""
     base, strings, runs = world(LEVEL)
     runs[7] = trace(base.loss, runs[7].run["variant"])
     rows = measured(base, strings, runs)["leave_one_out"]
@@ -272,7 +273,7 @@ def test_the_order_of_the_runs_does_not_matter(perfect):
 
 
 def test_the_interval_is_that_of_the_bootstrap():
-    """Against scipy's own, which draws other resamples."""
+    """Compared with scipy's own bootstrap, which draws other resamples."""
     level_test = LEVEL + 0.8 * np.random.default_rng(3).random(N)
     made = measured(*world(LEVEL, level_test))["approximation"]
     ours = [chosen(made, "threshold", "correlation", column=end) for end in ("lower", "upper")]
@@ -326,7 +327,7 @@ def test_runs_that_do_not_fit_are_refused_with_one_line():
     other_seed = replace(runs[3], run={**runs[3].run, "seed": 1})
     refused([*runs[:3], other_seed, *runs[4:]], "is of m/L/n100-seed1/without-")
     one_line(lambda: leave_one_out_tables([base], [], [runs], "after_last_miss"), "one per trace")
-    one_line(lambda: measured(base, strings.assign(seed=3), runs), "stands beside the dataset of")
+    one_line(lambda: measured(base, strings.assign(seed=3), runs), "is paired with the dataset of")
 
 
 def test_one_string_has_no_interval():

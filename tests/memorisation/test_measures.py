@@ -72,7 +72,7 @@ def test_after_the_last_miss_everything_is_memorised(losses):
 
 @given(losses=pairs_of_losses(), factor=st.sampled_from([0.5, 2.0, 1024.0]))
 def test_the_unit_of_the_loss_does_not_matter(losses, factor):
-    """Powers of two scale floating-point numbers exactly (bar the very smallest)."""
+    """Powers of two scale floating-point numbers exactly (except the very smallest)."""
     loss, loss_without = (np.where(x < 1e-100, 0, x) for x in losses)
     for measure in (memorisation.counterfactual, memorisation.contextual):
         one, other = measure(loss, loss_without), measure(factor * loss, factor * loss_without)

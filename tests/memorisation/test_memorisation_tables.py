@@ -96,7 +96,7 @@ def test_starts_are_epochs_not_indices(made, measure, starts):
 
 
 def test_stand_ins_are_unseen_test_strings(made):
-    """c for a and d, half a nat away, for b; h would be as near to a but is held out."""
+    """c stands in for a; d, half a nat away, for b; h would be as near to a but is held out."""
     np.testing.assert_allclose(curve(made["starts"], "contextual", "stand_in_gap"), [0, 0.5])
     assert np.isnan(curve(made["starts"], "recollection", "stand_in_gap")).all()
     threshold = curve(made["scores"], "counterfactual", "threshold").reshape(4, 2)
@@ -170,7 +170,7 @@ def test_one_unseen_string_has_no_other_to_stand_in(tmp_path):
 
 
 def planted_run(trained_gain):
-    """A world whose strings differ by chance only, but for what training gains on a string."""
+    """A world whose strings differ only by chance, and by what training gains on a string."""
     generator = np.random.default_rng(0)
     n = 400
     names = np.array([f"{i:03}" for i in range(n)], dtype=object)
@@ -255,7 +255,7 @@ def test_first_crossing_lets_the_score_return_to_zero():
 
 
 def test_runs_that_do_not_fit_are_refused():
-    with pytest.raises(UserError, match=r"m/L/n4-seed1/base stands beside .* L/n4-seed0/base"):
+    with pytest.raises(UserError, match=r"m/L/n4-seed1/base is paired with .* L/n4-seed0/base"):
         memorisation_tables([trace(1)], [dataset(0)], *RULE)
     with pytest.raises(UserError, match="one per trace"):
         memorisation_tables([trace(0)], [], *RULE)

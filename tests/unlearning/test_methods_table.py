@@ -181,7 +181,7 @@ BASE = "{repair: finetune, epochs: 1, rate: 1"
             "name), or repeat with phases; it has mend, rate",
         ),
         (one("{erase: uniform, repair: finetune}"), "must have exactly one of the keys erase"),
-        (one("finetune"), "phase 1: 'finetune' is no phase; write it as {erase: name, key:"),
+        (one("finetune"), "phase 1: 'finetune' is not a phase; write it as {erase: name, key:"),
         (
             one("{erase: select-parts, parts: [matrices, haed]}"),
             "phase 1: parts: ['matrices', 'haed'] is not allowed; it must be a list of some of "
@@ -212,13 +212,13 @@ BASE = "{repair: finetune, epochs: 1, rate: 1"
         (f"mine: {{phases: [{BASE}}}], gird: {{}}}}\n", "unknown key 'gird'; known: phases, grid"),
         (f"retrain: {{phases: [{BASE}}}]}}\n", "retrain: the name is taken"),
         (f"my.method: {{phases: [{BASE}}}]}}\n", "'my.method' is not a name of a method"),
-        (f"mine: {{phases: [{BASE}}}]}}\n" * 2, "methods.yaml:2: the key 'mine' stands there a"),
+        (f"mine: {{phases: [{BASE}}}]}}\n" * 2, "methods.yaml:2: the key 'mine' is there a"),
         (
             f"mine:\n  phases: [{BASE}}}]\n  grid: {{1.rte: [1]}}\n",
-            "mine: grid: 1.rte: is no place of a value; known: 1.epochs, 1.rate, 1.elsewhere; "
-            "several that change together: 1.rate and 2.rate (did you mean '1.rate'?)",
+            "mine: grid: 1.rte: is not the place of a value; known: 1.epochs, 1.rate, 1.elsewhere; "
+            "values that change together: 1.rate and 2.rate (did you mean '1.rate'?)",
         ),
-        (f"mine:\n  phases: [{BASE}}}]\n  grid: {{2.rate: [1]}}\n", "is no place of a value"),
+        (f"mine:\n  phases: [{BASE}}}]\n  grid: {{2.rate: [1]}}\n", "is not the place of a value"),
         (
             f"mine:\n  phases: [{BASE}}}]\n  grid: {{1.rate: [1, 0]}}\n",
             "mine: grid: 1.rate: phase 1: rate: 0 is not allowed",

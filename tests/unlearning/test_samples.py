@@ -111,9 +111,9 @@ def test_traces_of_another_kind_of_models_are_refused(tmp_path):
 @pytest.mark.parametrize(
     ("broken", "part"),
     [
-        (lambda frame: frame.iloc[:-1], "not model after model"),
-        (lambda frame: frame.sample(frac=1, random_state=0), "not model after model"),
-        (lambda frame: frame.assign(variant="original-0"), "not model after model"),
+        (lambda frame: frame.iloc[:-1], "must be grouped by model"),
+        (lambda frame: frame.sample(frac=1, random_state=0), "must be grouped by model"),
+        (lambda frame: frame.assign(variant="original-0"), "must be grouped by model"),
         (lambda frame: frame[frame["string_id"] != IDS[3]], f"lacks the string {IDS[3]}"),
         (lambda frame: frame.assign(language="other"), "another problem"),
         (lambda frame: frame[frame["epoch"] < 10], "other epochs"),

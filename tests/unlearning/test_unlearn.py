@@ -336,7 +336,7 @@ def test_relearning_is_of_the_first_models_and_ends_in_time(bench):
 
 
 def test_relearning_leaves_the_tables_of_the_unlearned_models(bench):
-    """It is tried with copies."""
+    """Relearning uses copies of the models."""
     with_it, models = bench.apply(METHOD, bench.part("with", [0, 1]), relearn=(2, 5))
     without, others = bench.apply(METHOD, bench.part("without", [0, 1]), relearn=(0, 5))
     assert with_it.equals(without)
@@ -362,7 +362,7 @@ def key_in(part):
 
 
 def test_what_is_delivered_is_left_as_it_is(bench, monkeypatch):
-    """A second time nothing is done, not even when the dataset lies elsewhere; nothing is left."""
+    """A second call does nothing, even if the dataset is elsewhere; no state is left."""
     part = bench.part("twice", [0, 1])
     bench.apply(METHOD, part)
     before = stamps(part), Path(part.manifest).stat().st_mtime_ns
@@ -497,15 +497,13 @@ def test_weights_are_those_of_the_draw(trained):
 def test_a_missing_draw_is_refused(bench, part, missing):
     with pytest.raises(UserError) as error:
         bench.apply(NOTHING, bench.part("missing", **part))
-    assert str(error.value) == (
-        f"no weights of {missing} are among those given; train its models first"
-    )
+    assert str(error.value) == (f"no weights of {missing} were given; train its models first")
 
 
 def test_a_retrained_model_beside_is_needed_too(bench):
-    """For the distance to it, and before anything is delivered."""
+    """For the distance to it; the error comes before anything is delivered."""
     part = bench.part("missing", [0])
-    with pytest.raises(UserError, match=r"^no weights of retain-0 are among those given"):
+    with pytest.raises(UserError, match=r"^no weights of retain-0 were given"):
         bench.apply(NOTHING, part, weights=bench.trained.weights[:1])
     assert not Path(part.manifest).exists()
 

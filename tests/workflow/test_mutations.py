@@ -144,7 +144,7 @@ class Mutator:
         return Mutation(f"without {path}", path[-1], files)
 
     def of_a_key(self) -> Mutation:
-        """A key that there is not, beside those that there are."""
+        """An unknown key next to the known keys."""
         blocks = [(), *(p for p in self.places if isinstance(value_at(self.default, p), dict))]
         path = self.random.choice(blocks)
         key = self.random.choice([*TEXTS, 1, None, True, 2.5, "epoch", "Models"])
@@ -169,7 +169,7 @@ class Mutator:
         )
 
     def of_a_grammar_file(self) -> Mutation:
-        """A language whose file has a hostile name, and is there where a file can have it."""
+        """A language with a hostile name; its file exists if a file can have this name."""
         names = [*TEXTS, "x" * 240, "a.b", "L1 ", "L1.pcfg", "é", "base", "-"]
         name = self.random.choice(names)
         files = {TOUR: as_file({**self.tour, "languages": ["L1", "L2", name]})}
@@ -269,7 +269,7 @@ def mutated(folder: Path, mutation: Mutation, project: Project) -> None:
 
 
 def files_in(folder: Path) -> set[str]:
-    """The files of a folder, but for those that Snakemake keeps for itself."""
+    """The files of a folder, except those that Snakemake keeps for itself."""
     found = {str(path.relative_to(folder)) for path in folder.rglob("*")}
     return {path for path in found if not path.startswith(".snakemake")}
 
@@ -343,7 +343,7 @@ RUBBISH = {
     "broken off": (b"models: [\n", "expected the node content"),
     "binary": (b"\xff\xfe\x00\x01" * 40, "is not text in YAML"),
     "an alias of nothing": (b"key: *nowhere\n", "found undefined alias"),
-    "a key twice": (b"seeds: [0]\nseeds: [1]\n", "the key 'seeds' stands there a second time"),
+    "a key twice": (b"seeds: [0]\nseeds: [1]\n", "the key 'seeds' is there a second time"),
 }
 PROFILES = [[], *(["--workflow-profile", f"config/profiles/{p}"] for p in ("slurm", "workstation"))]
 
@@ -376,7 +376,7 @@ def test_snakemake_still_reads_these_files_first(project):
 
 
 def test_a_fork_does_what_the_command_does(tmp_path):
-    """A few mutations, of each kind of end: the same status and the same words."""
+    """A few mutations, with each kind of result: the same status and the same output."""
     (tmp_path / "project").mkdir()
     project = Project.fresh(tmp_path / "project")
     chosen = [MUTATIONS[place] for place in (0, 33, 55, 72, 90)]
@@ -391,7 +391,7 @@ def test_a_fork_does_what_the_command_does(tmp_path):
 
 
 def lasting(printed: str) -> list[str]:
-    """What Snakemake prints, but for what is never the same twice."""
+    """Snakemake's output without the parts that differ in every run."""
     passing = re.compile(r"\[|  (Date|Workflow ID|Command|Run directory): ")
     return sorted(line for line in printed.splitlines() if not passing.match(line))
 

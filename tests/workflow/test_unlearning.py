@@ -40,7 +40,7 @@ def test_everything_of_the_unlearning_is_one_target(project):
 
 
 def test_a_method_of_ones_own_is_one_file_and_two_lines(copy_of_finished):
-    """The page's example: it is scored, drawn and reported, and of the old models none changes."""
+    """The page's example: it is scored, drawn and reported, and no old model changes."""
     folder = copy_of_finished.folder
     page = (ROOT / "docs/methods.md").read_text()
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
@@ -76,13 +76,13 @@ SLOW = "finetune, epochs: 40"
 
 
 def slow(project: Project, together: int) -> None:
-    """Let `finetune` take longer, on so many models at a time."""
+    """Let `finetune` take longer, on a given number of models at a time."""
     edited("small_methods.yaml", "finetune, epochs: 0.5", SLOW)(project.folder)
     in_waves_of(project, together)
 
 
 def in_waves_of(project: Project, together: int) -> None:
-    """Let a thread of the CPU hold so many models."""
+    """Let a thread of the CPU hold a given number of models."""
     path = project.folder / LIBRARY / "training/fleet/memory.py"
     text, found = re.subn(
         r"(?m)^FASTEST_ON_CPU = \d+", f"FASTEST_ON_CPU = {together}", path.read_text()
@@ -176,8 +176,8 @@ def test_a_forget_set_from_a_file(project, strings):
 @pytest.mark.parametrize(
     ("which", "groups", "message"),
     [
-        ("none", "string", "forget.txt: names no string to forget; write one a line"),
-        ("all", "string", "the forget set is everything that was trained on"),
+        ("none", "string", "forget.txt: names no string to forget; write one string per line"),
+        ("all", "string", "the forget set has all training strings"),
         ("stranger", "string", "the forget set has the string '1 1 1 1', which is not in train"),
         ("one of a group", "derivation", "the forget set splits the group"),
     ],

@@ -48,10 +48,11 @@ class WorkingFolder:
             _check_host()
             if not has_locks:
                 raise UserError(
-                    f"{HOLDER}: {_holder()} has not ended in good order, and this file system "
-                    "cannot tell whether it still works; once it is surely gone, delete that file"
+                    f"{HOLDER}: {_holder()} did not end properly, and this file system cannot "
+                    "tell whether it still works; once you are sure that it has ended, delete "
+                    "that file"
                 )
-            _warn("the last Snakemake in this folder was killed; taking up what it left")
+            _warn("the last Snakemake in this folder was killed; continuing its work")
             _cancel_submitted()
         HOLDER.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}))
         atexit.register(HOLDER.absolute().unlink, missing_ok=True)
@@ -97,8 +98,8 @@ def _check_host() -> None:
     host = _read_holder().get("host", socket.gethostname())
     if host != socket.gethostname():
         raise UserError(
-            f"{HOLDER}: a Snakemake on {host} has not ended in good order here, and may be at work "
-            "still; give the command there or, once it is surely gone, delete that file"
+            f"{HOLDER}: a Snakemake on {host} did not end properly here, and may still work; give "
+            "the command there or, once you are sure that it has ended, delete that file"
         )
 
 

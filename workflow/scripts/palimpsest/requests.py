@@ -112,11 +112,13 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
     found: dict[tuple, Runs] = {}
     for asked in requests:
         if unknown := asked.keeps - {TRACE, WEIGHTS}:
-            raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run leaves")
+            raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run makes")
         if asked.replicates is None and (asked.training or WEIGHTS in asked.keeps):
-            raise ValueError(f"{asked}: training and weights of their own are for replicates alone")
+            raise ValueError(
+                f"{asked}: only replicates may have their own training and keep weights"
+            )
         if asked.replicates is not None and WEIGHTS not in asked.keeps:
-            raise ValueError(f"{asked}: replicates leave their weights; let `keeps` say so")
+            raise ValueError(f"{asked}: replicates always keep their weights; add them to `keeps`")
         if asked.replicates is not None:
             for known in found.values():
                 if known.replicates is not None and known.key[:4] == asked.key[:4]:

@@ -147,7 +147,7 @@ def _hostile(config: dict) -> Iterator[Mistake]:
             yield Mistake(key, f"a configuration has at most {MOST_VALUES:,} values")
             return
         if isinstance(value, (dict, list)):
-            yield Mistake(key, "is a block within blocks; none of them goes as deep")
+            yield Mistake(key, "is a block inside too many other blocks; no key is this deep")
         if isinstance(value, float) and not math.isfinite(value):
             yield Mistake(key, f"{value} is not a finite number")
 
@@ -171,7 +171,8 @@ def _training(settings: Settings) -> Iterator[Mistake]:
         yield from unknown_model(settings, key, model)
         if settings.is_twin(model):
             yield Mistake(
-                key, "twins are trained by one process, which any machine holds; leave it out"
+                key,
+                "a twin is trained by one process, which fits on any machine; leave this key out",
             )
     yield from _offload("training", settings.config["training"])
     for model in by_model:

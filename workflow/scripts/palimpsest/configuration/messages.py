@@ -46,7 +46,7 @@ def explained(error: jsonschema.ValidationError) -> str:
         missing = next(name for name in error.validator_value if name not in value)
         return f"the key {missing!r} is missing"
     if error.validator == "uniqueItems":
-        return f"{value!r} lists something twice; each may stand once"
+        return f"{value!r} lists a value twice; each value is allowed once"
     return f"{shown(value)} is not allowed; must be {allowed(rules)}{_hint(value, rules)}"
 
 

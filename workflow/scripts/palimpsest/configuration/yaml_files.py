@@ -17,7 +17,7 @@ class _Loader(yaml.SafeLoader):
         for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
             if key.value in seen:
                 raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value!r} stands there a second time; keep one of them",
+                    problem=f"the key {key.value!r} is there a second time; keep one of them",
                     problem_mark=key.start_mark,
                 )
             seen.add(key.value)

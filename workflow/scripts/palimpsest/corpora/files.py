@@ -22,7 +22,7 @@ def read_corpus(path: str | Path) -> Corpus:
     if suffix == TEXT:
         return TextCorpus.from_file(path)
     known = " or ".join(SUFFIXES)
-    raise UserError(f"{path}: is no file of a corpus; its name must end with {known}")
+    raise UserError(f"{path}: is not the file of a corpus; its name must end with {known}")
 
 
 def read_grammar(path: str | Path) -> Grammar:
@@ -48,5 +48,7 @@ def find_corpus(folder: str | Path, name: str) -> str:
     paths = [Path(folder) / f"{name}{suffix}" for suffix in SUFFIXES]
     there = [path for path in paths if path.is_file()]
     if len(there) > 1:
-        raise UserError(f"{there[0]} and {there[1]} have one name; rename or delete one of them")
+        raise UserError(
+            f"{there[0]} and {there[1]} have the same name; rename or delete one of them"
+        )
     return str(there[0] if there else paths[0])

@@ -20,7 +20,9 @@ class TextCorpus:
 
     def __init__(self, name: str, strings: Sequence[String]):
         if not strings:
-            raise UserError(f"{name}: has no string; write one a line, with spaces between words")
+            raise UserError(
+                f"{name}: has no strings; write one string per line, with spaces between words"
+            )
         self.name = name
         self.strings = list(strings)
         self.terminals = tuple(sorted({word for string in self.strings for word in string}))

@@ -125,9 +125,10 @@ def tabulate(
     outside = frame.loc[frame["log_prob"] == -np.inf, "text"]
     if len(outside):
         raise UserError(
-            f"language {sampler.language}: its string {outside.iloc[0]!r} is not one of "
+            f"language {sampler.language}: its string {outside.iloc[0]!r} is not a string of "
             f"{learned.name}; name another counterpart in "
-            f"datasets/high_entropy_counterpart/{sampler.language}, one that has all its strings"
+            f"datasets/high_entropy_counterpart/{sampler.language}, one with all strings of the "
+            "language"
         )
     return frame
 

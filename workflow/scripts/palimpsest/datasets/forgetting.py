@@ -108,14 +108,14 @@ def check_forget_set(forget: list[String], names: dict[String, str], language: s
     strangers = [string for string in forget if string not in names]
     if strangers:
         raise UserError(
-            f"{where} has the string {text_of(strangers[0])!r}, which is not in train; only what "
-            "was trained on can be forgotten"
+            f"{where} has the string {text_of(strangers[0])!r}, which is not in train; only "
+            "strings that were trained on can be forgotten"
         )
     forgotten = set(forget)
     if len(forgotten) == len(names):
         raise UserError(
-            f"{where} is everything that was trained on, so nothing is retained; lower "
-            "unlearning/share, or name fewer strings"
+            f"{where} has all training strings, so nothing is retained; lower unlearning/share, "
+            "or name fewer strings"
         )
     touched = {names[string] for string in forgotten}
     split = [s for s, name in names.items() if name in touched and s not in forgotten]
@@ -131,8 +131,8 @@ def read_forget_set(path: str | Path) -> list[String]:
     strings = list(dict.fromkeys(read_strings(path)))
     if not strings:
         raise UserError(
-            f"{path}: names no string to forget; write one a line, its symbols separated by "
-            "spaces, or set unlearning/forget to drawn"
+            f"{path}: names no string to forget; write one string per line, its symbols separated "
+            "by spaces, or set unlearning/forget to drawn"
         )
     return strings
 

@@ -81,7 +81,7 @@ class TrainedWeights:
         """The weights of one model, by parameter name."""
         which = of_replicate(variant, replicate)
         if which not in self._files:
-            raise UserError(f"no weights of {which} are among those given; train its models first")
+            raise UserError(f"no weights of {which} were given; train its models first")
         path, names = self._files[which]
         with safe_open(path, "pt") as file:
             return {name.partition("/")[2]: file.get_tensor(name) for name in names}

@@ -32,9 +32,9 @@ class DeepSpeedHolder:
     def __init__(self, run: Run, material: Material):
         if run.recipe.zero_stage == 3:
             raise UserError(
-                f"training/zero_stage: ZeRO 3 leaves no process a whole weight of {run.model}, "
-                "which this job needs; set it to 2 (of one full model: in training_by_model), with "
-                "offload_optimizer: cpu if memory is short"
+                f"training/zero_stage: with ZeRO 3 no process has a whole weight of {run.model}, "
+                "which this job needs; set it to 2 (for only one full model: in "
+                "training_by_model), with offload_optimizer: cpu if memory is short"
             )
         stand_alone_unless_launched()
         self.run = run
@@ -177,7 +177,7 @@ class DeepSpeedModels:
 
     def _check_open(self) -> None:
         if self.engine.opened is not self:
-            raise RuntimeError("other weights were opened since; these are gone")
+            raise RuntimeError("other weights were opened since then, so these weights are closed")
 
     def initial(self, seeds: list[int]) -> dict[str, torch.Tensor]:
         """Weights float32[1, ...] before any fine-tuning; only a twin's depend on the seed."""

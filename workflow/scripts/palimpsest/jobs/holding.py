@@ -18,7 +18,7 @@ def alone(paths: Iterable[Path]) -> Iterator[None]:
         try:
             locks.append(wait_for(path, lambda text=text: print(text, file=sys.stderr, flush=True)))
         except NoLocks as error:
-            print(f"warning: {error}; see that no other job trains this", file=sys.stderr)
+            print(f"warning: {error}; make sure that no other job trains this run", file=sys.stderr)
     try:
         yield
     finally:

@@ -50,8 +50,8 @@ def less_next_time(
     doing = "measuring" if measuring else "training"
     if not measuring and not cuts_batches:
         raise UserError(
-            f"out of memory while {doing} with a loss that is of a whole batch, which cannot be "
-            f"cut; {REMEDY}"
+            f"out of memory while {doing} with a loss over a whole batch, which cannot be split; "
+            f"{REMEDY}"
         )
     less = passes.halved(measuring)
     if less is None:
@@ -60,7 +60,7 @@ def less_next_time(
     name = "evaluation_batch_size" if measuring else "micro_batch_size"
     raise OutOfMemory(
         f"out of memory while {doing} with {getattr(passes, name)} strings per forward pass; the "
-        f"next attempt takes {getattr(less, name)}, to the same effect"
+        f"next attempt takes {getattr(less, name)}, with the same result"
     )
 
 

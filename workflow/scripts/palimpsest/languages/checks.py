@@ -127,10 +127,10 @@ def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
         if growth >= 1 - ROUNDING:
             raise GrammarError(
                 f"{printed.name}:{first_line(printed, loop)}: strings have infinite expected "
-                f"length: {listed(sorted(loop))} "
-                f"{'leads' if len(loop) == 1 else 'lead'} back to "
+                f"length: {listed(sorted(loop))} {'leads' if len(loop) == 1 else 'lead'} back to "
                 f"{'itself' if len(loop) == 1 else 'themselves'} {growth:.4g} times on average; "
-                "it must be less than 1, so make the rules that end the loop likelier"
+                "this must be less than 1, so give a higher probability to the rules that end the "
+                "loop"
             )
     reached = structure.reachable(rules, printed.start)
     with np.errstate(all="ignore"):

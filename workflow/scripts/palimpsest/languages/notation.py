@@ -178,7 +178,7 @@ def _read_alternative(lhs: str, tokens: list[_Token], where: str, number: int) -
             f"give every rule of {_short(lhs)} at least one symbol"
         )
     if any(token.kind == "arrow" for token in tokens):
-        raise GrammarError(f"{where}: a second arrow '->'; write one rule a line")
+        raise GrammarError(f"{where}: a second arrow '->'; write one rule per line")
     if tokens[-1].kind != "probability":
         last = _short(symbols[-1].text)
         raise GrammarError(f"{where}: missing probability after {last}; {EXAMPLE}")

@@ -308,8 +308,8 @@ def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:
     dataset = strings[DATASET_KEYS].iloc[0].to_dict()
     if any(trace.run[key] != dataset[key] for key in DATASET_KEYS):
         raise UserError(
-            f"the trace of {run_name(trace.run)} stands beside the dataset of {run_name(dataset)}; "
-            "traces and datasets must be given in the same order"
+            f"the trace of {run_name(trace.run)} is paired with the dataset of "
+            f"{run_name(dataset)}; traces and datasets must be given in the same order"
         )
     if strings["log_prob"].isna().any():
         raise UserError(

@@ -66,7 +66,7 @@ class Targets:
             if other.run != first.run or not np.array_equal(other.epochs, first.epochs):
                 raise UserError(
                     f"{first.run} and {other.run}: runs of different models, languages, sizes or "
-                    "epochs cannot stand in one table"
+                    "epochs cannot be in one table"
                 )
         curves = {
             name: np.concatenate([getattr(target, name) for target in targets], axis=1)

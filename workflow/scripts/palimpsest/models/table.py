@@ -77,7 +77,9 @@ def read_models(path: str | Path) -> dict[str, Model]:
             raise UserError(f"{where}: the model {model.model!r} is listed twice; names are unique")
         models[model.model] = model
     if not models:
-        raise UserError(f"{path}: lists no model; add a row such as those of the paper's 18 models")
+        raise UserError(
+            f"{path}: lists no model; add a row, such as a row of the paper's 18 models"
+        )
     return models
 
 

@@ -62,8 +62,8 @@ def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]
     for entry in found:
         if entry.figure.chapter not in chapters:
             raise ValueError(
-                f"figure {entry.figure.name!r} stands in chapter {entry.figure.chapter!r}, which "
-                f"no section's part of the report has; there are: {', '.join(chapters)}"
+                f"figure {entry.figure.name!r} is in chapter {entry.figure.chapter!r}, which no "
+                f"section's part of the report has; there are: {', '.join(chapters)}"
             )
     languages = list(dict.fromkeys(entry.language for entry in found))
     names = list(dict.fromkeys(entry.figure.name for entry in found))

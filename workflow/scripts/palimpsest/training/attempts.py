@@ -78,8 +78,8 @@ def fewer_models(n: int, model: str) -> int:
     """
     if n == 1:
         raise UserError(
-            f"{model}: the GPU has no memory for one model alone; wait until other programs leave "
-            "it, or hide it: CUDA_VISIBLE_DEVICES= snakemake ..."
+            f"{model}: the GPU does not have enough memory for even one model; wait until other "
+            "programs leave the GPU, or hide the GPU: CUDA_VISIBLE_DEVICES= snakemake ..."
         )
-    log.warning("out of memory with %d models at once; going on with fewer", n)
+    log.warning("out of memory with %d models at once; continuing with fewer", n)
     return n // 2

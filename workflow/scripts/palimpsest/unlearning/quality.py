@@ -37,7 +37,7 @@ def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> 
     if not (epsilons >= 0).all():
         raise ValueError("epsilons must be 0 or more, and none may be NaN")
     if not n_models >= 2:
-        raise ValueError(f"forgetting quality wants 2 or more models of each kind, not {n_models}")
+        raise ValueError(f"forgetting quality needs 2 or more models of each kind, not {n_models}")
     if not 0 < bin_width < np.inf:
         raise ValueError(f"bin_width must be above 0 and finite, not {bin_width}")
     most = np.ceil(np.log(n_models - 1))
@@ -54,7 +54,7 @@ def forgetting_quality(epsilons: ArrayLike, n_models: int, bin_width: float = BI
     Source: Are we making progress in unlearning?, section 3.1.2.
     """
     if np.size(epsilons) == 0:
-        raise ValueError("forgetting quality wants the epsilon of at least one example")
+        raise ValueError("forgetting quality needs the epsilon of at least one example")
     return float(points(epsilons, n_models, bin_width).mean())
 
 

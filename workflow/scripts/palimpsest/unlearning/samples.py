@@ -193,8 +193,8 @@ def _models(path: str, table: pa.Table, names: list[str], epochs: np.ndarray | N
     models = list(zip(*found, strict=True))
     if not whole or len(set(models)) < len(models):
         raise UserError(
-            f"{path}: its rows are not model after model, each with the same strings in one "
-            f"order; delete it and rerun: snakemake --cores 1 {path}"
+            f"{path}: its rows must be grouped by model, with the same strings in the same order "
+            f"for each model; delete it and rerun: snakemake --cores 1 {path}"
         )
     return models
 
@@ -249,9 +249,9 @@ def _joined(parts: list[Predictions], what: str) -> Predictions:
         path = next(iter(part.files.values()))
         remedy = f"delete it and rerun: snakemake --cores 1 {path}"
         if part.problem != first.problem:
-            raise UserError(f"{path}: is of another problem than the files beside it; {remedy}")
+            raise UserError(f"{path}: is of another problem than the other files; {remedy}")
         if not np.array_equal(part.epochs, first.epochs):
-            raise UserError(f"{path}: has other epochs than the files beside it; {remedy}")
+            raise UserError(f"{path}: has other epochs than the other files; {remedy}")
         twice = files.keys() & part.files.keys()
         if twice:
             raise UserError(

@@ -133,12 +133,13 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
 def _forget_set(block: dict) -> Iterator[Mistake]:
     share, size, forget = block["share"], block["size"], block["forget"]
     if forget != DRAWN and not os.path.isfile(forget):
-        remedy = f"give a text file with one string a line, or {DRAWN}"
+        remedy = f"give a text file with one string per line, or {DRAWN}"
         yield Mistake("unlearning/forget", f"no such file: {forget}; {remedy}")
     if forget == DRAWN and round(share * size) == 0:
         yield Mistake(
             "unlearning/share",
-            f"{share:g} of {size} strings is none; raise it to {1 / size:.2g} or more",
+            f"{share:g} of {size} strings is less than one string; raise it to {1 / size:.2g} or "
+            "more",
         )
 
 
@@ -149,9 +150,9 @@ def _zero_stage(settings: Settings, models: list[str]) -> Iterator[Mistake]:
             where = f"training_by_model/{model}" if "zero_stage" in own else "training"
             yield Mistake(
                 f"{where}/zero_stage",
-                f"{model} cannot unlearn with ZeRO 3, which leaves no process a whole weight; "
-                "set it to 2 (of one full model: in training_by_model), with "
-                "offload_optimizer: cpu if memory is short",
+                f"{model} cannot unlearn with ZeRO 3, because no process has a whole weight; set "
+                "it to 2 (for only one full model: in training_by_model), with offload_optimizer: "
+                "cpu if memory is short",
             )
 
 

@@ -68,7 +68,10 @@ class Task:
         seeds: Sequence[tuple[int, ...]],
     ):
         if len(seeds) != models.count or len({len(seed) for seed in seeds}) != 1:
-            raise ValueError(f"{len(seeds)} seeds, of equal lengths, for {models.count} models?")
+            raise ValueError(
+                f"{len(seeds)} seeds for {models.count} models; give one seed per model, all of "
+                "equal length"
+            )
         self.models, self.strings = models, strings
         self.sets = {name: np.asarray(rows) for name, rows in sets.items()}
         self.rate, self.batch_size = rate, batch_size
@@ -250,7 +253,9 @@ class Reference:
     ) -> None:
         """Keep the result of `compute` for a set's strings: [M, B, T, ...] or [M, B] per batch."""
         if self._task.phase_number:
-            raise RuntimeError("outputs of the original models are kept before the first phase")
+            raise RuntimeError(
+                "outputs of the original models can only be kept before the first phase"
+            )
         n_strings = len(self._task.strings.lengths)
         wanted = self._wanted.setdefault(kind, _Wanted(compute, np.full(n_strings, -1)))
         wanted.places[self._task.sets[name][:first]] = 0
@@ -270,7 +275,7 @@ class Reference:
         """The outputs that were kept for the strings of a batch, with their full length."""
         places_MB = self._wanted[kind].places[batch.rows_MB]
         if (places_MB < 0).any():
-            raise RuntimeError(f"{kind}: not kept for some string of the batch")
+            raise RuntimeError(f"{kind}: was not kept for some strings of the batch")
         models_M1 = torch.arange(len(places_MB))[:, None]
         return self._kept[kind][models_M1, torch.from_numpy(places_MB)]
 

@@ -143,7 +143,9 @@ def _check_no_dropout(model: PreTrainedModel) -> None:
     """Refuse dropout: a member's dropout would depend on the other members. Twins have none."""
     active = [name for name, m in model.named_modules() if isinstance(m, nn.Dropout) and m.p > 0]
     if active:
-        raise UserError(f"they have dropout, {active[0]}, which no member could draw alone")
+        raise UserError(
+            f"they have dropout, {active[0]}, and stacked models cannot draw dropout independently"
+        )
 
 
 # Leaves
@@ -331,7 +333,9 @@ def _activation(module: nn.Module) -> str | None:
 def _attention(module, query, key, value, attention_mask, scaling=None, softcap=None, **more):
     """Causal attention, called by transformers for every layer."""
     if (more.get("sliding_window") or math.inf) < query.shape[2]:
-        raise UserError("its attention looks back no further than a window; strings are longer")
+        raise UserError(
+            "its attention sees only a window of tokens, and strings are longer than the window"
+        )
     groups = query.shape[1] // key.shape[1]
     if groups > 1:
         key, value = (x.repeat_interleave(groups, dim=1) for x in (key, value))

@@ -180,7 +180,7 @@ class _Reader:
     def _entry(self, entry: Any, place: str, depth: int) -> dict[str, Any]:
         if not isinstance(entry, dict):
             raise self._error(
-                place, f"{entry!r} is no phase; write it as {{erase: name, key: value, ...}}"
+                place, f"{entry!r} is not a phase; write it as {{erase: name, key: value, ...}}"
             )
         if REPEAT in entry:
             return self._repeat(entry, place, depth)
@@ -285,7 +285,7 @@ def _check_grid(where: str, method: Method, grid: Any) -> None:
                 known = ", ".join(_places(method.written))
                 hint = nearest(str(places), _places(method.written))
                 raise UserError(
-                    f"{shown}: is no place of a value; known: {known}; several that change "
+                    f"{shown}: is not the place of a value; known: {known}; values that change "
                     f"together: 1.rate{AND}2.rate{hint}"
                 ) from None
             _Reader(shown).phases(written)

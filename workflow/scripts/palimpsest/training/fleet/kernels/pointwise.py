@@ -462,7 +462,7 @@ def adamw_(
     members, count = theta_MP.shape
     rows = theta_MP, by_member(grad_MP), first_MP, second_MP
     if any(row.stride(1) != 1 for row in rows):
-        raise ValueError("a kernel wants members whose parameters are in one piece")
+        raise ValueError("a kernel needs members whose parameters are contiguous")
     check_shapes(*((row.shape, theta_MP.shape) for row in rows))
     rate_M, step_M = rate_M.double().contiguous(), step_M.double().contiguous()
     places = [place for row in rows for place in member_step(row)]
