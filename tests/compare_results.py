@@ -1,11 +1,12 @@
 """Compare two folders of results, file by file: the same seeds must give the same numbers.
 
-    python tests/compare_results.py FOLDER OTHER [--allow-new]
+python tests/compare_results.py FOLDER OTHER [--allow-new]
 
 Tables are compared column by column, with their types and the order of their rows, and traces,
-weights and figures byte by byte. What a machine or an hour decides is left out: the lists below
-name it. Every difference is a line, and the exit status is 1 if there is one. With --allow-new,
-files, columns and claims that only OTHER has are listed as well, but are no differences.
+weights and figures byte by byte. Values that depend on the machine or on the time are left out; the
+lists below name them. Every difference is a line, and the exit status is 1 if there is one. With
+--allow-new, files, columns and claims that only OTHER has are listed as well, but are no
+differences.
 """
 
 import argparse
@@ -52,7 +53,7 @@ CLAIM = ("claim", "language")  # names a row of the claims
 
 @dataclass(frozen=True)
 class Finding:
-    """A line to print, and whether it is only about what OTHER has more."""
+    """A line to print, and whether it is only about something that only OTHER has."""
 
     line: str
     new: bool = False
@@ -82,7 +83,7 @@ def files(folder: Path) -> set[str]:
 
 
 def compare_files(one: Path, two: Path) -> Iterator[Finding]:
-    """In what two files of the same name differ."""
+    """The differences between two files of the same name."""
     byte_by_byte = one.suffix in BYTE_BY_BYTE or one.name == "trace.parquet"
     if byte_by_byte and one.read_bytes() != two.read_bytes():
         yield Finding("its bytes differ")
@@ -96,7 +97,7 @@ def compare_files(one: Path, two: Path) -> Iterator[Finding]:
 
 
 def compare_claims(one: pa.Table, two: pa.Table) -> Iterator[Finding]:
-    """In what two tables of claims differ; the claims of both must be in the same order."""
+    """The differences between two tables of claims, whose claims must be in the same order."""
     rows = [list(zip(*(t[name].to_pylist() for name in CLAIM), strict=True)) for t in (one, two)]
     for claim in rows[0]:
         if claim not in rows[1]:
@@ -113,7 +114,7 @@ def compare_claims(one: pa.Table, two: pa.Table) -> Iterator[Finding]:
 
 
 def compare_tables(one: pa.Table, two: pa.Table) -> Iterator[Finding]:
-    """In what two tables differ."""
+    """The differences between two tables."""
     for name in one.column_names:
         if name not in two.column_names:
             yield Finding(f"column {name}: missing")
@@ -132,7 +133,7 @@ def compare_tables(one: pa.Table, two: pa.Table) -> Iterator[Finding]:
 
 
 def compare_columns(name: str, one: pa.Table, two: pa.Table) -> Iterator[Finding]:
-    """In what a column of two tables differs."""
+    """The differences between a column of two tables."""
     ours, theirs = one[name].combine_chunks(), two[name].combine_chunks()
     if ours.type != theirs.type:
         yield Finding(f"column {name}: {ours.type}, and {theirs.type} in the other")
@@ -150,7 +151,7 @@ def compare_columns(name: str, one: pa.Table, two: pa.Table) -> Iterator[Finding
 
 
 def different(ours: pa.Array, theirs: pa.Array) -> np.ndarray:
-    """Which values differ: floats in any bit, null from all but null."""
+    """Which values differ: floats in any bit, and null from everything but null."""
     if pa.types.is_floating(ours.type):
         nulls = [np.asarray(array.is_null()) for array in (ours, theirs)]
         bits = [np.asarray(array.fill_null(0.0)).view(f"i{ours.type.bit_width // 8}")
@@ -161,7 +162,7 @@ def different(ours: pa.Array, theirs: pa.Array) -> np.ndarray:
 
 
 def compare_json(one: object, two: object, key: str = "") -> Iterator[Finding]:
-    """In what two contents of JSON files differ."""
+    """The differences between the contents of two JSON files."""
     if not (isinstance(one, dict) and isinstance(two, dict)):
         if json.dumps(one) != json.dumps(two):
             yield Finding(f"{key}: {one!r}, and {two!r} in the other")

@@ -21,7 +21,7 @@ def unpacked(path) -> dict[str, bytes]:
 
 
 def test_all_scripts_and_the_library_are_kept_once(tmp_path, monkeypatch):
-    """Under the hash that every manifest names; a second time nothing is written."""
+    """The file's name is the hash that every manifest has; a second call writes nothing."""
     path = keep_code(tmp_path / "code")
     assert path.name == f"{of_all_code()}.tar.zst"
     assert provenance()["code"] == of_all_code()

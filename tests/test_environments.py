@@ -165,7 +165,7 @@ def test_imports_are_followed():
 def test_every_rule_has_what_a_cluster_needs(name):
     """An environment, a log, a benchmark, threads and resources, its own or inherited.
 
-    A rule that makes nothing has no benchmark: that is a file, and would be what it makes.
+    A rule without outputs has no benchmark, because the benchmark's file would be an output.
     """
     rule = rules()[name]
     assert list(rule.log)
@@ -188,7 +188,7 @@ def test_no_two_rules_share_a_log_or_a_benchmark(configfiles):
 
 
 def test_every_script_is_a_rules_or_the_documentations():
-    """No script lies about that nothing runs."""
+    """There is no script that nothing runs."""
     run = {script_of(name).name for name in rules()}
     assert {path.name for path in SCRIPTS.glob("*.py")} == run | {"reference.py"}
 
@@ -201,6 +201,6 @@ def test_what_takes_seconds_shares_a_submission():
 
 
 def test_partitions_and_accounts_stand_in_profiles_only():
-    """A rule says what it needs, a profile where that is to be had."""
+    """A rule says what it needs; a profile says where to get it."""
     for name, rule in rules().items():
         assert not {"slurm_partition", "slurm_account"} & set(rule.resources), name

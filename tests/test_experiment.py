@@ -307,7 +307,7 @@ def test_a_model_of_any_section_must_fit():
 
 
 def test_as_many_targets_as_runs_are_trained_with():
-    """One where none is: a language's sample names a target all the same."""
+    """One if there are none: a language's sample names a target anyway."""
     whole = changed()
     assert whole.n_targets == STUDIES["disagreement"].block(whole.settings)["targets"] > 1
     assert changed(**only()).n_targets == 1
@@ -327,7 +327,7 @@ def test_a_figure_that_the_language_alone_does_not_name_needs_a_section_that_ask
 
 
 def test_no_section_at_all_is_nothing_to_do():
-    """An experiment of no section is one all the same."""
+    """An experiment without sections is still an experiment."""
     nothing = changed(**only())
     assert nothing.requests == nothing.languages == nothing.datasets == nothing.all_figures == []
     assert nothing.outputs == {"languages": []}
@@ -376,7 +376,7 @@ def with_toys(tmp_path):
 
 
 def test_a_section_is_asked_for_its_runs_and_files(with_toys):
-    """It stands in the schema, the requests, the plan and the outputs, and nothing names it."""
+    """It is in the schema, the requests, the plan and the outputs, and no shared code names it."""
     whole = with_toys(toy(), toys={"size": 20})
     (runs,) = whole.requests
     assert (runs.size, runs.seeds) == (20, (0, 9))

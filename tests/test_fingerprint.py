@@ -81,7 +81,7 @@ def dedented(text: str) -> str:
 
 @pytest.fixture
 def library(tmp_path, monkeypatch) -> Path:
-    """The small library, which fingerprints are worked out of."""
+    """The small library whose fingerprints are computed."""
     for name, text in FILES.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(dedented(text))
@@ -171,7 +171,7 @@ def test_other_code_changes_no_hash(library, what):
 
 
 def test_annotations_that_are_evaluated_count(library):
-    """They do not where a file postpones them, which most files do not."""
+    """They do not count if a file postpones them, as most files do."""
     edited(library / "fake/measures.py", "from __future__ import annotations\n", "")
     forget()
     assert changes(library, *NOT_USED["what annotations alone name"])
@@ -285,6 +285,6 @@ def test_the_places_of_the_sections_lead_to_their_code(part):
     "place", ["palimpsest.claim:judge", "palimpsest.claims:judged", "palimpsest.claims.judge"]
 )
 def test_a_place_without_code_is_refused(place):
-    """A misspelt place would be nobody's code, and a rule that never reruns."""
+    """A misspelt place would have no code, and its rule would never rerun."""
     with pytest.raises(ValueError, match=f"{place}: there is no such code"):
         modules_of(place)

@@ -103,7 +103,7 @@ def test_what_the_package_asks_for_is_what_the_workflow_is_tested_with():
 
 
 def test_the_package_has_the_library_s_version():
-    """It stands in three files."""
+    """The version is in three files."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert PROJECT["version"] == palimpsest.__version__ == citation["version"]
     assert PROJECT["license"] == citation["license"]

@@ -53,7 +53,7 @@ def test_what_a_section_delivers_is_of_its_kinds(name, monkeypatch):
 
 
 def test_no_two_parts_of_sections_share_a_name():
-    """The later would take the place of the earlier without a word."""
+    """The second would silently replace the first."""
     kinds = [*DATASET_KINDS, TRACE, CLAIMS, *PLANNING_KINDS]
     kinds += chain.from_iterable(section.load("kinds") for section in SECTIONS)
     assert not repeated(kind.name for kind in kinds)

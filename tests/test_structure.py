@@ -95,7 +95,7 @@ def test_a_room_imports_only_rooms_to_its_left():
 
 
 def test_no_module_imports_itself_through_others():
-    """Inside of a room neither."""
+    """This also holds inside a room."""
     assert not [module for module in modules() if module in everything_behind(module)]
 
 
@@ -127,7 +127,7 @@ def bound(pattern, texts):
 
 
 def test_no_rule_that_sections_share_needs_a_section():
-    """A name that only a section's rules bind stands in no rule file but the section's own."""
+    """A name that only a section's rules define is in no rule file but the section's own."""
     rules = ROOT / "workflow/rules"
     files = {path: path.read_text() for path in (*rules.glob("*.smk"), *rules.glob("*/*.smk"))}
     sections = {section.name for section in SECTIONS}
@@ -142,7 +142,7 @@ def test_no_rule_that_sections_share_needs_a_section():
 
 
 def test_no_two_rule_files_bind_one_name():
-    """The later would take the name from the earlier, whose functions would then use it."""
+    """The second would redefine the name, and the functions of the first would use it."""
     meanings = {}
     for path in sorted((ROOT / "workflow/rules").rglob("*.smk")):
         text = path.read_text()

@@ -25,7 +25,7 @@ FIND = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
 
 
 def seconds(command: list[str], folder: Path) -> float:
-    """Wall time of a command that must end well."""
+    """Wall time of a command that must succeed."""
     begin = time.perf_counter()
     done = run_in(folder, command)
     taken = time.perf_counter() - begin
@@ -34,7 +34,7 @@ def seconds(command: list[str], folder: Path) -> float:
 
 
 def tour(folder: Path, target: str) -> Row:
-    """The tour from nothing, beside an empty workflow."""
+    """The tour from nothing, compared with an empty workflow."""
     copy_of_the_project(folder / "tour", compiled=False)
     (folder / "empty").mkdir()
     (folder / "empty/Snakefile").write_text("rule all:\n    input: []\n")
@@ -44,7 +44,7 @@ def tour(folder: Path, target: str) -> Row:
 
 
 def check(command: list[str], tests: list[str]) -> Row:
-    """The quick tests and the style, beside finding the tests."""
+    """The quick tests and the style checks, compared with only finding the tests."""
     name = "make check; peer: find the tests"
     ours, peer = seconds(command, ROOT), seconds([*FIND, *tests], ROOT)
     return at_most(name, ours, peer, "s", CHECK_SECONDS)

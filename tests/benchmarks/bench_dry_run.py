@@ -36,7 +36,7 @@ def dry_run(folder: Path, *arguments: str) -> tuple[float, str]:
 
 
 def full_experiment(folder: Path, configfile: str, rounds: int) -> Row:
-    """The dry run of a configuration, beside that of a Snakefile with one empty rule."""
+    """The dry run of a configuration, compared with a Snakefile with one empty rule."""
     copy_of_the_project(folder / "paper")
     (folder / "empty").mkdir()
     (folder / "empty/Snakefile").write_text("rule all:\n    input: []\n")

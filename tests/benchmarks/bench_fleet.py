@@ -78,7 +78,7 @@ def run_of(folder: Path, model: str, seed: int, epochs: int) -> Run:
 
 
 def train_plainly(run: Run, epochs: range, model=None, optimizer=None):
-    """Epochs of one model in the loop that one would write without an engine; the seconds."""
+    """Train one model in the loop that one would write without an engine; the seconds."""
     material, recipe = Material(run), run.recipe
     device = torch.device("cuda" if ON_GPU else "cpu")
     if model is None:
@@ -124,7 +124,7 @@ def plain_steps(folder: Path, model: str) -> float:
 
 
 def plain_whole(folder: Path, model: str) -> Iterator[float]:
-    """One training from beginning to end, the process's start included by the parent."""
+    """One training from beginning to end; the parent also times the start of the process."""
     torch.set_num_threads(1)
     run = run_of(folder, model, int(os.environ["SEED"]), EPOCHS)
     train_plainly(run, range(1, run.recipe.epochs + 1))
@@ -135,7 +135,7 @@ def plain_whole(folder: Path, model: str) -> Iterator[float]:
 
 
 def wave_of(folder: Path, model: str, members: int, threads: int):
-    """A wave of so many members, whatever size the engine would choose."""
+    """A wave of a given number of members, whatever size the engine would choose."""
     from palimpsest.training.fleet.engine import FleetEngine, Member, Wave
 
     engine = FleetEngine(folder / "state", threads, 2**40)
@@ -164,7 +164,7 @@ def fleet_steps(folder: Path, model: str, members: int | None = None) -> Iterato
 
 
 def fleet_whole(folder: Path, model: str) -> Iterator[float]:
-    """All trainings from beginning to end, the process's start included by the parent."""
+    """All trainings from beginning to end; the parent also times the start of the process."""
     from palimpsest.training.fleet.engine import FleetEngine
 
     runs = [run_of(folder, model, seed, EPOCHS) for seed in range(MEMBERS)]
@@ -174,7 +174,7 @@ def fleet_whole(folder: Path, model: str) -> Iterator[float]:
 
 
 def _without_measuring(run: Run) -> Run:
-    """The peer does not measure its models, so the fleet does only at the ends."""
+    """The peer does not measure, so the fleet measures only at the start and at the end."""
     return replace(run, recipe=replace(run.recipe, evaluate_every=run.recipe.epochs))
 
 

@@ -1,6 +1,6 @@
-"""Speed of the languages room on one core, each figure beside a named peer in the same run.
+"""Speed of the languages room on one core, compared with a named peer in the same run.
 
-    python tests/benchmarks/bench_languages.py
+python tests/benchmarks/bench_languages.py
 
 Every benchmark is a function that returns rows of the table.
 """

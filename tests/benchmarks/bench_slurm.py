@@ -26,9 +26,10 @@ HOW = {"locally": ["--cores", "2"], "slurm": ["--workflow-profile", "config/prof
 
 
 def study_from_nothing(folder: Path, how: str, asked: list[str]) -> float:
-    """Run the default experiment in a fresh copy of the project; seconds.
+    """Run the default experiment in a fresh copy of the project; return the seconds.
 
-    What is compiled when it is first used is there already if it is here: it is no cost of SLURM.
+    Code that is compiled at first use is copied if it is compiled here, because compiling is not a
+    cost of SLURM.
     """
     copy_of_the_project(folder)
     command = [sys.executable, "-m", "snakemake", *HOW[how], *asked, "--quiet", "all"]
@@ -38,12 +39,12 @@ def study_from_nothing(folder: Path, how: str, asked: list[str]) -> float:
 
 
 def submissions(folder: Path) -> int:
-    """How many jobs SLURM was given for a study, by the logs that they left."""
+    """Number of jobs that a study submitted to SLURM, counted by their logs."""
     return len(list((folder / "logs/slurm").rglob("*.log")))
 
 
 def default_study(asked: list[str]) -> Row:
-    """Wall time of the default experiment through SLURM, beside that without."""
+    """Wall time of the default experiment through SLURM, compared with the time without it."""
     with tempfile.TemporaryDirectory() as here, tempfile.TemporaryDirectory() as there:
         locally = study_from_nothing(Path(here), "locally", asked)
         through_slurm = study_from_nothing(Path(there), "slurm", asked)

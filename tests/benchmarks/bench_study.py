@@ -48,7 +48,7 @@ def half(
 ) -> Iterator[Row]:
     """Wall time of half of the study against its limit, and how many results are equal.
 
-    What is compiled when it is first used counts, unless it is there already.
+    The time for compiling code counts, unless the code is compiled already.
     """
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         seconds = [study_from_nothing(Path(folder), asked, compiled) for folder in (first, second)]
@@ -60,7 +60,7 @@ def half(
 
 
 def rows(tiny: bool) -> Iterator[Row]:
-    """All rows of this benchmark; a table with seconds in it is not among the compared ones."""
+    """All rows of this benchmark; tables with seconds in them are not compared."""
     if tiny:
         names = {"strings.parquet"}
         yield from half("datasets of the tour", TINY, LIMIT_SECONDS, names, compiled=True)

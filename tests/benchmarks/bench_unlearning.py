@@ -1,11 +1,11 @@
 """What unlearning costs: every method of the table against as many steps of plain fine-tuning.
 
-Both are of the fleet, on one thread, side by side: one wave of models unlearns with a method, and
-one of as many models trains plainly. "As many" is counted twice. Per pass: a step with a batch
-beside it is two passes over a batch, and gradients that only choose weights are passes, too. Per
+Both use the fleet, on one thread, side by side: one wave of models unlearns with a method, and
+another wave of equal size trains plainly. Steps are counted in two ways. Per pass: a step with a
+second batch is two passes over a batch, and gradients that only choose weights are passes, too. Per
 optimiser step: one step of the method against one of plain fine-tuning, whatever else the method
-does for it. In either, all that a method does is in its time: the original models' outputs, the
-weights that it draws anew. At least half as fast is at most twice the cost.
+does for it. Both ways include the time of everything that a method does, such as the original
+models' outputs and the weights that it draws anew. At least half as fast is at most twice the cost.
 """
 
 import os
@@ -58,7 +58,7 @@ def problem_in(folder: Path) -> Run:
 
 
 def plain_wave(run: Run, folder: Path) -> Wave:
-    """A wave in plain training, one epoch of it done."""
+    """A wave in plain training, after its first epoch."""
     engine = FleetEngine(folder / "state", 1, 2**33)
     runs = [Run(*list(vars(run).values())[:6], draw=draw) for draw in range(MEMBERS)]
     wave = Wave(engine, [Member(r, Material(r), engine.state(r)) for r in runs])
@@ -74,7 +74,7 @@ def untrained(workbench: Workbench) -> list[dict[str, torch.Tensor]]:
 
 
 def seconds_of(work: Callable[[], None]) -> float:
-    """CPU seconds of some work: of one thread, and whatever else the machine is busy with."""
+    """CPU seconds of some work on one thread, whatever else the machine does."""
     began = time.process_time()
     work()
     return time.process_time() - began
@@ -83,9 +83,9 @@ def seconds_of(work: Callable[[], None]) -> float:
 def side_by_side(
     workbench: Workbench, method: Method, weights, wave: Wave, rounds: int
 ) -> tuple[float, float, int]:
-    """Seconds in which a wave unlearns, of an epoch of plain training, and the method's passes.
+    """Seconds of unlearning, seconds of an epoch of plain training, and the method's passes.
 
-    Both are the best of some rounds, in each of which one comes right behind the other.
+    Both times are the best of some rounds. In each round, one directly follows the other.
     """
     ours, plain = [], []
     for round_ in range(rounds):
@@ -97,7 +97,7 @@ def side_by_side(
 
 
 def optimizer_steps(workbench: Workbench, method: Method) -> int:
-    """How often a method's optimiser steps."""
+    """Number of optimiser steps of a method."""
     sizes = {name: len(rows) for name, rows in workbench.rows.items()}
     batch_size = workbench.run.recipe.batch_size
     training = [phase for phase in method.phases if isinstance(phase, Training)]

@@ -1,4 +1,4 @@
-"""One line of a benchmark's table: ours beside a peer's, and whether the target was reached."""
+"""One line of a benchmark's table: our value, a peer's, and whether the target was reached."""
 
 import argparse
 from collections.abc import Callable, Iterable
@@ -10,9 +10,9 @@ HEADER = f"{'work':58} {'ours':>11} {'peer':>11} {'unit':10} {'ratio':>9}  targe
 
 @dataclass(frozen=True)
 class Row:
-    """What was measured of us and of a peer in the same run.
+    """Our value and a peer's value, measured in the same run.
 
-    `ratio` says how many times better than the peer we are, `target` what was to be reached.
+    `ratio` says how many times better than the peer we are; `target` is the value to reach.
     """
 
     name: str
@@ -38,7 +38,7 @@ def at_most(name, ours, peer, unit, target) -> Row:
 
 
 def main(rows: Callable[[bool], Iterable[Row]]) -> int:
-    """The command line of a benchmark, whose `rows` are asked for at their real or tiny size."""
+    """The command line of a benchmark, which makes its `rows` at their real or tiny size."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--tiny", action="store_true", help="only see that the benchmark runs")
     parser.add_argument("--no-header", action="store_true", help="print the rows alone")
@@ -63,5 +63,5 @@ def report(rows: Iterable[Row], judged: bool = True) -> int:
 
 
 def number(value: float) -> str:
-    """Three digits or, of large numbers, all before the point."""
+    """A number with three digits or, if it is large, with all digits before the point."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -17,13 +17,13 @@ FOLDER = Path(__file__).resolve().parent
 
 
 def benchmarks(words: list[str]) -> list[Path]:
-    """The benchmarks whose names have one of the words; without words, all."""
+    """The benchmarks whose names contain one of the words; without words, all."""
     found = sorted(FOLDER.glob("bench_*.py"))
     return [path for path in found if not words or any(word in path.stem for word in words)]
 
 
 def ended_badly(path: Path, more: list[str]) -> str | None:
-    """Run a benchmark, which prints its rows; what was wrong, or None."""
+    """Run a benchmark, which prints its rows; return what was wrong, or None."""
     status = subprocess.run([sys.executable, path, "--no-header", *more]).returncode
     if status == 0:
         return None

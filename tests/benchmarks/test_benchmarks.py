@@ -19,7 +19,7 @@ def run(program: Path, *arguments: str) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in FOLDER.glob("bench_*.py")))
 def test_a_benchmark_runs(name):
-    """At a tiny size it ends well and prints rows, whose targets nobody judges."""
+    """At a tiny size, it succeeds and prints rows; their targets are not judged."""
     done = run(FOLDER / f"{name}.py", "--tiny")
     assert done.returncode == 0, done.stderr
     if done.stderr.startswith(f"{name}: skipped: "):
@@ -40,7 +40,7 @@ sys.exit(main(lambda tiny: [at_least("{name}", 1.0, 1.0, "x", target_ratio={targ
 
 
 def test_a_benchmark_that_fails_stops_no_other(tmp_path):
-    """All benchmarks run; what failed and what missed a target is said at the end."""
+    """All benchmarks run; the failed ones and those that missed a target are named at the end."""
     for name in ("run.py", "rows.py"):
         shutil.copy(FOLDER / name, tmp_path)
     (tmp_path / "bench_a.py").write_text("raise RuntimeError('broken')\n")

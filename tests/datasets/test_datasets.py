@@ -129,7 +129,7 @@ def test_the_test_set_is_the_same_for_all_sizes_and_variants(variant, size):
 
 
 def test_train_and_test_are_different_streams():
-    """The test set is drawn independently, and another seed draws another of either."""
+    """The test set is drawn independently; another seed gives other training and test sets."""
     frame = dataset(size=96, test_size=96)
     assert multiset(frame) != multiset(frame, "test_count")
     other = dataset(size=96, test_size=96, seed=1)
@@ -141,7 +141,7 @@ def test_train_and_test_are_different_streams():
 @pytest.mark.parametrize("role", ["s0", "s1", "s2"])
 @pytest.mark.parametrize("size", [16, 64])
 def test_with_is_without_and_the_target(role, size):
-    """D = D' and the target, as often as it is expected: nothing else differs."""
+    """D is D' and the expected copies of the target; nothing else differs."""
     target = targets().set_index("role").loc[role, "text"]
     copies = target_counts(targets(), size)[role]
     with_it, without = dataset(f"with-{role}", size), dataset(f"without-{role}", size)
@@ -161,7 +161,7 @@ def test_without_measures_the_target_and_never_trains_on_it(role):
 
 
 def test_a_target_that_is_nowhere_is_measured():
-    """A target that neither stream gives is measured without it all the same."""
+    """A target that neither stream gives is still measured in the variant without it."""
     given = small_targets(a_b=0.5, c_c=1e-9)
     frame = small(FOUR, "without-s1", given=given.assign(text=["a b", "b b"]), test_size=1)
     assert frame.set_index("text").loc["b b", ["split", "count"]].tolist() == ["held_out", 0]
@@ -179,7 +179,7 @@ def test_other_targets_stay_where_the_stream_puts_them():
     size=st.integers(1, 100_000),
 )
 def test_target_frequencies_are_expected_and_decrease(log_probs, size):
-    """s0 occurs more often than s1, and so on, each at least once and as expected if it can be."""
+    """s0 occurs more often than s1, and so on; each at least once, and as expected if possible."""
     log_probs = sorted(log_probs, reverse=True)
     roles = [f"s{i}" for i in range(len(log_probs))]
     counts = target_counts(pd.DataFrame({"role": roles, "log_prob": log_probs}), size)
@@ -237,7 +237,7 @@ def test_dedup_matched_has_as_many_strings_of_the_counterpart(seed):
 
 
 def test_test_strings_seen_in_training_are_marked():
-    """A string of both sets is one row: split train, with its count in either."""
+    """A string of both sets is one row: split train, with one count for each set."""
     frame = dataset()
     seen = frame[(frame["count"] > 0) & (frame["test_count"] > 0)]
     assert len(seen) > 0
@@ -313,7 +313,7 @@ def test_the_same_seed_builds_the_same_dataset(variant):
 
 @given(st.lists(st.text("abc012", min_size=1, max_size=3), min_size=1, max_size=10))
 def test_string_ids_are_hashes_of_the_text(string):
-    """A string's name depends on its terminals alone, and another cut gives another name."""
+    """A string's name depends only on its terminals; other terminals give another name."""
     expected = hashlib.sha256(" ".join(string).encode()).hexdigest()[:12]
     assert string_id(string) == string_id(tuple(string)) == expected
     if len(string) > 1:
@@ -368,7 +368,7 @@ def test_a_language_too_small_for_distinct_strings_is_refused():
 
 @pytest.mark.parametrize("kind", ["with", "without"])
 def test_a_language_of_the_target_alone_is_refused(kind):
-    """Nothing can be drawn without the only string there is."""
+    """Without the language's only string, nothing can be drawn."""
     given = small_targets(a=1e-6)
     with pytest.raises(UserError) as error:
         small("S -> 'a' [1]", f"{kind}-s0", size=4, given=given)

@@ -82,14 +82,14 @@ def test_fp32_on_a_gpu_is_close_to_the_cpu(trained):
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
 def test_every_zero_stage_trains_alike_on_a_gpu(trained, stage):
-    """ZeRO shares out state and changes no result."""
+    """ZeRO shards the state and changes no result."""
     ours, _ = trained(f"zero{stage}", precision="fp32", zero_stage=stage)
     plain, _ = trained("plain", precision="fp32", zero_stage=0)
     assert difference(ours, plain).max() < 1e-3
 
 
 def test_auto_is_bf16_where_the_gpu_has_it(trained):
-    """`auto` trains in bf16 on such a GPU, which still learns, and near to fp32."""
+    """`auto` trains in bf16 on such a GPU; the model still learns, with losses near fp32's."""
     trace, manifest = trained("auto")
     expected = "bfloat16" if torch.cuda.is_bf16_supported() else "float32"
     assert manifest["precision"] == expected
@@ -126,7 +126,7 @@ def test_peak_memory_is_recorded(trained):
 
 
 def test_the_same_command_gives_the_same_trace_on_a_gpu(trained):
-    """Twice the same command: equal to rounding, for a GPU may add in another order."""
+    """Equal up to rounding, because a GPU may add numbers in another order."""
     one, _ = trained("one", precision="fp32")
     other, _ = trained("other", precision="fp32")
     assert difference(one, other).max() < 1e-3
@@ -147,7 +147,7 @@ def test_a_fleet_on_a_gpu_is_close_to_deepspeed_and_to_the_cpu(trained):
 
 
 def test_memory_that_runs_out(trained, monkeypatch):
-    """On a device with half a gigabyte to spare the job tries again with less, to the same end."""
+    """With half a gigabyte of free memory, the job tries again with less, with the same result."""
     large = {"batch_size": 2048, "micro_batch_size": 2048, "epochs": 2, "precision": "fp32"}
     whole, manifest = trained("whole", dataset="many", **large)
     assert (manifest["micro_batch_size"], manifest["out_of_memory"]) == (2048, 0)

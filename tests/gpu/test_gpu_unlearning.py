@@ -26,7 +26,7 @@ RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "npo", "rmu"]
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory):
-    """A function that gives what methods make of a twin under an engine."""
+    """A function that returns the results of methods on a twin under an engine."""
     folder = tmp_path_factory.mktemp("unlearning")
     sampler = Sampler("L2", GrammarCorpus.from_file(ROOT / "config/languages/L2.pcfg"), 0)
     strings = build_forgetting(sampler, 24, 8, 6, False, "string", 0.25)["original"]

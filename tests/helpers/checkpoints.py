@@ -14,7 +14,7 @@ from palimpsest.models.build import build
 
 
 def write_checkpoint(folder: Path, model: str) -> Path:
-    """Save the twin of a model as the full model `mine`; the table of models in which it stands."""
+    """Save the twin of a model as the full model `mine`; return the table that lists `mine`."""
     row = read_models(MODELS)[model]
     checkpoint, table = folder / "checkpoint", folder / "mine.tsv"
     build(row, "twin", 12, 7, torch.float32).save_pretrained(checkpoint)

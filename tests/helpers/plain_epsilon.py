@@ -42,7 +42,7 @@ def every_interval(unlearned, retrained, delta=DELTA):
 def grid(unlearned, retrained, delta=DELTA):
     """One example, the attacks of the released scoring code, one threshold after the other.
 
-    A plain reading of what that code does, with the same thresholds, and nothing of it.
+    A plain reimplementation with the same thresholds; nothing is copied from that code.
     """
     spans = np.ptp(unlearned), np.ptp(retrained)
     if min(spans) < 0.01 * max(spans):

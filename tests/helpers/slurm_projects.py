@@ -62,7 +62,7 @@ class SlurmProject(Project):
         return {number: state for number, state, folder in rows if folder == str(self.folder)}
 
     def accounted(self) -> list[dict[str, str]]:
-        """What SLURM's accounting knows of the project's jobs, a requeued one more than once."""
+        """The project's jobs in SLURM's accounting; a requeued job is there more than once."""
         settings = ["-X", "--duplicates", "--parsable2", "--noheader", "--starttime", "now-1hours"]
         listed = output("sacct", *settings, "--format", ",".join((*FIELDS, "WorkDir%200")))
         rows = [line.split("|") for line in listed.splitlines()]
@@ -73,10 +73,10 @@ class SlurmProject(Project):
         return [job for job in self.accounted() if job["Comment"].startswith("rule_train")]
 
     def until_training(self, freeze: bool = False) -> str:
-        """Wait until each run of a training on two seeds has left a checkpoint; its job's number.
+        """Wait until each run of a training on two seeds has a checkpoint; return its job's number.
 
-        With `freeze` the training then stands still, but does not end. Otherwise a small one may be
-        done before a fault reaches it.
+        With `freeze`, the training then pauses but does not end. Otherwise, a small training may
+        finish before a fault reaches it.
         """
         state = self.folder / "results/.state"
         wait_until(

@@ -179,7 +179,7 @@ class TestFiles:
 
 class TestNotation:
     def test_alternatives_comments_quotes_and_continued_lines(self):
-        """All of it as NLTK reads it, but for comments after a rule, which are ours."""
+        """All as NLTK reads it, except comments after a rule, which are our extension."""
         text = """
         # a comment
         S -> A 'it''s' [0.5] | "don't" [0.25] \\

@@ -138,7 +138,7 @@ def test_a_bad_cell_is_named_by_line_and_column(tmp_path, cells, message):
 
 
 def test_the_line_of_the_file_is_counted(tmp_path):
-    """The number is the line's in the file, behind good rows too."""
+    """The number is that of the line in the file, also after good rows."""
     rows = [line(model=f"m{i}") for i in range(3)]
     path = written(tmp_path / "models.tsv", *rows, line(twin_heads="none"))
     assert refused(path).startswith("5: twin_heads: 'none'")
@@ -148,7 +148,7 @@ def test_the_line_of_the_file_is_counted(tmp_path):
     "row", [line() + "\tmore", line().rsplit("\t", 1)[0], "tiny", "tiny Llama"]
 )
 def test_a_row_has_as_many_cells_as_columns(tmp_path, row):
-    """A cell too many or too few is counted for the user."""
+    """One cell too many and one too few are both counted for the user."""
     path = written(tmp_path / "models.tsv", row)
     assert refused(path).startswith("2: a row has 14 cells separated by tabs")
 
@@ -157,7 +157,7 @@ def test_a_row_has_as_many_cells_as_columns(tmp_path, row):
     "header", ["model\tfamily", ",".join(COLUMNS), "\t".join(reversed(COLUMNS)), ""]
 )
 def test_the_header_is_checked(tmp_path, header):
-    """The right header is shown beside the wrong one."""
+    """The message shows the right header and the wrong one."""
     path = written(tmp_path / "models.tsv", line(), header=header)
     assert refused(path).startswith("1: the header must be, separated by tabs: model family id")
 
@@ -172,7 +172,7 @@ def test_an_empty_file_and_an_empty_table_are_refused(tmp_path):
 
 
 def test_a_name_stands_once(tmp_path):
-    """The second row of a name is the one that is named."""
+    """The message names the second row with the name."""
     path = written(tmp_path / "models.tsv", line(), line(model="other"), line())
     assert refused(path).startswith("4: the model 'tiny' is listed twice")
 
@@ -193,7 +193,7 @@ def test_quotation_marks_are_letters(tmp_path):
 
 
 def test_a_name_stands_for_a_row_and_a_scale(tmp_path):
-    """The name is the full model, the name with -twin its twin, each with its learning rate."""
+    """A name is the full model, and the name with -twin its twin, each with its learning rate."""
     models = read_models(written(tmp_path / "models.tsv", line()))
     assert resolve("tiny", models) == (models["tiny"], "full")
     assert resolve("tiny-twin", models) == (models["tiny"], "twin")
@@ -234,7 +234,7 @@ def test_an_unknown_model_gets_the_nearest_right_spelling(name, suggestion):
 
 @pytest.mark.parametrize("name", ["-twin", "", "pythia-6.9b-twin-twin"])
 def test_a_name_that_is_only_nearly_a_twin_is_unknown(name):
-    """The suffix counts once, and needs a row before it."""
+    """The suffix counts once, and what is before it must be the name of a row."""
     with pytest.raises(KeyError):
         resolve(name, read_models(TABLE))
 
@@ -262,7 +262,7 @@ def test_every_row_has_a_twin_of_its_own_class(name):
 
 @pytest.mark.parametrize("model_type", CLASSES)
 def test_no_twin_has_dropout(model_type):
-    """Trained twice on one batch with the same weights, a twin gives one loss."""
+    """Trained twice on one batch with the same weights, a twin gives the same loss."""
     row = next(row for row in read_models(TABLE).values() if row.model_type == model_type)
     model = build(row, "twin", 11, 0, torch.float32).train()
     ids = torch.arange(10)[None]
@@ -286,7 +286,7 @@ def test_the_seed_decides_a_twins_weights(model_type):
 
 
 def test_twins_of_like_families_start_from_different_weights():
-    """Mistral's and Llama's twins are the same network but for what they start from."""
+    """Mistral's and Llama's twins are the same network except for their initial weights."""
     models = read_models(TABLE)
     mistral, llama = (
         build(models[name], "twin", 11, 0, torch.float32).get_input_embeddings().weight
@@ -385,7 +385,7 @@ def test_a_tokenizer_without_a_start_uses_its_end(folder):
 
 
 def test_a_tokenizer_without_an_end_is_refused(folder):
-    """Neither token is one line that names the model."""
+    """If there is neither token, one line names the model."""
     word_level(DIGITS, bos_token="<s>", pad_token="<unk>").save_pretrained(folder)
     text = user_error(lambda: tokens(row_of(folder), "full", DIGITS))
     assert text == "mine: its tokenizer defines none of eos_token_id"
@@ -404,7 +404,7 @@ def test_a_terminal_that_is_split_is_refused(folder, terminal):
 
 
 def test_a_terminal_that_is_unknown_is_refused(folder):
-    """The unknown token is no token for a terminal."""
+    """The unknown token must not stand for a terminal."""
     text = user_error(lambda: tokens(row_of(folder), "full", ("1", "x")))
     assert text.startswith("mine: ")
     assert "'x'" in text

@@ -1,4 +1,4 @@
-"""The planner: a row for every run, and what finished runs teach it of the others."""
+"""The planner: a row for every run, and estimates for other runs from finished runs."""
 
 import json
 
@@ -56,7 +56,7 @@ def test_an_experiment_plans_its_own_requests(default, rows):
 
 
 def test_requests_with_replicates_of_one_dataset_are_one_row(default):
-    """Single runs stand before them, in whatever order they are asked for."""
+    """Single runs come before them, in whatever order they are requested."""
     named = ("opt-1.3b-twin", "L1", 16)
     requests = [
         Runs(*named, "retain", seeds=(0,), replicates=range(4)),
@@ -68,7 +68,7 @@ def test_requests_with_replicates_of_one_dataset_are_one_row(default):
 
 
 def test_a_finished_run_makes_its_model_measured(default, tmp_path):
-    """The speed of the manifests counts, of runs of the same engine and settings alone."""
+    """Speeds are from manifests, but only of runs with the same engine and settings."""
     folder = tmp_path / "runs/opt-6.7b-twin/L1/n64-seed0/base"
     folder.mkdir(parents=True)
     (folder / "trace.parquet").touch()

@@ -77,7 +77,7 @@ def states(shape, training):
 @pytest.mark.parametrize("processes", [1, 2, 4, 8])
 @pytest.mark.parametrize("shape", [SEVEN, Shape(13_016_000_000, 40, 5120, 32000)])
 def test_zero_2_is_what_deepspeed_estimates(shape, processes):
-    """2 bytes a parameter and 18 shared out; 2 alone where the optimiser is offloaded."""
+    """2 bytes per parameter and 18 shared out; only the 2 if the optimiser is offloaded."""
     training = replace(TRAINING, processes=processes)
     for offload in ("none", "cpu"):
         _, theirs = estimate_zero2_model_states_mem_needs(
@@ -178,8 +178,11 @@ def counted():
 @pytest.mark.slow
 @pytest.mark.parametrize("case", COUNTED, ids=lambda case: f"ZeRO {case[0]}, {case[1]}")
 def test_the_states_are_those_of_real_tensors(counted, case):
-    """One process, a Llama of 0.6M parameters. ZeRO 2 has let go of the gradients in bf16 when it
-    updates, and holds them in the backward pass before, which the estimate adds."""
+    """One process, a Llama of 0.6M parameters.
+
+    ZeRO 2 frees the gradients in bf16 before it updates, but holds them in the backward pass; the
+    estimate adds them.
+    """
     stage, precision = case
     shape = Shape(1_000_000, 3, 128, 512)
     training = replace(TRAINING, zero_stage=stage, precision=precision)
@@ -275,7 +278,7 @@ def test_smaller_batches_need_less():
 @pytest.mark.parametrize("name", ["llama-2-13b", "mistral-nemo-12b", "gemma-2-9b", "pythia-2.8b"])
 @pytest.mark.parametrize("gpu_memory_gb", [16, 24, 40, 80])
 def test_what_is_suggested_fits_and_no_part_of_it_does(name, gpu_memory_gb):
-    """Each change makes the model fit, and with any of its keys left as it was it does not."""
+    """Each change makes the model fit; without any one of its keys, the model does not fit."""
     shape, training = full_shape(MODELS[name]), replace(TRAINING, zero_stage=0)
     asked = 101, gpu_memory_gb
     if fits(shape, training, *asked):
@@ -398,7 +401,7 @@ def test_layers_width_and_vocabulary_belong_to_the_parameters(name):
 
 @pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
 def test_the_longest_string_of_a_grammar():
-    """The largest sum over expansions; none where rules lead back; never below a sampled string."""
+    """The largest sum over expansions; none if rules lead back; never below a sampled string."""
     grammar = Grammar.from_string("S -> A A 'x' [0.5] | 'y' [0.5]\nA -> 'a' [0.9] | 'a' 'b' [0.1]")
     assert grammar.longest() == 5
     assert Grammar.from_string("S -> 'a' S [0.5] | 'b' [0.5]").longest() == math.inf

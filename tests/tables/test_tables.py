@@ -65,7 +65,7 @@ def test_every_kind_is_read_back_as_it_was_written(kind, tmp_path):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_column_says_what_it_means(kind):
-    """The contract has a sentence for every kind and every column, and no column stands twice."""
+    """The contract has a sentence for every kind and column, and lists no column twice."""
     described = KINDS[kind]
     names = [column.name for column in described.columns]
     assert len(names) == len(set(names))

@@ -1,4 +1,4 @@
-"""Traces and manifests: of one run, and of several that stand in one file."""
+"""Traces and manifests: of one run, and of several runs in one file."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def test_a_trace_is_read_back_as_it_was_written(tmp_path):
 
 
 def test_several_runs_are_read_back_in_their_order(tmp_path):
-    """Any key of a run tells one from the next; they may differ in length."""
+    """Any key can differ between the runs, and so can their lengths."""
     runs = [
         trace({**RUN, "variant": "without-z"}, seed=1),
         trace({**RUN, "variant": "without-b"}, (0, 1), seed=2),
@@ -96,7 +96,7 @@ def manifest(path, **more):
 
 
 def test_a_manifest_may_stand_for_several_runs(tmp_path):
-    """Their number counts, and the time is that of all of them."""
+    """It has their number, and the time of all of them together."""
     paths = [
         manifest(tmp_path / "a.json"),
         manifest(tmp_path / "b.json", variant="leave-one-out", n_runs=54, wall_time_seconds=100),

@@ -1,4 +1,4 @@
-"""Less at once after memory ran out."""
+"""After memory ran out, a job does less at once."""
 
 import json
 import os

@@ -187,7 +187,7 @@ def test_equal_at_the_learning_rate_of_the_twins_while_it_rises(folder):
 
 
 def test_equal_on_strings_of_many_lengths(folder):
-    """Padding is kept from what is predicted, though the fleet needs no mask for it."""
+    """Padding does not change predictions, although the fleet uses no mask for it."""
     data = dataset(folder, "L4", 20)
     expected = alone(folder, "lengths", [data], CALM, [SMALL, "opt-1.3b"])
     for family in (SMALL, "opt-1.3b"):
@@ -261,9 +261,9 @@ def test_memory_bounds_a_wave(folder):
 
 
 def test_the_estimate_of_memory_is_near_the_truth(folder):
-    """Within a third of what a process with forty members more really takes more.
+    """Within a third of the extra memory that forty more members really take.
 
-    The first process compiles the kernels where no run has before, which takes memory of its own.
+    The first process may have to compile the kernels, which also takes memory.
     """
     data = [dataset(folder, size=64)]
     peaks = []
@@ -444,7 +444,7 @@ def test_killed_in_the_middle_of_a_wave(folder):
 
 
 def test_leaving_out_every_string(folder):
-    """One run per distinct training string, each that of a dataset without the string."""
+    """One run per distinct training string, each equal to a run on a dataset without the string."""
     data = dataset(folder)
     job = Command(folder / "one-out", [data], ["leave-one-out"], replace(RECIPE, epochs=2)).finish()
     strings = tables.read(data, KINDS["strings"])

@@ -1,4 +1,4 @@
-"""The compiled operations of the engine fleet, beside plain PyTorch in float64."""
+"""The compiled operations of the engine fleet, compared with plain PyTorch in float64."""
 
 import math
 import os
@@ -276,7 +276,7 @@ def test_activations_have_the_right_limits(name):
 
 
 def test_silu_is_exact_relative_to_itself():
-    """The exponential function is, therefore, wherever its result is a normal float32."""
+    """So the exponential function is exact, too, if its result is a normal float32."""
     x = torch.linspace(-85.0, 85.0, 200_001)
     wanted = functional.silu(x.double())
     error = (kernels.activate(x, "silu") - wanted).abs() / wanted.abs().clamp(min=1e-37)

@@ -318,7 +318,7 @@ def test_a_filler_row_gives_no_gradient():
 
 
 def test_the_loss_of_a_multiset():
-    """Nats per token over all copies; there is none of an empty set."""
+    """Nats per token over all copies; an empty set has no loss."""
     measured = np.array([[2.0, 6.0, 100.0]])
     counts, n_tokens = np.array([3, 1, 0]), np.array([2, 4, 5])
     assert summarise(measured, counts, n_tokens) == pytest.approx((3 * 2 + 6) / (3 * 2 + 4))

@@ -147,7 +147,7 @@ def kill_midway(run: Run) -> Run:
 
 
 def beside_state(run: Run) -> Run:
-    """Run where another run was killed."""
+    """Run in the folder where another run was killed."""
     shutil.copytree(run.folder.parent / "killed" / "state", run.state)
     return run.finish()
 
@@ -351,7 +351,7 @@ def test_the_engine_trains_as_a_plain_loop_does(house, by_hand, name):
 
 
 def test_accumulation_changes_no_result(house):
-    """Three forward passes of 2 strings are one of 6, also where the last ones are partly empty."""
+    """Three passes of 2 strings equal one pass of 6, also if the last passes are partly empty."""
     assert_close(house["accumulated"].trace(), house["plain"].trace(), 1e-5)
 
 
@@ -382,7 +382,7 @@ def test_a_killed_run_resumes_to_the_same_bits(house):
 
 
 def test_a_key_is_of_a_datasets_values(tmp_path):
-    """In whatever format the file is; a string more or less is another key."""
+    """The file's format does not matter; one string more or less gives another key."""
     strings = build(
         Sampler("L2", GrammarCorpus.from_file(GRAMMAR), 0), "base", 16, 8, predict_end=False
     )
@@ -465,7 +465,7 @@ def test_a_damaged_checkpoint_is_discarded(house, name):
 
 
 def test_another_learning_rate_does_not_resume(house):
-    """State belongs to one configuration: another one begins at epoch 0 and leaves it alone."""
+    """State belongs to one configuration; another one begins at epoch 0 and keeps this state."""
     run = house["other rate"]
     assert run.manifest()["resumed_from_epoch"] == 0
     assert {path.name for path in run.state.iterdir()} == {
@@ -478,7 +478,7 @@ def test_another_learning_rate_does_not_resume(house):
 
 
 def test_each_of_several_datasets_is_trained_as_if_alone(house):
-    """The second model of a process is not moved by the first."""
+    """The first model of a process does not change the second."""
     both = house["two datasets"]
     assert_same_bits(both.trace(1), house["plain"].trace())
     assert both.trace(0)["seed"].unique().tolist() == [1]

@@ -111,7 +111,7 @@ def test_no_methods_between_the_ends(made, values, tmp_path):
     ],
 )
 def test_tuning_puts_the_best_point_within_the_cutoff_first(tmp_path, cutoff, order, within):
-    """The better point of two takes a thousand steps, where retraining takes thirty."""
+    """The better point of two takes a thousand steps, while retraining takes thirty."""
     made = world(tmp_path, methods=("shifted", "good", "other"), repetitions=2)
     slow = tables.read(made.models[1], KINDS["unlearned_models"]).assign(steps=1000)
     tables.write(made.models[1], slow, KINDS["unlearned_models"])

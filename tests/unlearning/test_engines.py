@@ -1,4 +1,4 @@
-"""Both engines of unlearning: what one makes of a model, the other does."""
+"""Both engines of unlearning give the same models."""
 
 import os
 import shutil

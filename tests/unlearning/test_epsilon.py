@@ -119,7 +119,7 @@ def test_it_does_not_matter_which_sample_is_called_unlearned(pair):
 
 
 def test_a_sample_around_another_needs_two_thresholds():
-    """No single one: at each, both kinds are on both sides. Inside -2 to 2 is retrained alone."""
+    """A single threshold has both kinds on both sides. Only retrained values are in -2 to 2."""
     unlearned, retrained = column(-5, -4, -3, 3, 4, 5), column(-2, -1, 0, 0.5, 1, 2)
     assert unlearning.epsilon(unlearned, retrained) == [CAP]
     assert unlearning.epsilon(unlearned, retrained, thresholds="grid") == [CAP]
@@ -368,7 +368,7 @@ def test_an_attacker_held_out_finds_less_than_one_that_has_seen_the_models():
 
 
 def test_an_attacker_held_out_finds_what_is_there():
-    """Means 3 standard deviations apart: at the middle both rates are 0.067, which is 2.6."""
+    """At 3 standard deviations between means, both rates are 0.067 in the middle: epsilon 2.6."""
     generator = np.random.default_rng(10)
     unlearned, retrained = (
         generator.normal(3, 1, (2, 500, 10)),
@@ -455,7 +455,7 @@ def test_confidence_refuses(nll, n_tokens, of, message):
 
 
 def test_no_module_has_the_name_of_a_function():
-    """Importing such a module would put it in the place of the function."""
+    """Importing such a module would replace the function."""
     modules = {module.name for module in pkgutil.iter_modules(unlearning.__path__)}
     assert not modules & set(unlearning.__all__)
     assert {"epsilon", "forgetting_quality"} <= set(unlearning.__all__)

@@ -95,7 +95,7 @@ def members(asked):
 
 
 def check_parts(parts, first, n, most):
-    """They hold `n` things from a place on once and in order, and are as few as can be."""
+    """They hold the `n` numbers from `first` on, once and in order, in as few parts as possible."""
     assert places(parts) == list(range(first, first + n))
     sizes = [last - start + 1 for start, last in parts]
     assert max(sizes) <= most
@@ -126,7 +126,7 @@ def test_trainings_are_those_of_table_1(setup, originals, retrained, n, repetiti
 @UNHURRIED
 @given(some_jobs)
 def test_set_ups_together_train_what_the_largest_does(asked):
-    """They share models: no model is trained for one that another has."""
+    """They share models: no model is trained twice for two set-ups."""
     alone = [
         UnlearningJobs(settings_with({**asked.block, "setups": [setup.name]}))
         for setup in asked.setups
@@ -154,7 +154,7 @@ def test_every_member_of_a_repetition_is_made(asked):
 @UNHURRIED
 @given(some_jobs)
 def test_the_ideal_shares_no_model_with_the_reference(asked):
-    """Its own are as many, all trained and each used once."""
+    """The ideal has as many models of its own; all are trained, and each is used once."""
     variant, draws = asked.starts("retrain", 0, len(asked.runs("retrain")) - 1)
     assert variant == "retain"
     reference = {int(draw) for m in members(asked) for draw in m.retrained}
@@ -196,7 +196,7 @@ def test_the_jobs_of_a_training_hold_every_draw_once(asked):
 @UNHURRIED
 @given(some_jobs, st.sampled_from(VARIANTS), st.sampled_from([TWIN, FULL]), st.data())
 def test_replicates_are_found_in_their_jobs(asked, variant, model, data):
-    """All jobs that have any of them, none that has not; those beyond the last are nowhere."""
+    """All jobs that have any of them, and no others; replicates beyond the last are in no job."""
     replicate = st.integers(0, asked.n_trained(variant) + 3)
     wanted = data.draw(st.lists(replicate, min_size=1, max_size=8))
     given = asked.training_jobs(forgetter(model), variant)
@@ -339,7 +339,7 @@ def test_every_job_has_a_manifest_of_its_own(asked):
 
 
 def test_the_tables_of_an_evaluation_are_of_every_forgetter():
-    """That of the grids is there only if one is searched."""
+    """The table of the grids exists only if a grid is searched."""
     names = [Path(path).stem for path in usual().tables()]
     assert len(names) == 4 * len(set(names))
     assert {"epsilons", "scores", "metrics", "memorisation", "tuning"} <= set(names)
@@ -366,6 +366,6 @@ def test_the_training_of_the_block_wins():
 
 
 def test_the_jobs_of_some_settings_are_worked_out_once():
-    """Every input function asks for them."""
+    """Every input function asks for the jobs."""
     given = with_cutoff()
     assert jobs_of(given) is jobs_of(given)

@@ -54,7 +54,7 @@ def initial(family, seed):
 
 
 def task_of(family="pythia-1b", seeds=((1,), (2,))):
-    """A task whose models begin as their first seed says, and draw from the whole of it."""
+    """A task. A seed's first number decides a model's weights, the whole seed its random draws."""
     weights = [initial(family, seed[0]) for seed in seeds]
     models = FleetModels(MODELS[family], VOCABULARY, weights, torch.device("cpu"))
     return Task(models, strings(), SETS, RATE, BATCH_SIZE, list(seeds))
@@ -178,7 +178,7 @@ def learned():
 
 
 def measure(of):
-    """What `of` makes of a task and a batch of all strings of a set: [M], by the set's name."""
+    """What `of` returns for a task and a batch of all strings of a set: [M], by the set's name."""
 
     def on(name):
         def measured(task):

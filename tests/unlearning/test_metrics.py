@@ -172,7 +172,7 @@ def test_kolmogorov_smirnov_is_exact(seed, n, shift, decimals):
 
 
 def test_kolmogorov_smirnov_of_interleaved_samples_is_1(recwarn):
-    """Rounding can take it above 1, and then it is approximated; nothing is said of that."""
+    """Rounding can take it above 1; then it is approximated, without a warning."""
     for n in range(1, 130):
         one = np.arange(n)[None, :] / n
         np.testing.assert_allclose(ks_log_p(one, one + 0.5 / n), 0, atol=AT_1)

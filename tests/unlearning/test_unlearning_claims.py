@@ -1,6 +1,6 @@
 """Every claim on unlearning can be found right, wrong and open; and intervals err rarely enough.
 
-Planted worlds: one in which the paper is right throughout, two in which it is wrong (two, as some
+Planted worlds: one in which the paper is always right, two in which it is wrong (because some
 claims cannot fail together), and one in which chance is larger than any difference.
 """
 
@@ -78,9 +78,9 @@ def scores(full, cheap, utility, noise):
 def epsilons(hard, own, noise=1.0, flips=False, opposite=False, n_strings=STRINGS, seed=2):
     """Epsilons that a string's hardness raises: for all methods, for one of them, and by chance.
 
-    With `flips` a method finds in one repetition easy what it finds hard in another; with
-    `opposite` it finds easy what the next method finds hard. `retrain` is chance alone, the same in
-    every repetition, and shares with the methods what chance there is in the reference.
+    With `flips`, a method finds strings easy in one repetition and hard in another. With
+    `opposite`, a method finds strings easy that the next method finds hard. `retrain` is only
+    chance, the same in every repetition, and shares the chance of the reference with the methods.
     """
     chance = np.random.default_rng(seed)
     for_all, reference = chance.standard_normal((2, n_strings))

@@ -42,7 +42,7 @@ def project(copy_of_finished):
 
 
 def add_measure(project):
-    """What the page says of a measure."""
+    """Add a measure as the page says."""
     function, line, row = pieces("A measure")
     measures = project.folder / LIBRARY / "memorisation/measures.py"
     insert(measures, f"{function}\n\n", "def every_measure(")
@@ -51,7 +51,7 @@ def add_measure(project):
 
 
 def add_study(project):
-    """What the page says of a study."""
+    """Add a study as the page says."""
     study, figure, block = pieces("A study")
     folder = project.folder / LIBRARY / "memorisation"
     (folder / "studies/earliest.py").write_text(study)
@@ -60,7 +60,7 @@ def add_study(project):
 
 
 def add_claim(project):
-    """What the page says of a claim."""
+    """Add a claim as the page says."""
     (claim,) = pieces("A claim")
     claims = project.folder / LIBRARY / "memorisation/claims.py"
     text = claims.read_text()
@@ -75,7 +75,7 @@ def run(project, *targets):
 
 
 def test_a_measure(project):
-    """It stands in the tables of every run, and in a figure."""
+    """It is in the tables of every run, and in a figure."""
     add_measure(project)
     run(project, "results/figures/tradeoff-L1.svg")
     folder = project.folder / "results"

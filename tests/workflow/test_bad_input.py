@@ -62,7 +62,7 @@ def test_configuration(project, setting, message):
 
 
 def test_configuration_file_is_named(project):
-    """The message names the file in which the wrong value stands."""
+    """The message names the file that has the wrong value."""
     edited(TOUR, "sizes: [16]", "sizes: [-16]")(project.folder)
     assert f"{TOUR}: sizes[0]: -16 is not allowed" in refused(project.snakemake())
 

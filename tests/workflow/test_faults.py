@@ -82,7 +82,7 @@ def saved_epochs(project: Project) -> list[int]:
 
 
 def kill_training(project: Project) -> int:
-    """Kill the training with signal 9 after its second checkpoint; the epoch then saved last."""
+    """Kill the training with signal 9 after its second checkpoint; return the epoch saved last."""
     with project.running(*command()) as process:
         wait_until(lambda: max(saved_epochs(project), default=0) > EVERY)
         for trainer in workers(process, "finetune.py"):
@@ -114,9 +114,10 @@ def errors(printed: str) -> set[str]:
 
 
 def test_a_killed_training_resumes(killed, undisturbed):
-    """What it repeats is at most what it had done since its last checkpoint.
+    """It repeats at most the work since its last checkpoint.
 
-    The two seeds are saved one after the other, so that a kill may leave one a checkpoint ahead.
+    The two seeds are saved one after the other, so after a kill one seed may be one checkpoint
+    ahead.
     """
     project, saved = killed
     complete(project, undisturbed)
@@ -124,7 +125,7 @@ def test_a_killed_training_resumes(killed, undisturbed):
 
 
 def test_a_training_killed_over_an_older_one(undisturbed, tmp_path, backend):
-    """Traces of another recipe stay until theirs are there, but never pass for them."""
+    """Old traces of another recipe stay until the new ones exist, but are never used as these."""
     folder = tmp_path / "copy"
     shutil.copytree(undisturbed.folder, folder)
     project = Project(folder)
@@ -219,7 +220,7 @@ def test_a_truncated_trace(undisturbed, tmp_path, backend):
 
 @pytest.fixture
 def small_disk(untrained):
-    """Results on a disk of their own; a function gives it so many bytes, and a mode."""
+    """Results on a separate disk; a function sets its size in bytes, and its mode."""
     results = untrained.folder / "results"
     disk = results.with_name("disk")
     disk.mkdir()

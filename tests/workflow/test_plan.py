@@ -116,7 +116,7 @@ def test_jobs_ask_for_what_is_planned(project):
 
 
 def test_one_models_settings_concern_that_model_alone(project):
-    """The command of another model, and so its trace, stays what it is."""
+    """The command of another model, and so its trace, does not change."""
     paths = [f"results/runs/{m}/L1/n16-seed0/base/trace.parquet" for m in ("opt-1.3b", "opt-2.7b")]
 
     def commands(*settings):

@@ -134,7 +134,7 @@ def copied(source: str, copy: str, key: str) -> Callable[[Path], None]:
 
 
 def of_a_new(folder: str) -> list[str]:
-    """All jobs of the unlearning of a size and a seed that there were not."""
+    """All jobs of the unlearning of a new size and a new seed."""
     per_model = ("train_replicates", "unlearn", "measure_*")
     jobs = [f"{kind}/opt-1.3b-twin/L1/{folder}*" for kind in per_model]
     return [f"dataset_forgetting/L1/{folder}", *jobs, "figure/unlearning_*", *END]
@@ -667,7 +667,7 @@ def rows() -> dict[str, dict[str, str]]:
 
 
 def link(source: str, target: str) -> None:
-    """Copy a file without its content: hundreds of folders are made in which nothing is written."""
+    """Link a file instead of copying it: hundreds of folders are made and never written to."""
     os.link(source, target)
 
 
@@ -693,7 +693,7 @@ def of_stage(kinds: list[str], jobs: set[str]) -> set[str]:
 
 @pytest.fixture(scope="module")
 def plans(finished, tmp_path_factory) -> dict[str | None, set[str]]:
-    """The jobs that each case plans, and under None those that there are."""
+    """The planned jobs of each case; under None, all jobs."""
     here = tmp_path_factory.mktemp("reruns")
     runs = [dry_run(finished.folder, "--forceall")]
     for place, case in enumerate(CASES.values()):

@@ -155,7 +155,7 @@ def test_a_second_run_has_nothing_to_do(finished):
 
 
 def test_a_threshold_retrains_nothing(finished):
-    """A changed threshold redoes the measures and what hangs on them, but no training."""
+    """A changed threshold redoes the measures and what depends on them, but no training."""
     jobs = finished.jobs("--config", "memorisation={loss_threshold: 0.3}")
     assert jobs["measure"] == 8
     assert jobs["measure_targets"] == 1
@@ -181,7 +181,7 @@ def test_an_edited_measure_is_measured_anew_and_nothing_is_trained(copy_of_finis
 
 
 def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
-    """With one more seed, the traces that were there stay as they are, to the byte."""
+    """With one more seed, the existing traces do not change in any byte."""
     before = copy_of_finished.contents()
     target = "results/runs/opt-1.3b-twin/L2/n16-seed7/base/trace.parquet"
     done = copy_of_finished.snakemake(target, "--config", "seeds=[0, 1, 7]")

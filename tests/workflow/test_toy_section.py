@@ -95,7 +95,7 @@ def test_the_report_shows_it(finished):
 
 
 def test_its_runs_may_have_seeds_of_their_own(project):
-    """Beside the same runs of other sections, and beside other runs of the same variant."""
+    """Next to the same runs of other sections, and next to other runs of the same variant."""
     section = project.folder / "workflow/scripts/palimpsest/repetition/section.py"
     text = section.read_text()
     section.write_text(text.replace("seeds=settings.seeds", "seeds=(0, 7)"))

@@ -24,7 +24,7 @@ own_path: list[str] = []
 
 
 def watching_import(name, globals=None, locals=None, fromlist=(), level=0):
-    """Import as ever, and look at what the main module imports."""
+    """Import as usual, and look at what the main module imports."""
     if globals and globals.get("__name__") == "__main__":
         look_at(globals)
     return plain_import(name, globals, locals, fromlist, level)

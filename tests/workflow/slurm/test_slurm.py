@@ -114,14 +114,14 @@ def two_gpus(folder: Path) -> SlurmProject:
 
 
 def take_a_gpu(node: str) -> str:
-    """Let a job that is nobody's occupy a GPU of a node; its number."""
+    """Let an unrelated job occupy a GPU of a node; return the job's number."""
     asked = ["--partition=gpu", "--gpus=1", f"--nodelist={node}", "--mem=100", "--time=10"]
     what = ["--output=/dev/null", "--wrap=sleep 600"]
     return output("sbatch", "--parsable", *asked, *what).strip()
 
 
 def snakemake_killed(folder: Path) -> SlurmProject:
-    """Snakemake killed while its job trains, and the same command at once again."""
+    """Snakemake killed while its job trains, and the same command given again at once."""
     project = ready_to_train(folder)
     running = project.start(*ONE_TRAINING)
     left_over = project.until_training(freeze=True)
@@ -237,7 +237,7 @@ def test_snakemake_killed_on_the_login_node(side_by_side):
 
 
 def alone(side_by_side: dict[str, Future]) -> None:
-    """Wait until nothing else is under way that a fault of the whole cluster could meet."""
+    """Wait until nothing else runs that a fault of the whole cluster could disturb."""
     for future in side_by_side.values():
         future.exception()
 
