@@ -328,10 +328,10 @@ DESCRIPTIONS = (
         name="Contextual",
         words=(
             "The model predicts the string better than any amount of training without the string "
-            "allows. Until the loss is below the threshold, the model may have learned the string "
-            "from other strings; then the string itself must have helped. If test strings stand "
-            "in for the second training, the loss of single strings can be below the threshold by "
-            "chance."
+            "allows. While the loss is above the threshold, the model may have learned the string "
+            "from other strings; below the threshold, the string itself must have helped. If test "
+            "strings stand in for the second training, the loss of single strings can be below "
+            "the threshold by chance."
         ),
         threshold="loss(<i>e</i>) &lt; <i>c</i>, with <i>c</i> = "
         "min<sub><i>e′</i></sub> loss<sub>without</sub>(<i>e′</i>), the "

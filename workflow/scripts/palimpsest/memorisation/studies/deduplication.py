@@ -75,8 +75,9 @@ class Deduplication(Study):
         "Deduplication leaves only one copy of every string in the training data. It is often "
         "recommended against memorisation. Here deduplicated data (dedup) are compared with the "
         "data as sampled (base). If the study has a high-entropy counterpart of the language, "
-        "they are also compared with an equal number of its strings (dedup-matched). In such "
-        "data, all strings are alike; deduplicated data are not."
+        "deduplicated data are also compared with an equal number of the counterpart's strings "
+        "(dedup-matched). Deduplication would have to turn the data into such strings for all "
+        "strings to be alike."
     )
     kind = KIND
     reads = (

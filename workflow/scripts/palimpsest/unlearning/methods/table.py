@@ -195,7 +195,7 @@ class _Reader:
 
     def _repeat(self, entry: dict, place: str, depth: int) -> dict[str, Any]:
         for key in entry.keys() - {REPEAT, PHASES}:
-            raise self._error(place, f"unknown key {key!r}; known beside repeat: phases")
+            raise self._error(place, f"unknown key {key!r}; known in addition to repeat: phases")
         times = entry[REPEAT]
         if not isinstance(times, int) or isinstance(times, bool) or not 1 <= times <= MOST_REPEATED:
             allowed = f"a whole number at least 1 and at most {MOST_REPEATED}"

@@ -156,7 +156,7 @@ def addresses(*tensors: torch.Tensor | None) -> list[int]:
 def address_of(x: torch.Tensor, dtype: torch.dtype = torch.float32) -> int:
     """Where the kernels, which cannot tell, find numbers of the kind that they expect."""
     if x.dtype != dtype or x.device.type != "cpu":
-        raise TypeError(f"a kernel wants {dtype} on the CPU, not {x.dtype} on {x.device}")
+        raise TypeError(f"a kernel needs {dtype} on the CPU, not {x.dtype} on {x.device}")
     return x.data_ptr()
 
 
