@@ -216,7 +216,7 @@ class Workers:
 
 
 def whole(side: str, folder: Path, model: str, runs: int, lanes: int) -> float:
-    """Seconds for so many processes, so many at a time, each from its start to its end."""
+    """Seconds for `runs` processes, `lanes` at a time, each from its start to its end."""
     began = time.perf_counter()
     waiting, running = list(range(runs)), []
     while waiting or running:

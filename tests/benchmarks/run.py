@@ -1,9 +1,9 @@
 """Run the benchmarks and print one table; exit status 1 if one failed or missed a target.
 
-    python tests/benchmarks/run.py [--tiny] [part of a file's name ...]
+python tests/benchmarks/run.py [--tiny] [part of a file's name ...]
 
-A benchmark is a file bench_*.py beside this one. Each runs in a process of its own, which sets the
-threads that it documents, and a benchmark that fails does not stop the others.
+A benchmark is a file bench_*.py in the same folder. Each runs in a process of its own, which sets
+the threads that it documents, and a benchmark that fails does not stop the others.
 """
 
 import argparse

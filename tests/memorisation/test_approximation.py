@@ -81,7 +81,7 @@ def test_an_unseen_string_is_measured_against_the_others_only(test, seed):
 
 
 def test_others_by_hand():
-    """The two of -1 stand in for each other and both for -2; -4 has -2."""
+    """The two strings of -1 stand in for each other, and both for -2; -4 has -2."""
     loss = np.array([[8.0, 1.0, 4.0, 3.0]])
     medians = median_of_others(np.array([-4.0, -1.0, -2.0, -1.0]), loss)
     np.testing.assert_array_equal(medians, [[4, 3, 2, 1]])

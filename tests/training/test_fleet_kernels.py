@@ -426,7 +426,7 @@ def test_a_member_s_step_is_its_own(count):
     ],
 )
 def test_what_kernels_cannot_read_is_refused(call):
-    with pytest.raises((TypeError, ValueError), match="a kernel w"):
+    with pytest.raises((TypeError, ValueError), match=r"a kernel (needs|was)"):
         call(torch.randn(2, 4, 4))
 
 

@@ -198,7 +198,10 @@ BASE = "{repair: finetune, epochs: 1, rate: 1"
             "most 1",
         ),
         (one(f"{{repeat: 0, phases: [{BASE}}}]}}"), "phase 1: repeat: 0 is not allowed"),
-        (one(f"{{repeat: 2, phase: [{BASE}}}]}}"), "unknown key 'phase'; known beside repeat"),
+        (
+            one(f"{{repeat: 2, phase: [{BASE}}}]}}"),
+            "unknown key 'phase'; known in addition to repeat",
+        ),
         (one("{repeat: 2, phases: []}"), "phase 1: phases: must be a list of at least one phase"),
         (
             one("{erase: reinitialise}"),

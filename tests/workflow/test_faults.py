@@ -50,7 +50,7 @@ def untrained(undisturbed, tmp_path) -> Project:
 
 @pytest.fixture(params=["file", "db"])
 def backend(request) -> str:
-    """How Snakemake keeps its records, of which a kill may leave some behind."""
+    """How Snakemake keeps its records; a kill may leave some of these records."""
     return request.param
 
 
@@ -147,7 +147,7 @@ def test_a_training_killed_over_an_older_one(undisturbed, tmp_path, backend):
 
 
 def test_a_killed_snakemake(untrained, undisturbed, backend):
-    """Its training lives on, and the next Snakemake waits for it instead of training beside it."""
+    """Its training goes on, and the next Snakemake waits for it instead of training as well."""
     keep_records_in(untrained, backend)
     with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
@@ -162,7 +162,7 @@ def test_a_killed_snakemake(untrained, undisturbed, backend):
 
 
 def test_stale_state_is_listed_and_removed(killed, undisturbed):
-    """What a killed run left is stale once nobody asks for it; what is asked for stays."""
+    """What a killed run left is stale if nothing asks for it; what is asked for stays."""
     project, _ = killed
     states = {path.parent for path in (project.folder / "results/.state").glob("*/epoch-*")}
     same = command()[1:]
@@ -200,7 +200,7 @@ def test_a_damaged_checkpoint(killed, undisturbed):
 
 
 def test_a_truncated_trace(undisturbed, tmp_path, backend):
-    """It is put aside, not overwritten, and made anew; the other seed's stays as it is."""
+    """It is put aside, not overwritten, and made again; the trace of the other seed stays."""
     folder = tmp_path / "copy"
     shutil.copytree(undisturbed.folder, folder)
     project = Project(folder)

@@ -178,7 +178,7 @@ class Mutator:
         return Mutation(f"language {name!r}", "languages[2]", files)
 
     def of_a_file_of_the_study(self) -> Mutation:
-        """What stands in a file: rubbish, nothing, something else, a key twice."""
+        """The content of a file: rubbish, nothing, something else, or a key twice."""
         file = self.random.choice(
             [
                 "config/config.yaml",

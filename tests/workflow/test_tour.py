@@ -33,7 +33,7 @@ def test_every_table_of_the_contract_is_there_and_valid(finished):
 
 
 def test_figures_and_report_are_there(finished):
-    """Every figure is vector graphics with a picture beside it, and the report shows them all."""
+    """Every figure is vector graphics and a picture, and the report shows them all."""
     figures = sorted((finished.folder / "results/figures").glob("*.svg"))
     assert {figure.stem.rsplit("-", 1)[0] for figure in figures} == set(FIGURES)
     report = (finished.folder / "results/report.html").read_text()
@@ -117,7 +117,7 @@ def test_both_engines_leave_the_same_files(finished):
 
 
 def test_weights_are_saved_on_demand(copy_of_finished):
-    """Asked for later, they are trained anew, because nothing else has kept them."""
+    """Asked for later, they are trained again, because nothing else has kept them."""
     target = "results/runs/opt-2.7b-twin/L2/n16-seed0/base/weights.safetensors"
     weights = {}
     for engine in ("fleet", "deepspeed"):
@@ -171,7 +171,7 @@ def test_the_order_of_keys_is_nothing(copy_of_finished):
 
 
 def test_an_edited_measure_is_measured_anew_and_nothing_is_trained(copy_of_finished):
-    """The code behind a script counts as the rule's: results never go stale in silence."""
+    """The code of a script counts as the rule's, so results never go stale silently."""
     path = copy_of_finished.folder / "workflow/scripts/palimpsest/memorisation/measures.py"
     path.write_text(path.read_text() + "\nassert True\n")
     jobs = copy_of_finished.jobs()

@@ -60,7 +60,7 @@ def in_environments(project: Project, kept: Path, *arguments: str):
 
 
 def environment(kept: Path, file: Path) -> Path:
-    """The folder of the environment that was made of a file; Snakemake keeps a copy beside it."""
+    """The folder of the environment made from a file; Snakemake keeps the file next to it."""
     (folder,) = [
         copy.with_suffix("") for copy in kept.glob("*.yaml") if copy.read_text() == file.read_text()
     ]
