@@ -42,7 +42,7 @@ def test_a_section_has_its_files_its_block_and_its_target(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_a_section_delivers_is_of_its_kinds(name, monkeypatch):
-    """Every table is of a kind; what it judges and reports is its own."""
+    """Every table has a kind of the section; the section judges and reports only its own kinds."""
     monkeypatch.chdir(ROOT)
     kinds = BY_NAME[name].load("kinds")
     paths = experiment(DEFAULT).outputs[name]

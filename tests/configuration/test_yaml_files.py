@@ -23,7 +23,7 @@ FILES = {
 
 @pytest.mark.parametrize("what", FILES)
 def test_a_broken_file_is_named_with_its_line(tmp_path, monkeypatch, what):
-    """A configuration file that Snakemake would refuse without a name, or take for another."""
+    """Snakemake would refuse these files without naming them, or read something else."""
     monkeypatch.chdir(tmp_path)
     content, start = FILES[what]
     Path("mine.yaml").write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -36,7 +36,7 @@ def forgetting(groups="string", share=0.2, seed=0, forget=None, size=60, corpus=
 
 
 def test_train_and_test_are_those_of_base():
-    """Only what is asked of the strings differs from the dataset that other studies use."""
+    """The strings and their counts are those of the variant base."""
     original = forgetting()["original"]
     base = build(Sampler("toy", CORPUS, 0), "base", 60, 30, False)
     for column in ("count", "test_count"):

@@ -25,7 +25,7 @@ def strongest(values):
 
 
 def every_interval(unlearned, retrained, delta=DELTA):
-    """One example, all runs of neighbouring distinct values, said to be of either kind."""
+    """Epsilon of one example, over all intervals between two values and both verdicts inside."""
     values = sorted({*unlearned, *retrained})
     found = []
     for first, last in itertools.combinations_with_replacement(values, 2):

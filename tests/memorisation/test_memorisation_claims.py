@@ -492,7 +492,7 @@ OVER_STRINGS = [claim for claim in CLAIMS if claim.reads == "approximation"]
 
 
 def of_one_seed(world):
-    """All claims on the runs of seed 0, and whether each is on strings that were all retrained."""
+    """All claims on the runs of seed 0; and which claims use a model retrained for each string."""
     studies, *cheap = planted(world)
     one = {name: frame[frame["seed"] == 0] for name, frame in studies.items()}
     frame = claims(one, *(table[table["seed"] == 0] for table in cheap))

@@ -105,7 +105,7 @@ def test_zero_3_is_what_deepspeed_estimates_and_the_gradients(processes):
 
 @pytest.mark.parametrize("processes", [1, 2, 4, 8])
 def test_offloading_takes_as_much_main_memory_as_deepspeed_says(processes):
-    """Between its bare states, 16 bytes a parameter, and its estimate with every process's copy."""
+    """At least 16 bytes per parameter; at most DeepSpeed's estimate plus each process's copy."""
     training = replace(TRAINING, processes=processes, offload_optimizer="cpu")
     theirs, _ = estimate_zero2_model_states_mem_needs(
         SEVEN.parameters, num_gpus_per_node=processes, cpu_offload=True
@@ -355,7 +355,7 @@ def test_offloading_is_slow_and_more_gpus_are_faster():
 
 
 def test_a_measured_speed_takes_the_place_of_every_assumption():
-    """Tokens by speed, and all else by the tokens measured."""
+    """Training time follows from the speed; measuring time follows from the measured tokens."""
     took = duration.measured(duration.Speed(1000.0, 0.002), TRAINING, STRINGS)
     assert took.training == pytest.approx(50 * 64 * 73 / 1000)
     assert took.measuring == pytest.approx(51 * 160 * 73 * 0.002)

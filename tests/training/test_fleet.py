@@ -212,7 +212,7 @@ def together(folder) -> tuple[list[Run], list[traces.Trace]]:
 
 @pytest.fixture(scope="module")
 def of_many_lengths(folder) -> tuple[list[Run], list[traces.Trace]]:
-    """Runs on strings of many lengths, whose padding depends on their company."""
+    """Runs on strings of many lengths; padding depends on the longest string of a batch."""
     runs = [run_of(dataset(folder, "L4", 20, seed)) for seed in (0, 1, 2)]
     return runs, train(runs, folder / "many")
 

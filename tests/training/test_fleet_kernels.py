@@ -45,7 +45,7 @@ def run(function, tensors, grad_out=None):
 
 
 def check(function, reference, tensors, tolerance=1e-6):
-    """A function in float32 against its reference in float64, by the largest number of each."""
+    """Compare a function in float32 with its reference in float64, relative to the largest value."""
     out, grad_out, grads = run(function, tensors)
     wanted, _, wanted_grads = run(reference, [x.double() for x in tensors], grad_out.double())
     for ours, theirs in zip((out, *grads), (wanted, *wanted_grads), strict=True):
@@ -211,7 +211,7 @@ def test_rotary_leaves_rows_where_attention_finds_them():
 
 
 def test_rotary_reads_what_is_not_in_rows():
-    """As the copies that it then makes of both queries and keys."""
+    """If queries and keys are not in rows, the kernel makes copies; the result is the same."""
     query, key = torch.randn(2, 2, 3, 16, 9).transpose(3, 4)
     cos, sin = torch.randn(2, 9, 16)
     for x, y in zip((query, key), kernels.apply_rotary(query, key, cos, sin), strict=True):

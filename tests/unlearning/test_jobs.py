@@ -138,7 +138,7 @@ def test_set_ups_together_train_what_the_largest_does(asked):
 @UNHURRIED
 @given(some_jobs)
 def test_every_member_of_a_repetition_is_made(asked):
-    """And is known by one place."""
+    """Every model that a repetition needs is made, once."""
     runs = asked.runs("scrub")
     assert runs == sorted(set(runs))
     reference = asked.n_trained("retain") // 2
@@ -349,7 +349,7 @@ def test_the_tables_of_an_evaluation_are_of_every_forgetter():
 
 
 def test_the_section_delivers_the_models_and_their_tables():
-    """Unlearned models too, because the tables made of them do not bring back a lost one."""
+    """Files of unlearned models are outputs; Snakemake would not make a lost one again otherwise."""
     delivered = list(SECTION.outputs(with_cutoff()))
     assert len(set(delivered)) == len(delivered)
     asked = usual()

@@ -237,7 +237,7 @@ def states_moved(task, batch):
 
 @measure
 def preference(task, batch):
-    """How differently similar forgotten strings' mean logits are to retained ones'."""
+    """Spread of the products of a forgotten string's mean logits with those of retained strings."""
     beside = task.batch(np.tile(SETS["retain"], (2, 1)))
     forget, retain = (
         losses.string_means(task.models.logits(b.ids_MBT), b.targets_MBT) for b in (batch, beside)

@@ -287,7 +287,7 @@ def test_a_placebo_is_rarely_told_from_retraining():
 
 @pytest.mark.slow
 def test_the_share_of_pairs_is_within_its_interval():
-    """Studies with chance of their own, as large as that of a split: both orders are known."""
+    """Simulated studies with the noise of a split, and with known true orders of the methods."""
     chance = np.random.default_rng(1)
     true, other = np.array([0.1, 0.12, 0.3, 0.5, 0.52]), np.array([0.1, 0.3, 0.12, 0.5, 0.3])
     names = [f"m{i}" for i in range(len(true))]

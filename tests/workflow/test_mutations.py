@@ -368,7 +368,7 @@ def test_a_broken_file_on_the_command_line_is_named(project, profile):
 
 
 def test_snakemake_still_reads_these_files_first(project):
-    """Without a profile the words are Snakemake's; the day they are not, the profiles can go."""
+    """Without a profile, Snakemake's message names no file. If it does one day, drop the check."""
     (project.folder / "empty.yaml").write_bytes(b"")
     done = project.snakemake("--workflow-profile", "none", configfiles=("empty.yaml",))
     assert done.returncode == 1
