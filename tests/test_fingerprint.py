@@ -218,7 +218,7 @@ def test_a_hash_does_not_depend_on_where_the_project_is(library, tmp_path_factor
 
 
 def test_a_hash_is_worked_out_once(library, monkeypatch):
-    """Another process finds the hash if no file has changed. A broken or missing store does no harm."""
+    """Another process finds the hash if no file has changed. A broken store does no harm."""
     before = of_code("script.py")
     forget()
     with monkeypatch.context() as patched:

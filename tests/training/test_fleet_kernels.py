@@ -45,7 +45,7 @@ def run(function, tensors, grad_out=None):
 
 
 def check(function, reference, tensors, tolerance=1e-6):
-    """Compare a function in float32 with its reference in float64, relative to the largest value."""
+    """Compare a function in float32 with its reference in float64, relative to the largest."""
     out, grad_out, grads = run(function, tensors)
     wanted, _, wanted_grads = run(reference, [x.double() for x in tensors], grad_out.double())
     for ours, theirs in zip((out, *grads), (wanted, *wanted_grads), strict=True):

@@ -349,7 +349,7 @@ def test_the_tables_of_an_evaluation_are_of_every_forgetter():
 
 
 def test_the_section_delivers_the_models_and_their_tables():
-    """Files of unlearned models are outputs; Snakemake would not make a lost one again otherwise."""
+    """Files of unlearned models are outputs; else Snakemake would not make a lost one again."""
     delivered = list(SECTION.outputs(with_cutoff()))
     assert len(set(delivered)) == len(delivered)
     asked = usual()
