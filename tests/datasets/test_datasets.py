@@ -14,15 +14,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palimpsest import tables
-from palimpsest.corpora import GrammarCorpus
+from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.corpora.corpus import COUNTERPART, stream
 from palimpsest.datasets import string_id, target_strings
 from palimpsest.datasets.build import build
-from palimpsest.datasets.sampling import Sampler
+from palimpsest.datasets.sampling import DISJOINT, Sampler
 from palimpsest.datasets.strings import distinct_sample, summarise
 from palimpsest.datasets.targets import target_counts
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
+from palimpsest.memorisation import stand_ins
+from palimpsest.memorisation.approximation import candidates
 from palimpsest.sections import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -403,3 +405,82 @@ def test_any_size_and_seed_of_a_small_language(size, seed):
     assert base["count"].sum() == size
     assert multiset(dedup) == Counter(set(multiset(base)))
     assert multiset(base, "test_count") == multiset(dedup, "test_count")
+
+
+# The split `disjoint`
+
+
+def disjoint(variant="base", size=64, seed=0, test_size=96, language=l2):
+    """A dataset of L2 whose strings are trained on or set apart, as a frame."""
+    sampler = Sampler("L2", language(), seed, l1(), split=DISJOINT)
+    wanted = targets() if variant.startswith("with") else None
+    return build(sampler, variant, size, test_size, False, wanted)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_set_apart_strings_are_never_trained_on(variant):
+    """A string of the split stand_in has no copy in training, and none in the test set."""
+    strings = disjoint(variant)
+    apart = strings[strings["split"] == "stand_in"]
+    assert len(apart) > 10
+    assert (apart[["count", "test_count"]] == 0).all(axis=None)
+    independent = dataset(variant)
+    tested = [frame.set_index("string_id")["test_count"] for frame in (strings, independent)]
+    tested = [counts[counts > 0].sort_index() for counts in tested]
+    pd.testing.assert_series_equal(*tested)
+
+
+def test_a_string_is_on_one_side_whatever_the_size():
+    """The training strings of a small dataset are among those of a large one, in order."""
+    small_one, large = (disjoint(size=size) for size in (32, 256))
+    ids = [frame[frame["count"] > 0]["string_id"].tolist() for frame in (small_one, large)]
+    assert set(ids[0]) <= set(ids[1])
+    for frame in (small_one, large):
+        assert frame["count"].sum() == len(Sampler("L2", l2(), 0).train(frame["size"][0]))
+    apart = [set(frame[frame["split"] == "stand_in"]["string_id"]) for frame in (small_one, large)]
+    assert apart[0] == apart[1]
+
+
+def test_frequent_strings_can_be_unseen():
+    """Independent strings leave no frequent string unseen. Set apart, half of them are unseen."""
+    seeds = range(6)
+    unseen, apart = (
+        max(frame[candidates(frame)]["log_prob"].max() for frame in frames)
+        for frames in (
+            [dataset(size=256, seed=seed) for seed in seeds],
+            [disjoint(size=256, seed=seed) for seed in seeds],
+        )
+    )
+    most_frequent = max(dataset(size=256, seed=seed)["log_prob"].max() for seed in seeds)
+    assert unseen < most_frequent - 1
+    assert apart == pytest.approx(most_frequent)
+
+
+@pytest.mark.parametrize("name", ["L1", "L2", "L3", "L4", "L5", "L6", "L7", "L8"])
+@pytest.mark.parametrize("size", [64, 256])
+def test_most_training_strings_have_stand_ins(name, size):
+    """In each language of the paper; a perfect learner is below none of them.
+
+    The most frequent string of L2 is alone with its probability. If it is trained on, a third of
+    the training strings are its copies, and have no stand-in.
+    """
+    least = 0.6 if name == "L2" else 0.9
+    language = GrammarCorpus.from_file(ROOT / f"config/languages/{name}.pcfg")
+    for seed in range(2):
+        sampler = Sampler(name, language, seed, split=DISJOINT)
+        strings = build(sampler, "base", size, 96, False)
+        train, unseen = strings[strings["count"] > 0], strings[candidates(strings)]
+        chosen = stand_ins(train["optimal_loss"], unseen["optimal_loss"], train["n_tokens"])
+        covered = train["count"][chosen.exist].sum() / train["count"].sum()
+        assert covered >= least
+        loss = chosen.loss(unseen["optimal_loss"].to_numpy()[None])[0, chosen.exist]
+        assert not (train["optimal_loss"][chosen.exist] < loss).any()
+
+
+def test_a_text_is_not_split(tmp_path):
+    """Its strings have no probabilities to match them by."""
+    path = tmp_path / "lines.txt"
+    path.write_text("".join(f"{i} {i + 1}\n" for i in range(40)))
+    sampler = Sampler("lines", read_corpus(path), 0, split=DISJOINT)
+    assert len(sampler.train(30)) == 30
+    assert sampler.unseen(5) == []

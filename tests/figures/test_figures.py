@@ -81,7 +81,13 @@ def memorised(frame, ever):
         weighted_distinct=share**2,
         fraction_unseen=share / 10,
         weighted_unseen=share**2 / 10,
+        below_distinct=share,
+        depth_distinct=share**2,
         below_unseen=share / 8,
+        depth_unseen=share**2 / 8,
+        fraction_perfect=0.0,
+        weighted_perfect=0.0,
+        coverage=0.75,
     )
 
 

@@ -66,7 +66,7 @@ def trace(seed=0, variant="base", loss=LOSS, model="m"):
 
 @pytest.fixture(scope="module")
 def made():
-    return memorisation_tables([trace(0), trace(1)], [dataset(0), dataset(1)], *RULE)
+    return memorisation_tables([trace(0), trace(1)], [dataset(0), dataset(1)], *RULE, np.inf)
 
 
 def curve(table, measure, column, seed=0):
@@ -96,8 +96,8 @@ def test_starts_are_epochs_not_indices(made, measure, starts):
 
 
 def test_stand_ins_are_unseen_test_strings(made):
-    """c stands in for a; d, half a nat away, for b; h would be as near to a but is held out."""
-    np.testing.assert_allclose(curve(made["starts"], "contextual", "stand_in_gap"), [0, 0.5])
+    """c stands in for a, and d for b; h would be as near to a but is held out."""
+    np.testing.assert_allclose(curve(made["starts"], "contextual", "stand_in_gap"), [0, 0])
     assert np.isnan(curve(made["starts"], "recollection", "stand_in_gap")).all()
     threshold = curve(made["scores"], "counterfactual", "threshold").reshape(4, 2)
     np.testing.assert_allclose(threshold.T, [LOSS["c"], LOSS["d"]])
@@ -133,14 +133,18 @@ def test_dataset_counts_copies_and_distinct_strings(made):
 
 
 def test_false_alarms_by_hand():
-    """c and d stand in for each other; neither was trained on, h is held out and not counted."""
+    """c and d stand in for each other; neither was trained on, h is held out and not counted.
+
+    The Bayes-optimal loss of d is 0.1 above that of c: c has the loss of d minus 0.1, and d has the
+    loss of c plus 0.1.
+    """
     loss = {**LOSS, "a": (2.0, 1.0, 1.0, 1.0), "d": (2.0, 1.0, 0.4, 0.25)}
-    table = memorisation_tables([trace(loss=loss)], [dataset()], *RULE)["dataset"]
+    table = memorisation_tables([trace(loss=loss)], [dataset()], *RULE, np.inf)["dataset"]
     expected = {
-        # d is below c from epoch 4 on, c below d at epoch 2 only.
-        "counterfactual": ((0, 0, 0.5, 0.5), (0, 0, 0.1, 0.65 / 0.9 / 2)),
-        # d is below the lowest loss of c, 0.5; its own lowest, 0.25, is never undercut.
-        "contextual": ((0, 0, 0.5, 0.5), (0, 0, 0.1, 0.25)),
+        # d is below (2.1, 0.6, 0.6, 1) from epoch 4 on, c below (1.9, 0.9, 0.3, 0.15) at epoch 2.
+        "counterfactual": ((0, 0, 0.5, 0.5), (0, 0, 1 / 6, 0.75 / 2)),
+        # d is below the lowest of these, 0.6; the lowest for c, 0.15, is never undercut.
+        "contextual": ((0, 0, 0.5, 0.5), (0, 0, 1 / 6, 0.35 / 0.6 / 2)),
         # d is below its Bayes-optimal loss, 0.3, at the end.
         "bayes": ((0, 0, 0, 0.5), (0, 0, 0, 0.05 / 0.3 / 2)),
         "recollection": ((0, 0, 0, 0), (0, 0, 0, 0)),
@@ -150,9 +154,11 @@ def test_false_alarms_by_hand():
     for measure, (fraction, weighted) in expected.items():
         np.testing.assert_allclose(curve(table, measure, "fraction_unseen"), fraction)
         np.testing.assert_allclose(curve(table, measure, "weighted_unseen"), weighted)
-    # At epoch 2 c is below d, but does not stay there: it is below, and not memorised.
+    # Before epoch 2 d is below, and at epoch 2 c, but neither stays there: it is not memorised.
     below = curve(table, "counterfactual", "below_unseen")
-    np.testing.assert_allclose(below, (0, 0.5, 0.5, 0.5))
+    np.testing.assert_allclose(below, (0.5, 0.5, 0.5, 0.5))
+    depth = curve(table, "counterfactual", "depth_unseen")
+    np.testing.assert_allclose(depth, (0.1 / 2.1 / 2, 0.4 / 0.9 / 2, 1 / 6, 0.75 / 2))
     np.testing.assert_allclose(curve(table, "bayes", "below_unseen"), (0, 0, 0, 0.5))
 
 
@@ -167,6 +173,45 @@ def test_one_unseen_string_has_no_other_to_stand_in(tmp_path):
     np.testing.assert_array_equal(curve(table, "bayes", "fraction_unseen"), [0] * 4)
     tables.write(tmp_path / "dataset.parquet", table, KINDS["dataset"])
     tables.write(tmp_path / "averages.parquet", made["averages"], KINDS["averages"])
+
+
+def test_a_string_without_stand_ins_is_left_out_and_counted(tmp_path):
+    """The Bayes-optimal loss of d is 0.03 per token from that of b, so 0.6 nats over 20 tokens."""
+    strings = STRINGS.assign(optimal_loss=[0.2, 0.3, 0.2, 0.33, 0.2])
+    made = memorisation_tables([trace()], [dataset(strings=strings)], *RULE)
+    for name, frame in made.items():
+        tables.write(tmp_path / f"{name}.parquet", frame, KINDS[name])
+    for measure in ("counterfactual", "contextual"):
+        assert np.isnan(curve(made["starts"], measure, "start")).tolist() == [False, True]
+        assert np.isnan(curve(made["starts"], measure, "score_at_end")).tolist() == [False, True]
+        assert np.isnan(curve(made["scores"], measure, "score")).reshape(4, 2).sum(0).tolist() == [
+            0,
+            4,
+        ]
+        # Three copies of a, one of b: the shares are about a alone.
+        np.testing.assert_array_equal(curve(made["dataset"], measure, "coverage"), [0.75] * 4)
+        for column in ("fraction", "fraction_distinct"):
+            np.testing.assert_array_equal(curve(made["dataset"], measure, column), [0, 0, 1, 1])
+    np.testing.assert_array_equal(curve(made["dataset"], "bayes", "coverage"), [1] * 4)
+    frame = STUDIES["frequency"].table(
+        starts=made["starts"], scores=made["scores"], learning=made["learning"], share=0.5
+    )
+    groups = frame.groupby(["measure", "group"]).size()
+    assert groups["bayes"].to_dict() == {"bottom": 4, "top": 4}
+    assert groups["contextual"].to_dict() == {"top": 4}
+    wide = memorisation_tables([trace()], [dataset(strings=strings)], *RULE, 0.7)
+    np.testing.assert_array_equal(curve(wide["dataset"], "contextual", "coverage"), [1] * 4)
+
+
+def test_a_perfect_learner_is_a_placebo():
+    """Only recollection calls it memorising: the best loss of a, 0.15, is below its threshold."""
+    strings = STRINGS.assign(optimal_loss=[0.15, 0.3, 0.15, 0.3, 0.15])
+    table = memorisation_tables([trace()], [dataset(strings=strings)], *RULE)["dataset"]
+    for measure in ("counterfactual", "contextual", "bayes"):
+        np.testing.assert_array_equal(curve(table, measure, "fraction_perfect"), [0] * 4)
+        np.testing.assert_array_equal(curve(table, measure, "weighted_perfect"), [0] * 4)
+    np.testing.assert_array_equal(curve(table, "recollection", "fraction_perfect"), [0.75] * 4)
+    assert np.isnan(curve(table, "recollection_accuracy", "fraction_perfect")).all()
 
 
 def planted_run(trained_gain):
@@ -225,8 +270,8 @@ def test_false_alarms_are_averaged_and_studied(made):
     ):
         frame = STUDIES[study].table(**{kind: made[kind] for kind in needs})
         np.testing.assert_array_equal(
-            curve(frame, "counterfactual", "fraction_unseen"),
-            curve(made["dataset"], "counterfactual", "fraction_unseen"),
+            curve(frame, "counterfactual", "below_unseen"),
+            curve(made["dataset"], "counterfactual", "below_unseen"),
         )
 
 
@@ -263,7 +308,7 @@ def test_runs_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match="not in the trace: b"):
         memorisation_tables([trace(loss=short)], [dataset()], *RULE)
     seen = dataset(strings=STRINGS[STRINGS["split"] != "test"])
-    with pytest.raises(UserError, match="m/L/n4-seed0/base: no unseen test string"):
+    with pytest.raises(UserError, match="m/L/n4-seed0/base: no unseen string"):
         memorisation_tables([trace()], [seen], *RULE)
 
 

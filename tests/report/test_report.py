@@ -113,7 +113,10 @@ TRADEOFF = pd.DataFrame(
             if measure == "contextual"
             else 0.1 * (seed + i) * (epoch == 4),
             "below_unseen": np.nan if measure == "contextual" else 0.5,
+            "below_distinct": 0.625,
             "fraction_distinct": 0.75,
+            "fraction_perfect": 0.0,
+            "coverage": 0.875,
         }
         for i, model in enumerate(("m", "n"))
         for seed in (0, 1, 2)
@@ -321,8 +324,10 @@ def test_agreement_is_averaged_by_seed(page):
 
 def test_false_alarms_stand_beside_the_training_strings(page):
     """Over the two models the seeds have 0.05, 0.15 and 0.25; contextual has none to stand in."""
-    assert "L2 bayes 0.5 [0.5, 0.5] 0.15 [0.05, 0.25] 0.75 [0.75, 0.75]" in page.text
-    assert "L2 contextual – – 0.75 [0.75, 0.75]" in page.text
+    shares = "0.875 [0.875, 0.875] 0.625 [0.625, 0.625] {} 0.75 [0.75, 0.75] {} 0 [0, 0]"
+    bayes = shares.format("0.5 [0.5, 0.5]", "0.15 [0.05, 0.25]")
+    assert f"L2 bayes {bayes}" in page.text
+    assert f"L2 contextual {shares.format('–', '–')}" in page.text
 
 
 def test_the_quality_of_the_approximation_is_averaged_over_the_seeds(page):

@@ -99,6 +99,7 @@ rule measure_leave_one_out:
         runtime=60,
     params:
         start=THRESHOLDS["start"],
+        stand_in_gap=THRESHOLDS["stand_in_gap"],
         code=of_code("measure_leave_one_out.py"),
     script:
         "../scripts/measure_leave_one_out.py"

@@ -27,7 +27,8 @@ rule dataset_forgetting:
         mem_mb=2000,
         runtime=30,
     params:
-        **making([ORIGINAL, RETAIN]),
+        # Unlearning needs no stand-ins, so its training strings are independent.
+        **making([ORIGINAL, RETAIN], split=INDEPENDENT),
         options=unlearning_values("validation", "groups", "share"),
     script:
         "../scripts/dataset.py"

@@ -19,6 +19,7 @@ if __name__ == "__main__":
             corpus=read_corpus(given.corpus),
             seed=int(snakemake.wildcards.seed),
             counterpart=read_corpus(counterpart) if counterpart else None,
+            split=params.split,
         )
         for path in snakemake.output:
             variant = Path(path).parent.name

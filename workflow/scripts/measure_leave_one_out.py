@@ -13,6 +13,7 @@ if __name__ == "__main__":
             [tables.read(path, STRINGS) for path in snakemake.input.datasets],
             (traces.read_all(path) for path in snakemake.input.left_out),
             snakemake.params.start,
+            snakemake.params.stand_in_gap,
         )
         for kind in (LEAVE_ONE_OUT, APPROXIMATION):
             tables.write(snakemake.output[kind.name], measured[kind.name], kind)

@@ -15,6 +15,7 @@ if __name__ == "__main__":
             snakemake.params.start,
             snakemake.params.loss_threshold,
             snakemake.params.accuracy_threshold,
+            snakemake.params.stand_in_gap,
         )
         for kind in (TARGET_SCORES, AGREEMENT):
             tables.write(snakemake.output[kind.name], measured[kind.name], kind)

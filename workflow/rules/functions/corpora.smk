@@ -8,12 +8,13 @@ def counterpart(wildcards):
     return settings.corpus_file(settings.counterpart(wildcards.language))
 
 
-def making(variants):
+def making(variants, split=lookup("datasets/split", within=config)):
     """The parameters of a rule that makes the datasets of some variants."""
     made_by = {variant: maker(VARIANTS, variant) for variant in variants}
     return {
         "test_size": lookup("datasets/test_size", within=config),
         "predict_end": lookup("datasets/predict_end", within=config),
+        "split": split,
         "made_by": made_by,
         "code": of_code("dataset.py", *dict.fromkeys(made_by.values())),
     }

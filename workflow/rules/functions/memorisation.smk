@@ -7,7 +7,7 @@ from palimpsest.variants import LEAVE_ONE_OUT, with_target, without_target
 # The keys that affect the measures. A change of any other key of the block reruns no measure.
 THRESHOLDS = {
     key: lookup(f"memorisation/{key}", within=config, default=None)
-    for key in ("start", "loss_threshold", "accuracy_threshold")
+    for key in ("start", "loss_threshold", "accuracy_threshold", "stand_in_gap")
 }
 
 

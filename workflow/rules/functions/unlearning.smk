@@ -2,6 +2,7 @@
 from palimpsest.unlearning import kinds as forgotten
 from palimpsest.unlearning.jobs import SCORED, Forgetter, jobs_of
 from palimpsest.unlearning.methods.table import METHOD_OR_POINT
+from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/unlearn.py"))

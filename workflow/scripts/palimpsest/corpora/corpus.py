@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-TRAIN, TEST, COUNTERPART, VALIDATION, FORGET = range(5)  # what random numbers are drawn for
+TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE = range(6)  # what random numbers are drawn for
 
 String = tuple[str, ...]  # the symbols of a string
 

@@ -47,6 +47,10 @@ class Asked:
         """The test set; it is the same for every variant and size."""
         return Counter(self.sampler.test(self.test_size))
 
+    def unseen(self) -> list[String]:
+        """Strings that are set apart from the training strings; `test_size` draws, with copies."""
+        return self.sampler.unseen(self.test_size)
+
 
 def build(
     sampler: Sampler,
@@ -61,6 +65,7 @@ def build(
     """A dataset as a table of kind `strings`: its distinct strings, first train, then test.
 
     A string in both the training set and the test set has split `train`, and `test_count` above 0.
+    With the split `disjoint`, strings of the side that no model trains on follow.
 
     Parameters
     ----------
@@ -98,7 +103,7 @@ def tabulate(
     """
     test = asked.test() if test is None else test
     held_out, roles = held_out or [], roles or {}
-    strings = list(dict.fromkeys([*train, *test, *held_out]))
+    strings = list(dict.fromkeys([*train, *test, *held_out, *asked.unseen()]))
     n_strings = len(strings)
     sampler = asked.sampler
     derivations = sampler.derivations if learned is None else {}
@@ -116,7 +121,7 @@ def tabulate(
             "test_count": [test[s] for s in strings],
             "role": pd.array([roles.get(s) for s in strings], dtype="string"),
             "group": pd.array([None] * n_strings, dtype="string"),
-            "split": _splits(strings, train, held_out),
+            "split": _splits(strings, train, test, held_out),
             "derivation_log_prob": [derivations.get(s, np.nan) for s in strings],
             "log_prob": learned.log_probability(strings),
             "optimal_loss": learned.optimal_loss(strings, asked.predict_end),
@@ -133,9 +138,12 @@ def tabulate(
     return frame
 
 
-def _splits(strings: list[String], train: Counter, held_out: list[String]) -> np.ndarray:
-    """`train` for training strings, `held_out` for left-out targets (also in test), else `test`."""
+def _splits(
+    strings: list[String], train: Counter, test: Counter, held_out: list[String]
+) -> np.ndarray:
+    """The split of each string; a left-out target is `held_out` even if it is in the test set."""
     wanted = set(held_out)
     trained = np.array([train[s] > 0 for s in strings])
     left_out = np.array([s in wanted for s in strings])
-    return np.select([trained, left_out], ["train", "held_out"], default="test")
+    tested = np.array([test[s] > 0 for s in strings])
+    return np.select([trained, left_out, tested], ["train", "held_out", "test"], default="stand_in")

@@ -52,8 +52,9 @@ STRINGS = Kind(
         Column(
             "split",
             str,
-            "train (count > 0), test, or held_out (only measured); in original and retain "
-            "also forget (to be forgotten) and validation",
+            "train (count > 0), test, held_out (only measured) or stand_in (set apart from the "
+            "training strings by the split `disjoint`, and not in the test set); in original and "
+            "retain also forget (to be forgotten) and validation",
         ),
         COUNT,
         Column(

@@ -7,27 +7,48 @@ from functools import partial
 import numpy as np
 
 from palimpsest.corpora import Corpus, String
-from palimpsest.corpora.corpus import COUNTERPART, FORGET, TEST, TRAIN, VALIDATION, stream
+from palimpsest.corpora.corpus import COUNTERPART, FORGET, SIDE, TEST, TRAIN, VALIDATION, stream
 from palimpsest.errors import UserError
+
+INDEPENDENT, DISJOINT = "independent", "disjoint"
 
 
 @dataclass(frozen=True)
 class Sampler:
     """Independent strings of a corpus, or of its high-entropy counterpart, for one seed.
 
-    `language` is the corpus' name in tables. `derivations` holds, for each drawn string, the log
-    probability of the derivation by which it was first drawn.
+    `language` is the corpus' name in tables. With the split `disjoint`, each distinct string of the
+    training stream belongs, with all its copies, to one of two sides: the training strings, or the
+    strings that no model trains on. A fair coin decides the side. A frequent string can then be
+    unseen, which does not happen with the split `independent`. `derivations` holds, for each drawn
+    string, the log probability of the derivation by which it was first drawn.
+
+    Source: Learning Without Memorizing Considered Infeasible, section 3.3, and its authors' code.
     """
 
     language: str
     corpus: Corpus
     seed: int
     counterpart: Corpus | None = None
+    split: str = INDEPENDENT
     derivations: dict[String, float] = field(default_factory=dict)
 
     def train(self, n: int, but: String | None = None) -> list[String]:
-        """The first `n` strings of the training stream, without the string `but`."""
-        return _first(self._draw_train, n, lambda seen, s: s != but, self.language)
+        """The first `n` strings of the training stream, without the string `but`.
+
+        With the split `disjoint`, only strings of the training side are taken.
+        """
+        draw = self._draw_train
+        if self._has_two_sides:
+            draw = partial(self._draw_side, is_trained=True)
+        return _first(draw, n, lambda seen, s: s != but, self.language)
+
+    def unseen(self, n: int) -> list[String]:
+        """The first `n` strings of the side that no model trains on; none if there is no side."""
+        if not self._has_two_sides:
+            return []
+        draw = partial(self._draw_side, is_trained=False)
+        return _first(draw, n, lambda seen, s: True, self.language)
 
     def test(self, n: int) -> list[String]:
         """The first `n` strings of the test stream, which does not depend on the training size."""
@@ -61,6 +82,19 @@ class Sampler:
             lambda seen, s: s not in seen,
             self.language,
         )
+
+    @property
+    def _has_two_sides(self) -> bool:
+        """Whether unseen strings are set apart; they are matched by their probabilities."""
+        return self.split == DISJOINT and self.corpus.has_probabilities
+
+    def _draw_side(self, n: int, is_trained: bool) -> list[String]:
+        """Those of the first `n` strings of the training stream that are on one side."""
+        strings = self._draw_train(n)
+        distinct = list(dict.fromkeys(strings))
+        coins = np.random.default_rng(stream(self.seed, SIDE)).random(len(distinct)) < 0.5
+        side = dict(zip(distinct, coins, strict=True))
+        return [string for string in strings if side[string] == is_trained]
 
     def _draw_train(self, n: int) -> list[String]:
         return self._draw(n, TRAIN)

@@ -2,10 +2,13 @@
 
 The counterfactual loss of a string is its loss after training without the string. Retraining
 without each string is too expensive for whole datasets. Strings with similar probability under the
-language tend to have similar losses. So unseen test strings stand in for a training string: their
-loss approximates the counterfactual loss of the training string.
+language tend to have similar losses. So strings that were never trained on stand in for a training
+string: their loss approximates the counterfactual loss of the training string.
 
-Source: Learning Without Memorizing Considered Infeasible, section 3.3.
+Source: Learning Without Memorizing Considered Infeasible, section 3.3. The paper matches strings by
+their probability, and compares losses per token. Here, strings are matched by their Bayes-optimal
+loss per token. What is left of the difference between these losses is known exactly, and is taken
+out. So a model that knows the language and nothing else is never called memorising.
 """
 
 from dataclasses import dataclass
@@ -16,32 +19,49 @@ from numpy.typing import ArrayLike
 
 from palimpsest.errors import UserError
 
-# Relative difference at which two log probabilities count as equal. They are sums of many rounded
-# terms, so equal values can differ by about 1e-14 of their size.
+# Relative difference at which two losses count as equal. They are sums of many rounded terms, so
+# equal values can differ by about 1e-14 of their size.
 TIE = 1e-9
+GAP = 0.5  # nats in total: beyond this distance, a string has no stand-in
 
 
 @dataclass(frozen=True)
 class StandIns:
-    """The test strings that stand in for each training string.
+    """The unseen strings that stand in for each training string.
 
-    `order` int[test] sorts the test strings by log probability. The stand-ins of training string i
-    are `order[first[i]:stop[i]]`; `first` and `stop` are int[train]. `gap` float[train] is the
-    distance between the log probabilities of a training string and its nearest stand-in, in nats.
+    `order` int[unseen] sorts the unseen strings by Bayes-optimal loss. The stand-ins of training
+    string i are `order[first[i]:stop[i]]`; `first` and `stop` are int[train]. `gap` float[train] is
+    the distance between the Bayes-optimal losses of a training string and its stand-ins, in nats,
+    over all tokens of the training string. A string whose gap is above `largest_gap` has no
+    stand-ins. `optimal` float[train] and `optimal_unseen` float[unseen] are Bayes-optimal losses,
+    nats per token.
     """
 
     order: np.ndarray
     first: np.ndarray
     stop: np.ndarray
     gap: np.ndarray
+    optimal: np.ndarray
+    optimal_unseen: np.ndarray
+    largest_gap: float
+
+    @property
+    def exist(self) -> np.ndarray:
+        """bool[train]: whether a training string has stand-ins."""
+        return self.gap <= self.largest_gap
 
     def members(self, train: int) -> np.ndarray:
-        """Indices of the test strings that stand in for one training string."""
+        """Indices of the unseen strings that stand in for one training string."""
         return self.order[self.first[train] : self.stop[train]]
 
-    def median(self, loss: np.ndarray) -> np.ndarray:
-        """Median float[epochs, train] of the stand-ins' losses, from float[epochs, test]."""
-        by_log_prob = loss[:, self.order]
+    def loss(self, loss: np.ndarray) -> np.ndarray:
+        """Loss float[epochs, train] of the stand-ins, from that of all unseen strings.
+
+        `loss` is float[epochs, unseen], nats per token. The result is the median over a string's
+        stand-ins of the loss beyond the Bayes-optimal loss, plus the training string's own
+        Bayes-optimal loss. It is NaN for a string without stand-ins.
+        """
+        beyond = (loss - self.optimal_unseen)[:, self.order]
         windows, window_of = np.unique(
             np.stack([self.first, self.stop]), axis=1, return_inverse=True
         )
@@ -51,83 +71,102 @@ class StandIns:
         for size in np.unique(length):
             same = np.flatnonzero(length == size)
             members = first[same, None] + np.arange(size)
-            medians[:, same] = np.median(by_log_prob[:, members], axis=2)
-        return medians[:, window_of.ravel()]
+            medians[:, same] = np.median(beyond[:, members], axis=2)
+        # A loss is never negative, but a stand-in's loss can be far below its Bayes-optimal loss.
+        found = np.maximum(medians[:, window_of.ravel()] + self.optimal, 0.0)
+        return np.where(self.exist, found, np.nan)
 
 
-def stand_ins(log_prob_train: ArrayLike, log_prob_test: ArrayLike) -> StandIns:
-    """For every training string, all test strings with the nearest probability under the language.
+def stand_ins(
+    optimal: ArrayLike,
+    optimal_unseen: ArrayLike,
+    n_tokens: ArrayLike,
+    largest_gap: float = GAP,
+) -> StandIns:
+    """For every training string, all unseen strings with the nearest Bayes-optimal loss per token.
 
     Distances that differ only by rounding errors are ties, and all ties stand in. They may lie on
-    both sides of the training string's probability.
+    both sides of the training string's loss.
 
     Parameters
     ----------
-    log_prob_train : float[train], nats
-    log_prob_test : float[test], nats
-        Of distinct test strings that are not in the training data (`candidates`).
+    optimal : float[train], nats per token
+    optimal_unseen : float[unseen], nats per token
+        Of distinct strings that are not in the training data (`candidates`).
+    n_tokens : int[train]
+        The number of predicted tokens of each training string.
+    largest_gap : float, nats
+        A string has no stand-ins if the nearest Bayes-optimal loss, times the number of tokens, is
+        farther away.
 
     Raises
     ------
     UserError
-        If there is no test string.
+        If there is no unseen string.
     ValueError
-        If a log probability is not finite: the string is not in the language.
+        If a loss is not finite: the string is not in the language.
 
     Source: section 3.3; if several strings are nearest, the median of their losses.
     """
-    train = np.asarray(log_prob_train, dtype=float)
-    test = np.asarray(log_prob_test, dtype=float)
-    if len(test) == 0:
+    train = np.asarray(optimal, dtype=float)
+    unseen = np.asarray(optimal_unseen, dtype=float)
+    if len(unseen) == 0:
         raise UserError(
-            "no unseen test string can stand in for the training strings: every test string "
-            "is also in the training data; use a larger test set, a smaller training size or "
-            "a language with more strings"
+            "no unseen string can stand in for the training strings: every string that may stand "
+            "in is also in the training data; set datasets/split to disjoint, or use a larger test "
+            "set, a smaller training size or a language with more strings"
         )
-    if not (np.isfinite(train).all() and np.isfinite(test).all()):
-        raise ValueError("log probabilities must be finite: a string is outside the language")
-    order = np.argsort(test, kind="stable")
-    ordered = test[order]
+    if not (np.isfinite(train).all() and np.isfinite(unseen).all()):
+        raise ValueError("Bayes-optimal losses must be finite: a string is outside the language")
+    order = np.argsort(unseen, kind="stable")
+    ordered = unseen[order]
     right = np.searchsorted(ordered, train)
-    gap = np.minimum(
+    distance = np.minimum(
         np.abs(train - ordered[np.maximum(right - 1, 0)]),
-        np.abs(train - ordered[np.minimum(right, len(test) - 1)]),
+        np.abs(train - ordered[np.minimum(right, len(unseen) - 1)]),
     )
-    # No test string is nearer than the gap, so all strings within the reach are at the gap.
-    reach = gap + TIE * np.maximum(1.0, np.abs(train))
+    # No unseen string is nearer than the distance, so all strings within the reach are at it.
+    reach = distance + TIE * np.maximum(1.0, np.abs(train))
     first = np.searchsorted(ordered, train - reach, side="left")
     stop = np.searchsorted(ordered, train + reach, side="right")
-    return StandIns(order, first, stop, gap)
+    gap = distance * np.asarray(n_tokens)
+    return StandIns(order, first, stop, gap, train, unseen, largest_gap)
 
 
-def median_of_others(log_prob: np.ndarray, loss: np.ndarray) -> np.ndarray:
-    """Median float[epochs, test] of the stand-ins' losses, for the unseen test strings themselves.
+def loss_of_others(
+    loss: np.ndarray, optimal: np.ndarray, n_tokens: np.ndarray, largest_gap: float = GAP
+) -> np.ndarray:
+    """Loss float[epochs, unseen] of the stand-ins of the unseen strings themselves.
 
     The stand-ins of an unseen string are chosen among the *other* unseen strings. A string that was
     never trained on cannot be memorised, so a measure that calls it memorised gives a false alarm.
 
     Parameters
     ----------
-    log_prob : float[test], nats
+    loss : float[epochs, unseen], nats per token
         Of the candidates; there must be at least two.
-    loss : float[epochs, test], nats per token
+    optimal : float[unseen], Bayes-optimal loss, nats per token
+    n_tokens : int[unseen]
+    largest_gap : see `stand_ins`
 
     Raises
     ------
     UserError
         If there is no other string.
     """
-    medians = np.empty_like(loss, dtype=float)
-    for i in range(len(log_prob)):
-        others = stand_ins(log_prob[i : i + 1], np.delete(log_prob, i))
-        medians[:, i] = others.median(np.delete(loss, i, axis=1))[:, 0]
-    return medians
+    found = np.empty_like(loss, dtype=float)
+    for i in range(len(optimal)):
+        one = slice(i, i + 1)
+        others = stand_ins(optimal[one], np.delete(optimal, i), n_tokens[one], largest_gap)
+        found[:, i] = others.loss(np.delete(loss, i, axis=1))[:, 0]
+    return found
 
 
 def candidates(strings: pd.DataFrame) -> np.ndarray:
-    """bool[strings] of a table `strings`: the test strings that are not in the training data.
+    """bool[strings] of a table `strings`: the strings that may stand in for training strings.
 
-    These strings may stand in. A string with the split held-out may not: it is measured, but was
-    not drawn as a test string.
+    They are strings of the language that were not trained on: drawn for the test set, or set apart
+    from the training strings. A string with the split held_out may not stand in: it was chosen, not
+    drawn.
     """
-    return ((strings["split"] == "test") & (strings["count"] == 0)).to_numpy()
+    return (strings["split"].isin(["test", "stand_in"]) & (strings["count"] == 0)).to_numpy()

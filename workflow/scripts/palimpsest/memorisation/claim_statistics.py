@@ -267,9 +267,12 @@ def at_optimum(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
 
 
 def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
-    """Fraction or weighted memorisation of the distinct training strings, minus the false alarms.
+    """Memorisation of the distinct training strings minus that of strings never trained on.
 
-    The excess is 0 if the measure finds as much memorisation in strings that were never trained on.
+    The quantity is `below` (the share of strings whose loss is below the threshold) or `depth` (the
+    mean of the score). Both sides are measured at the epoch of optimal learning. Memorisation from
+    the start on would not do: the start is after the last miss, so later misses of an unseen string
+    would count as evidence at this epoch.
     """
     trained = at_optimum(study, f"{quantity}_distinct", measure)
     return trained - at_optimum(study, f"{quantity}_unseen", measure)
@@ -283,7 +286,7 @@ def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.
 def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
     """The lowest excess fraction that any of the paper's three measures gives."""
     measures = ("recollection", "counterfactual", "contextual")
-    excess = [excess_at_optimum(study, "fraction", measure) for measure in measures]
+    excess = [excess_at_optimum(study, "below", measure) for measure in measures]
     # If one measure is undefined, the lowest is unknown.
     return pd.concat(excess, axis=1).min(axis=1, skipna=False)
 
@@ -384,14 +387,15 @@ def optimum_delay(study: pd.DataFrame) -> pd.Series:
 
 
 def excess_before_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Fraction memorised minus false alarms, one measurement before optimal learning.
+    """Share of strings below the threshold minus that of unseen strings, before optimal learning.
 
-    Computed under deduplication. Units whose best model is the untrained model are left out.
+    Measured one measurement before optimal learning, under deduplication. Units whose best model is
+    the untrained model are left out.
     """
     rows = variant(study, "dedup")
     before = rows[(rows["measure"] == measure) & (rows["epoch"] < rows["optimal_epoch"])]
     last = before.sort_values("epoch").groupby(UNIT).tail(1).set_index(UNIT)
-    return last["fraction_distinct"] - last["fraction_unseen"]
+    return last["below_distinct"] - last["below_unseen"]
 
 
 def spread(study: pd.DataFrame, name: str) -> pd.Series:

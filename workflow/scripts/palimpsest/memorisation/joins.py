@@ -11,7 +11,9 @@ RUN = ["model", "language", "size", "seed", "variant"]
 EPOCH_KEYS = [*RUN, "epoch"]
 CURVE = [*RUN, "measure", "epoch"]
 DISTINCT = ["fraction_distinct", "weighted_distinct"]
-UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen"]
+UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen"]
+AT_EPOCH = ["below_distinct", "depth_distinct"]
+PERFECT = ["fraction_perfect", "weighted_perfect"]
 
 
 def beside_learning(

@@ -23,26 +23,82 @@ THRESHOLD = Column(
     "threshold",
     float,
     "loss below which the string counts as memorised at this epoch, nats per token (for "
-    "recollection_accuracy: share of wrong tokens)",
+    "recollection_accuracy: share of wrong tokens); NaN if the string has no stand-ins",
+    True,
 )
-SCORE = Column("score", float, "degree of memorisation in [0, 1]; 0 before the start")
-START = Column("start", float, "epoch at which memorisation starts; NaN if it never starts", True)
+SCORE = Column(
+    "score",
+    float,
+    "degree of memorisation in [0, 1]; 0 before the start; NaN if the string has no stand-ins",
+    True,
+)
+START = Column(
+    "start",
+    float,
+    "epoch at which memorisation starts; NaN if it never starts, or if the string has no stand-ins",
+    True,
+)
 MEAN_SEED = Column(
     "seed", int, "seed of the run; null: the losses were averaged over the seeds first", True
 )
-FRACTION = Column("fraction", float, "share of training strings (with copies) that are memorised")
-WEIGHTED = Column("weighted", float, "mean score of the training strings (with copies)")
+COVERAGE = Column(
+    "coverage",
+    float,
+    "share of the training strings (with copies) that the measure applies to: those with stand-ins "
+    "for same-frequency, otherwise all; the other columns are about these strings",
+)
+FRACTION = Column(
+    "fraction",
+    float,
+    "share of training strings (with copies) that are memorised; NaN if the coverage is 0",
+    True,
+)
+WEIGHTED = Column(
+    "weighted",
+    float,
+    "mean score of the training strings (with copies); NaN if the coverage is 0",
+    True,
+)
 FRACTION_DISTINCT = Column(
-    "fraction_distinct", float, "share of distinct training strings that are memorised"
+    "fraction_distinct",
+    float,
+    "share of distinct training strings that are memorised; NaN if the coverage is 0",
+    True,
 )
 WEIGHTED_DISTINCT = Column(
-    "weighted_distinct", float, "mean score of the distinct training strings"
+    "weighted_distinct",
+    float,
+    "mean score of the distinct training strings; NaN if the coverage is 0",
+    True,
 )
+BELOW_DISTINCT = Column(
+    "below_distinct",
+    float,
+    "share of the distinct training strings whose loss is below the threshold at this epoch, even "
+    "if it rises above the threshold later; NaN if the coverage is 0",
+    True,
+)
+DEPTH_DISTINCT = Column(
+    "depth_distinct",
+    float,
+    "mean over the distinct training strings of the score that they have at this epoch without the "
+    "rule for the start; NaN if the coverage is 0",
+    True,
+)
+FRACTION_PERFECT = Column(
+    "fraction_perfect",
+    float,
+    "placebo: `fraction` of a model that knows the language and nothing else, whose losses are the "
+    "Bayes-optimal ones; NaN for recollection_accuracy",
+    True,
+)
+WEIGHTED_PERFECT = Column("weighted_perfect", float, "`weighted` of such a model", True)
 FRACTION_UNSEEN = Column(
     "fraction_unseen",
     float,
-    "false alarms: share of the unseen strings (distinct test strings that were never trained on) "
-    "that the measure calls memorised; NaN if the measure needs stand-ins and there are none",
+    "false alarms: share of the unseen strings (distinct strings that may stand in, because they "
+    "were never trained on) that the measure calls memorised; NaN if the measure needs stand-ins "
+    "and there are none",
     True,
 )
 WEIGHTED_UNSEEN = Column(
@@ -58,6 +114,12 @@ BELOW_UNSEEN = Column(
     "above the threshold later; NaN if `fraction_unseen` is NaN",
     True,
 )
+DEPTH_UNSEEN = Column(
+    "depth_unseen",
+    float,
+    "`depth_distinct` of the unseen strings; NaN if `fraction_unseen` is NaN",
+    True,
+)
 BAND = (
     Column("band_first", float, "first epoch at which memorisation of a string starts", True),
     Column("band_last", float, "last epoch at which memorisation of a string starts", True),
@@ -70,8 +132,15 @@ OPTIMAL_TEST = Column(
 OPTIMAL_EPOCH = Column(
     "optimal_epoch", int, "epoch of optimal learning: lowest test loss of this run"
 )
-SCORE_AT_OPTIMUM = Column("score_at_optimum", float, "score at the epoch of optimal learning")
-SCORE_AT_END = Column("score_at_end", float, "score at the last epoch")
+SCORE_AT_OPTIMUM = Column(
+    "score_at_optimum",
+    float,
+    "score at the epoch of optimal learning; NaN if the string has no stand-ins",
+    True,
+)
+SCORE_AT_END = Column(
+    "score_at_end", float, "score at the last epoch; NaN if the string has no stand-ins", True
+)
 CHEAP_EVIDENCE = Column("evidence", str, "same-frequency, or language for bayes")
 QUANTITY = Column("quantity", str, "threshold, start, score_at_optimum or score_at_end")
 BROKEN_OF_STRING = Column(
@@ -123,8 +192,8 @@ STARTS = Kind(
         Column(
             "stand_in_gap",
             float,
-            "for same-frequency: distance between the log probabilities of the string and its "
-            "stand-ins, nats; otherwise NaN",
+            "for same-frequency: distance between the Bayes-optimal losses of the string and the "
+            "nearest unseen strings, nats over all its tokens; otherwise NaN",
             True,
         ),
     ),
@@ -144,13 +213,19 @@ DATASET = Kind(
         MEASURE,
         EVIDENCE,
         EPOCH,
+        COVERAGE,
         FRACTION,
         WEIGHTED,
         FRACTION_DISTINCT,
         WEIGHTED_DISTINCT,
+        BELOW_DISTINCT,
+        DEPTH_DISTINCT,
         FRACTION_UNSEEN,
         WEIGHTED_UNSEEN,
         BELOW_UNSEEN,
+        DEPTH_UNSEEN,
+        FRACTION_PERFECT,
+        WEIGHTED_PERFECT,
         *BAND,
         Column(
             "assumption_broken",
@@ -223,13 +298,17 @@ AGREEMENT = Kind(
         STRING_ID,
         MEASURE,
         CHEAP_EVIDENCE,
-        Column("threshold_error", float, "threshold minus exact threshold, nats per token"),
-        Column("start_error", float, "start minus exact start, epochs", True),
-        Column("score_error", float, "mean absolute difference of the score"),
         Column(
-            "same_verdict",
+            "threshold_error",
             float,
-            "share of epochs with the same verdict (memorised or not)",
+            "threshold minus exact threshold, nats per token; this and the following columns are "
+            "NaN if the string has no stand-ins",
+            True,
+        ),
+        Column("start_error", float, "start minus exact start, epochs", True),
+        Column("score_error", float, "mean absolute difference of the score", True),
+        Column(
+            "same_verdict", float, "share of epochs with the same verdict (memorised or not)", True
         ),
     ),
 )
@@ -252,13 +331,16 @@ LEAVE_ONE_OUT = Kind(
             "threshold",
             float,
             "loss below which the string counts as memorised, nats per token; for counterfactual, "
-            "the mean over the epochs, because this threshold changes",
+            "the mean over the epochs, because this threshold changes; NaN if the string has no "
+            "stand-ins",
+            True,
         ),
         Column(
             "threshold_distance",
             float,
             "distance between this threshold and the threshold by retraining, mean over the "
-            "epochs, nats per token",
+            "epochs, nats per token; NaN if the string has no stand-ins",
+            True,
         ),
         Column(
             "threshold_ratio",

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
+from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
@@ -48,6 +49,7 @@ def leave_one_out_tables(
     datasets: list[pd.DataFrame],
     left_out: Iterable[list[Trace]],
     start: Start,
+    largest_gap: float = GAP,
 ) -> dict[str, pd.DataFrame]:
     """Exact and approximate memorisation of every training string, and their differences.
 
@@ -59,6 +61,7 @@ def leave_one_out_tables(
         One run for each distinct training string, in any order. The iterable is read one seed at a
         time.
     start : "after_last_miss" or "first_crossing"
+    largest_gap : float, nats; see `palimpsest.memorisation.stand_ins`
 
     Returns
     -------
@@ -73,7 +76,7 @@ def leave_one_out_tables(
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
     rows = pd.concat(
         [
-            string_rows(trace, strings, without, start)
+            string_rows(trace, strings, without, start, largest_gap)
             for trace, strings, without in zip(traces, datasets, left_out, strict=True)
         ],
         ignore_index=True,
@@ -82,7 +85,11 @@ def leave_one_out_tables(
 
 
 def string_rows(
-    trace: Trace, strings: pd.DataFrame, left_out: list[Trace], start: Start
+    trace: Trace,
+    strings: pd.DataFrame,
+    left_out: list[Trace],
+    start: Start,
+    largest_gap: float,
 ) -> pd.DataFrame:
     """The table `leave_one_out` of one seed."""
     check_same_run(trace, strings)
@@ -90,7 +97,7 @@ def string_rows(
     loss = restrict(trace, train).loss
     without = {
         "retraining": losses_left_out(trace, train, left_out),
-        "same-frequency": stand_in_losses(trace, strings, train)[1],
+        "same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1],
     }
     measured = measures_by_string(loss, train["optimal_loss"].to_numpy(), without, start)
     optimal_epoch = learning_table(trace, strings)["optimal_epoch"].iloc[0]
@@ -155,7 +162,7 @@ def threshold_distance(cheap: Memorisation, exact: Memorisation) -> tuple[np.nda
     """Distance float[strings] between two thresholds: in nats per token, and relative.
 
     Both are means over the epochs. The relative distance is divided by the exact threshold, and is
-    NaN if the exact threshold is ever 0.
+    NaN if the exact threshold is ever 0. Both are NaN for a string without stand-ins.
     """
     distance = np.abs(cheap.threshold - exact.threshold)
     undefined = np.full_like(distance, np.nan)
@@ -177,6 +184,9 @@ def side_by_side(leave_one_out: pd.DataFrame) -> pd.DataFrame:
         "quantity",
         "approximate",
     )
+    # A string without stand-ins is compared with nothing.
+    has_evidence = leave_one_out["threshold"].notna().to_numpy()
+    long = long[np.tile(has_evidence, len(QUANTITIES))]
     by_evidence = dict(list(long.groupby(["measure", "evidence"])))
     parts = []
     for cheap, exactly in CHEAPER.items():

@@ -39,17 +39,42 @@ class Memorisation:
 
     `start` float[strings] is the index of an epoch, and NaN if memorisation never starts. `score`
     float[epochs, strings] is in [0, 1], and 0 before the start. A string is memorised if its loss
-    is below `threshold` float[epochs, strings].
+    is below `threshold` float[epochs, strings]. `depth` float[epochs, strings] is the score without
+    the rule for the start: it is above 0 at each epoch with a loss below the threshold, even if the
+    loss rises above the threshold later. If a string's threshold is unknown, all its values are
+    NaN.
     """
 
     start: np.ndarray
     score: np.ndarray
     threshold: np.ndarray
+    depth: np.ndarray
 
     @property
     def memorised(self) -> np.ndarray:
         """bool[epochs, strings]: whether the score is above 0 (section 4, fraction of strings)."""
         return self.score > 0
+
+    @property
+    def is_below(self) -> np.ndarray:
+        """bool[epochs, strings]: whether the loss is below the threshold at this epoch."""
+        return self.depth > 0
+
+    @property
+    def is_known(self) -> np.ndarray:
+        """bool[strings]: whether the string has a threshold."""
+        return np.isfinite(self.threshold).all(axis=0)
+
+    def among(self, known: np.ndarray) -> "Memorisation":
+        """The result for more strings: those that are not `known` have no threshold.
+
+        This result has the strings where `known` is true, in order.
+        """
+        values = (self.start, self.score, self.threshold, self.depth)
+        spread = [np.full((*value.shape[:-1], len(known)), np.nan) for value in values]
+        for array, value in zip(spread, values, strict=True):
+            array[..., known] = value
+        return Memorisation(*spread)
 
     @classmethod
     def below(
@@ -86,12 +111,12 @@ class Memorisation:
         threshold = np.broadcast_to(check_loss("threshold", threshold), loss.shape)
         below = loss < threshold
         first = START_RULES[start](below)
-        memorised = below & (np.arange(len(loss))[:, None] >= first)
-        score = memorised.astype(float)
+        depth = below.astype(float)
         if not binary:
             # A loss is never below a threshold of 0, so this never divides by 0.
-            np.divide(threshold - loss, threshold, out=score, where=memorised)
-        return cls(np.where(first < len(loss), first, np.nan), score, threshold)
+            np.divide(threshold - loss, threshold, out=depth, where=below)
+        score = np.where(np.arange(len(loss))[:, None] >= first, depth, 0.0)
+        return cls(np.where(first < len(loss), first, np.nan), score, threshold, depth)
 
 
 def recollection(
@@ -230,11 +255,16 @@ def measures_by_string(
     loss_without: dict[str, np.ndarray],
     start: Start,
 ) -> dict[tuple[str, str], Memorisation]:
-    """The measures that have a threshold for every string, in the format of `every_measure`."""
+    """The measures that have a threshold for every string, in the format of `every_measure`.
+
+    A string whose loss without it is NaN has no threshold: no stand-in was found for it.
+    """
     measured = {}
     for evidence, without in loss_without.items():
-        measured["counterfactual", evidence] = counterfactual(loss, without, start)
-        measured["contextual", evidence] = contextual(loss, without, start)
+        known = np.isfinite(without).all(axis=0)
+        of_known = loss[:, known], without[:, known], start
+        measured["counterfactual", evidence] = counterfactual(*of_known).among(known)
+        measured["contextual", evidence] = contextual(*of_known).among(known)
     measured["bayes", "language"] = bayes(loss, optimal_loss, start)
     return measured
 
@@ -251,10 +281,11 @@ def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[n
     Parameters
     ----------
     loss, loss_without : float[epochs, strings], nats per token
+        `loss_without` is NaN at all epochs if nothing is known of a string's loss without it.
 
     Returns
     -------
-    float[strings], float
+    float[strings], NaN for unknown strings; float over the others, NaN if there are none
 
     Raises
     ------
@@ -264,8 +295,12 @@ def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[n
     Source: appendix D.
     """
     check_same_shape(loss, loss_without)
-    broken = check_loss("loss", loss) > check_loss("loss_without", loss_without)
-    return broken.mean(axis=0), float(broken.mean())
+    loss, loss_without = np.asarray(loss, dtype=float), np.asarray(loss_without, dtype=float)
+    known = ~np.isnan(loss_without).all(axis=0)
+    broken = check_loss("loss", loss[:, known]) > check_loss("loss_without", loss_without[:, known])
+    shares = np.full(len(known), np.nan)
+    shares[known] = broken.mean(axis=0)
+    return shares, float(broken.mean()) if broken.size else np.nan
 
 
 def check_loss(name: str, loss: ArrayLike) -> np.ndarray:

@@ -105,15 +105,23 @@ def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:
 
 
 def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
-    """Per language and measure: the share of strings never trained on that are called memorised.
+    """Per language and measure: shares of training strings beside those of the two placebos.
 
-    The row also has this share for the distinct training strings. Both are at optimal learning. For
-    each seed, values are averaged over models; the row shows mean, smallest and largest seed.
+    The placebos are the strings never trained on, and a model that knows the language and nothing
+    else. All shares are at optimal learning. For each seed, values are averaged over models; the
+    row shows mean, smallest and largest seed.
     """
     if tradeoff is None or tradeoff.empty:
         return []
     optimum = tradeoff[tradeoff["epoch"] == tradeoff["optimal_epoch"]]
-    columns = ["below_unseen", "fraction_unseen", "fraction_distinct"]
+    columns = [
+        "coverage",
+        "below_distinct",
+        "below_unseen",
+        "fraction_distinct",
+        "fraction_unseen",
+        "fraction_perfect",
+    ]
     rows = []
     for (language, measure), group in optimum.groupby(["language", "measure"], sort=False):
         seeds = group.groupby("seed")[columns].mean()

@@ -7,9 +7,10 @@ import pandas as pd
 
 from palimpsest.errors import UserError
 from palimpsest.memorisation.approximation import (
+    GAP,
     StandIns,
     candidates,
-    median_of_others,
+    loss_of_others,
     stand_ins,
 )
 from palimpsest.memorisation.measures import (
@@ -17,11 +18,14 @@ from palimpsest.memorisation.measures import (
     Start,
     every_measure,
     lemma_assumption_broken,
+    measures_by_string,
+    recollection,
 )
 from palimpsest.traces import Trace
 
 DATASET_KEYS = ["language", "size", "seed", "variant"]
-NO_OTHER_UNSEEN = dict.fromkeys(("fraction_unseen", "weighted_unseen", "below_unseen"), np.nan)
+UNSEEN = ("fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen")
+PERFECT = ("fraction_perfect", "weighted_perfect")
 
 
 def memorisation_tables(
@@ -30,6 +34,7 @@ def memorisation_tables(
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
+    largest_gap: float = GAP,
 ) -> dict[str, pd.DataFrame]:
     """Memorisation and learning of one model on one language, size and variant, for each seed.
 
@@ -40,6 +45,7 @@ def memorisation_tables(
     start : "after_last_miss" or "first_crossing"
     loss_threshold : float, nats per token; recollection means a loss below this
     accuracy_threshold : float, share of right tokens; recollection by accuracy means above this
+    largest_gap : float, nats; see `palimpsest.memorisation.stand_ins`
 
     Returns
     -------
@@ -48,14 +54,14 @@ def memorisation_tables(
     Raises
     ------
     UserError
-        If a trace and its dataset belong to different runs, or if no test string can stand in.
+        If a trace and its dataset belong to different runs, or if no unseen string can stand in.
 
     Source: sections 3 and 4; counterfactual and contextual memorisation by section 3.3.
     """
     if len(traces) != len(datasets):
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
     parts = [
-        run_tables(trace, strings, start, loss_threshold, accuracy_threshold)
+        run_tables(trace, strings, start, loss_threshold, accuracy_threshold, largest_gap)
         for trace, strings in zip(traces, datasets, strict=True)
     ]
     stacked = {
@@ -86,16 +92,18 @@ def run_tables(
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
+    largest_gap: float,
 ) -> dict[str, pd.DataFrame]:
     """The tables of `memorisation_tables` for one run."""
     check_same_run(trace, strings)
     rule = (start, loss_threshold, accuracy_threshold)
     train = strings[strings["count"] > 0]
     trained = restrict(trace, train)
-    proxies, proxy_loss = stand_in_losses(trace, strings, train)
+    proxies, proxy_loss = stand_in_losses(trace, strings, train, largest_gap)
     loss_without = {"same-frequency": proxy_loss}
     measured = measured_strings(trained, train, loss_without, *rule)
-    unseen = false_alarms(trace, strings, *rule)
+    unseen = false_alarms(trace, strings, largest_gap, *rule)
+    perfect = of_perfect_learner(train, proxies, start, loss_threshold)
     learning = learning_table(trace, strings)
     optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
     broken = lemma_assumption_broken(trained.loss, proxy_loss)[1]
@@ -107,9 +115,13 @@ def run_tables(
         starts.append(start_rows(keys, train, trace.epochs, result, optimum, gap))
         scores.append(score_rows(keys, trained, result))
         share = broken if approximated else np.nan
-        alarms = unseen.get((measure, evidence), NO_OTHER_UNSEEN)
+        placebos = {
+            **dict.fromkeys((*UNSEEN, *PERFECT), np.nan),
+            **unseen.get((measure, evidence), {}),
+            **perfect.get((measure, evidence), {}),
+        }
         dataset.append(
-            dataset_rows({**keys, **alarms}, train["count"], trace.epochs, result, share)
+            dataset_rows({**keys, **placebos}, train["count"], trace.epochs, result, share)
         )
     return {
         "starts": pd.concat(starts, ignore_index=True),
@@ -142,34 +154,73 @@ def measured_strings(
 def false_alarms(
     trace: Trace,
     strings: pd.DataFrame,
+    largest_gap: float,
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
 ) -> dict[tuple[str, str], dict[str, np.ndarray]]:
     """Columns of `dataset` about the unseen strings, by measure and evidence.
 
-    Unseen strings are the distinct test strings that were never trained on. For each of them, the
-    other unseen strings stand in. A single unseen string has no stand-ins, so measures that need
-    stand-ins are left out.
+    Unseen strings are distinct strings that may stand in: they were never trained on. For each of
+    them, the other unseen strings stand in. A single unseen string has no stand-ins, so measures
+    that need stand-ins are left out.
     """
     unseen = strings[candidates(strings)]
     never_trained = restrict(trace, unseen)
     without = {}
     if len(unseen) > 1:
-        others = median_of_others(unseen["log_prob"].to_numpy(), never_trained.loss)
+        optimal, n_tokens = unseen["optimal_loss"].to_numpy(), never_trained.n_tokens
+        others = loss_of_others(never_trained.loss, optimal, n_tokens, largest_gap)
         without["same-frequency"] = others
     thresholds = (loss_threshold, accuracy_threshold)
     measured = measured_strings(never_trained, unseen, without, start, *thresholds)
-    # With the rule first_crossing, a string is memorised at every epoch below the threshold.
-    below = measured_strings(never_trained, unseen, without, "first_crossing", *thresholds)
+    equally = np.ones(len(unseen))
     return {
         key: {
-            "fraction_unseen": result.memorised.mean(axis=1),
-            "weighted_unseen": result.score.mean(axis=1),
-            "below_unseen": below[key].memorised.mean(axis=1),
+            "fraction_unseen": share_of(result.memorised, result, equally),
+            "weighted_unseen": share_of(result.score, result, equally),
+            "below_unseen": share_of(result.is_below, result, equally),
+            "depth_unseen": share_of(result.depth, result, equally),
         }
         for key, result in measured.items()
     }
+
+
+def of_perfect_learner(
+    train: pd.DataFrame, proxies: StandIns, start: Start, loss_threshold: float
+) -> dict[tuple[str, str], dict[str, float]]:
+    """Columns of `dataset` about a model that knows the language and nothing else.
+
+    Its loss on every string, trained on or not, is the Bayes-optimal loss. It memorised nothing, so
+    a measure that calls its strings memorised measures something else. Accuracy is left out: the
+    Bayes-optimal loss does not decide it.
+    """
+    loss = train["optimal_loss"].to_numpy()[None]
+    without = {"same-frequency": proxies.loss(proxies.optimal_unseen[None])}
+    measured = {
+        ("recollection", "constant"): recollection(loss, loss_threshold, start),
+        **measures_by_string(loss, loss[0], without, start),
+    }
+    count = train["count"].to_numpy()
+    return {
+        key: {
+            "fraction_perfect": share_of(result.memorised, result, count)[0],
+            "weighted_perfect": share_of(result.score, result, count)[0],
+        }
+        for key, result in measured.items()
+    }
+
+
+def share_of(values: np.ndarray, result: Memorisation, weights: np.ndarray) -> np.ndarray:
+    """Weighted mean [epochs] of values [epochs, strings] over the strings that have a threshold.
+
+    NaN if there is no such string.
+    """
+    known = result.is_known
+    total = weights[known].sum()
+    if total == 0:
+        return np.full(len(values), np.nan)
+    return values[:, known] @ weights[known] / total
 
 
 def start_rows(
@@ -215,16 +266,19 @@ def dataset_rows(
 
     Source: section 4, "Memorization Score of a Dataset"; footnote 2 for the band.
     """
-    weights = count.to_numpy() / count.sum()
+    copies, equally = count.to_numpy(), np.ones(len(count))
     started = epoch_of(result.start[np.isfinite(result.start)], epochs)
     return pd.DataFrame(
         {
             **keys,
             "epoch": epochs,
-            "fraction": result.memorised @ weights,
-            "weighted": result.score @ weights,
-            "fraction_distinct": result.memorised.mean(axis=1),
-            "weighted_distinct": result.score.mean(axis=1),
+            "coverage": copies[result.is_known].sum() / copies.sum(),
+            "fraction": share_of(result.memorised, result, copies),
+            "weighted": share_of(result.score, result, copies),
+            "fraction_distinct": share_of(result.memorised, result, equally),
+            "weighted_distinct": share_of(result.score, result, equally),
+            "below_distinct": share_of(result.is_below, result, equally),
+            "depth_distinct": share_of(result.depth, result, equally),
             "band_first": started.min() if started.size else np.nan,
             "band_last": started.max() if started.size else np.nan,
             "assumption_broken": broken,
@@ -273,15 +327,16 @@ def per_token(total: np.ndarray, trace: Trace, count: np.ndarray) -> np.ndarray 
 
 
 def stand_in_losses(
-    trace: Trace, strings: pd.DataFrame, train: pd.DataFrame
+    trace: Trace, strings: pd.DataFrame, train: pd.DataFrame, largest_gap: float = GAP
 ) -> tuple[StandIns, np.ndarray]:
-    """Stand-ins of `train` among the unseen test strings, and their loss float[epochs, train]."""
+    """Stand-ins of `train` among the unseen strings, and their loss float[epochs, train]."""
     unseen = strings[candidates(strings)]
+    optimal = (table["optimal_loss"] for table in (train, unseen))
     try:
-        proxies = stand_ins(train["log_prob"], unseen["log_prob"])
+        proxies = stand_ins(*optimal, restrict(trace, train).n_tokens, largest_gap)
     except UserError as error:
         raise UserError(f"{run_name(trace.run)}: {error}") from None
-    return proxies, proxies.median(restrict(trace, unseen).loss)
+    return proxies, proxies.loss(restrict(trace, unseen).loss)
 
 
 def restrict(trace: Trace, strings: pd.DataFrame) -> Trace:

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
+from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
@@ -79,13 +80,16 @@ class Targets:
         """One column per role, with every curve averaged over the seeds; the seed is null."""
         roles = self.keys["role"].to_numpy()
         distinct = list(dict.fromkeys(roles))
-        share = np.stack([roles == role for role in distinct], axis=1).astype(float)
-        share /= share.sum(axis=0)
+
+        def mean(values: np.ndarray) -> np.ndarray:
+            """Mean over the seeds of values [..., targets]; NaN only for a role that has a NaN."""
+            return np.stack([values[..., roles == role].mean(-1) for role in distinct], axis=-1)
+
         keys = self.keys.drop_duplicates("role").assign(
             seed=pd.array([pd.NA] * len(distinct), dtype="Int64"),
-            count=np.rint(self.keys["count"].to_numpy() @ share).astype(int),
+            count=np.rint(mean(self.keys["count"].to_numpy())).astype(int),
         )
-        curves = {name: getattr(self, name) @ share for name in self.CURVES}
+        curves = {name: mean(getattr(self, name)) for name in self.CURVES}
         return Targets(self.run, self.epochs, keys.reset_index(drop=True), **curves)
 
     def measured(
@@ -115,6 +119,7 @@ def target_tables(
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
+    largest_gap: float = GAP,
 ) -> dict[str, pd.DataFrame]:
     """Exact and approximate memorisation of the targets of one model, language and size.
 
@@ -127,7 +132,7 @@ def target_tables(
     with_traces : list of Trace, variants with-s0, with-s1, ..., all seeds
     with_datasets : list of `strings` tables, in the order of `with_traces`
     without_traces : list of Trace, variants without-s0, ..., all seeds, in any order
-    start, loss_threshold, accuracy_threshold : see `memorisation_tables`
+    start, loss_threshold, accuracy_threshold, largest_gap : see `memorisation_tables`
 
     Returns
     -------
@@ -145,7 +150,7 @@ def target_tables(
     without = {(trace.run["seed"], role_of(trace)): trace for trace in without_traces}
     targets = Targets.stack(
         [
-            target_curves(trace, strings, without)
+            target_curves(trace, strings, without, largest_gap)
             for trace, strings in zip(with_traces, with_datasets, strict=True)
         ]
     )
@@ -162,7 +167,10 @@ def target_tables(
 
 
 def target_curves(
-    trace: Trace, strings: pd.DataFrame, without: dict[tuple[int, str], Trace]
+    trace: Trace,
+    strings: pd.DataFrame,
+    without: dict[tuple[int, str], Trace],
+    largest_gap: float,
 ) -> Targets:
     """The curves of a run's target, in this run and in the run without the target."""
     check_same_run(trace, strings)
@@ -190,7 +198,7 @@ def target_curves(
         loss=included.loss,
         wrong=1 - included.accuracy,
         without=excluded.loss,
-        stand_in=stand_in_losses(trace, strings, target)[1],
+        stand_in=stand_in_losses(trace, strings, target, largest_gap)[1],
         test_loss=learning_table(trace, strings)[["test_loss"]].to_numpy(),
     )
 
@@ -243,7 +251,9 @@ def agreement_rows(targets: Targets, measured: dict[tuple[str, str], Memorisatio
                 start_error=epoch_of(cheap.start, targets.epochs)
                 - epoch_of(exact.start, targets.epochs),
                 score_error=np.abs(cheap.score - exact.score).mean(axis=0),
-                same_verdict=(cheap.memorised == exact.memorised).mean(axis=0),
+                same_verdict=np.where(
+                    cheap.is_known, (cheap.memorised == exact.memorised).mean(axis=0), np.nan
+                ),
             )
         )
     return pd.concat(parts, ignore_index=True)

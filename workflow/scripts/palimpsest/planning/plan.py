@@ -88,7 +88,10 @@ class Planner:
 
     def strings(self, language: str, size: int) -> Strings:
         """The strings of a run with `size` training strings; all of them are assumed distinct."""
-        measured = size + self.settings.config["datasets"]["test_size"]
+        datasets = self.settings.config["datasets"]
+        # With the split `disjoint`, as many strings as in the test set are set apart.
+        others = datasets["test_size"] * (2 if datasets["split"] == "disjoint" else 1)
+        measured = size + others
         return Strings(size, measured, *self.tokens(language))
 
     def gpus(self, model: str) -> int:

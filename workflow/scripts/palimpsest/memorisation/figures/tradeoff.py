@@ -50,7 +50,7 @@ def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> Non
         axes.set_xlabel("epoch")
     handles = [
         *curves.measure_handles(measures),
-        curves.line_handle("strings never trained on", **UNSEEN_LINE),
+        curves.line_handle("strings never trained on, below at this epoch", **UNSEEN_LINE),
         curves.line_handle("training loss", linestyle=style.LINES["train"]),
         curves.line_handle("test loss", linestyle=style.LINES["test"]),
         curves.BAYES_HANDLE,
@@ -76,9 +76,9 @@ def draw_memorised(
 
 
 def draw_false_alarms(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
-    """The false alarms of each measure, as a thin line without a band."""
+    """The share of unseen strings below each threshold, as a thin line without a band."""
     for measure in measures:
-        curve = curves.spread(study[study["measure"] == measure], "epoch", "fraction_unseen")
+        curve = curves.spread(study[study["measure"] == measure], "epoch", "below_unseen")
         axes.plot(curve.index, curve["mean"], color=style.MEASURES[measure].colour, **UNSEEN_LINE)
 
 

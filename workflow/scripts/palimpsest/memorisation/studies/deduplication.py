@@ -5,11 +5,14 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import CURVE, DISTINCT, RUN, beside_learning
+from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, RUN, beside_learning
 from palimpsest.memorisation.kinds import (
+    BELOW_DISTINCT,
+    BELOW_UNSEEN,
     DATASET,
+    DEPTH_DISTINCT,
+    DEPTH_UNSEEN,
     FRACTION_DISTINCT,
-    FRACTION_UNSEEN,
     LEARNING,
     OPTIMAL_EPOCH,
     STARTS,
@@ -35,7 +38,10 @@ KIND = Kind(
         EPOCH,
         FRACTION_DISTINCT,
         WEIGHTED_DISTINCT,
-        FRACTION_UNSEEN,
+        BELOW_DISTINCT,
+        DEPTH_DISTINCT,
+        BELOW_UNSEEN,
+        DEPTH_UNSEEN,
         TRAIN_LOSS,
         TEST_LOSS,
         Column("test_spread", float, "standard deviation of the loss over test strings"),
@@ -56,7 +62,7 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
     """
     band = starts.groupby([*RUN, "measure"], sort=False)["start"].quantile([0.1, 0.9]).unstack()
     band = band.rename(columns={0.1: "start_p10", 0.9: "start_p90"}).reset_index()
-    memorised = dataset[[*CURVE, *DISTINCT, "fraction_unseen"]]
+    memorised = dataset[[*CURVE, *DISTINCT, *AT_EPOCH, "below_unseen", "depth_unseen"]]
     losses = ["train_loss", "test_loss", "test_spread", "optimal_epoch"]
     return beside_learning(memorised, learning, losses).merge(band, on=[*RUN, "measure"])
 

@@ -40,7 +40,7 @@ KIND = Kind(
         MEASURE,
         Column("group", str, "top or bottom: most or least frequent distinct strings"),
         EPOCH,
-        Column("n_strings", int, "distinct strings in the group"),
+        Column("n_strings", int, "distinct strings in the group that the measure applies to"),
         Column("loss", float, "mean loss of the group, nats per token"),
         FRACTION_DISTINCT,
         WEIGHTED_DISTINCT,
@@ -68,7 +68,8 @@ def table(
     if not 0 < share <= 0.5:
         raise UserError(f"share {share}: the groups must be a share above 0, at most 0.5")
     groups = frequency_groups(starts, share)
-    members = scores.merge(groups, on=[*RUN, "string_id"])
+    # A string without stand-ins has no score by measures that need stand-ins.
+    members = scores.dropna(subset="score").merge(groups, on=[*RUN, "string_id"])
     members["memorised"] = members["score"] > 0
     curves = members.groupby([*RUN, "measure", "group", "epoch"], sort=False, as_index=False).agg(
         n_strings=("string_id", "size"),

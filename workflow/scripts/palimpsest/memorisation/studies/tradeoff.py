@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import CURVE, DISTINCT, UNSEEN, beside_learning
+from palimpsest.memorisation.joins import (
+    AT_EPOCH,
+    CURVE,
+    DISTINCT,
+    PERFECT,
+    UNSEEN,
+    beside_learning,
+)
 from palimpsest.memorisation.kinds import (
     BAND,
+    BELOW_DISTINCT,
     BELOW_UNSEEN,
+    COVERAGE,
     DATASET,
+    DEPTH_DISTINCT,
+    DEPTH_UNSEEN,
     FRACTION,
     FRACTION_DISTINCT,
+    FRACTION_PERFECT,
     FRACTION_UNSEEN,
     LEARNING,
     OPTIMAL_EPOCH,
@@ -19,6 +31,7 @@ from palimpsest.memorisation.kinds import (
     TRAIN_LOSS,
     WEIGHTED,
     WEIGHTED_DISTINCT,
+    WEIGHTED_PERFECT,
     WEIGHTED_UNSEEN,
 )
 from palimpsest.memorisation.paper import PAPER
@@ -37,13 +50,19 @@ KIND = Kind(
         *GROUP_SEED,
         MEASURE,
         EPOCH,
+        COVERAGE,
         FRACTION,
         WEIGHTED,
         FRACTION_DISTINCT,
         WEIGHTED_DISTINCT,
+        BELOW_DISTINCT,
+        DEPTH_DISTINCT,
         FRACTION_UNSEEN,
         WEIGHTED_UNSEEN,
         BELOW_UNSEEN,
+        DEPTH_UNSEEN,
+        FRACTION_PERFECT,
+        WEIGHTED_PERFECT,
         TRAIN_LOSS,
         TEST_LOSS,
         OPTIMAL_TEST,
@@ -54,13 +73,12 @@ KIND = Kind(
 
 
 def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
-    """Memorisation of the training set, false alarms and learning, for every epoch.
+    """Memorisation of the training set, its placebos and learning, for every epoch.
 
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
-    memorised = dataset[
-        [*CURVE, "fraction", "weighted", *DISTINCT, *UNSEEN, "band_first", "band_last"]
-    ]
+    of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
+    memorised = dataset[[*CURVE, *of_all, *UNSEEN, *PERFECT, "band_first", "band_last"]]
     losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch"]
     return beside_learning(memorised, learning, losses)
 
@@ -92,8 +110,8 @@ class Tradeoff(Study):
                 "Above, the share of the training strings that is memorised, the losses and the "
                 "bands of starts over the epochs; below, the test loss and the memorisation of "
                 "each model at its epoch of optimal learning. See how far each curve is, at the "
-                "dotted lines, above its thin dashed curve, which shows the false alarms on "
-                "strings never trained on: only this difference is evidence of memorisation at "
+                "dotted lines, above its thin dashed curve, the share of strings never "
+                "trained on whose loss is below the same threshold: only this difference is evidence of memorisation at "
                 "optimal learning."
             ),
             numbers="3, 18 to 20 and 23 to 30",
