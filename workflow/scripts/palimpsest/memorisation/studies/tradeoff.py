@@ -110,9 +110,9 @@ class Tradeoff(Study):
                 "Above, the share of the training strings that is memorised, the losses and the "
                 "bands of starts over the epochs; below, the test loss and the memorisation of "
                 "each model at its epoch of optimal learning. See how far each curve is, at the "
-                "dotted lines, above its thin dashed curve, the share of strings never "
-                "trained on whose loss is below the same threshold: only this difference is evidence of memorisation at "
-                "optimal learning."
+                "dotted lines, above its thin dashed curve, the share of strings never trained on "
+                "whose loss is below the same threshold: only this difference is evidence of "
+                "memorisation at optimal learning."
             ),
             numbers="3, 18 to 20 and 23 to 30",
             paper=PAPER,
