@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from palimpsest import tables
 from palimpsest.errors import UserError
@@ -473,22 +475,52 @@ def test_frequency_by_hand(made):
         )
 
 
-def test_equal_probabilities_are_ranked_by_count_then_name():
+def groups_of(count, share):
+    """The names a, b, ... of the strings in the groups of a run with these numbers of copies."""
     starts = pd.DataFrame(
         {
             "model": "m",
             "language": "L",
-            "size": 4,
+            "size": sum(count),
             "seed": 0,
             "variant": "base",
-            "string_id": list("edcba"),
-            "count": [1, 1, 2, 1, 1],
-            "log_prob": [-5.0, -5.0 + 1e-13, -5.0, -5.0 - 1e-13, -4.0],
+            "string_id": list("abcdefghijklmnopqrst"[: len(count)]),
+            "count": count,
+            "measure": "contextual",
         }
     )
-    groups = frequency_groups(starts, 0.4)
-    assert list(groups.loc[groups["group"] == "top", "string_id"]) == ["a", "c"]
-    assert list(groups.loc[groups["group"] == "bottom", "string_id"]) == ["d", "e"]
+    groups = frequency_groups(pd.concat([starts, starts]), share)
+    top, bottom = (groups.loc[groups["group"] == name, "string_id"] for name in ("top", "bottom"))
+    return "".join(top), "".join(bottom)
+
+
+@pytest.mark.parametrize(
+    ("count", "share", "top", "bottom"),
+    [
+        # One repeated string of eight: it is the top, and all the others are equal.
+        ([1, 11, 1, 1, 1, 1, 1, 1], 0.3, "b", "acdefgh"),
+        # A share of a fifth is two of ten; three strings have the second most copies.
+        ([5, 3, 3, 3, 2, 2, 1, 1, 1, 1], 0.2, "abcd", "ghij"),
+        ([5, 3, 3, 3, 2, 2, 1, 1, 1, 1], 0.1, "a", "ghij"),
+        ([5, 4, 3, 2], 0.5, "ab", "cd"),
+        ([3, 3, 2, 2, 2, 1], 0.5, "abcde", "f"),
+        ([2, 2, 2], 0.5, "", ""),
+    ],
+)
+def test_equally_frequent_strings_stay_together(count, share, top, bottom):
+    assert groups_of(count, share) == (top, bottom)
+
+
+@given(count=st.lists(st.integers(1, 5), min_size=1, max_size=20), share=st.floats(0.01, 0.5))
+def test_the_most_frequent_strings_are_more_frequent_than_the_least(count, share):
+    top, bottom = groups_of(count, share)
+    copies = dict(zip("abcdefghijklmnopqrst", count, strict=False))
+    assert bool(top) == bool(bottom) == (len(set(count)) > 1)
+    assert not set(top) & set(bottom)
+    if top:
+        others = set(copies) - set(top)
+        assert min(copies[name] for name in top) > max(copies[name] for name in others)
+        assert len(bottom) >= share * len(count) or set(top) | set(bottom) == set(copies)
 
 
 def test_training_size_by_hand(made):

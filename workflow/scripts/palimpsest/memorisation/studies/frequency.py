@@ -26,7 +26,8 @@ from palimpsest.tables.kinds import Column, Kind
 pd = lazy_import("pandas")
 
 SHARE_KEY = {
-    "description": "Share of the distinct strings at either end.",
+    "description": "Smallest share of the distinct strings at either end; strings with equally "
+    "many copies are not parted.",
     "type": "number",
     "exclusiveMinimum": 0,
     "maximum": 0.5,
@@ -60,8 +61,7 @@ def table(
 
     Parameters
     ----------
-    share : float in (0, 0.5], the share of a run's distinct training strings in each group
-        The number of strings is rounded, and at least 1.
+    share : float in (0, 0.5], the smallest share of a run's distinct strings in each group
 
     Source: section 4, RQ4, figures 4, 21 and 22.
     """
@@ -83,23 +83,33 @@ def table(
 def frequency_groups(starts: pd.DataFrame, share: float) -> pd.DataFrame:
     """The strings of the groups `top` and `bottom` of every run: run, string_id, group.
 
-    Frequency is the probability under the language; strings of equal probability are ranked by
-    how often they occur in the training data, then by name.
+    Frequency is the number of copies in the training data. Strings with equally many copies are in
+    one group or in none. Each group takes the strings with the most (or the fewest) copies until it
+    has at least a share of the run's distinct strings; `top` leaves out the strings with the fewest
+    copies, and `bottom` the strings of `top`. A run whose strings all have equally many copies has
+    no groups.
     """
-    strings = starts.drop_duplicates([*RUN, "string_id"])
-    strings = strings[[*RUN, "string_id", "count", "log_prob"]].copy()
-    # Rounded, because equal probabilities differ in their last digits.
-    strings["log_prob"] = strings["log_prob"].round(9)
-    strings = strings.sort_values(
-        ["log_prob", "count", "string_id"], ascending=[False, False, True]
+    strings = starts.drop_duplicates([*RUN, "string_id"])[[*RUN, "string_id", "count"]]
+    parts = [_ends(run, share) for _, run in strings.groupby(RUN, sort=False)]
+    return pd.concat(parts, ignore_index=True).drop(columns="count")
+
+
+def _ends(run: pd.DataFrame, share: float) -> pd.DataFrame:
+    """The groups of one run."""
+    with_copies = run["count"].value_counts().sort_index(ascending=False)
+    # A number of copies belongs to an end if too few strings are beyond it.
+    beyond = with_copies.cumsum() - with_copies
+    beyond_from_below = len(run) - with_copies.cumsum()
+    fewest = with_copies.index[-1]
+    is_top = (beyond < share * len(run)) & (with_copies.index > fewest)
+    is_bottom = (beyond_from_below < share * len(run)) & ~is_top & is_top.any()
+    ends = {"top": is_top, "bottom": is_bottom}
+    return pd.concat(
+        [
+            run[run["count"].isin(with_copies.index[chosen])].assign(group=group)
+            for group, chosen in ends.items()
+        ]
     )
-    runs = strings.groupby(RUN, sort=False)["string_id"]
-    chosen = (share * runs.transform("size")).round().clip(lower=1)
-    rank = runs.cumcount()
-    rank_from_below = runs.cumcount(ascending=False)
-    top, bottom = strings[rank < chosen], strings[rank_from_below < chosen]
-    groups = pd.concat([top.assign(group="top"), bottom.assign(group="bottom")])
-    return groups[[*RUN, "string_id", "group"]]
 
 
 class Frequency(Study):
@@ -110,9 +120,10 @@ class Frequency(Study):
     title = "Frequent and infrequent strings"
     description = "The most and the least frequent strings of the training set."
     text = (
-        "The distinct training strings are ranked by their probability under the language, and the "
-        "two ends of the ranking are compared. If frequency decided what is memorised, the most "
-        "frequent strings would be far ahead of the least frequent ones under every measure."
+        "The distinct training strings are ranked by the number of their copies in the training "
+        "data, and the two ends of the ranking are compared; strings with equally many copies stay "
+        "together. If frequency decided what is memorised, the most frequent strings would be far "
+        "ahead of the least frequent ones under every measure."
     )
     kind = KIND
     reads = (
