@@ -68,6 +68,9 @@ def losses(frame):
         test_loss=0.4 + ((frame["epoch"] - OPTIMUM) / 12.0) ** 2 + shift,
         optimal_test_loss=0.3,
         optimal_epoch=OPTIMUM,
+        train_loss_distinct=2.4 * np.exp(-frame["epoch"] / 5) + 0.02 + shift,
+        n_train=64,
+        still_learning=False,
     )
 
 

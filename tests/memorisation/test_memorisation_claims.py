@@ -231,7 +231,8 @@ def deduplication(world):
                     "fraction_distinct": fraction,
                     "below_distinct": fraction,
                     "below_unseen": 0.1,
-                    "train_loss": loss[variant] + 0.001 * seed,
+                    "train_loss_distinct": loss[variant] + 0.001 * seed,
+                    "n_train": 64 if variant == "base" else 48,
                     "test_spread": spread[variant],
                     "optimal_epoch": optimum[variant],
                     "start_p10": float(p10),
@@ -577,3 +578,50 @@ def test_models_are_averaged_within_a_seed():
     name = "By recollection, frequent strings are memorised more than infrequent ones."
     assert rows.loc[name, "n_models"] == 2
     assert rows.loc[name, "estimate"] == pytest.approx(alone.loc[name, "estimate"] / 2)
+
+
+def test_slower_training_is_at_equal_weights_and_equal_steps():
+    """The losses are 1 - 0.01 t and 1 - 0.005 t after t trained strings; dedup has half of them."""
+    base, dedup = (
+        pd.DataFrame(
+            {
+                **RUN,
+                "seed": 0,
+                "variant": name,
+                "measure": "contextual",
+                "epoch": [0, 1, 2, 3, 4],
+                "n_train": n,
+                "train_loss_distinct": 1 - rate * n * np.arange(5),
+            }
+        )
+        for name, n, rate in (("base", 10, 0.01), ("dedup", 5, 0.005))
+    )
+    # Dedup reaches 20 trained strings: the differences after 0, 10 and 20 are 0, 0.05 and 0.1.
+    found = statistics.slower_training(pd.concat([base, dedup]))
+    np.testing.assert_allclose(found, [0.05])
+    assert found.index.names == statistics.UNIT
+    assert statistics.slower_training(base).isna().all()
+
+
+def test_a_saturated_score_does_not_count_as_falling():
+    """The score rises to 0.9 and then trembles: some of its steps fall."""
+    trembling = [0.5, 0.6, 0.7, 0.8, 0.9, 0.91, 0.905, 0.912, 0.907, 0.913]
+    frame = pd.DataFrame(
+        {
+            **RUN,
+            "seed": 0,
+            "role": "s0",
+            "measure": "contextual",
+            "evidence": "retraining",
+            "epoch": np.arange(10),
+            "start": 2.0,
+            "score": trembling,
+        }
+    )
+    (found,) = statistics.score_increases(frame, "contextual")
+    assert found > 0.7
+    (falling,) = statistics.score_increases(frame.assign(score=trembling[::-1]), "contextual")
+    assert falling < -0.7
+    (flat,) = statistics.score_increases(frame.assign(score=0.9), "contextual")
+    assert flat == 0
+    assert statistics.score_increases(frame.assign(start=np.nan), "contextual").empty

@@ -553,6 +553,10 @@ def test_deduplication_band(made):
     contextual = frame[frame["measure"] == "contextual"]
     np.testing.assert_allclose(contextual["start_p10"], 4.2)
     np.testing.assert_allclose(contextual["start_p90"], 5.8)
+    # Of a and b, b never starts: it counts as starting in epoch 7.
+    bayes = frame[frame["measure"] == "bayes"]
+    np.testing.assert_allclose(bayes["start_p10"], 4.3)
+    np.testing.assert_allclose(bayes["start_p90"], 6.7)
 
 
 def test_tables_of_different_runs_make_no_study(made):

@@ -109,6 +109,7 @@ TRADEOFF = pd.DataFrame(
             "measure": measure,
             "epoch": epoch,
             "optimal_epoch": 4,
+            "still_learning": (model, seed) == ("n", 2),
             "fraction_unseen": np.nan
             if measure == "contextual"
             else 0.1 * (seed + i) * (epoch == 4),
@@ -328,6 +329,10 @@ def test_false_alarms_stand_beside_the_training_strings(page):
     bayes = shares.format("0.5 [0.5, 0.5]", "0.15 [0.05, 0.25]")
     assert f"L2 bayes {bayes}" in page.text
     assert f"L2 contextual {shares.format('–', '–')}" in page.text
+
+
+def test_runs_that_may_still_be_learning_are_named(page):
+    assert "uncertain for them: n on L2 (1 of 3 runs). A higher learning rate" in page.text
 
 
 def test_the_quality_of_the_approximation_is_averaged_over_the_seeds(page):

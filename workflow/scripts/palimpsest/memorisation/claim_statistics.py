@@ -237,11 +237,16 @@ def scores_differ(exact: pd.DataFrame) -> pd.Series:
 
 
 def score_increases(exact: pd.DataFrame, measure: str) -> pd.Series:
-    """Share of the epochs after a target's start at which its score does not fall."""
-    scored = curves(exact, measure).sort_values("epoch")
-    step = scored.groupby([*UNIT, "role"])["score"].diff()
-    after = scored.assign(rises=step >= 0)[scored["epoch"] > scored["start"]]
-    return after.groupby(UNIT)["rises"].mean()
+    """Rank association of the epoch with a target's score from its start on, mean over targets.
+
+    Single steps would not do: where the score is saturated, half of its steps fall by chance.
+    """
+    scored = curves(exact, measure)
+    started = scored[scored["epoch"] >= scored["start"]]
+    by_target = per_unit(
+        started, lambda rows: rank_association(rows["epoch"], rows["score"]), [*UNIT, "role"]
+    )
+    return by_target.groupby(UNIT).mean()
 
 
 def score_range(exact: pd.DataFrame, measure: str) -> pd.Series:
@@ -364,8 +369,7 @@ def start_delay(study: pd.DataFrame, measure: str) -> pd.Series:
 
 def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
     run = runs_of(variant(study, name), measure)
-    # If memorisation never starts, it counts as starting after the last epoch.
-    return ((run["start_p10"] + run["start_p90"]) / 2).fillna(run["last_epoch"] + 1)
+    return (run["start_p10"] + run["start_p90"]) / 2
 
 
 def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
@@ -414,10 +418,25 @@ def spread_above_matched(study: pd.DataFrame) -> pd.Series:
 
 
 def slower_training(study: pd.DataFrame) -> pd.Series:
-    """Training loss under deduplication minus the base's, mean over the epochs."""
-    rows = study[study["measure"] == "contextual"]
-    mean = rows.groupby([*UNIT, "variant"])["train_loss"].mean().unstack("variant")
-    return mean.reindex(columns=["base", "dedup"]).eval("dedup - base")
+    """Training loss under deduplication minus the base's, at equal weights and equal steps.
+
+    Each distinct string counts once on both sides. An epoch of deduplicated data has fewer steps,
+    so the losses are compared after equally many trained strings: at each measurement of the base
+    that the deduplicated training reaches, mean over these.
+    """
+    return per_unit(study[study["measure"] == "contextual"], _slower_training)
+
+
+def _slower_training(unit: pd.DataFrame) -> float:
+    sides = []
+    for name in ("base", "dedup"):
+        rows = variant(unit, name).sort_values("epoch")
+        sides.append((rows["epoch"] * rows["n_train"], rows["train_loss_distinct"]))
+    (trained, base), (trained_dedup, dedup) = sides
+    if base.empty or dedup.empty:
+        return np.nan
+    reached = (trained <= trained_dedup.max()).to_numpy()
+    return (np.interp(trained[reached], trained_dedup, dedup) - base[reached]).mean()
 
 
 # Statistics across training sets and models of several sizes.

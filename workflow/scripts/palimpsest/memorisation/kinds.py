@@ -125,6 +125,16 @@ BAND = (
     Column("band_last", float, "last epoch at which memorisation of a string starts", True),
 )
 TRAIN_LOSS = Column("train_loss", float, "loss on the training strings, nats per token")
+TRAIN_LOSS_DISTINCT = Column(
+    "train_loss_distinct", float, "loss on the distinct training strings, nats per token"
+)
+N_TRAIN = Column("n_train", int, "training strings, with copies; an epoch trains on each once")
+STILL_LEARNING = Column(
+    "still_learning",
+    bool,
+    "whether the epoch of optimal learning is in the last tenth of the training: the test loss may "
+    "not have reached its minimum",
+)
 TEST_LOSS = Column("test_loss", float, "loss on the test strings, nats per token")
 OPTIMAL_TEST = Column(
     "optimal_test_loss", float, "Bayes-optimal loss on the test strings, nats per token"
@@ -244,6 +254,7 @@ LEARNING = Kind(
         *GROUP_SEED,
         EPOCH,
         TRAIN_LOSS,
+        TRAIN_LOSS_DISTINCT,
         TEST_LOSS,
         Column("unseen_loss", float, "loss on test strings that are not in train", True),
         Column("train_accuracy", float, "share of right tokens, training strings"),
@@ -256,6 +267,8 @@ LEARNING = Kind(
         Column("optimal_train_loss", float, "Bayes-optimal loss on the training strings"),
         OPTIMAL_TEST,
         OPTIMAL_EPOCH,
+        N_TRAIN,
+        STILL_LEARNING,
     ),
 )
 AVERAGES = Kind(

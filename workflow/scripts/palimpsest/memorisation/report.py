@@ -57,7 +57,12 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """
     html = template(__file__, "report.html.j2").module
     approximation = approximation_rows(tables.get("approximation"))
-    thresholds = (agreement_rows(tables.get("agreement")), false_alarm_rows(tables.get("tradeoff")))
+    tradeoff = tables.get("tradeoff")
+    thresholds = (
+        agreement_rows(tables.get("agreement")),
+        false_alarm_rows(tradeoff),
+        still_learning_rows(tradeoff),
+    )
     after = {"exact": html.approximation(approximation)} if approximation else {}
     return Part(
         introduction=html.introduction(),
@@ -128,6 +133,19 @@ def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
         row = {column: mean_and_reach(seeds[column]) for column in columns}
         rows.append({"language": language, "measure": measure, **row, "n_seeds": len(seeds)})
     return rows
+
+
+def still_learning_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
+    """Per language and model: the number of runs whose test loss may not be at its minimum yet."""
+    if tradeoff is None or tradeoff.empty:
+        return []
+    runs = tradeoff.drop_duplicates(["model", "language", "seed"])
+    found = runs.groupby(["language", "model"], sort=False)["still_learning"].agg(["sum", "size"])
+    late = found[found["sum"] > 0].reset_index()
+    return [
+        {"language": row.language, "model": row.model, "late": int(row["sum"]), "runs": row["size"]}
+        for _, row in late.iterrows()
+    ]
 
 
 def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:

@@ -25,6 +25,7 @@ from palimpsest.traces import Trace
 
 DATASET_KEYS = ["language", "size", "seed", "variant"]
 UNSEEN = ("fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen")
+LATE = 0.9  # share of the training after which optimal learning may not be reached yet
 PERFECT = ("fraction_perfect", "weighted_perfect")
 
 
@@ -74,7 +75,7 @@ def averages(dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Mean and spread over the seeds of every quantity of the tables `dataset` and `learning`."""
     group = ["model", "language", "size", "variant"]
     of_measures = dataset.drop(columns=["seed", "evidence", "assumption_broken"])
-    of_runs = learning.drop(columns="seed").assign(measure=None)
+    of_runs = learning.drop(columns=["seed", "n_train", "still_learning"]).assign(measure=None)
     long = pd.concat(
         [
             table.melt([*group, "measure", "epoch"], var_name="quantity")
@@ -299,11 +300,13 @@ def learning_table(trace: Trace, strings: pd.DataFrame) -> pd.DataFrame:
     unseen = test_count * candidates(strings)
     optimal = strings["optimal_loss"].to_numpy() * trace.n_tokens
     test_loss = per_token(trace.nll, trace, test_count)
+    optimal_epoch = trace.epochs[test_loss.argmin()]
     return pd.DataFrame(
         {
             **trace.run,
             "epoch": trace.epochs,
             "train_loss": per_token(trace.nll, trace, count),
+            "train_loss_distinct": per_token(trace.nll, trace, (count > 0).astype(int)),
             "test_loss": test_loss,
             "unseen_loss": per_token(trace.nll, trace, unseen),
             "train_accuracy": per_token(trace.n_correct, trace, count),
@@ -311,7 +314,9 @@ def learning_table(trace: Trace, strings: pd.DataFrame) -> pd.DataFrame:
             "test_spread": trace.loss[:, test_count > 0].std(axis=1),
             "optimal_train_loss": per_token(optimal, trace, count),
             "optimal_test_loss": per_token(optimal, trace, test_count),
-            "optimal_epoch": trace.epochs[test_loss.argmin()],
+            "optimal_epoch": optimal_epoch,
+            "n_train": count.sum(),
+            "still_learning": optimal_epoch > LATE * trace.epochs[-1],
         }
     )
 

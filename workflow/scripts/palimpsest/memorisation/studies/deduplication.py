@@ -14,10 +14,12 @@ from palimpsest.memorisation.kinds import (
     DEPTH_UNSEEN,
     FRACTION_DISTINCT,
     LEARNING,
+    N_TRAIN,
     OPTIMAL_EPOCH,
     STARTS,
     TEST_LOSS,
     TRAIN_LOSS,
+    TRAIN_LOSS_DISTINCT,
     WEIGHTED_DISTINCT,
 )
 from palimpsest.memorisation.paper import PAPER
@@ -43,11 +45,19 @@ KIND = Kind(
         BELOW_UNSEEN,
         DEPTH_UNSEEN,
         TRAIN_LOSS,
+        TRAIN_LOSS_DISTINCT,
+        N_TRAIN,
         TEST_LOSS,
         Column("test_spread", float, "standard deviation of the loss over test strings"),
         OPTIMAL_EPOCH,
-        Column("start_p10", float, "10 % quantile of the strings' starts, epochs", True),
-        Column("start_p90", float, "90 % quantile of the strings' starts, epochs", True),
+        Column(
+            "start_p10",
+            float,
+            "10 % quantile of the strings' starts, epochs; a string that never starts counts as "
+            "starting one epoch after the last",
+            True,
+        ),
+        Column("start_p90", float, "90 % quantile of these starts, epochs", True),
     ),
 )
 
@@ -55,15 +65,26 @@ KIND = Kind(
 def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Memorisation and learning with and without repeated strings: a curve per variant.
 
-    The band of starts is over the distinct strings that start to be memorised, from the 10 % to the
-    90 % quantile.
+    The band of starts is over the distinct strings, from the 10 % to the 90 % quantile. A string
+    that never starts counts as starting one epoch after the last; a string without stand-ins is
+    left out.
 
     Source: section 4, RQ4, figure 5; appendix G, RQ8 and RQ9, figures 39 and 40.
     """
-    band = starts.groupby([*RUN, "measure"], sort=False)["start"].quantile([0.1, 0.9]).unstack()
+    last = dataset.groupby(RUN, as_index=False).agg(last_epoch=("epoch", "max"))
+    known = starts.dropna(subset="score_at_end").merge(last, on=RUN)
+    known["start"] = known["start"].fillna(known["last_epoch"] + 1)
+    band = known.groupby([*RUN, "measure"], sort=False)["start"].quantile([0.1, 0.9]).unstack()
     band = band.rename(columns={0.1: "start_p10", 0.9: "start_p90"}).reset_index()
     memorised = dataset[[*CURVE, *DISTINCT, *AT_EPOCH, "below_unseen", "depth_unseen"]]
-    losses = ["train_loss", "test_loss", "test_spread", "optimal_epoch"]
+    losses = [
+        "train_loss",
+        "train_loss_distinct",
+        "n_train",
+        "test_loss",
+        "test_spread",
+        "optimal_epoch",
+    ]
     return beside_learning(memorised, learning, losses).merge(band, on=[*RUN, "measure"])
 
 

@@ -13,6 +13,7 @@ from palimpsest.memorisation.kinds import (
     LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
+    STILL_LEARNING,
     TEST_LOSS,
     WEIGHTED,
 )
@@ -41,6 +42,7 @@ KIND = Kind(
         FRACTION,
         WEIGHTED,
         OPTIMAL_EPOCH,
+        STILL_LEARNING,
     ),
 )
 
@@ -72,7 +74,7 @@ def beside_sizes(
             f"model {name!r} has no family and size; known: {', '.join(known)}"
             f"{nearest(name, known)}"
         )
-    losses = ["test_loss", "optimal_test_loss", "optimal_epoch"]
+    losses = ["test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
     curves = beside_learning(dataset[[*CURVE, "fraction", "weighted"]], learning, losses)
     return curves.merge(models[["model", "family", "parameters"]], on="model")
 

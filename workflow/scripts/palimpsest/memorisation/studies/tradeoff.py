@@ -27,6 +27,7 @@ from palimpsest.memorisation.kinds import (
     LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
+    STILL_LEARNING,
     TEST_LOSS,
     TRAIN_LOSS,
     WEIGHTED,
@@ -67,6 +68,7 @@ KIND = Kind(
         TEST_LOSS,
         OPTIMAL_TEST,
         OPTIMAL_EPOCH,
+        STILL_LEARNING,
         *BAND,
     ),
 )
@@ -79,7 +81,7 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """
     of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
     memorised = dataset[[*CURVE, *of_all, *UNSEEN, *PERFECT, "band_first", "band_last"]]
-    losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch"]
+    losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
     return beside_learning(memorised, learning, losses)
 
 

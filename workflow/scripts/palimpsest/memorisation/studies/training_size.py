@@ -14,6 +14,7 @@ from palimpsest.memorisation.kinds import (
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
     STARTS,
+    STILL_LEARNING,
     TEST_LOSS,
     WEIGHTED,
 )
@@ -40,6 +41,7 @@ KIND = Kind(
         *GROUP_SEED,
         MEASURE,
         OPTIMAL_EPOCH,
+        STILL_LEARNING,
         TEST_LOSS,
         OPTIMAL_TEST,
         FRACTION,
@@ -60,7 +62,7 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
 
     Source: section 4, RQ5, figure 6.
     """
-    losses = ["test_loss", "optimal_test_loss", "optimal_epoch"]
+    losses = ["test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
     curves = beside_learning(dataset[[*CURVE, "fraction", "weighted"]], learning, losses)
     optimum = curves[curves["epoch"] == curves["optimal_epoch"]].drop(columns="epoch")
     repeated = starts[starts["count"] > 1].groupby([*RUN, "measure"], as_index=False)
