@@ -229,6 +229,7 @@ CASES = {
         ],
     ),
     "`memorisation/start`": Case("memorisation={start: first_crossing}", AFTER_TRAINING),
+    "`memorisation/stand_in_gap`": Case("memorisation={stand_in_gap: 1}", AFTER_TRAINING),
     "`training/epochs`": Case("training={epochs: 5}", [*TRAINING, *AFTER_TRAINING]),
     "`training/evaluate_every`": Case("training={evaluate_every: 2}", [*TRAINING, *AFTER_TRAINING]),
     "`training/weight_decay`": Case(
@@ -260,6 +261,9 @@ CASES = {
     ),
     "`datasets/test_size`": Case(
         "datasets={test_size: 41}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
+    ),
+    "`datasets/split`": Case(
+        "datasets={split: independent}", [*DATASETS, *TRAINING, *AFTER_TRAINING]
     ),
     "`datasets/predict_end`": Case(
         "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
