@@ -91,6 +91,7 @@ def memorised(frame, ever):
         fraction_perfect=0.0,
         weighted_perfect=0.0,
         coverage=0.75,
+        counterpart=None,
     )
 
 

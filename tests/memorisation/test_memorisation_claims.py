@@ -151,6 +151,7 @@ def tradeoff(world):
                     "depth_unseen": false_alarms / 2,
                     "test_loss": entropy * np.where(learned, 1.0, 1.5),
                     "optimal_test_loss": entropy,
+                    "counterpart": "high" if language == "low" else None,
                     "optimal_epoch": optimum,
                     "band_first": float(contextual_first[language]),
                     "band_last": float(last[language]),
@@ -420,7 +421,7 @@ def test_one_row_per_claim_and_language():
     frame = verdicts("paper")
     assert not frame.duplicated(["question", "claim", "language"]).any()
     comparisons = {
-        claim.claim for claim in CLAIMS if claim.cases is statistics.lowest_and_highest_entropy
+        claim.claim for claim in CLAIMS if claim.cases is statistics.low_and_high_entropy
     }
     assert set(frame.loc[frame["claim"].isin(comparisons), "language"]) == {"low - high"}
 
@@ -625,3 +626,25 @@ def test_a_saturated_score_does_not_count_as_falling():
     (flat,) = statistics.score_increases(frame.assign(score=0.9), "contextual")
     assert flat == 0
     assert statistics.score_increases(frame.assign(start=np.nan), "contextual").empty
+
+
+def test_languages_are_compared_in_pairs():
+    """A pair is a language and its counterpart; languages without a partner are left out."""
+    study = pd.DataFrame(
+        {
+            "language": ["L2", "L2", "L1", "L3", "L4", "L6"],
+            "counterpart": pd.array(["L1", "L1", None, None, "L3", "L9"], dtype="string"),
+            "model": ["m", "n", "m", "m", "m", "m"],
+        }
+    )
+    cases = {
+        select: [(case.language, case.n_models) for case in select(study)]
+        for select in (
+            statistics.low_and_high_entropy,
+            statistics.low_entropy,
+            statistics.high_entropy,
+        )
+    }
+    assert cases[statistics.low_and_high_entropy] == [("L2 - L1", 1), ("L4 - L3", 1)]
+    assert cases[statistics.low_entropy] == [("L2", 2), ("L4", 1)]
+    assert cases[statistics.high_entropy] == [("L1", 1), ("L3", 1)]

@@ -54,14 +54,14 @@ def over_seeds(
 
 
 def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
-    """`over_seeds` for the difference: language of lowest entropy minus language of highest."""
+    """`over_seeds` for the difference: language of low entropy minus its counterpart."""
 
     def difference(table: pd.DataFrame) -> pd.Series:
-        low, high = (
-            statistic(table[table["language"] == language], **settings)
-            for language in extremes_of_entropy(table)
+        ((low, high),) = pairs_of_entropy(table)
+        of_low, of_high = (
+            statistic(table[table["language"] == language], **settings) for language in (low, high)
         )
-        return low - high
+        return of_low - of_high
 
     return over_seeds(difference)
 
@@ -76,38 +76,40 @@ def by_seed(values: pd.Series) -> pd.Series:
 # The languages on which a claim is tested.
 
 
-def extremes_of_entropy(table: pd.DataFrame) -> tuple[str, str]:
-    """The languages of the lowest and of the highest entropy per token, by Bayes-optimal loss."""
-    entropy = table.groupby("language")["optimal_test_loss"].mean()
-    return entropy.idxmin(), entropy.idxmax()
+def pairs_of_entropy(study: pd.DataFrame) -> list[tuple[str, str]]:
+    """The pairs of languages in a table: a language, and its counterpart of higher entropy.
+
+    A pair has the same rules with other probabilities, so the languages differ in nothing else.
+    """
+    named = study.dropna(subset="counterpart").drop_duplicates("language")
+    there = set(study["language"])
+    pairs = zip(named["language"], named["counterpart"], strict=True)
+    return [(low, high) for low, high in pairs if high in there]
 
 
-def lowest_and_highest_entropy(study: pd.DataFrame) -> list[Case]:
-    """One case with both languages; [] if there is only one language."""
-    if study["language"].nunique() < 2:
-        return []
-    low, high = extremes_of_entropy(study)
-    both = study[study["language"].isin([low, high])]
-    n_models = both.groupby("model")["language"].nunique().eq(2).sum()
-    return [Case(f"{low} - {high}", int(n_models), (both,))]
+def low_and_high_entropy(study: pd.DataFrame) -> list[Case]:
+    """One case for each pair of languages, with both languages; [] if there is no pair."""
+    cases = []
+    for low, high in pairs_of_entropy(study):
+        both = study[study["language"].isin([low, high])]
+        n_models = both.groupby("model")["language"].nunique().eq(2).sum()
+        cases.append(Case(f"{low} - {high}", int(n_models), (both,)))
+    return cases
 
 
-def lowest_entropy(study: pd.DataFrame) -> list[Case]:
-    """One case: the language of the lowest entropy; [] if there is only one language."""
-    return _extreme(study, 0)
+def low_entropy(study: pd.DataFrame) -> list[Case]:
+    """One case for each language of low entropy in a pair."""
+    return _each(study, [low for low, _ in pairs_of_entropy(study)])
 
 
-def highest_entropy(study: pd.DataFrame) -> list[Case]:
-    """One case: the language of the highest entropy; [] if there is only one language."""
-    return _extreme(study, 1)
+def high_entropy(study: pd.DataFrame) -> list[Case]:
+    """One case for each language of high entropy in a pair."""
+    return _each(study, [high for _, high in pairs_of_entropy(study)])
 
 
-def _extreme(study: pd.DataFrame, end: int) -> list[Case]:
-    if study["language"].nunique() < 2:
-        return []
-    language = extremes_of_entropy(study)[end]
-    chosen = study[study["language"] == language]
-    return [Case(language, chosen["model"].nunique(), (chosen,))]
+def _each(study: pd.DataFrame, languages: list[str]) -> list[Case]:
+    chosen = [study[study["language"] == name] for name in dict.fromkeys(languages)]
+    return [Case(rows["language"].iloc[0], rows["model"].nunique(), (rows,)) for rows in chosen]
 
 
 # Rows and units.

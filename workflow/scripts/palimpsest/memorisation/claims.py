@@ -27,13 +27,13 @@ from palimpsest.memorisation.claim_statistics import (
     excess_deduplicated,
     frequent_earlier,
     frequent_threshold,
-    highest_entropy,
+    high_entropy,
     largest_fall,
     least_excess_at_optimum,
     loss_above_without,
+    low_and_high_entropy,
+    low_entropy,
     low_minus_high,
-    lowest_and_highest_entropy,
-    lowest_entropy,
     middle_threshold_from_test_loss,
     optimum_delay,
     optimum_in_band,
@@ -303,66 +303,62 @@ CLAIMS = [
         "Almost all strings of the high-entropy language are contextually memorised at optimal "
         "learning.",
         "tradeoff",
-        "fraction of strings contextually memorised at optimal learning, language of the highest "
-        "entropy",
+        "fraction of strings contextually memorised at optimal learning, language of high entropy",
         at_least(ALMOST_ALL),
         over_seeds(at_optimum, column="fraction", measure="contextual"),
-        highest_entropy,
+        high_entropy,
     ),
     Claim(
         "RQ3",
         "A sizable subset, not almost all, of the strings of the low-entropy language is "
         "contextually memorised at optimal learning.",
         "tradeoff",
-        "fraction of strings contextually memorised at optimal learning, language of the lowest "
-        "entropy",
+        "fraction of strings contextually memorised at optimal learning, language of low entropy",
         between(NEXT_TO_NONE, ALMOST_ALL),
         over_seeds(at_optimum, column="fraction", measure="contextual"),
-        lowest_entropy,
+        low_entropy,
     ),
     Claim(
         "RQ3",
         "By recollection no strings of the high-entropy language are memorised at optimal "
         "learning.",
         "tradeoff",
-        "fraction of strings memorised at optimal learning by recollection, language of the "
-        "highest entropy",
+        "fraction of strings memorised at optimal learning by recollection, language of high "
+        "entropy",
         at_most(NEXT_TO_NONE),
         over_seeds(at_optimum, column="fraction", measure="recollection"),
-        highest_entropy,
+        high_entropy,
     ),
     Claim(
         "RQ3",
         "By recollection almost all strings of the low-entropy language are memorised at optimal "
         "learning.",
         "tradeoff",
-        "fraction of strings memorised at optimal learning by recollection, language of the "
-        "lowest entropy",
+        "fraction of strings memorised at optimal learning by recollection, language of low "
+        "entropy",
         at_least(ALMOST_ALL),
         over_seeds(at_optimum, column="fraction", measure="recollection"),
-        lowest_entropy,
+        low_entropy,
     ),
     Claim(
         "RQ3",
         "The band of starts by recollection is narrow for the high-entropy language and broad "
         "for the low-entropy one.",
         "tradeoff",
-        "width of the band of starts (share of the training), recollection, lowest minus highest "
-        "entropy",
+        "width of the band of starts (share of the training), recollection, low minus high entropy",
         above(0),
         low_minus_high(band_width, measure="recollection"),
-        lowest_and_highest_entropy,
+        low_and_high_entropy,
     ),
     Claim(
         "RQ3",
         "The band of contextual starts is narrow for the high-entropy language and broad for the "
         "low-entropy one.",
         "tradeoff",
-        "width of the band of starts (share of the training), contextual, lowest minus highest "
-        "entropy",
+        "width of the band of starts (share of the training), contextual, low minus high entropy",
         above(0),
         low_minus_high(band_width, measure="contextual"),
-        lowest_and_highest_entropy,
+        low_and_high_entropy,
     ),
     Claim(
         "RQ3",
@@ -385,10 +381,10 @@ CLAIMS = [
         "Stopping before any string is memorised is acceptable for the high-entropy language.",
         "tradeoff",
         "relative excess of the test loss over its minimum just before the first contextual "
-        "start, language of the highest entropy",
+        "start, language of high entropy",
         at_most(NEARLY_EQUAL),
         over_seeds(cost_of_stopping_early, measure="contextual"),
-        highest_entropy,
+        high_entropy,
     ),
     Claim(
         "RQ3",
@@ -396,10 +392,10 @@ CLAIMS = [
         "language.",
         "tradeoff",
         "relative excess of the test loss over its minimum just before the first contextual "
-        "start, language of the lowest entropy",
+        "start, language of low entropy",
         above(NEARLY_EQUAL),
         over_seeds(cost_of_stopping_early, measure="contextual"),
-        lowest_entropy,
+        low_entropy,
     ),
     Claim(
         "RQ4",

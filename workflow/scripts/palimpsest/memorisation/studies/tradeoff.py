@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation.joins import (
@@ -39,7 +40,7 @@ from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
-from palimpsest.tables.kinds import Kind
+from palimpsest.tables.kinds import Column, Kind
 
 pd = lazy_import("pandas")
 
@@ -70,19 +71,32 @@ KIND = Kind(
         OPTIMAL_EPOCH,
         STILL_LEARNING,
         *BAND,
+        Column(
+            "counterpart",
+            str,
+            "the language's counterpart of high entropy, with the same rules; null if it has none",
+            True,
+        ),
     ),
 )
 
 
-def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+def table(
+    *, dataset: pd.DataFrame, learning: pd.DataFrame, counterpart: str | None = None
+) -> pd.DataFrame:
     """Memorisation of the training set, its placebos and learning, for every epoch.
+
+    Parameters
+    ----------
+    counterpart : the language's counterpart of high entropy, or None
 
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
     of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
     memorised = dataset[[*CURVE, *of_all, *UNSEEN, *PERFECT, "band_first", "band_last"]]
     losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
-    return beside_learning(memorised, learning, losses)
+    counterparts = pd.array([counterpart] * len(memorised), dtype="string")
+    return beside_learning(memorised.assign(counterpart=counterparts), learning, losses)
 
 
 class Tradeoff(Study):
@@ -122,6 +136,10 @@ class Tradeoff(Study):
             draw="palimpsest.memorisation.figures.tradeoff:tradeoff",
         ),
     )
+
+    def parameters(self, settings: Settings, language: str) -> dict:
+        """The language's counterpart of high entropy."""
+        return {"counterpart": settings.counterpart(language)}
 
 
 STUDY = Tradeoff()
