@@ -45,8 +45,8 @@ def add_measure(project):
     """Add a measure as the page says."""
     function, line, row = pieces("A measure")
     measures = project.folder / LIBRARY / "memorisation/measures.py"
-    insert(measures, f"{function}\n\n", "def every_measure(")
-    insert(measures, line, '    measured["bayes", "language"]')
+    insert(measures, f"{function}\n\n", "# The measures that compare")
+    insert(measures, line, "}\n\n\ndef every_measure(")
     insert(project.folder / LIBRARY / "figures/style.py", row, "}\n\nSETUPS")
 
 

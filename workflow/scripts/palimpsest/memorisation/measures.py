@@ -220,6 +220,13 @@ def bayes(
     return Memorisation.below(optimal_loss, loss, start)
 
 
+# The measures that compare a string's loss with its loss when trained without it.
+COMPARED_WITH_LOSS_WITHOUT = {
+    "counterfactual": counterfactual,
+    "contextual": contextual,
+}
+
+
 def every_measure(
     loss: np.ndarray,
     wrong: np.ndarray,
@@ -262,9 +269,9 @@ def measures_by_string(
     measured = {}
     for evidence, without in loss_without.items():
         known = np.isfinite(without).all(axis=0)
-        of_known = loss[:, known], without[:, known], start
-        measured["counterfactual", evidence] = counterfactual(*of_known).among(known)
-        measured["contextual", evidence] = contextual(*of_known).among(known)
+        for name, measure in COMPARED_WITH_LOSS_WITHOUT.items():
+            result = measure(loss[:, known], without[:, known], start)
+            measured[name, evidence] = result.among(known)
     measured["bayes", "language"] = bayes(loss, optimal_loss, start)
     return measured
 
