@@ -14,6 +14,8 @@ MODULES = {
     "memorisation_tables": "runs",
     "target_tables": "targets",
     "leave_one_out_tables": "leave_one_out",
+    "extraction_probability": "extraction",
+    "memorised_bits": "bits",
 }
 __all__ = list(MODULES)
 __getattr__ = lazy_names(__name__, MODULES)

@@ -1,0 +1,67 @@
+"""Likelihoods of strings under a model and under the language, for runs of several models."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from palimpsest import traces
+from palimpsest.errors import UserError
+from palimpsest.memorisation.approximation import candidates
+from palimpsest.memorisation.joins import RUN
+from palimpsest.memorisation.runs import check_same_run, restrict, run_name
+from palimpsest.traces import Trace
+
+TRAIN, UNSEEN = "train", "unseen"
+
+
+@dataclass(frozen=True)
+class Likelihoods:
+    """Likelihoods of one group of strings in one run.
+
+    `nll` is float[epochs, strings] in nats, under the model. `language_nll` is float[strings] in
+    nats, under the language, for the same predicted tokens: without a predicted end, both are of
+    all strings that begin so.
+    """
+
+    nll: np.ndarray
+    language_nll: np.ndarray
+
+
+def read_runs(
+    paths: list[str], strings: pd.DataFrame, learning: pd.DataFrame
+) -> Iterator[tuple[Trace, pd.DataFrame, int]]:
+    """Every run's trace, its table `strings`, and its epoch of optimal learning.
+
+    `strings` and `learning` are stacked tables of these kinds. One trace is read at a time, because
+    the traces of all runs may not fit into memory together. Raises `UserError` if a run has no
+    dataset or no learning, or if its dataset has no known probabilities.
+    """
+    datasets = dict(list(strings.groupby(RUN[1:], sort=False)))
+    optima = learning.drop_duplicates(RUN).set_index(RUN)["optimal_epoch"].to_dict()
+    for path in paths:
+        trace = traces.read(path)
+        run = tuple(trace.run[name] for name in RUN)
+        if run not in optima or run[1:] not in datasets:
+            raise UserError(
+                f"{path}: {run_name(trace.run)} has no table `strings` or `learning`; the tables "
+                "are not of the same runs; make them anew"
+            )
+        check_same_run(trace, datasets[run[1:]])
+        yield trace, datasets[run[1:]], int(optima[run])
+
+
+def by_group(trace: Trace, strings: pd.DataFrame) -> dict[str, Likelihoods]:
+    """The likelihoods of the distinct training strings and, as their placebo, the unseen strings.
+
+    Unseen strings are the distinct test strings that were never trained on.
+    """
+    groups = {TRAIN: strings[strings["count"] > 0], UNSEEN: strings[candidates(strings)]}
+    return {
+        name: Likelihoods(
+            restrict(trace, members).nll,
+            (members["optimal_loss"] * members["n_tokens"]).to_numpy(),
+        )
+        for name, members in groups.items()
+    }
