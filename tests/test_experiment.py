@@ -12,6 +12,8 @@ from palimpsest.errors import UserError
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.memorisation.section import measured
 from palimpsest.memorisation.studies import STUDIES, asked
+from palimpsest.paths import DATASET, MANIFEST
+from palimpsest.paths import TRACE as RUN_TRACE
 from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.section import Derived, Section
 from palimpsest.sections import NAMES
@@ -95,6 +97,9 @@ def test_every_study_reads_what_is_measured(files):
     assert len(found) == len(measured(settings))
     assert len(trained) == len(whole.single_runs)
     assert set(found) <= set(trained)
+    files = set(whole.outputs["memorisation"])
+    for runs in whole.single_runs:
+        files.update(*(runs.paths(pattern) for pattern in (DATASET, RUN_TRACE, MANIFEST)))
     for study in asked(settings):
         if study.name == "disagreement":  # reads tables of targets, not of runs
             continue
@@ -105,9 +110,8 @@ def test_every_study_reads_what_is_measured(files):
             for runs in read:
                 assert set(runs.seeds) <= set(found[runs.key].seeds)
                 assert set(runs.seeds) <= set(trained[runs.key].seeds)
-            tables = {kind.name for kind in study.reads}
-            for name, paths in study.inputs(settings, language).items():
-                assert name not in tables or set(paths) <= set(whole.outputs["memorisation"])
+            for paths in study.inputs(settings, language).values():
+                assert set(paths) <= files
 
 
 def test_exact_retraining_is_with_and_without_every_target():
@@ -205,6 +209,36 @@ def test_all_means_the_grid():
     assert STUDIES["tradeoff"].runs(settings, "L1") == [on_l1]
     assert set(whole.languages) == {"L1", "L2", "L7", "L4"}
     assert on_l7 in measured(settings)
+
+
+@pytest.mark.parametrize("files", [[DEFAULT], [DEFAULT, PAPER]])
+def test_extraction_and_bits_train_nothing_more(files):
+    """They read the traces of other studies, in the default experiment and in the paper's."""
+    without = {"memorisation": {"studies": {"extraction": None, "bits": None}}}
+    whole, rest = experiment(*files), experiment(*files, command_line=without)
+    assert len(asked(whole.settings)) == len(asked(rest.settings)) + 2
+    assert {one.key for one in whole.requests} == {one.key for one in rest.requests}
+    assert sum(len(one.seeds) for one in whole.requests) == sum(
+        len(one.seeds) for one in rest.requests
+    )
+
+
+def test_extraction_uses_the_leave_one_out_of_exact():
+    """Of the same models, language and size, for the seeds that `exact` has."""
+    default = experiment(DEFAULT).settings
+    left_out = STUDIES["extraction"].inputs(default, "L2")["left_out"]
+    folder = "results/runs/pythia-1b-twin/L2/n64-seed0"
+    assert left_out == [f"{folder}/leave-one-out/trace.parquet"]
+    traces = STUDIES["extraction"].inputs(default, "L2")["traces"]
+    assert f"{folder}/base/trace.parquet" in traces
+    assert len(traces) == 2 * len(default.seeds)
+    for other in (
+        {"extraction": {"size": 128}},
+        {"extraction": {"models": ["opt-6.7b-twin"]}},
+        {"exact": None},
+        {"exact": {"languages": ["L1"]}},
+    ):
+        assert STUDIES["extraction"].inputs(of_studies(**other).settings, "L2")["left_out"] == []
 
 
 def test_a_new_language_and_a_new_model_need_no_code(tmp_path):

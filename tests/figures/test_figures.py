@@ -191,6 +191,51 @@ def model_size(models, seeds, ever):
     return frame.assign(family=family, parameters=frame["model"].map(len) * 10_000)
 
 
+def extraction(models, seeds, ever):
+    """The first model is retrained without each string, with the first seed."""
+    pairs = [("train", "model"), ("train", "language"), ("unseen", "model")]
+    pairs += [("unseen", "language"), ("train", "retraining")]
+    frame = pd.DataFrame(
+        itertools.product(models, seeds, ["optimum", "end"], pairs, 10 ** np.arange(7)),
+        columns=["model", "seed", "moment", "of", "samples"],
+    )
+    frame["group"], frame["source"] = zip(*frame.pop("of"), strict=True)
+    first = (frame["model"] == models[0]) & (frame["seed"] == seeds[0])
+    frame = frame[first | (frame["source"] != "retraining")]
+    rate = np.where(frame["source"] == "language", 1e-4, 1e-3 * (1 + frame["seed"]))
+    found = 1 - np.exp(-frame["samples"] * rate) if ever else np.zeros(len(frame))
+    return frame.assign(
+        language="L2",
+        size=64,
+        variant="base",
+        epoch=np.where(frame["moment"] == "end", EPOCHS[-1], OPTIMUM + frame["seed"]),
+        n_strings=12,
+        probability=found,
+        share_likely=(found > 0.5).astype(float),
+    )
+
+
+def bits(models, seeds, ever):
+    frame = rows(models, seeds).drop(columns="size")
+    frame = frame.merge(pd.DataFrame({"size": [16, 64]}), how="cross")
+    held = 20 * frame["epoch"] / EPOCHS[-1] * ever - 150.0 * (frame["epoch"] == 0) + frame["seed"]
+    excess = held + 30 if ever else held
+    return frame.assign(
+        optimal_epoch=OPTIMUM,
+        parameters=frame["model"].map(len) * 10_000,
+        n_train=frame["size"] - 4,
+        n_unseen=30,
+        bits=held,
+        bits_unseen=held - excess,
+        positive=held.clip(lower=0),
+        positive_unseen=0.0,
+        total=held * (frame["size"] - 4),
+        total_corrected=excess * (frame["size"] - 4),
+        per_parameter=held * (frame["size"] - 4) / 1e5,
+        corrected_per_parameter=excess * (frame["size"] - 4) / 1e5,
+    )
+
+
 TABLES = {
     "language_sample": language_sample,
     "disagreement": disagreement,
@@ -200,6 +245,8 @@ TABLES = {
     "deduplication": deduplication,
     "training_size": training_size,
     "model_size": model_size,
+    "extraction": extraction,
+    "bits": bits,
 }
 
 
@@ -247,7 +294,9 @@ def words_of_axis(axes, which):
 
 
 def test_every_axis_is_named_with_its_unit(drawn):
-    units = re.compile(r"epoch|nats per\s+token|0 to 1|terminals|share|rank|probability|string")
+    units = re.compile(
+        r"epoch|nats per\s+token|0 to 1|terminals|share|rank|probability|string|bits"
+    )
     for axes in drawn.axes:
         assert units.search(words_of_axis(axes, "x")), axes.get_title()
         categories = (

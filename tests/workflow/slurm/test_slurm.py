@@ -25,7 +25,7 @@ SMALL = [
     "--config",
     "languages=[L1]",
     "memorisation={studies: {exact: null, disagreement: null, frequency: null, "
-    "deduplication: null, training_size: null, model_size: null}}",
+    "deduplication: null, training_size: null, model_size: null, extraction: null, bits: null}}",
     "unlearning=null",
 ]
 # Long enough to be met in the middle.

@@ -1,0 +1,153 @@
+"""The study `bits`: what a model holds of its training strings beyond the language, in bits."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.kinds import LEARNING, OPTIMAL_EPOCH
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.studies.training_size import SIZES_KEY
+from palimpsest.memorisation.study import Study
+from palimpsest.paths import MANIFEST, STUDY_TABLE, TRACE, fill
+from palimpsest.tables.columns import EPOCH, GROUP_SEED
+from palimpsest.tables.kinds import Column, Kind
+
+pd = lazy_import("pandas")
+bits_module = lazy_import("palimpsest.memorisation.bits")
+read_manifests = lazy_import("palimpsest.manifests")
+
+KIND = Kind(
+    "bits",
+    "One row per model, size, seed and epoch: bits that the model holds of strings beyond the "
+    "language.",
+    fill(STUDY_TABLE, study="bits"),
+    (
+        *GROUP_SEED,
+        EPOCH,
+        OPTIMAL_EPOCH,
+        Column("parameters", int, "number of parameters of the model as trained"),
+        Column("n_train", int, "distinct training strings"),
+        Column("n_unseen", int, "distinct test strings that were never trained on: the placebo"),
+        Column(
+            "bits",
+            float,
+            "mean over the distinct training strings of log2 of the probability under the model "
+            "minus log2 of the probability under the language, bits per string",
+        ),
+        Column(
+            "bits_unseen",
+            float,
+            "the same mean over the unseen strings; NaN if there are none",
+            True,
+        ),
+        Column(
+            "positive",
+            float,
+            "mean over the distinct training strings of the positive part of these bits: strings "
+            "that the model predicts worse than the language does count as 0",
+        ),
+        Column(
+            "positive_unseen",
+            float,
+            "the same mean over the unseen strings: what the positive part finds where nothing can "
+            "be memorised; NaN if there are none",
+            True,
+        ),
+        Column("total", float, "sum of the bits of the distinct training strings"),
+        Column(
+            "total_corrected",
+            float,
+            "total minus n_train times bits_unseen, bits; NaN without unseen strings",
+            True,
+        ),
+        Column("per_parameter", float, "total divided by parameters, bits"),
+        Column(
+            "corrected_per_parameter",
+            float,
+            "total_corrected divided by parameters, bits; NaN without unseen strings",
+            True,
+        ),
+    ),
+)
+
+
+def table(
+    *,
+    strings: pd.DataFrame,
+    learning: pd.DataFrame,
+    traces: list[str],
+    manifests: list[str],
+) -> pd.DataFrame:
+    """Memorised bits of the training set and of unseen strings, for every run and epoch.
+
+    Parameters
+    ----------
+    traces : paths of the traces of the runs
+    manifests : paths of the manifests of the runs; they have the models' numbers of parameters
+
+    Source: How much do language models memorize? (arXiv 2505.24832), unintended memorisation, with
+    the language's exact probabilities as the reference model; the placebo is Palimpsest's own.
+    """
+    made = [read_manifests.read(path) for path in manifests]
+    parameters = {manifest["model"]: manifest["parameters"] for manifest in made}
+    return bits_module.bits_table(traces, strings, learning, parameters)
+
+
+class Bits(Study):
+    """What a model holds of its training strings beyond the language, in bits."""
+
+    name = "bits"
+    order = 90
+    title = "How many bits are memorised"
+    description = "What a model holds of its training strings beyond the language, in bits."
+    text = (
+        "Somebody who knows the language can code a string in as many bits as its probability "
+        "allows. A model that has memorised the string needs fewer bits. The difference is what "
+        "the model holds of this string and not of the language. It is 0 for somebody who only "
+        "knows the language, and negative for a model that has not learned it yet. Strings that "
+        "the model was never trained on show what the difference is without memorisation."
+    )
+    kind = KIND
+    reads = (
+        STRINGS,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="bits",
+            chapter="bits",
+            title="Memorised bits",
+            caption=(
+                "Above, the mean bits per string over the epochs, for the training strings "
+                "(solid) and for strings never trained on (dashed), with a darker colour for a "
+                "larger training set; below, the total of the distinct training strings against "
+                "their number, as it is (solid) and minus what as many strings never trained on "
+                "have (dash-dotted), with error bars from the smallest to the largest value of a "
+                "seed. See whether the solid curves rise above 0, which is the language, and "
+                "whether the totals still grow with the number of strings: those of a model that "
+                "has reached its capacity would not."
+            ),
+            numbers="",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.bits:bits",
+        ),
+    )
+
+    keys: ClassVar = {"sizes": SIZES_KEY}
+
+    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
+        """The tables that the study reads, and the traces and manifests of its runs."""
+        runs = self.runs(settings, language)
+        paths = {
+            name: [path for group in runs for path in group.paths(pattern)]
+            for name, pattern in (("traces", TRACE), ("manifests", MANIFEST))
+        }
+        return {**super().inputs(settings, language), **paths}
+
+
+STUDY = Bits()

@@ -1,0 +1,145 @@
+"""The study `extraction`: the probability that a string is produced within k samples."""
+
+from __future__ import annotations
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.kinds import LEARNING
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.studies.exact import STUDY as EXACT
+from palimpsest.memorisation.study import Study
+from palimpsest.paths import STUDY_TABLE, TRACE, fill
+from palimpsest.requests import Runs
+from palimpsest.tables.columns import EPOCH, GROUP_SEED
+from palimpsest.tables.kinds import Column, Kind
+from palimpsest.variants import LEAVE_ONE_OUT
+
+pd = lazy_import("pandas")
+extraction_module = lazy_import("palimpsest.memorisation.extraction")
+
+KIND = Kind(
+    "extraction",
+    "One row per model, seed, moment, group of strings, source and number of samples.",
+    fill(STUDY_TABLE, study="extraction"),
+    (
+        *GROUP_SEED,
+        Column("moment", str, "optimum (the epoch of optimal learning) or end (the last epoch)"),
+        EPOCH,
+        Column(
+            "group",
+            str,
+            "train (the distinct training strings) or unseen (the distinct test strings that were "
+            "never trained on: the placebo)",
+        ),
+        Column(
+            "source",
+            str,
+            "who produces the samples: model, retraining (for each string, the model trained "
+            "without it; where the study `exact` has it) or language (exact probabilities)",
+        ),
+        Column("n_strings", int, "number of strings in the group"),
+        Column("samples", int, "number k of independent samples, at temperature 1"),
+        Column(
+            "probability",
+            float,
+            "probability that a string is among k samples (without a predicted end: that a sample "
+            "begins with it), mean over the strings",
+        ),
+        Column(
+            "share_likely",
+            float,
+            "share of the strings for which this probability is at least 0.5: (k, 0.5)-discoverable"
+            " extraction",
+        ),
+    ),
+)
+
+
+def table(
+    *,
+    strings: pd.DataFrame,
+    learning: pd.DataFrame,
+    traces: list[str],
+    left_out: list[str],
+) -> pd.DataFrame:
+    """Extraction of training and unseen strings, by the model, without the string, by the language.
+
+    Parameters
+    ----------
+    traces : paths of the traces of the runs
+    left_out : paths of the traces of leave-one-out that the study `exact` has of these runs
+
+    Source: Measuring memorization in language models via probabilistic extraction (arXiv
+    2410.19482); the comparison with the language and with retraining is Palimpsest's own.
+    """
+    return extraction_module.extraction_table(traces, left_out, strings, learning)
+
+
+class Extraction(Study):
+    """The probability that a string is produced within k samples."""
+
+    name = "extraction"
+    order = 80
+    title = "What recitation is worth"
+    description = (
+        "The probability that a string is produced within k samples, under the model, under the "
+        "model trained without the string (if the study `exact` has it) and under the language."
+    )
+    text = (
+        "Whoever samples long enough from a model finds training strings among the samples. The "
+        "same is true of anybody who knows the language and never saw the training data, because "
+        "frequent strings are easy to hit. So a string that a model recites shows memorisation "
+        "only as far as the model recites it sooner than the language produces it, or sooner than "
+        "a model trained without the string does. No sample is drawn for this: the traces hold the "
+        "exact probability of every string."
+    )
+    kind = KIND
+    reads = (
+        STRINGS,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="extraction",
+            chapter="extraction",
+            title="Extraction within k samples",
+            caption=(
+                "The probability that a string is among k samples, mean over the training strings "
+                "(solid) and over strings never trained on (dashed), under each model (black), "
+                "under the language (grey) and, where every string was left out once, under the "
+                "model trained without the string (dotted); bands are from the smallest to the "
+                "largest value of a seed. See how far the solid black curve is above the solid "
+                "grey one, and compare this with the dashed pair: only the training strings can "
+                "have been memorised."
+            ),
+            numbers="",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.extraction:extraction",
+        ),
+    )
+
+    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
+        """The tables that the study reads, the traces of its runs, and those of leave-one-out."""
+        of_runs = {
+            "traces": self.runs(settings, language),
+            "left_out": self.left_out(settings, language),
+        }
+        paths = {
+            name: [path for group in runs for path in group.paths(TRACE)]
+            for name, runs in of_runs.items()
+        }
+        return {**super().inputs(settings, language), **paths}
+
+    def left_out(self, settings: Settings, language: str) -> list[Runs]:
+        """The leave-one-out that the study `exact` trains of this study's runs."""
+        if language not in EXACT.languages(settings):
+            return []
+        own = {runs.key for runs in self.runs(settings, language)}
+        shared = [runs for runs in EXACT.runs(settings, language) if runs.key in own]
+        return [runs.on(LEAVE_ONE_OUT) for runs in shared]
+
+
+STUDY = Extraction()
