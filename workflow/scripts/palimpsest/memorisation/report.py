@@ -20,11 +20,18 @@ GLOSSARY = {
         "The epochs from the earliest to the latest start of memorisation of any string."
     ),
     "Counterfactual loss": "The loss of a string after training without it.",
+    "Extraction": (
+        "The probability that a string is among k samples: of a model, or of the language itself."
+    ),
     "False alarm": "A string that a measure calls memorised although the model was never trained "
     "on it.",
     "Fraction memorised": "The share of the training strings whose score is above 0.",
     "Leave-one-out": "Training again for every training string, each time on the data without that "
     "string.",
+    "Memorised bits": (
+        "By how many bits a model codes a string shorter than somebody who knows the language "
+        "exactly; negative for a string that the model predicts worse than the language does."
+    ),
     "Optimal contextual loss": "The lowest loss of a string over all epochs of training "
     "without it.",
     "Optimal learning": "The epoch at which a run's test loss is lowest.",
