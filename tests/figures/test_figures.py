@@ -463,6 +463,32 @@ def test_every_string_has_its_marker_beside_the_diagonal():
     ]  # fmt: skip
 
 
+def test_retraining_is_drawn_where_it_is_known():
+    """For the first of three models; the other models have the other four curves."""
+    frame = table("extraction", "three models, three seeds")
+    figure = draw("extraction", frame)
+    assert [len(axes.get_lines()) for axes in figure.axes] == [5, 5, 4, 4, 4, 4]
+    note = "Seeds trained without each string: 1."
+    assert note in figure.legends[0].get_title().get_text().replace("\n", " ")
+    without = draw("extraction", frame[frame["source"] != "retraining"])
+    said = [entry.get_text() for entry in without.legends[0].get_texts()]
+    assert len(said) == 4
+    assert not any("without the string" in label for label in said)
+
+
+def test_totals_of_bits_stand_at_the_number_of_distinct_strings():
+    """A model's total and its corrected total, a point for each size, beside the line at 0."""
+    figure = draw("bits", table("bits", "one model, three seeds"))
+    epochs, optimum, last, _ = figure.axes
+    assert len(epochs.get_lines()) == 1 + 2 * 2
+    for axes, share in ((optimum, OPTIMUM / EPOCHS[-1]), (last, 1)):
+        total, corrected = (line for line in axes.get_lines() if line.get_marker() == "v")
+        held = 20 * share + 1  # the mean of the seeds is 1
+        assert list(total.get_xdata()) == list(corrected.get_xdata()) == [12, 60]
+        assert list(total.get_ydata()) == pytest.approx([12 * held, 60 * held])
+        assert list(corrected.get_ydata()) == pytest.approx([12 * (held + 30), 60 * (held + 30)])
+
+
 def test_an_approximation_may_be_missing():
     frame = table("exact", "one model, one seed")
     assert len(draw("exact", frame[frame["measure"] == "bayes"]).axes) == 2

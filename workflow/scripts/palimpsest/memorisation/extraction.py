@@ -23,9 +23,9 @@ def extraction_probability(log_probability: ArrayLike, samples: ArrayLike) -> np
     Parameters
     ----------
     log_probability : float[...], nats
-        Log probability p of the string in one sample: minus the `nll` of a trace. A sample starts
-        with the start token alone and is drawn at temperature 1. If the ends of strings are not
-        predicted (`predict_end: false`), p is the probability that a sample *begins* with the
+        Log of the probability p of the string in one sample: minus the `nll` of a trace. A sample
+        starts with the start token alone and is drawn at temperature 1. If the ends of strings are
+        not predicted (`predict_end: false`), p is the probability that a sample *begins* with the
         string.
     samples : int[...], at least 1; broadcast against `log_probability`
         The number k of samples.

@@ -61,8 +61,9 @@ def draw_curves(axes: Axes, runs: pd.DataFrame) -> None:
     """Every group and source of one model at one moment: the mean over the seeds, with a band."""
     for (group, source), (_, colour, line) in CURVES.items():
         rows = runs[(runs["group"] == group) & (runs["source"] == source)]
-        curve = curves.spread(rows, "samples", "probability")
-        curves.draw_spread(axes, curve, colour, linestyle=style.LINES[line])
+        if len(rows):
+            curve = curves.spread(rows, "samples", "probability")
+            curves.draw_spread(axes, curve, colour, linestyle=style.LINES[line])
 
 
 def epochs_in_words(runs: pd.DataFrame) -> str:
