@@ -55,7 +55,7 @@ def read_runs(
 def by_group(trace: Trace, strings: pd.DataFrame) -> dict[str, Likelihoods]:
     """The likelihoods of the distinct training strings and, as their placebo, the unseen strings.
 
-    Unseen strings are the distinct test strings that were never trained on.
+    Unseen strings are the distinct strings that may stand in: they were never trained on.
     """
     groups = {TRAIN: strings[strings["count"] > 0], UNSEEN: strings[candidates(strings)]}
     return {
