@@ -31,7 +31,7 @@ KIND = Kind(
         OPTIMAL_EPOCH,
         Column("parameters", int, "number of parameters of the model as trained"),
         Column("n_train", int, "distinct training strings"),
-        Column("n_unseen", int, "distinct test strings that were never trained on: the placebo"),
+        Column("n_unseen", int, "distinct strings that were never trained on: the placebo"),
         Column(
             "bits",
             float,

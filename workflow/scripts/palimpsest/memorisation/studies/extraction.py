@@ -30,7 +30,7 @@ KIND = Kind(
         Column(
             "group",
             str,
-            "train (the distinct training strings) or unseen (the distinct test strings that were "
+            "train (the distinct training strings) or unseen (the distinct strings that were "
             "never trained on: the placebo)",
         ),
         Column(
