@@ -3,8 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
 
+from palimpsest import tables
 from palimpsest.claims import (
+    DIFFERENCE,
+    SHARE,
     Case,
     Claim,
     Estimate,
@@ -16,20 +22,28 @@ from palimpsest.claims import (
     judge,
     judge_all,
 )
+from palimpsest.claims import SEEDS as SEEDS_VARY
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import DECIMALS, student
 
 
-def of(values):
-    return Estimate(tuple(values), *student(values, DECIMALS), "seeds")
+def of(values, models=None):
+    return Estimate(tuple(values), *student(values, DECIMALS), SEEDS_VARY, models)
 
 
-def claim(estimate, reads="one", **more):
-    return Claim("Q", "It is so.", reads, "a number", above(0), estimate, **more)
+ABOVE_0 = above(0)
+
+
+def claim(estimate=None, reads="one", region=ABOVE_0, **more):
+    return Claim("Q", "It is so.", reads, "a number", region, estimate, **more)
 
 
 def table(**columns):
     return pd.DataFrame({"language": ["L1", "L1", "L2"], "model": ["m", "n", "m"], **columns})
+
+
+def judged(values, region, **more):
+    return judge(of(values), claim(region=region, **more))
 
 
 @pytest.mark.parametrize(
@@ -38,19 +52,131 @@ def table(**columns):
         ((0.5, 0.6, 0.7), above(0), "agrees"),
         ((0.5, 0.6, 0.7), below(0), "disagrees"),
         ((-0.5, 0.6, 0.7), above(0), "cannot tell"),
-        ((0.0, 0.0), above(0), "disagrees"),
-        ((0.0, 0.0), at_most(0), "agrees"),
-        ((0.0, 0.0), at_least(0), "agrees"),
-        ((0.0, 0.0), below(0), "disagrees"),
-        ((0.1, 0.1, 0.1), at_most(0.1), "agrees"),
-        ((0.1, 0.1, 0.1), between(-0.1, 0.1), "agrees"),
-        ((0.3, 0.3, 0.3), between(-0.1, 0.1), "disagrees"),
+        ((0.01, 0.02, 0.03), between(-0.1, 0.1), "agrees"),
+        ((0.31, 0.32, 0.33), between(-0.1, 0.1), "disagrees"),
         ((0.3,), above(0), "cannot tell"),
         ((), above(0), "cannot tell"),
     ],
 )
 def test_the_rule(values, region, verdict):
-    assert judge(of(values), region)["verdict"] == verdict
+    assert judged(values, region)["verdict"] == verdict
+
+
+REGIONS = (above(0), at_least(0), at_most(0), below(0), at_most(0.1), between(-0.1, 0.1))
+
+
+@pytest.mark.parametrize("region", REGIONS, ids=lambda region: region.text)
+@given(value=st.sampled_from([-1.0, 0.0, 0.1, 1 / 3, 1.0]), n=st.integers(2, 6))
+def test_equal_seeds_never_decide(value, n, region):
+    """They show a floor, a ceiling or a tie; and 0.1 + 0.2 - 0.2 is 0.1 but for rounding."""
+    values = [value] * (n - 1) + [value + 0.2 - 0.2]
+    row = judged(values, region, limits=DIFFERENCE)
+    assert row["verdict"] == "cannot tell"
+    assert row["note"] == "all seeds give the same value: the statistic is saturated or tied"
+    assert row["lower"] == row["upper"] == row["estimate"]
+    assert np.isnan([row["p_value"], row["seeds_needed"]]).all()
+
+
+def test_equal_seeds_decide_what_is_by_construction():
+    row = judged([0.0, 0.0, 0.0], at_most(0), limits=SHARE, by_construction=True)
+    assert (row["verdict"], row["by_construction"]) == ("agrees", True)
+    assert np.isnan(row["p_value"])
+    row = judged([0.2, 0.2, 0.2], at_most(0), limits=SHARE, by_construction=True)
+    assert (row["verdict"], row["by_construction"]) == ("cannot tell", False)
+
+
+SEED_VALUES = st.lists(st.floats(0, 1), min_size=2, max_size=6)
+ANY_REGION = st.one_of(
+    st.floats(0.05, 0.95).flatmap(
+        lambda bound: st.sampled_from([above(bound), below(bound), at_least(bound), at_most(bound)])
+    ),
+    st.tuples(st.floats(0.1, 0.4), st.floats(0.6, 0.9)).map(lambda ends: between(*ends)),
+)
+
+
+@given(values=SEED_VALUES, region=ANY_REGION)
+def test_clipping_narrows_the_interval_and_changes_no_verdict(values, region):
+    """The bounds of these regions are inside the range, where both answers are possible."""
+    whole, clipped = judged(values, region), judged(values, region, limits=SHARE)
+    assert max(whole["lower"], 0) == clipped["lower"]
+    assert min(whole["upper"], 1) == clipped["upper"]
+    assert clipped["lower"] <= clipped["estimate"] <= clipped["upper"]
+    for column in ("verdict", "note"):
+        assert whole[column] == clipped[column]
+    np.testing.assert_array_equal(whole["p_value"], clipped["p_value"])
+
+
+@given(values=SEED_VALUES.filter(lambda values: np.ptp(np.round(values, DECIMALS)) > 0))
+def test_a_bound_at_the_end_of_the_range_is_not_reached_by_clipping(values):
+    """A share is never proved to be 0 or 1 by cutting off the rest of its interval."""
+    assert judged(values, at_most(0), limits=SHARE)["verdict"] != "agrees"
+    assert judged(values, at_least(1), limits=SHARE)["verdict"] != "agrees"
+    assert judged(values, above(0), limits=SHARE)["verdict"] != "disagrees"
+    assert judged(values, below(1), limits=SHARE)["verdict"] != "disagrees"
+
+
+def test_a_bound_that_the_range_keeps_is_no_bound():
+    """No share is below 0, so only 0.5 can be crossed."""
+    half = between(0, 0.5)
+    row = judged([0.0, 0.1, 0.2], half, limits=SHARE)
+    assert (row["lower"], row["verdict"]) == (0, "agrees")
+    assert row["p_value"] == pytest.approx(stats.ttest_1samp([0.0, 0.1, 0.2], 0.5).pvalue)
+    assert judged([0.0, 0.1, 0.2], half)["verdict"] == "cannot tell"
+
+
+def test_a_statistic_outside_its_limits_is_an_error():
+    with pytest.raises(ValueError, match=r"It is so\.: the statistic is 1\.5, but its limits are"):
+        judged([1.4, 1.6], above(0), limits=SHARE)
+
+
+@given(values=SEED_VALUES, region=ANY_REGION)
+def test_a_verdict_is_a_p_value_below_5_percent(values, region):
+    row = judged(values, region)
+    if np.isnan(row["p_value"]):
+        assert row["verdict"] == "cannot tell"
+    elif abs(row["p_value"] - 0.05) > 1e-6:
+        assert (row["p_value"] < 0.05) == (row["verdict"] != "cannot tell")
+
+
+def test_inside_two_bounds_the_p_value_is_that_of_the_test_of_equivalence():
+    """TOST: the larger of the two one-sided p-values; doubled, because intervals are 95 %."""
+    values, region = [0.0, 0.02, 0.06], between(-0.1, 0.1)
+    sides = [
+        stats.ttest_1samp(values, -0.1, alternative="greater").pvalue,
+        stats.ttest_1samp(values, 0.1, alternative="less").pvalue,
+    ]
+    assert judged(values, region)["p_value"] == pytest.approx(2 * max(sides))
+
+
+@pytest.mark.parametrize("values", [(0.1, 0.5, 0.3), (-0.1, 0.6, 0.7), (0.4, -0.2, 0.1, 0.2)])
+def test_the_seeds_needed_are_the_fewest_that_would_decide(values):
+    """With this mean and this spread, one seed less would not do."""
+    row = judged(values, above(0))
+    n = int(row["seeds_needed"])
+    assert n > len(values)
+    assert row["note"] == "the interval reaches across a bound"
+
+    def lower(n):
+        reach = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
+        return np.mean(values) - reach
+
+    assert lower(n) > 0 >= lower(n - 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "note"),
+    [
+        ((-0.1, 0.1), "the estimate is too near a bound: even 1,000 seeds would not tell"),
+        ((-0.1, 0.10001), "the estimate is too near a bound: even 1,000 seeds would not tell"),
+        ((0.3,), "one seed gives no interval; at least two are needed"),
+        ((), "the statistic is undefined here, or what it needs was not run"),
+        ((0.5, 0.6, 0.7), ""),
+    ],
+)
+def test_a_number_of_seeds_is_not_always_known(values, note):
+    row = judged(values, above(0))
+    assert row["note"] == note
+    assert np.isnan(row["seeds_needed"])
 
 
 @pytest.mark.parametrize(
@@ -59,14 +185,51 @@ def test_the_rule(values, region, verdict):
         (0.1, 0.5, "agrees", "strings"),
         (-0.5, -0.1, "disagrees", "strings"),
         (-0.1, 0.5, "cannot tell", "strings"),
+        (0.3, 0.3, "cannot tell", "strings"),
         (np.nan, np.nan, "cannot tell", ""),
         (0.1, np.nan, "cannot tell", ""),
     ],
 )
 def test_a_claim_may_bring_an_interval_of_its_own(lower, upper, verdict, over):
-    row = judge(Estimate((0.3,), 0.3, lower, upper, "strings"), above(0))
+    row = judge(Estimate((0.3,), 0.3, lower, upper, "strings"), claim())
     assert (row["n_seeds"], row["estimate"]) == (1, 0.3)
     assert (row["verdict"], row["interval_over"]) == (verdict, over)
+    assert np.isnan(row["p_value"])
+    assert bool(row["note"]) == (verdict == "cannot tell")
+
+
+def test_cases_that_are_certain_one_by_one_need_no_width():
+    estimate = Estimate((1.0,), 1.0, 1.0, 1.0, "splits", counts_certain=True)
+    row = judge(estimate, claim(region=at_least(0.9), limits=SHARE))
+    assert (row["verdict"], row["note"]) == ("agrees", "every case is certain, one by one")
+
+
+def test_models_are_counted_by_their_own_means():
+    row = judge(of([0.5, 0.6, 0.7], models=(0.1, -0.2, 0.3)), claim())
+    assert row["n_models_hold"] == 2
+    assert np.isnan(judge(of([0.5, 0.6, 0.7]), claim())["n_models_hold"])
+
+
+def test_p_values_are_corrected_over_the_rows_that_are_tests():
+    """Rows by construction, without spread, of one seed and not run are no tests."""
+    values = [[0.5, 0.6, 0.7], [0.1, 0.5, 0.3], [0.2, 0.2, 0.2], [0.3], [0.4, 0.5, 0.6]]
+    claims = [claim(lambda table, v=v: of(v)) for v in values[:-1]]
+    claims += [claim(lambda table: of(values[-1]), by_construction=True)]
+    claims += [claim(lambda table: of([1.0]), reads="absent")]
+    frame = judge_all(claims, {"one": table(x=1.0).tail(1)})
+    p = [stats.ttest_1samp(v, 0).pvalue for v in values[:2]]
+    nothing = [np.nan] * 4
+    np.testing.assert_allclose(frame["p_value"].astype(float), [*p, *nothing])
+    np.testing.assert_allclose(frame["p_holm"].astype(float), [2 * p[0], p[1], *nothing])
+    assert p[0] < p[1]
+
+
+def test_the_table_is_written_with_its_nulls(tmp_path):
+    frame = judge_all([claim(lambda table: of(table["x"]))], {"one": table(x=[1.0, 2.0, 4.0])})
+    tables.write(tmp_path / "claims.parquet", frame, KINDS["claims"])
+    again = tables.read(tmp_path / "claims.parquet", KINDS["claims"])
+    assert again["n_models_hold"].isna().all()
+    assert again["seeds_needed"].tolist()[0] == 4
 
 
 def test_every_language_is_tested_by_itself():

@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from palimpsest.statistics import jackknife, rank_association, student, student_of_splits
+from palimpsest.statistics import (
+    holm,
+    jackknife,
+    rank_association,
+    sample_size,
+    student,
+    student_of_splits,
+    student_p_value,
+)
 
 VALUES = [0.2, 0.5, 0.3, 0.9]
 
@@ -87,3 +95,51 @@ def test_rank_association_of_strings_that_never_start():
     assert rank_association([3, 2, 1], [-1, -np.inf, -np.inf]) == pytest.approx(2 / 3)
     assert rank_association([3, 2, 1], [-np.inf, -np.inf, -np.inf]) == 0
     assert np.isnan(rank_association([1, 1], [1, 2]))
+
+
+def test_the_p_value_is_of_the_t_test():
+    expected = stats.ttest_1samp(VALUES, 0.1).pvalue
+    assert student_p_value(VALUES, 0.1) == pytest.approx(expected)
+    assert student_p_value(VALUES, np.mean(VALUES)) == 1
+    lower = student(VALUES).lower
+    assert student_p_value(VALUES, lower) == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    ("values", "bound"), [([0.3], 0.1), ([], 0.1), ([0.2] * 3, 0.1), (VALUES, np.nan)]
+)
+def test_without_spread_or_bound_there_is_no_test(values, bound):
+    assert np.isnan(student_p_value(values, bound))
+    assert np.isnan(sample_size(values, bound))
+
+
+def test_the_sample_size_is_the_fewest_values_that_exclude_the_bound():
+    """A far bound needs fewer values than there are; a mean on the bound needs too many."""
+    n = int(sample_size(VALUES, 0.3))
+    assert n > len(VALUES)
+    spread = np.std(VALUES, ddof=1)
+    reach = [stats.t.ppf(0.975, m - 1) * spread / np.sqrt(m) for m in (n - 1, n)]
+    assert reach[0] >= np.mean(VALUES) - 0.3 > reach[1]
+    assert sample_size(VALUES, -100.0) == 2
+    assert np.isnan(sample_size(VALUES, np.mean(VALUES)))
+
+
+def test_holm_is_that_of_statsmodels():
+    """Printed by multipletests(method="holm") of statsmodels 0.15.0, without the NaN."""
+    p_values = [0.01, np.nan, 0.04, 0.03, 0.005, 0.03, np.nan, 0.9]
+    expected = [0.05, np.nan, 0.12, 0.12, 0.03, 0.12, np.nan, 0.9]
+    np.testing.assert_allclose(holm(p_values), expected)
+    np.testing.assert_array_equal(holm([np.nan]), [np.nan])
+    assert holm([]).shape == (0,)
+
+
+@given(p_values=st.lists(st.one_of(st.floats(0, 1), st.just(np.nan)), max_size=12))
+def test_holm_steps_down(p_values):
+    """The definition: smallest first, p-values are compared with level / (number left)."""
+    corrected, tests = holm(p_values), sorted(p for p in p_values if not np.isnan(p))
+    for level in (0.01, 0.05, 0.5):
+        n_rejected = next(
+            (k for k, p in enumerate(tests) if p * (len(tests) - k) > level), len(tests)
+        )
+        assert (corrected <= level).sum() == n_rejected
+    np.testing.assert_array_equal(np.isnan(corrected), np.isnan(p_values))

@@ -30,6 +30,11 @@ def scaled(values, factor):
     return {name: factor * value for name, value in values.items()}
 
 
+def near(share, noise, chance):
+    """A share near another share."""
+    return np.clip(share + noise * chance.standard_normal(), 0, 1)
+
+
 def effects(held_out, same, few, noise, seed=0):
     """Forgetting quality of every split; chance is drawn anew for every row."""
     chance = np.random.default_rng(seed)
@@ -47,7 +52,7 @@ def effects(held_out, same, few, noise, seed=0):
             "attacker": attacker,
             "value": value,
             "repetition": split,
-            "forgetting_quality": quality + noise * chance.standard_normal(),
+            "forgetting_quality": near(quality, noise, chance),
         }
         for (effect, attacker, value), qualities in cases.items()
         for method, quality in qualities.items()
@@ -63,8 +68,8 @@ def scores(full, cheap, utility, noise):
             "method": method,
             "setup": setup,
             "repetition": repetition,
-            "forgetting_quality": quality + noise * chance.standard_normal(),
-            "retain_accuracy": utility.get(method, 1.0) + noise * chance.standard_normal(),
+            "forgetting_quality": near(quality, noise, chance),
+            "retain_accuracy": near(utility.get(method, 0.98), noise, chance),
             "test_accuracy": 0.8,
         }
         for setup, qualities in (("full", full), ("reuse-n-n", cheap))
@@ -238,12 +243,24 @@ def test_agreement_is_goodman_and_kruskals_gamma():
 
 def test_several_models_are_averaged_end_by_end():
     table = world("right")["unlearning_effects"]
-    other = table.assign(model="n", forgetting_quality=2 * table["forgetting_quality"])
+    other = table.assign(model="n", forgetting_quality=table["forgetting_quality"] / 2)
     both = judge_all(CLAIMS[:2], {"unlearning_effects": pd.concat([table, other])})
     alone = judge_all(CLAIMS[:2], {"unlearning_effects": table})
-    assert both["n_models"].tolist() == [2, 2]
+    assert both["n_models"].tolist() == both["n_models_hold"].tolist() == [2, 2]
     for column in ("estimate", "lower", "upper"):
-        np.testing.assert_allclose(both[column], 1.5 * alone[column])
+        np.testing.assert_allclose(both[column], 0.75 * alone[column])
+
+
+def test_pairs_that_are_all_certain_are_a_verdict():
+    """Such an interval has no width, but it is not a tie; and no interval here is over seeds."""
+    frame = verdicts("right")
+    pairs = frame["statistic"].str.contains("pairs of")
+    certain = frame[frame["lower"] == frame["upper"]]
+    assert not certain.empty
+    assert certain["statistic"].str.contains("pairs of").all()
+    assert set(certain["note"]) == {"every case is certain, one by one"}
+    assert set(frame.loc[pairs, "verdict"]) == {"agrees"}
+    assert frame[["p_value", "p_holm", "seeds_needed"]].isna().all(axis=None)
 
 
 def splits_of(chance, names, n_models=32, n_strings=9):

@@ -2,9 +2,13 @@
 
 All claims are judged in the same way. A claim has a statistic with an interval, and a region in
 which the claim holds. The verdict is "agrees" if the whole interval lies inside the region,
-"disagrees" if the whole interval lies outside, and otherwise "cannot tell". Each claim defines its
-own statistic, and whether the interval is over seeds, strings or splits of models. Every section
-lists its claims in its `claims.py`.
+"disagrees" if the whole interval lies outside, and otherwise "cannot tell". If all seeds give the
+same value, the interval has no width. This shows a floor, a ceiling or a tie and not certainty, so
+the verdict is "cannot tell". `tests/benchmarks/bench_verdicts.py` measures how often a verdict is
+wrong.
+
+Each claim defines its own statistic, and whether the interval is over seeds, strings or splits of
+models. Every section lists its claims in its `claims.py`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from palimpsest.statistics import DECIMALS
+from palimpsest.statistics import DECIMALS, MOST_VALUES, holm, sample_size, student_p_value
 from palimpsest.tables.claims import CLAIMS
 
 
@@ -24,6 +28,10 @@ class Region(NamedTuple):
     low: float
     high: float
     text: str
+
+    def holds(self, value: float) -> bool:
+        """Whether the claim holds for this value of the statistic."""
+        return bool(self.low <= value <= self.high)
 
 
 def above(bound: float) -> Region:
@@ -51,12 +59,31 @@ def between(low: float, high: float) -> Region:
     return Region(low, high, f"{low:g} to {high:g}")
 
 
+# The smallest and the largest value that a statistic can have.
+ANY_NUMBER = (-np.inf, np.inf)
+NOT_NEGATIVE = (0.0, np.inf)
+SHARE = (0.0, 1.0)
+DIFFERENCE = (-1.0, 1.0)  # of two shares or scores; also the range of rank associations
+
+SEEDS = "seeds"
+
+
 class Estimate(NamedTuple):
     """A statistic and its 95 % interval.
 
-    `values` holds the statistic of every seed in which it is defined, and `mean` is their mean.
-    `over` says in one or two words what the interval is over, such as "seeds". `lower` and `upper`
-    are NaN if there is no interval.
+    Parameters
+    ----------
+    values : the statistic of every seed in which it is defined
+    mean : their mean
+    lower, upper : the ends of the interval; NaN if there is no interval
+    over : what the interval is over, in a few words
+        If it is `SEEDS`, the interval is Student's interval of `values`, and the claim has a
+        p-value.
+    models : the statistic's mean over the seeds, for every model in which it is defined
+        None if the statistic is not computed by model.
+    counts_certain : whether the ends count cases that are certain one by one
+        An example is the share of pairs of methods in a significant order. Then equal ends say that
+        all cases are certain. Otherwise, equal ends say that nothing varies.
     """
 
     values: tuple[float, ...] = ()
@@ -64,6 +91,8 @@ class Estimate(NamedTuple):
     lower: float = np.nan
     upper: float = np.nan
     over: str = ""
+    models: tuple[float, ...] | None = None
+    counts_certain: bool = False
 
 
 class Case(NamedTuple):
@@ -106,6 +135,7 @@ class Claim:
     estimate : function that makes an `Estimate` from the tables of one case
     cases : function that makes the cases from the whole tables; by default, one case per language
     by_construction : whether the definitions alone force the statistic into the region
+    limits : smallest and largest value that the statistic can have; intervals are clipped to them
     """
 
     question: str
@@ -116,6 +146,7 @@ class Claim:
     estimate: Callable[..., Estimate] = field(repr=False)
     cases: Callable[..., list[Case]] = field(default=each_language, repr=False)
     by_construction: bool = False
+    limits: tuple[float, float] = ANY_NUMBER
 
     def tests(self, given: Mapping[str, pd.DataFrame | None]) -> list[tuple[str, int, Estimate]]:
         """Language, number of models and estimate of each case; [] if a table has no rows."""
@@ -137,6 +168,11 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
     claims : the claims of all sections
     given : whole tables, by the names of their kinds, which the claims use in `reads`
         A claim whose table is absent or empty has one row, without a language: cannot tell.
+
+    Raises
+    ------
+    ValueError
+        If a statistic lies outside the limits that its claim declares.
     """
     rows = [
         {
@@ -145,34 +181,101 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
             "statistic": claim.statistic,
             "agrees_if": claim.region.text,
             "language": language,
-            "n_models": n_models,
-            **judge(estimate, claim.region),
-            # If a value lies outside the region, the definitions did not force it there: then the
-            # claim was really tested.
-            "by_construction": claim.by_construction
-            and all(claim.region.low <= value <= claim.region.high for value in estimate.values),
+            "n_models": n_models if estimate.models is None else len(estimate.models),
+            **judge(estimate, claim),
         }
         for claim in claims
         for language, n_models, estimate in claim.tests(given) or NOT_TESTED
     ]
+    corrected = holm([row["p_value"] for row in rows])
+    rows = [{**row, "p_holm": p_value} for row, p_value in zip(rows, corrected, strict=True)]
     return pd.DataFrame(rows, columns=CLAIMS.names)
 
 
-def judge(estimate: Estimate, region: Region) -> dict:
-    """The columns of the table `claims` about the estimate, the interval and the verdict."""
+AGREES, DISAGREES, CANNOT_TELL = "agrees", "disagrees", "cannot tell"
+
+
+def judge(estimate: Estimate, claim: Claim) -> dict:
+    """The columns of the table `claims` about the estimate, the interval and the verdict.
+
+    Raises
+    ------
+    ValueError
+        If the estimate lies outside the limits of the claim's statistic.
+    """
     # Rounded, so that seeds that all give 0.1 have a mean equal to the bound 0.1.
     mean, lower, upper = np.round([estimate.mean, estimate.lower, estimate.upper], DECIMALS)
-    if region.low <= lower and upper <= region.high:
-        verdict = "agrees"
-    elif upper < region.low or lower > region.high:
-        verdict = "disagrees"
-    else:
-        verdict = "cannot tell"
+    least, most = claim.limits
+    if mean < least or mean > most:
+        raise ValueError(
+            f"{claim.claim}: the statistic is {mean:g}, but its limits are {least:g} and {most:g}"
+        )
+    # If a value lies outside the region, the definitions did not force it there: then the claim was
+    # really tested.
+    forced = claim.by_construction and all(map(claim.region.holds, estimate.values))
+    informative = lower < upper or estimate.counts_certain
+    clipped = tuple(np.clip([lower, upper], least, most))
+    verdict = verdict_on(clipped, claim.region) if informative or forced else CANNOT_TELL
+    tested = lower < upper and estimate.over == SEEDS and not forced
+    bound = nearest_bound(mean, claim) if tested else np.nan
+    needed = sample_size(estimate.values, bound) if verdict == CANNOT_TELL else np.nan
     return {
+        "n_models_hold": n_models_hold(estimate, claim.region),
         "n_seeds": len(estimate.values),
         "estimate": mean,
-        "lower": lower,
-        "upper": upper,
-        "interval_over": "" if np.isnan(lower) or np.isnan(upper) else estimate.over,
+        "interval_over": "" if np.isnan([lower, upper]).any() else estimate.over,
+        "lower": clipped[0],
+        "upper": clipped[1],
+        "p_value": student_p_value(estimate.values, bound),
         "verdict": verdict,
+        "note": note_on(verdict, estimate, needed),
+        "seeds_needed": needed,
+        "by_construction": forced,
     }
+
+
+def verdict_on(interval: tuple[float, float], region: Region) -> str:
+    """The verdict if the statistic lies somewhere in the interval; NaN ends: cannot tell."""
+    lower, upper = interval
+    if region.low <= lower and upper <= region.high:
+        return AGREES
+    if upper < region.low or lower > region.high:
+        return DISAGREES
+    return CANNOT_TELL
+
+
+def nearest_bound(value: float, claim: Claim) -> float:
+    """The bound of the claim's region that is nearest to a value; NaN if there is none.
+
+    A bound that the limits of the statistic alone keep cannot be crossed, and does not count. With
+    two bounds, a test against the nearest bound is the larger p-value of the tests against each:
+    inside the region, the test of equivalence (TOST) at 2.5 % on each side.
+    """
+    (low, high, _), (least, most) = claim.region, claim.limits
+    bounds = [bound for bound, counts in ((low, low > least), (high, high < most)) if counts]
+    return min(bounds, key=lambda bound: abs(value - bound), default=np.nan)
+
+
+def n_models_hold(estimate: Estimate, region: Region) -> float:
+    """The number of models whose mean over the seeds lies in the region; NaN if unknown."""
+    if estimate.models is None:
+        return np.nan
+    return sum(region.holds(value) for value in np.round(estimate.models, DECIMALS))
+
+
+def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:
+    """Why there is no verdict; or why an interval without width allows one."""
+    alike = np.round(estimate.lower, DECIMALS) == np.round(estimate.upper, DECIMALS)
+    if verdict != CANNOT_TELL:
+        return "every case is certain, one by one" if alike and estimate.counts_certain else ""
+    if not estimate.values:
+        return "the statistic is undefined here, or what it needs was not run"
+    if np.isnan([estimate.lower, estimate.upper]).any():
+        if estimate.over == SEEDS:
+            return "one seed gives no interval; at least two are needed"
+        return f"no interval over {estimate.over}: too few, or all give the same value"
+    if alike and not estimate.counts_certain:
+        return f"all {estimate.over} give the same value: the statistic is saturated or tied"
+    if estimate.over == SEEDS and np.isnan(seeds_needed):
+        return f"the estimate is too near a bound: even {MOST_VALUES:,} seeds would not tell"
+    return "the interval reaches across a bound"

@@ -1,4 +1,4 @@
-"""Statistics that claims, tables and the report share: intervals and rank associations.
+"""Statistics that claims, tables and the report share: intervals, p-values, rank associations.
 
 Pure functions on arrays. Nothing here knows of models, strings or sections.
 """
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 DECIMALS = 12  # verdicts compare rounded values, so that rounding errors do not decide a verdict
+MOST_VALUES = 1000  # more are never proposed
 
 
 class Interval(NamedTuple):
@@ -35,6 +36,64 @@ def student(
     confidence : float in (0, 1)
     """
     return _student(values, decimals, confidence, lambda spread, n: spread / np.sqrt(n))
+
+
+def student_p_value(values: ArrayLike, bound: float) -> float:
+    """Two-sided p-value of Student's t test that independent values have the mean `bound`.
+
+    It is below 0.05 exactly if `bound` is outside the interval of `student`. NaN if there are fewer
+    than two values, if the values have no spread, or if `bound` is NaN. `values` is float[n].
+    """
+    from scipy.special import stdtr
+
+    values = np.asarray(values, dtype=float)
+    if _spread(values) == 0:
+        return np.nan
+    error = _spread(values) / np.sqrt(len(values))
+    return float(2 * stdtr(len(values) - 1, -abs(values.mean() - bound) / error))
+
+
+def sample_size(values: ArrayLike, bound: float) -> float:
+    """The smallest number of values whose Student interval would not contain `bound`.
+
+    The number holds if further values leave the mean and the standard deviation as they are, so it
+    is a rough guide. NaN if there are fewer than two values, if the values have no spread, if
+    `bound` is NaN, or if the number is above `MOST_VALUES`. `values` is float[n].
+    """
+    from scipy.special import stdtrit
+
+    values = np.asarray(values, dtype=float)
+    if _spread(values) == 0:
+        return np.nan
+    n = np.arange(2, MOST_VALUES + 1)
+    reach = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * _spread(values) / np.sqrt(n)
+    enough = n[reach < abs(values.mean() - bound)]
+    return float(enough[0]) if len(enough) else np.nan
+
+
+def _spread(values: np.ndarray) -> float:
+    """Standard deviation of a sample; 0 for one value or none, and if only rounding differs."""
+    if len(values) < 2 or np.ptp(np.round(values, DECIMALS)) == 0:
+        return 0.0
+    return float(values.std(ddof=1))
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """P-values float[n] corrected for testing n hypotheses at once; NaN is no test and stays NaN.
+
+    With the corrected p-values, the probability of any false rejection at 5 % is at most 5 %,
+    however the tests depend on each other.
+
+    Source: Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal of
+    Statistics 6 (1979).
+    """
+    p_values = np.asarray(p_values, dtype=float)
+    tested = np.flatnonzero(~np.isnan(p_values))
+    order = tested[np.argsort(p_values[tested], kind="stable")]
+    n_left = np.arange(len(order), 0, -1)
+    corrected = np.full(len(p_values), np.nan)
+    corrected[order] = np.minimum(np.maximum.accumulate(p_values[order] * n_left), 1)
+    return corrected
 
 
 def student_of_splits(

@@ -4,7 +4,7 @@ Most of these claims are Palimpsest's own. The paper uses the same-frequency app
 shows it for a few strings (Learning Without Memorizing Considered Infeasible, appendix G).
 """
 
-from palimpsest.claims import Claim, at_least, at_most
+from palimpsest.claims import NOT_NEGATIVE, SHARE, Claim, at_least, at_most
 from palimpsest.memorisation.claim_statistics import (
     agreement_mean,
     at_optimum,
@@ -22,6 +22,7 @@ CLAIMS = [
         "mean relative distance between the stand-ins' loss and the loss without the target",
         at_most(NEARLY_EQUAL),
         over_seeds(stand_in_error),
+        limits=NOT_NEGATIVE,
     ),
     *[
         Claim(
@@ -32,6 +33,7 @@ CLAIMS = [
             "share of epochs of the targets with the same verdict",
             at_least(ALMOST_ALL),
             over_seeds(agreement_mean, column="same_verdict", measure=measure),
+            limits=SHARE,
         )
         for measure in ("counterfactual", "contextual")
     ],
@@ -42,6 +44,7 @@ CLAIMS = [
         "mean distance of the threshold from the exact one, nats per token",
         at_most(RARE),
         over_seeds(agreement_mean, column="threshold_error", measure="contextual", absolute=True),
+        limits=NOT_NEGATIVE,
     ),
     of_every_string(
         "approximation",
@@ -112,6 +115,7 @@ CLAIMS = [
         "the other such strings stand in for each string",
         at_most(RARE),
         over_seeds(at_optimum, column="fraction_unseen", measure="contextual"),
+        limits=SHARE,
     ),
     Claim(
         "approximation",
@@ -132,6 +136,7 @@ CLAIMS = [
         "optimal learning, whether or not it stays below",
         at_most(RARE),
         over_seeds(at_optimum, column="below_unseen", measure="bayes"),
+        limits=SHARE,
     ),
     Claim(
         "bayes",
@@ -141,6 +146,7 @@ CLAIMS = [
         "share of the strings never trained on called memorised at optimal learning, bayes",
         at_most(RARE),
         over_seeds(at_optimum, column="fraction_unseen", measure="bayes"),
+        limits=SHARE,
     ),
     Claim(
         "bayes",
@@ -150,6 +156,7 @@ CLAIMS = [
         "share of epochs of the targets with the same verdict",
         at_least(ALMOST_ALL),
         over_seeds(agreement_mean, column="same_verdict", measure="bayes"),
+        limits=SHARE,
     ),
     Claim(
         "bayes",
@@ -158,6 +165,7 @@ CLAIMS = [
         "mean distance of the threshold from the exact one, nats per token",
         at_most(RARE),
         over_seeds(agreement_mean, column="threshold_error", measure="bayes", absolute=True),
+        limits=NOT_NEGATIVE,
     ),
     of_every_string(
         "bayes",

@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import Case, Claim, Estimate, Region
+from palimpsest.claims import DIFFERENCE, NOT_NEGATIVE, SEEDS, SHARE, Case, Claim, Estimate, Region
 from palimpsest.statistics import (
     DECIMALS,
     off_diagonal_mean,
@@ -44,11 +44,14 @@ def over_seeds(
         rows = table[table["seed"].notna()]
         if rows.empty:
             return Estimate()
-        values = by_seed(statistic(rows, **settings))
+        found = statistic(rows, **settings)
+        values = mean_by("seed", found)
+        models = tuple(mean_by("model", found)) if "model" in found.index.names else None
         if len(values) == 1 and ends:
-            lower, upper = (by_seed(end(rows)).mean() for end in ends)
-            return Estimate(tuple(values), values.mean(), lower, upper, "training strings")
-        return Estimate(tuple(values), *student(values, DECIMALS), "seeds")
+            lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
+            interval = values.mean(), lower, upper
+            return Estimate(tuple(values), *interval, "training strings", models)
+        return Estimate(tuple(values), *student(values, DECIMALS), SEEDS, models)
 
     return estimate
 
@@ -66,11 +69,11 @@ def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame],
     return over_seeds(difference)
 
 
-def by_seed(values: pd.Series) -> pd.Series:
-    """The statistic by seed, averaged over models and sizes; undefined values are left out."""
+def mean_by(level: str, values: pd.Series) -> pd.Series:
+    """Mean of the statistic by seed or by model; undefined values are left out."""
     values = values.astype(float)
     finite = values[np.isfinite(values)]
-    return finite.groupby(level="seed").mean()
+    return finite.groupby(level=level).mean()
 
 
 # The languages on which a claim is tested.
@@ -486,7 +489,12 @@ def quality(
     return approximation[chosen].set_index(UNIT)[column]
 
 
+LIMITS = {"correlation": DIFFERENCE, "same_verdict": SHARE}  # all other statistics are errors
+
+
 def of_every_string(question: str, claim: str, words: str, region: Region, **of: str) -> Claim:
     """A claim on one statistic of the approximation over all strings; `of` goes to `quality`."""
     value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
-    return Claim(question, claim, "approximation", words, region, over_seeds(value, tuple(ends)))
+    estimate = over_seeds(value, tuple(ends))
+    limits = LIMITS.get(of["statistic"], NOT_NEGATIVE)
+    return Claim(question, claim, "approximation", words, region, estimate, limits=limits)

@@ -14,6 +14,13 @@ CLAIMS = Kind(
         Column("agrees_if", str, "region of the statistic in which the claim holds"),
         Column("language", str, "language on which the claim was tested"),
         Column("n_models", int, "number of models in the mean"),
+        Column(
+            "n_models_hold",
+            int,
+            "number of models whose own mean over the seeds lies in the region; null: the "
+            "statistic is not computed by model",
+            True,
+        ),
         Column("n_seeds", int, "number of seeds with a defined statistic; 0: not tested"),
         Column("estimate", float, "mean of the statistic over the seeds", True),
         Column(
@@ -21,9 +28,37 @@ CLAIMS = Kind(
             str,
             "what varies in the interval: seeds, strings or models; empty: no interval",
         ),
-        Column("lower", float, "lower end of the 95 % interval", True),
-        Column("upper", float, "upper end of the 95 % interval", True),
+        Column(
+            "lower",
+            float,
+            "lower end of the 95 % interval, clipped to the range of the statistic",
+            True,
+        ),
+        Column("upper", float, "upper end of the interval, clipped in the same way", True),
+        Column(
+            "p_value",
+            float,
+            "two-sided p-value of Student's t test that the statistic lies on the nearest bound of "
+            "the region, not corrected; below 0.05 if the verdict is agrees or disagrees; null if "
+            "the interval is not over seeds or has no width, and for rows by construction",
+            True,
+        ),
+        Column(
+            "p_holm",
+            float,
+            "p_value corrected for testing all rows of this table that have one (Holm)",
+            True,
+        ),
         Column("verdict", str, "agrees, disagrees or cannot tell"),
+        Column("note", str, "why the verdict is cannot tell; otherwise mostly empty"),
+        Column(
+            "seeds_needed",
+            int,
+            "if the verdict is cannot tell: about how many seeds would decide it, if the estimate "
+            "and the spread between seeds stay as they are; null if no number up to 1,000 would, "
+            "or if it cannot be estimated",
+            True,
+        ),
         Column(
             "by_construction",
             bool,

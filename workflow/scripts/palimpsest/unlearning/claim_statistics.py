@@ -19,7 +19,7 @@ models
 
 If several pairs of methods are compared, an interval holds for all pairs at once (Bonferroni). If
 all splits or strings give the same value, the statistic is at a floor or at a ceiling, and there is
-no interval.
+no interval. No interval is over seeds, so these claims have no p-values.
 """
 
 import itertools
@@ -59,11 +59,15 @@ SPLITS, STRINGS, REPETITIONS, MODELS = (
 OfProblem = Callable[..., Interval]  # from the tables of one model, language, size and seed
 
 
-def over_models(interval: OfProblem, over: str, **settings) -> Callable[..., Estimate]:
+def over_models(
+    interval: OfProblem, over: str, of_pairs: bool = False, **settings
+) -> Callable[..., Estimate]:
     """An estimate whose interval is the mean of all models' intervals: mean lower, mean upper end.
 
     Such an interval is too wide if the errors of the models are independent. Models for which the
-    statistic is undefined are left out. `settings` are passed to the statistic.
+    statistic is undefined are left out. With `of_pairs`, the statistic is a share of pairs of
+    methods, from `share_alike`; its ends are equal if the order of every pair is significant.
+    `settings` are passed to the statistic.
     """
 
     def estimate(*frames: pd.DataFrame) -> Estimate:
@@ -76,10 +80,11 @@ def over_models(interval: OfProblem, over: str, **settings) -> Callable[..., Est
         defined = {key: of for key, of in found.items() if np.isfinite(of.mean)}
         if not defined:
             return Estimate()
-        seeds = pd.Series([key[PROBLEM_KEYS.index("seed")] for key in defined])
-        values = pd.DataFrame(defined.values()).groupby(seeds.to_numpy())["mean"].mean()
+        index = pd.MultiIndex.from_tuples(defined, names=PROBLEM_KEYS)
+        means = pd.Series([of.mean for of in defined.values()], index=index)
+        values, models = (tuple(means.groupby(level=key).mean()) for key in ("seed", "model"))
         ends = np.array([[of.lower, of.upper] for of in defined.values()]).mean(axis=0)
-        return Estimate(tuple(values), values.mean(), *ends, over)
+        return Estimate(values, np.mean(values), *ends, over, models, of_pairs)
 
     return estimate
 
@@ -87,6 +92,9 @@ def over_models(interval: OfProblem, over: str, **settings) -> Callable[..., Est
 over_splits = partial(over_models, over=SPLITS)
 over_strings = partial(over_models, over=STRINGS)
 over_repetitions = partial(over_models, over=REPETITIONS)
+pairs_over_splits = partial(over_splits, of_pairs=True)
+pairs_over_repetitions = partial(over_repetitions, of_pairs=True)
+pairs_over_models = partial(over_models, over=MODELS, of_pairs=True)
 
 
 # Forgetting quality under held-out attackers, which are judged on other models than fitted on.

@@ -39,9 +39,17 @@ the models does not cover other forget sets. An interval over forget strings doe
 trainings.
 """
 
-from palimpsest.claims import Claim, above, at_least, at_most, below
+from palimpsest.claims import (
+    DIFFERENCE,
+    NOT_NEGATIVE,
+    SHARE,
+    Claim,
+    above,
+    at_least,
+    at_most,
+    below,
+)
 from palimpsest.unlearning.claim_statistics import (
-    MODELS,
     above_doing_nothing,
     attackers_order_alike,
     competition_forgets_more,
@@ -51,11 +59,13 @@ from palimpsest.unlearning.claim_statistics import (
     hard_for_all,
     hard_for_some,
     ordered_as_by_quality,
-    over_models,
     over_repetitions,
     over_splits,
     over_strings,
     overfitted,
+    pairs_over_models,
+    pairs_over_repetitions,
+    pairs_over_splits,
     setup_order_alike,
     short_of_retraining,
     utility_differs,
@@ -84,6 +94,7 @@ CLAIMS = [
         "original models",
         above(0),
         over_splits(above_doing_nothing),
+        limits=DIFFERENCE,
     ),
     Claim(
         "forgetting",
@@ -93,6 +104,7 @@ CLAIMS = [
         "over the methods",
         above(0),
         over_splits(short_of_retraining),
+        limits=DIFFERENCE,
     ),
     Claim(
         "forgetting",
@@ -101,7 +113,8 @@ CLAIMS = [
         "share of the pairs of a method of the competition and a method of the literature in "
         "which the competition's method has the higher forgetting quality under held-out attackers",
         above(USUALLY),
-        over_splits(competition_forgets_more),
+        pairs_over_splits(competition_forgets_more),
+        limits=SHARE,
     ),
     Claim(
         "forgetting",
@@ -110,7 +123,8 @@ CLAIMS = [
         "share of the pairs of a method of the competition and a method of the literature in "
         "which the competition's method has the higher final score, set-up full",
         above(USUALLY),
-        over_repetitions(competition_scores_more),
+        pairs_over_repetitions(competition_scores_more),
+        limits=SHARE,
     ),
     Claim(
         "utility",
@@ -121,6 +135,7 @@ CLAIMS = [
         "retrained models",
         above(NEARLY_EQUAL),
         over_repetitions(utility_differs),
+        limits=NOT_NEGATIVE,
     ),
     Claim(
         "evaluation",
@@ -131,6 +146,7 @@ CLAIMS = [
         "as a share of the distance between doing nothing and retraining under full",
         at_most(NEARLY_EQUAL),
         over_repetitions(distance_from_full, setup=REUSE_N_N),
+        limits=NOT_NEGATIVE,
     ),
     Claim(
         "evaluation",
@@ -139,7 +155,8 @@ CLAIMS = [
         "unlearning_scores",
         "share of the pairs of methods that both set-ups order alike by forgetting quality",
         at_least(ALMOST_ALL),
-        over_repetitions(setup_order_alike, setup=REUSE_N_N),
+        pairs_over_repetitions(setup_order_alike, setup=REUSE_N_N),
+        limits=SHARE,
     ),
     Claim(
         "evaluation",
@@ -149,6 +166,7 @@ CLAIMS = [
         "models that they were fitted on, mean over the methods",
         above(0),
         over_splits(overfitted),
+        limits=DIFFERENCE,
     ),
     Claim(
         "evaluation",
@@ -158,7 +176,8 @@ CLAIMS = [
         "share of the pairs of methods that both kinds of attackers order alike by forgetting "
         "quality",
         at_least(ALMOST_ALL),
-        over_splits(attackers_order_alike),
+        pairs_over_splits(attackers_order_alike),
+        limits=SHARE,
     ),
     Claim(
         "evaluation",
@@ -167,7 +186,8 @@ CLAIMS = [
         "share of the pairs of methods whose order by forgetting quality is the same with the "
         "fewest and with the most models, held-out attackers",
         at_least(ALMOST_ALL),
-        over_splits(fewer_models_order_alike),
+        pairs_over_splits(fewer_models_order_alike),
+        limits=SHARE,
     ),
     Claim(
         "hardness",
@@ -177,6 +197,7 @@ CLAIMS = [
         "different repetitions, minus that between a method and further retrained models",
         above(0),
         over_strings(hard_for_all),
+        limits=(-2, 2),
     ),
     Claim(
         "hardness",
@@ -186,6 +207,7 @@ CLAIMS = [
         "repetitions, minus that between two methods in different repetitions",
         above(0),
         over_strings(hard_for_some),
+        limits=(-2, 2),
     ),
     Claim(
         "metrics",
@@ -194,7 +216,8 @@ CLAIMS = [
         "share of the pairs of methods in which the method with the smaller accuracy gap has the "
         "higher forgetting quality under held-out attackers",
         below(POORLY),
-        over_models(ordered_as_by_quality, MODELS, metric="accuracy_gap"),
+        pairs_over_models(ordered_as_by_quality, metric="accuracy_gap"),
+        limits=SHARE,
     ),
     Claim(
         "metrics",
@@ -203,6 +226,7 @@ CLAIMS = [
         "share of the pairs of methods in which the method with the smaller gap has the higher "
         "forgetting quality under held-out attackers",
         below(1),
-        over_models(ordered_as_by_quality, MODELS, metric="mia_gap"),
+        pairs_over_models(ordered_as_by_quality, metric="mia_gap"),
+        limits=SHARE,
     ),
 ]

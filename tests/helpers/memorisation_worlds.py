@@ -1,0 +1,398 @@
+"""Planted studies with a known truth: six models, five seeds, and chance in every run.
+
+In the world `paper`, every claim of the paper is right. In the worlds `wrong` and `also wrong`, all
+claims that can be wrong are wrong; there are two such worlds, because some claims cannot be wrong
+together. The worlds keep what the code guarantees: starts and scores of the targets are measured on
+loss curves, fractions of strings never fall from one epoch to the next, shares lie between 0 and 1,
+and the repeated strings of a training set are repeated in a larger one.
+"""
+
+import numpy as np
+import pandas as pd
+
+from palimpsest import memorisation
+
+EPOCHS = np.arange(11)
+SEEDS = range(5)
+MODELS = ("m0", "m1", "m2", "m3", "m4", "m5")
+WORLDS = ("paper", "wrong", "also wrong")
+COUNTS = (8, 4, 2)  # of the targets
+RECOLLECTED = 0.2  # nats per token
+
+
+def stack(rows):
+    """Rows of every model and seed; `rows` takes the run's columns and a generator of chance."""
+    found = [
+        (row, max(map(np.size, row.values())))
+        for seed in SEEDS
+        for number, model in enumerate(MODELS)
+        for row in rows(
+            {"model": model, "size": 64, "variant": "base", "seed": seed},
+            np.random.default_rng([seed, number]),
+        )
+    ]
+    return pd.DataFrame(
+        {
+            name: np.concatenate([np.broadcast_to(row[name], n) for row, n in found])
+            for name in found[0][0]
+        }
+    )
+
+
+def share(level, chance, spread=0.01):
+    """A share near a level."""
+    return np.clip(level + spread * chance.standard_normal(), 0, 1)
+
+
+# Three targets of decreasing frequency.
+
+
+def paper_curves(chance, place):
+    """Frequent strings have a low threshold, so they cross it last, but are recollected first."""
+    thresholds, later = np.array([0.3, 0.4, 0.5]), np.array([2, 1, 0])
+    if place in {("m0", 1), ("m3", 4)}:
+        thresholds, later = thresholds[[1, 0, 2]], later[[1, 0, 2]]
+    thresholds = thresholds * (1 + 0.02 * chance.standard_normal(3))
+    crosses, falls = (3, 3) if place == ("m2", 3) else (3, 4)
+    without = np.where(EPOCHS[:, None] == 2, 1.0, 1.15) * thresholds
+    without[:2] = 3 * thresholds, 1.5 * thresholds
+    loss = without.copy()
+    loss[1, 0] *= 1 + 0.005 * chance.standard_normal()
+    for target in range(3):
+        below_counterfactual, below_contextual = crosses + later[target], falls + later[target]
+        n_falling = 9 - below_contextual
+        curve = np.full(len(EPOCHS), 0.48)
+        curve[below_counterfactual:below_contextual] = 1.07
+        curve[below_contextual:9] = np.linspace(0.93, 0.48, n_falling, endpoint=False)
+        if place == ("m4", 0):  # here recollection and contextual memorisation start together
+            curve[below_contextual:] = 0.3
+        curve = curve * (1 + 0.02 * chance.standard_normal(len(EPOCHS))) * thresholds[target]
+        loss[below_counterfactual:, target] = curve[below_counterfactual:]
+    return loss, without
+
+
+def wrong_curves(chance, place):
+    """All measures start at one drop of the loss, rare strings first; then the loss rises."""
+    thresholds, starts = np.array([0.7, 0.6, 0.5]), np.array([6, 5, 4])
+    if place == ("m3", 4):
+        thresholds, starts = thresholds[[1, 0, 2]], starts[[1, 0, 2]]
+    rise = 1 + 0.001 * EPOCHS[:, None] + 2 * (EPOCHS[:, None] == 0)
+    without = rise * thresholds * (1 + 0.02 * chance.standard_normal(3))
+    worse = chance.random(without.shape) < 0.8  # training on a string raises its loss
+    loss = without * np.where(worse, 1.3, 1.0)
+    for target, start in enumerate(starts):
+        risen = 0.02 + 0.02 * (EPOCHS[start:] - start) + 0.008 * chance.standard_normal(11 - start)
+        loss[start:, target] = np.abs(risen)
+    if place == ("m0", 1):
+        loss[4, 2] = 0.3  # recollection starts later than the other measures
+    return loss, without
+
+
+def also_wrong_curves(chance, place):
+    """Frequent strings first under every measure, and scores that differ."""
+    starts, levels = np.array([2, 3, 4]), np.array([0.3, 0.9, 0.6])
+    if place in {("m0", 1), ("m3", 4)}:
+        starts = starts[[1, 0, 2]]
+    thresholds = np.array([0.7, 0.6, 0.5]) * (1 + 0.02 * chance.standard_normal(3))
+    without = (1 + 0.1 * np.maximum(EPOCHS - 1, 0))[:, None] * thresholds
+    without[0] = 3 * thresholds
+    loss = without.copy()
+    for target, start in enumerate(starts):
+        noise = 1 + 0.02 * chance.standard_normal(11 - start)
+        loss[start:, target] = levels[target] * noise * thresholds[target]
+    if place == ("m1", 2):
+        loss[3, 2] = 0.9 * without[3, 2]  # below the counterfactual threshold only
+    return loss, without
+
+
+CURVES = dict(zip(WORLDS, (paper_curves, wrong_curves, also_wrong_curves), strict=True))
+
+
+def disagreement(world):
+    """Targets whose starts and scores are measured on their loss curves."""
+
+    def rows(run, chance):
+        loss, without = CURVES[world](chance, (run["model"], run["seed"]))
+        recollected = memorisation.recollection(loss, RECOLLECTED)
+        measured = {
+            "recollection": recollected,
+            "recollection_accuracy": recollected,
+            "counterfactual": memorisation.counterfactual(loss, without),
+            "contextual": memorisation.contextual(loss, without),
+        }
+        broken = memorisation.lemma_assumption_broken(loss, without)[0]
+        stand_in = without * (1.02 if world == "paper" else 2.0)
+        stand_in = stand_in * (1 + 0.005 * chance.standard_normal())
+        test_loss = 0.4 * (1 + 0.01 * chance.standard_normal())
+        for target, count in enumerate(COUNTS):
+            for measure, found in measured.items():
+                by_recollection = measure.startswith("recollection")
+                for evidence in (
+                    ["constant"] if by_recollection else ["retraining", "same-frequency"]
+                ):
+                    used = stand_in if evidence == "same-frequency" else without
+                    yield {
+                        **run,
+                        "language": "L",
+                        "role": f"s{target}",
+                        "count": count,
+                        "measure": measure,
+                        "evidence": evidence,
+                        "epoch": EPOCHS,
+                        "score": found.score[:, target],
+                        "start": found.start[target],
+                        "threshold": without[:, target].min(),
+                        "loss_without": used[:, target],
+                        "test_loss": test_loss,
+                        "assumption_broken": broken[target],
+                    }
+
+    return stack(rows)
+
+
+# Whole training sets.
+
+
+def tradeoff(world):
+    """High: language of the highest entropy; low: of the lowest."""
+    right = world == "paper"
+    band = {"high": (4, 6), "low": (1, 9)} if right else {"high": (1, 9), "low": (4, 6)}
+    optimum = 5 if right else 10
+    levels = {
+        "high": {"recollection": 0.05, "counterfactual": 0.97, "contextual": 0.95, "bayes": 0.9},
+        "low": {"recollection": 0.95, "counterfactual": 0.8, "contextual": 0.6, "bayes": 0.5},
+    }
+    if not right:
+        levels = {
+            "high": {"recollection": 0.9, "counterfactual": 0.02, "contextual": 0.02, "bayes": 0.2},
+            "low": {"recollection": 0.1, "counterfactual": 0.02, "contextual": 0.02, "bayes": 0.2},
+        }
+    # Where the paper is wrong, strings that were never trained on look just as memorised.
+    false_alarms = 0.01 if right else 0.2
+
+    def rows(run, chance):
+        for language, entropy in (("high", 0.5), ("low", 0.2)):
+            best = min(optimum + chance.choice([0, 0, 0, 1]), 10)
+            first = band[language][0] + chance.choice([-1, 0, 0, 0])
+            last = band[language][1]
+            if (run["model"], run["seed"]) in {("m1", 0), ("m4", 3)}:
+                last = best - 1 if right else best
+            # Before the band begins the paper's high-entropy language is learned, its low is not.
+            # Where the paper is wrong, the low-entropy language is learned at once.
+            learned = np.abs(EPOCHS - best) <= 4
+            if not right and language == "low":
+                learned |= EPOCHS > 0
+            for measure, level in levels[language].items():
+                fraction = np.clip(EPOCHS / best, 0, 1) * share(level, chance)
+                yield {
+                    **run,
+                    "language": language,
+                    "measure": measure,
+                    "epoch": EPOCHS,
+                    "fraction": fraction,
+                    "weighted": fraction / 2,
+                    "fraction_distinct": fraction,
+                    "weighted_distinct": fraction / 2,
+                    "fraction_unseen": share(false_alarms, chance, 0.003),
+                    "weighted_unseen": share(false_alarms / 2, chance, 0.003),
+                    "below_unseen": share(false_alarms, chance, 0.003),
+                    "test_loss": entropy
+                    * np.where(learned, 1.0, 1.5)
+                    * np.where(best == EPOCHS, 1.0, 1.01 + 0.01 * chance.random(11)),
+                    "optimal_test_loss": entropy,
+                    "optimal_epoch": best,
+                    "band_first": float(first),
+                    "band_last": float(last),
+                }
+
+    return stack(rows)
+
+
+def frequency(world):
+    """The most and the least frequent strings, at optimal learning."""
+    levels = {
+        "top": {"recollection": 0.1, "counterfactual": 0.9, "contextual": 0.9},
+        "bottom": {"recollection": 0.2, "counterfactual": 0.1, "contextual": 0.1},
+    }
+    if world == "paper":
+        levels = {
+            "top": {"recollection": 0.9, "counterfactual": 0.82, "contextual": 0.5},
+            "bottom": {"recollection": 0.1, "counterfactual": 0.8, "contextual": 0.55},
+        }
+
+    def rows(run, chance):
+        for group, of_measure in levels.items():
+            for measure, level in of_measure.items():
+                fraction = share(level, chance)
+                yield {
+                    **run,
+                    "language": "L",
+                    "measure": measure,
+                    "group": group,
+                    "epoch": EPOCHS,
+                    "fraction_distinct": fraction,
+                    "weighted_distinct": fraction / 2,
+                    "optimal_epoch": 5,
+                }
+
+    return stack(rows)
+
+
+def deduplication(world):
+    """Starts, optimal learning and losses of the base, the deduplicated and the matched data."""
+    starts, optimum, spread, fraction, loss = (
+        {"base": (4, 9), "dedup": (4, 4.5), "dedup-matched": (4, 6)},
+        {"base": 5, "dedup": 3, "dedup-matched": 6},
+        {"base": 0.2, "dedup": 0.02, "dedup-matched": 0.1},
+        0.02,
+        {"base": 0.5, "dedup": 0.3, "dedup-matched": 0.7},
+    )
+    if world == "paper":
+        starts, optimum, spread, fraction, loss = (
+            {"base": (2, 6), "dedup": (4, 9), "dedup-matched": (5, 6)},
+            {"base": 5, "dedup": 7, "dedup-matched": 6},
+            {"base": 0.2, "dedup": 0.19, "dedup-matched": 0.02},
+            0.5,
+            {"base": 0.5, "dedup": 0.7, "dedup-matched": 0.7},
+        )
+
+    def rows(run, chance):
+        for variant, (early, late) in starts.items():
+            best = optimum[variant] + chance.choice([0, 0, 0, 1])
+            for measure in ("recollection", "contextual"):
+                begin, length = early + 0.3 * chance.random(), late - early + 0.1 * chance.random()
+                yield {
+                    **run,
+                    "variant": variant,
+                    "language": "L",
+                    "measure": measure,
+                    "epoch": EPOCHS,
+                    "fraction_distinct": share(fraction, chance),
+                    "fraction_unseen": share(0.1, chance),
+                    "train_loss": loss[variant] * (1 + 0.01 * chance.standard_normal()),
+                    "test_spread": spread[variant] * (1 + 0.01 * chance.standard_normal()),
+                    "optimal_epoch": best,
+                    "start_p10": begin,
+                    "start_p90": begin + length,
+                }
+
+    return stack(rows)
+
+
+# Training sets and models of several sizes.
+
+
+def training_size(world):
+    """Three nested training sets per seed."""
+    direction = 1 if world == "paper" else -1
+
+    def rows(run, chance):
+        n_repeated = chance.integers(5, 9, 3).cumsum()
+        for step, size in enumerate((16, 64, 256)):
+            for measure in ("recollection", "counterfactual", "contextual"):
+                rises = direction if measure == "recollection" else -direction
+                score = [share(0.5 + rises * 0.1 * step, chance, 0.05) for _ in range(2)]
+                yield {
+                    **run,
+                    "language": "L",
+                    "size": size,
+                    "measure": measure,
+                    "test_loss": 1 - direction * 0.1 * step + 0.05 * chance.standard_normal(),
+                    "weighted": score[0],
+                    "n_repeated": n_repeated[step],
+                    "weighted_repeated": np.nan if size == 16 else score[1],
+                }
+
+    return stack(rows)
+
+
+def model_size(world):
+    """Families of two models; the larger model learns better."""
+    direction = 1 if world == "paper" else -1
+
+    def rows(run, chance):
+        for step in range(2):
+            for measure in ("counterfactual", "contextual"):
+                yield {
+                    **run,
+                    "model": f"{run['model']}-{step}",
+                    "family": run["model"],
+                    "language": "L",
+                    "measure": measure,
+                    "epoch": EPOCHS,
+                    "test_loss": 0.5 - 0.1 * step,
+                    "weighted": share(0.5 - direction * 0.1 * step, chance, 0.06),
+                    "optimal_epoch": 5,
+                }
+
+    return stack(rows)
+
+
+# Cheaper thresholds.
+
+
+def agreement(world):
+    """Two targets whose threshold errors have opposite signs."""
+    error, same = (0.01, 0.95) if world == "paper" else (0.5, 0.5)
+
+    def rows(run, chance):
+        for measure in ("counterfactual", "contextual", "bayes"):
+            errors = error * (1 + 0.05 * chance.standard_normal(2))
+            yield {
+                **run,
+                "language": "L",
+                "measure": measure,
+                "threshold_error": errors * [1, -1],
+                "same_verdict": share(same, chance),
+            }
+
+    return stack(rows)
+
+
+def approximation(world):
+    """Every statistic of every training string's approximation, with an interval over them."""
+    value = {
+        "correlation": 0.95,
+        "mean_error": 0.01,
+        "mean_absolute_error": 0.01,
+        "mean_relative_error": 0.02,
+        "same_verdict": 0.95,
+    }
+    if world != "paper":
+        value = {**dict.fromkeys(value, 0.5), "correlation": 0.1, "same_verdict": 0.4}
+    evidences = {
+        "counterfactual": "same-frequency",
+        "contextual": "same-frequency",
+        "bayes": "language",
+    }
+
+    def rows(run, chance):
+        for measure, evidence in evidences.items():
+            for quantity in ("threshold", "start", "score_at_optimum", "score_at_end"):
+                for statistic, level in value.items():
+                    found = level + 0.002 * chance.random()
+                    yield {
+                        **run,
+                        "language": "L",
+                        "group": ["all", "single"],
+                        "measure": measure,
+                        "evidence": evidence,
+                        "quantity": quantity,
+                        "statistic": statistic,
+                        # The single strings are not what the claims are about.
+                        "value": [found, 99.0],
+                        "lower": [found - 0.005, 99.0],
+                        "upper": [found + 0.005, 99.0],
+                    }
+
+    return stack(rows)
+
+
+STUDIES = {
+    "disagreement": disagreement,
+    "tradeoff": tradeoff,
+    "frequency": frequency,
+    "deduplication": deduplication,
+    "training_size": training_size,
+    "model_size": model_size,
+}

@@ -1,0 +1,262 @@
+"""The claims on frequency, deduplication and training size (RQ4, RQ5, RQ8, RQ9)."""
+
+from palimpsest.claims import (
+    DIFFERENCE,
+    NOT_NEGATIVE,
+    Claim,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+)
+from palimpsest.memorisation.claim_statistics import (
+    band,
+    band_widening,
+    contradiction,
+    excess_before_optimum,
+    excess_deduplicated,
+    optimum_delay,
+    over_seeds,
+    slower_training,
+    spread_above_matched,
+    spread_ratio,
+    start_delay,
+    top_minus_bottom,
+    with_size,
+    with_test_loss,
+)
+from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE
+
+CLAIMS = [
+    Claim(
+        "RQ4",
+        "By recollection, frequent strings are memorised more than infrequent ones.",
+        "frequency",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
+        "recollection",
+        above(0),
+        over_seeds(top_minus_bottom, column="fraction_distinct", measure="recollection"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ4",
+        "Frequent and infrequent strings are almost equally susceptible to contextual "
+        "memorisation.",
+        "frequency",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
+        "contextual",
+        between(-NEARLY_EQUAL, NEARLY_EQUAL),
+        over_seeds(top_minus_bottom, column="fraction_distinct", measure="contextual"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ4",
+        "Frequent and infrequent strings are almost equally susceptible to counterfactual "
+        "memorisation.",
+        "frequency",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
+        "counterfactual",
+        between(-NEARLY_EQUAL, NEARLY_EQUAL),
+        over_seeds(top_minus_bottom, column="fraction_distinct", measure="counterfactual"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ4",
+        "Frequent strings are, if anything, contextually memorised less.",
+        "frequency",
+        "weighted memorisation at optimal learning, most frequent minus least frequent strings, "
+        "contextual",
+        at_most(0),
+        over_seeds(top_minus_bottom, column="weighted_distinct", measure="contextual"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ4",
+        "Contextual memorisation contradicts recollection on the impact of frequency.",
+        "frequency",
+        "fraction memorised at optimal learning, most frequent minus least frequent strings: this "
+        "difference by recollection minus the same difference by contextual memorisation",
+        above(0),
+        over_seeds(contradiction),
+        limits=(-2, 2),
+    ),
+    Claim(
+        "RQ4",
+        "Deduplication delays memorisation by recollection.",
+        "deduplication",
+        "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
+        "recollection; no start counts as one epoch after the last epoch",
+        above(0),
+        over_seeds(start_delay, measure="recollection"),
+    ),
+    Claim(
+        "RQ4",
+        "Deduplication delays contextual memorisation.",
+        "deduplication",
+        "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
+        "contextual; no start counts as one epoch after the last epoch",
+        above(0),
+        over_seeds(start_delay, measure="contextual"),
+    ),
+    Claim(
+        "RQ4",
+        "Deduplication delays learning.",
+        "deduplication",
+        "epochs by which optimal learning is later than the base's",
+        above(0),
+        over_seeds(optimum_delay),
+    ),
+    Claim(
+        "RQ4",
+        "Deduplication cannot avoid memorisation completely at optimal learning.",
+        "deduplication",
+        "fraction of distinct training strings contextually memorised at optimal learning, minus "
+        "that of test strings never trained on, deduplicated",
+        above(0),
+        over_seeds(excess_deduplicated, quantity="fraction", measure="contextual"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ4",
+        "Deduplication does not narrow the band of starts by recollection.",
+        "deduplication",
+        "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
+        "recollection",
+        at_least(-RARE),
+        over_seeds(band_widening, other="base", measure="recollection"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ4",
+        "Deduplication does not narrow the band of contextual starts.",
+        "deduplication",
+        "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
+        "contextual",
+        at_least(-RARE),
+        over_seeds(band_widening, other="base", measure="contextual"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ5",
+        "Optimal learning improves with the training size.",
+        "training_size",
+        "rank association (Somers' D) of training size with lowest test loss",
+        below(0),
+        over_seeds(with_size, column="test_loss"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ5",
+        "Repetition increases with the training size.",
+        "training_size",
+        "rank association (Somers' D) of training size with the number of repeated strings; never "
+        "below 0 by construction, because a seed's smaller training sets are parts of its larger "
+        "ones",
+        above(0),
+        over_seeds(with_size, column="n_repeated"),
+        by_construction=True,
+        limits=DIFFERENCE,
+    ),
+    *[
+        Claim(
+            "RQ5",
+            f"A larger training set {verb} {adjective} memorisation of {strings}.",
+            "training_size",
+            "rank association (Somers' D) of training size with the mean score of "
+            f"{strings} at optimal learning, {measure}",
+            region,
+            over_seeds(with_size, column=column, measure=measure),
+            limits=DIFFERENCE,
+        )
+        for column, strings in (
+            ("weighted", "the training strings"),
+            ("weighted_repeated", "repeated strings"),
+        )
+        for measure, adjective, verb, region in (
+            ("recollection", "recollection-based", "increases", above(0)),
+            ("counterfactual", "counterfactual", "does not increase", at_most(0)),
+            ("contextual", "contextual", "does not increase", at_most(0)),
+        )
+    ],
+    *[
+        Claim(
+            "RQ5",
+            f"Models of other sizes that learn better show less {measure} memorisation.",
+            "model_size",
+            "rank association (Somers' D) of lowest test loss with weighted memorisation at "
+            f"optimal learning, within families, {measure}",
+            above(0),
+            over_seeds(with_test_loss, measure=measure),
+            limits=DIFFERENCE,
+        )
+        for measure in ("counterfactual", "contextual")
+    ],
+    Claim(
+        "RQ8",
+        "Under deduplication the training loss decreases more slowly.",
+        "deduplication",
+        "training loss minus the base's, mean over the epochs, nats per token",
+        above(0),
+        over_seeds(slower_training),
+    ),
+    Claim(
+        "RQ8",
+        "Deduplication does not lead to an equal learning of test strings.",
+        "deduplication",
+        "standard deviation of the loss over test strings at optimal learning, deduplicated "
+        "relative to base",
+        at_least(1 - 2 * NEARLY_EQUAL),
+        over_seeds(spread_ratio),
+        limits=NOT_NEGATIVE,
+    ),
+    Claim(
+        "RQ8",
+        "Training on matched data of high entropy, unlike deduplication, lets the test strings be "
+        "learned equally.",
+        "deduplication",
+        "standard deviation of the loss over test strings at optimal learning, deduplicated "
+        "minus dedup-matched, nats per token",
+        above(0),
+        over_seeds(spread_above_matched),
+    ),
+    Claim(
+        "RQ9",
+        "Under deduplication strings are memorised at different epochs by recollection.",
+        "deduplication",
+        "epochs in the 10 % to 90 % band of starts, deduplicated, recollection",
+        above(1),
+        over_seeds(band, name="dedup", measure="recollection"),
+        limits=NOT_NEGATIVE,
+    ),
+    Claim(
+        "RQ9",
+        "Under deduplication strings are contextually memorised at different epochs.",
+        "deduplication",
+        "epochs in the 10 % to 90 % band of starts, deduplicated, contextual",
+        above(1),
+        over_seeds(band, name="dedup", measure="contextual"),
+        limits=NOT_NEGATIVE,
+    ),
+    Claim(
+        "RQ9",
+        "Deduplication does not make memorisation as simultaneous as matched data of high "
+        "entropy does.",
+        "deduplication",
+        "width of the 10 % to 90 % band of starts minus that of dedup-matched (share of the "
+        "training), contextual",
+        above(0),
+        over_seeds(band_widening, other="dedup-matched", measure="contextual"),
+        limits=DIFFERENCE,
+    ),
+    Claim(
+        "RQ9",
+        "Under deduplication contextual memorisation starts before optimal learning.",
+        "deduplication",
+        "fraction of distinct training strings contextually memorised at the last measurement "
+        "before optimal learning, minus that of test strings never trained on, deduplicated",
+        above(0),
+        over_seeds(excess_before_optimum, measure="contextual"),
+        limits=DIFFERENCE,
+    ),
+]
