@@ -13,6 +13,7 @@ class Row:
     """Our value and a peer's value, measured in the same run.
 
     `ratio` says how many times better than the peer we are; `target` is the value to reach.
+    `reached` is None if there is no target.
     """
 
     name: str
@@ -21,7 +22,7 @@ class Row:
     unit: str
     ratio: float
     target: str
-    reached: bool
+    reached: bool | None
 
 
 def at_least(name, ours, peer, unit, target=None, target_ratio=None, ratio=None) -> Row:
@@ -32,9 +33,15 @@ def at_least(name, ours, peer, unit, target=None, target_ratio=None, ratio=None)
     return Row(name, ours, peer, unit, ratio, f">= {target:,} {unit}", ours >= target)
 
 
-def at_most(name, ours, peer, unit, target) -> Row:
+def at_most(name, ours, peer, unit, target, ratio=None) -> Row:
     """Less is better; the target is an upper bound of our value."""
-    return Row(name, ours, peer, unit, peer / ours, f"<= {target:,} {unit}", ours <= target)
+    ratio = peer / ours if ratio is None else ratio
+    return Row(name, ours, peer, unit, ratio, f"<= {target:,} {unit}", ours <= target)
+
+
+def shown(name, ours, peer, unit, ratio) -> Row:
+    """A value without a target."""
+    return Row(name, ours, peer, unit, ratio, "none", None)
 
 
 def main(rows: Callable[[bool], Iterable[Row]]) -> int:
@@ -52,8 +59,9 @@ def report(rows: Iterable[Row], judged: bool = True) -> int:
     """Print rows as they come; the exit status, which tells whether a target was missed."""
     missed = 0
     for row in rows:
-        missed += judged and not row.reached
-        verdict = ("reached" if row.reached else "MISSED") if judged else "not judged"
+        judged_row = judged and row.reached is not None
+        missed += judged_row and not row.reached
+        verdict = ("reached" if row.reached else "MISSED") if judged_row else "not judged"
         print(
             f"{row.name:58} {number(row.ours):>11} {number(row.peer):>11} {row.unit:10} "
             f"{number(row.ratio):>8}x  {row.target}: {verdict}",

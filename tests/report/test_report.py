@@ -47,9 +47,14 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "n_models": 1,
         "n_seeds": 3,
         "estimate": -0.25,
+        "n_models_hold": 1,
         "lower": -0.5,
         "upper": 0.125,
+        "p_value": 0.01,
+        "p_holm": 0.03,
         "verdict": verdict,
+        "note": "",
+        "seeds_needed": np.nan,
         "interval_over": "seeds",
         "by_construction": False,
     }
@@ -60,19 +65,30 @@ CLAIMS = pd.DataFrame(
     [
         claim(),
         claim(language="L2", verdict="disagrees"),
-        claim("RQ3", claim="Another claim.", verdict="cannot tell", lower=np.nan, upper=np.nan),
+        claim(
+            "RQ3",
+            claim="Another claim.",
+            verdict="cannot tell",
+            p_holm=1.0,
+            note="the interval reaches across a bound",
+            seeds_needed=7,
+        ),
         claim("bayes", claim="A third claim.", verdict="agrees"),
-        claim("RQ2", claim="A lemma.", verdict="agrees", by_construction=True),
+        claim("RQ2", claim="A lemma.", verdict="agrees", by_construction=True, p_holm=np.nan),
         claim(
             "RQ9",
             claim="Not run.",
             language="",
             n_models=0,
+            n_models_hold=np.nan,
             n_seeds=0,
             estimate=np.nan,
             lower=np.nan,
             upper=np.nan,
+            p_value=np.nan,
+            p_holm=np.nan,
             verdict="cannot tell",
+            note="the statistic is undefined here, or what it needs was not run",
         ),
     ]
 )
@@ -276,7 +292,7 @@ def test_every_claim_is_there(page):
     assert "−0.25 [−0.5, 0.125]" in page.text
     verdicts = [value for _, name, value in page.attributes if name == "class"]
     assert verdicts.count("verdict disagrees") == 1 + 1  # one in How to read it
-    assert verdicts.count("verdict cannot-tell") == 2 + 1
+    assert verdicts.count("verdict cannot-tell") == 2 + 2
     assert verdicts.count("verdict agrees") == 2 + 1
     assert verdicts.count("verdict by-construction") == 1 + 1
 
@@ -290,6 +306,29 @@ def test_the_headline_counts_the_claims(page):
         "The definitions alone decide 1 further row, whatever the models do; "
         "this row is not counted" in page.text
     )
+
+
+def test_a_row_says_what_would_decide_it(page):
+    """A known number of seeds is shown instead of the note."""
+    assert "seeds 1 cannot tell about 7 seeds would decide this" in page.text
+    assert "cannot tell the statistic is undefined here, or what it needs was not run" in page.text
+    assert (
+        "For 1 of these tests, the table of claims says how many seeds would decide." in page.text
+    )
+
+
+def test_p_values_are_shown_after_their_correction(page):
+    assert "L1 1 of 1 model −0.25 [−0.5, 0.125] seeds 0.03 agrees" in page.text
+    assert (
+        "4 tests with an interval over seeds have p-values; corrected for testing so many claims "
+        "at once (Holm), 3 of these are below 5 %." in page.text
+    )
+
+
+def test_seeds_that_are_alike_are_counted(tmp_path):
+    alike = CLAIMS.assign(upper=CLAIMS["lower"])
+    page = Page(rendered(tmp_path / "report.html", claims=alike))
+    assert "in 1 of the 2, that all seeds give the same value" in page.text
 
 
 def test_what_the_definitions_decide_is_in_no_count():
@@ -525,8 +564,8 @@ def test_claims_are_counted_by_section(with_toys):
 
 def test_an_interval_says_what_it_is_over(with_toys):
     assert "Toys are round." in with_toys.text
-    assert "−0.25 [−0.5, 0.125] toys disagrees" in with_toys.text
-    assert "−0.25 [−0.5, 0.125] seeds agrees" in with_toys.text
+    assert "−0.25 [−0.5, 0.125] toys 0.03 disagrees" in with_toys.text
+    assert "−0.25 [−0.5, 0.125] seeds 0.03 agrees" in with_toys.text
 
 
 def test_a_figure_of_no_chapter_is_refused(tmp_path):

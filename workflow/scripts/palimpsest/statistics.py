@@ -4,6 +4,7 @@ Pure functions on arrays. Nothing here knows of models, strings or sections.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -60,15 +61,20 @@ def sample_size(values: ArrayLike, bound: float) -> float:
     is a rough guide. NaN if there are fewer than two values, if the values have no spread, if
     `bound` is NaN, or if the number is above `MOST_VALUES`. `values` is float[n].
     """
-    from scipy.special import stdtrit
-
     values = np.asarray(values, dtype=float)
     if _spread(values) == 0:
         return np.nan
+    enough = np.flatnonzero(_spread(values) * _reaches() < abs(values.mean() - bound))
+    return float(enough[0] + 2) if len(enough) else np.nan
+
+
+@cache
+def _reaches() -> np.ndarray:
+    """Half the width of Student's interval of n = 2, 3, ... values, in standard deviations."""
+    from scipy.special import stdtrit
+
     n = np.arange(2, MOST_VALUES + 1)
-    reach = stdtrit(n - 1, (1 + CONFIDENCE) / 2) * _spread(values) / np.sqrt(n)
-    enough = n[reach < abs(values.mean() - bound)]
-    return float(enough[0]) if len(enough) else np.nan
+    return stdtrit(n - 1, (1 + CONFIDENCE) / 2) / np.sqrt(n)
 
 
 def _spread(values: np.ndarray) -> float:

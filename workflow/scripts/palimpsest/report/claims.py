@@ -1,12 +1,14 @@
 """The claims in the report: the numbers of verdicts, and each claim with its tests."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import pandas as pd
 
 from palimpsest.report.part import Part
 
 VERDICTS = ("agrees", "disagrees", "cannot tell")
+ERROR_RATE = 0.05
 
 
 def headline(claims: pd.DataFrame) -> dict:
@@ -16,12 +18,17 @@ def headline(claims: pd.DataFrame) -> dict:
     """
     n_by_construction = int(claims["by_construction"].sum())
     claims = tested(claims)
+    cannot_tell = claims["verdict"] == "cannot tell"
     return {
         "n_by_construction": n_by_construction,
         "n_tests": len(claims),
         "n_claims": claims["claim"].nunique(),
         "n_not_run": int((claims["n_seeds"] == 0).sum()),
         "n_one_value": int(((claims["n_seeds"] == 1) & claims["lower"].isna()).sum()),
+        "n_alike": int((cannot_tell & (claims["lower"] == claims["upper"])).sum()),
+        "n_seeds_known": int(claims["seeds_needed"].notna().sum()),
+        "n_p_values": int(claims["p_holm"].notna().sum()),
+        "n_corrected": int((claims["p_holm"] < ERROR_RATE).sum()),
         "counts": counts(claims),
     }
 
@@ -82,8 +89,11 @@ def answered(rows: pd.DataFrame) -> dict:
 
     If the definitions alone decide a verdict, "by construction" is shown instead.
     """
-    shown = rows["verdict"].mask(rows["by_construction"].astype(bool), "by construction")
-    rows = rows.assign(shown=shown)
+    forced = rows["by_construction"].astype(bool)
+    rows = rows.assign(
+        shown=rows["verdict"].mask(forced, "by construction"),
+        reason=[reason(row) for row in rows.itertuples()],
+    )
     claims = rows.groupby(["claim", "statistic", "agrees_if"], sort=False)
     return {
         "counts": counts(rows),
@@ -97,6 +107,15 @@ def answered(rows: pd.DataFrame) -> dict:
             for (claim, statistic, region), tests in claims
         ],
     }
+
+
+def reason(row: NamedTuple) -> str:
+    """What would decide a row of the claims, or why the row has its verdict; mostly empty."""
+    if row.by_construction:
+        return ""
+    if pd.notna(row.seeds_needed):
+        return f"about {row.seeds_needed:.0f} seeds would decide this"
+    return row.note
 
 
 def mathematical(region: str) -> str:

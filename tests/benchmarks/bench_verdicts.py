@@ -1,0 +1,148 @@
+"""Error rates and power of the verdicts, in simulated studies with a known truth.
+
+Run as a script: `python tests/benchmarks/bench_verdicts.py`. Every study has one model, and three
+or five seeds. In the first rows, the true value of a statistic lies exactly on the bound of its
+claim, so both verdicts are wrong. The peer of these rows is the same interval without the rule that
+equal seeds decide nothing. In the last rows, the claim holds; effects are in units of the standard
+deviation between seeds. Their peer is the power that the noncentral t distribution predicts.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "workflow/scripts"))
+
+from rows import Row, at_most, main, shown  # noqa: E402
+
+from palimpsest import claims  # noqa: E402
+from palimpsest.memorisation.claim_statistics import over_seeds  # noqa: E402
+from palimpsest.statistics import DECIMALS, rank_association, student  # noqa: E402
+
+N_STUDIES, TINY = 1000, 10
+N_FROM_TABLES = 50
+TARGET = 6.0  # percent of the studies with one of the wrong verdicts
+SEEDS = (3, 5)
+EFFECTS = (0.5, 1.0, 2.0, 4.0, 8.0)
+
+Noise = Callable[[np.random.Generator, tuple[int, int]], np.ndarray]
+
+
+def normal(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Mean 0 and standard deviation 1."""
+    return chance.standard_normal(shape)
+
+
+def uniform(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Between 0 and 1."""
+    return chance.random(shape)
+
+
+def share(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Share of 64 strings, each with a probability of 0.9."""
+    return chance.binomial(64, 0.9, shape) / 64
+
+
+def association(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Rank association of the frequency of three targets with a random order of their starts."""
+    starts = chance.random((*shape, 3))
+    return np.apply_along_axis(lambda each: rank_association([3, 2, 1], -each), -1, starts)
+
+
+def mildly_skewed(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Gamma distribution with mean 4 and skewness 1."""
+    return chance.gamma(4, size=shape)
+
+
+def skewed(chance: np.random.Generator, shape: tuple[int, int]) -> np.ndarray:
+    """Exponential distribution with mean 1 and skewness 2."""
+    return chance.exponential(size=shape)
+
+
+# Name, values of a statistic, its true mean, its limits, and whether there is a target. Student's
+# interval is known to fail for few values of a very skewed distribution.
+ON_THE_BOUND = [
+    ("normal", normal, 0.0, claims.ANY_NUMBER, True),
+    ("uniform in [0, 1]", uniform, 0.5, claims.SHARE, True),
+    ("share of 64 strings", share, 0.9, claims.SHARE, True),
+    ("D of 3 random targets", association, 0.0, claims.DIFFERENCE, True),
+    ("skewness 1", mildly_skewed, 4.0, claims.NOT_NEGATIVE, False),
+    ("skewness 2", skewed, 1.0, claims.NOT_NEGATIVE, False),
+]
+
+
+def claim_on(bound: float, limits: tuple[float, float] = claims.ANY_NUMBER) -> claims.Claim:
+    """The claim that a statistic is at least a bound; the statistic is in the table."""
+    estimate = over_seeds(lambda table: table.set_index(["model", "seed"])["value"])
+    region = claims.at_least(bound)
+    return claims.Claim("", "", "values", "", region, estimate, limits=limits)
+
+
+def verdicts(values: np.ndarray, claim: claims.Claim) -> np.ndarray:
+    """The verdict of every study; values are float[studies, seeds].
+
+    The first studies are also judged as the workflow judges them, from a table.
+    """
+    estimates = [
+        claims.Estimate(tuple(each), *student(each, DECIMALS), claims.SEEDS) for each in values
+    ]
+    found = np.array([claims.judge(each, claim)["verdict"] for each in estimates])
+    study, seed = np.indices(values[:N_FROM_TABLES].shape)
+    table = pd.DataFrame({"language": study.ravel(), "model": "m", "seed": seed.ravel()})
+    table["value"] = values[:N_FROM_TABLES].ravel()
+    from_table = claims.judge_all([claim], {"values": table})["verdict"]
+    np.testing.assert_array_equal(found[:N_FROM_TABLES], from_table)
+    return found
+
+
+def without_the_rule(values: np.ndarray, claim: claims.Claim) -> np.ndarray:
+    """The verdicts if an interval without width were an interval like any other."""
+    ends = [student(each, DECIMALS)[1:] for each in values]
+    return np.array([claims.verdict_on(each, claim.region) for each in ends])
+
+
+def on_the_bound(n_studies: int) -> Iterator[Row]:
+    """How often a verdict is wrong."""
+    chance = np.random.default_rng(0)
+    for name, noise, bound, limits, has_target in ON_THE_BOUND:
+        claim = claim_on(bound, limits)
+        for n_seeds in SEEDS:
+            values = noise(chance, (n_studies, n_seeds))
+            found, peer = verdicts(values, claim), without_the_rule(values, claim)
+            for verdict in (claims.AGREES, claims.DISAGREES):
+                ours, other = (100 * np.mean(of == verdict) for of in (found, peer))
+                work = f"wrong '{verdict}', {name}, {n_seeds} seeds"
+                ratio = other / ours if ours else math.inf
+                if has_target:
+                    yield at_most(work, ours, other, "%", TARGET, ratio)
+                else:
+                    yield shown(work, ours, other, "%", ratio)
+
+
+def power(n_studies: int) -> Iterator[Row]:
+    """How often a claim that holds is found to hold."""
+    chance, claim = np.random.default_rng(1), claim_on(0.0)
+    for n_seeds in SEEDS:
+        for effect in EFFECTS:
+            values = effect + normal(chance, (n_studies, n_seeds))
+            ours = 100 * np.mean(verdicts(values, claim) == claims.AGREES)
+            needed = stats.t.ppf(0.975, n_seeds - 1)
+            peer = 100 * stats.nct.sf(needed, n_seeds - 1, effect * math.sqrt(n_seeds))
+            yield shown(f"power, effect {effect:g}, {n_seeds} seeds", ours, peer, "%", ours / peer)
+
+
+def rows(tiny: bool) -> Iterator[Row]:
+    """All rows of this benchmark."""
+    n_studies = TINY if tiny else N_STUDIES
+    yield from on_the_bound(n_studies)
+    yield from power(n_studies)
+
+
+if __name__ == "__main__":
+    sys.exit(main(rows))
