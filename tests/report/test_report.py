@@ -313,7 +313,8 @@ def test_a_row_says_what_would_decide_it(page):
     assert "seeds 1 cannot tell about 7 seeds would decide this" in page.text
     assert "cannot tell the statistic is undefined here, or what it needs was not run" in page.text
     assert (
-        "For 1 of these tests, the table of claims says how many seeds would decide." in page.text
+        "the table of claims says how many seeds would decide; 7 would be enough for half"
+        in page.text
     )
 
 

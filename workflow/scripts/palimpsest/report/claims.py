@@ -27,6 +27,7 @@ def headline(claims: pd.DataFrame) -> dict:
         "n_one_value": int(((claims["n_seeds"] == 1) & claims["lower"].isna()).sum()),
         "n_alike": int((cannot_tell & (claims["lower"] == claims["upper"])).sum()),
         "n_seeds_known": int(claims["seeds_needed"].notna().sum()),
+        "seeds_for_half": claims["seeds_needed"].median(),
         "n_p_values": int(claims["p_holm"].notna().sum()),
         "n_corrected": int((claims["p_holm"] < ERROR_RATE).sum()),
         "counts": counts(claims),
