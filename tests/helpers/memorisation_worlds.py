@@ -154,7 +154,7 @@ def disagreement(world):
 
 
 def tradeoff(world):
-    """High: language of the highest entropy; low: of the lowest."""
+    """A pair of languages: one of low entropy, and its counterpart of high entropy."""
     right = world == "paper"
     band = {"high": (4, 6), "low": (1, 9)} if right else {"high": (1, 9), "low": (4, 6)}
     optimum = 5 if right else 10
@@ -195,7 +195,11 @@ def tradeoff(world):
                     "weighted_distinct": fraction / 2,
                     "fraction_unseen": share(false_alarms, chance, 0.003),
                     "weighted_unseen": share(false_alarms / 2, chance, 0.003),
+                    "below_distinct": fraction,
+                    "depth_distinct": fraction / 2,
                     "below_unseen": share(false_alarms, chance, 0.003),
+                    "depth_unseen": share(false_alarms / 2, chance, 0.003),
+                    "counterpart": "high" if language == "low" else None,
                     "test_loss": entropy
                     * np.where(learned, 1.0, 1.5)
                     * np.where(best == EPOCHS, 1.0, 1.01 + 0.01 * chance.random(11)),
@@ -267,9 +271,10 @@ def deduplication(world):
                     "language": "L",
                     "measure": measure,
                     "epoch": EPOCHS,
-                    "fraction_distinct": share(fraction, chance),
-                    "fraction_unseen": share(0.1, chance),
-                    "train_loss": loss[variant] * (1 + 0.01 * chance.standard_normal()),
+                    "below_distinct": share(fraction, chance),
+                    "below_unseen": share(0.1, chance),
+                    "train_loss_distinct": loss[variant] * (1 + 0.01 * chance.standard_normal()),
+                    "n_train": 64 if variant == "base" else 48,
                     "test_spread": spread[variant] * (1 + 0.01 * chance.standard_normal()),
                     "optimal_epoch": best,
                     "start_p10": begin,

@@ -92,12 +92,16 @@ def test_one_row_per_claim_and_language():
     frame = verdicts("paper")
     assert not frame.duplicated(["question", "claim", "language"]).any()
     comparisons = {
-        claim.claim for claim in CLAIMS if claim.cases is statistics.lowest_and_highest_entropy
+        claim.claim for claim in CLAIMS if claim.cases is statistics.low_and_high_entropy
     }
     assert set(frame.loc[frame["claim"].isin(comparisons), "language"]) == {"low - high"}
 
 
-IN_EXCESS = [claim for claim in CLAIMS if "minus that of test strings" in claim.statistic]
+IN_EXCESS = [
+    claim
+    for claim in CLAIMS
+    if "minus" in claim.statistic and "strings never trained on" in claim.statistic
+]
 
 
 def without_excess(more):
@@ -106,7 +110,7 @@ def without_excess(more):
     changed = {name: studies[name].copy() for name in ("tradeoff", "deduplication")}
     for frame in changed.values():
         noise = more + 0.01 * chance.standard_normal(len(frame))
-        for quantity in {"fraction", "weighted"} & {name.split("_")[0] for name in frame}:
+        for quantity in {"below", "depth"} & {name.split("_")[0] for name in frame}:
             trained = frame[f"{quantity}_distinct"]
             frame[f"{quantity}_unseen"] = (trained + noise).clip(0, 1)
     return claims(changed)
@@ -123,8 +127,8 @@ def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
 
 def test_without_strings_never_trained_on_the_excess_is_open():
     studies = planted("paper")[0]
-    none = {name: studies[name].assign(fraction_unseen=np.nan) for name in studies}
-    none["tradeoff"]["weighted_unseen"] = np.nan
+    none = {name: studies[name].assign(below_unseen=np.nan) for name in studies}
+    none["tradeoff"]["depth_unseen"] = np.nan
     frame = claims(none)
     for claim in IN_EXCESS:
         assert found(frame, claim) == {"cannot tell"}, claim.claim
@@ -140,12 +144,12 @@ def test_the_excess_before_optimal_learning_is_at_the_measurement_before():
             "measure": "contextual",
             "epoch": [0, 2, 4, 6],
             "optimal_epoch": 4,
-            "fraction_distinct": [0.0, 0.3, 0.6, 0.9],
-            "fraction_unseen": [0.0, 0.1, 0.2, 0.3],
+            "below_distinct": [0.0, 0.3, 0.6, 0.9],
+            "below_unseen": [0.0, 0.1, 0.2, 0.3],
         }
     )
     np.testing.assert_allclose(statistics.excess_before_optimum(frame, "contextual"), [0.2])
-    np.testing.assert_allclose(statistics.excess_at_optimum(frame, "fraction", "contextual"), [0.4])
+    np.testing.assert_allclose(statistics.excess_at_optimum(frame, "below", "contextual"), [0.4])
     untrained = frame.assign(optimal_epoch=0)
     assert statistics.excess_before_optimum(untrained, "contextual").empty
 
@@ -298,3 +302,74 @@ def test_models_are_averaged_within_a_seed():
     name = "By recollection, frequent strings are memorised more than infrequent ones."
     assert (rows.loc[name, "n_models"], rows.loc[name, "n_models_hold"]) == (12, 6)
     assert rows.loc[name, "estimate"] == pytest.approx(alone.loc[name, "estimate"] / 2)
+
+
+def test_slower_training_is_at_equal_weights_and_equal_steps():
+    """The losses are 1 - 0.01 t and 1 - 0.005 t after t trained strings; dedup has half of them."""
+    base, dedup = (
+        pd.DataFrame(
+            {
+                "model": "m",
+                "size": 64,
+                "seed": 0,
+                "variant": name,
+                "measure": "contextual",
+                "epoch": [0, 1, 2, 3, 4],
+                "n_train": n,
+                "train_loss_distinct": 1 - rate * n * np.arange(5),
+            }
+        )
+        for name, n, rate in (("base", 10, 0.01), ("dedup", 5, 0.005))
+    )
+    # Dedup reaches 20 trained strings: the differences after 0, 10 and 20 are 0, 0.05 and 0.1.
+    found = statistics.slower_training(pd.concat([base, dedup]))
+    np.testing.assert_allclose(found, [0.05])
+    assert found.index.names == statistics.UNIT
+    assert statistics.slower_training(base).isna().all()
+
+
+def test_a_saturated_score_does_not_count_as_falling():
+    """The score rises to 0.9 and then trembles: some of its steps fall."""
+    trembling = [0.5, 0.6, 0.7, 0.8, 0.9, 0.91, 0.905, 0.912, 0.907, 0.913]
+    frame = pd.DataFrame(
+        {
+            "model": "m",
+            "size": 64,
+            "seed": 0,
+            "role": "s0",
+            "measure": "contextual",
+            "evidence": "retraining",
+            "epoch": np.arange(10),
+            "start": 2.0,
+            "score": trembling,
+        }
+    )
+    (found,) = statistics.score_increases(frame, "contextual")
+    assert found > 0.7
+    (falling,) = statistics.score_increases(frame.assign(score=trembling[::-1]), "contextual")
+    assert falling < -0.7
+    (flat,) = statistics.score_increases(frame.assign(score=0.9), "contextual")
+    assert flat == 0
+    assert statistics.score_increases(frame.assign(start=np.nan), "contextual").empty
+
+
+def test_languages_are_compared_in_pairs():
+    """A pair is a language and its counterpart; languages without a partner are left out."""
+    study = pd.DataFrame(
+        {
+            "language": ["L2", "L2", "L1", "L3", "L4", "L6"],
+            "counterpart": pd.array(["L1", "L1", None, None, "L3", "L9"], dtype="string"),
+            "model": ["m", "n", "m", "m", "m", "m"],
+        }
+    )
+    cases = {
+        select: [(case.language, case.n_models) for case in select(study)]
+        for select in (
+            statistics.low_and_high_entropy,
+            statistics.low_entropy,
+            statistics.high_entropy,
+        )
+    }
+    assert cases[statistics.low_and_high_entropy] == [("L2 - L1", 1), ("L4 - L3", 1)]
+    assert cases[statistics.low_entropy] == [("L2", 2), ("L4", 1)]
+    assert cases[statistics.high_entropy] == [("L1", 1), ("L3", 1)]

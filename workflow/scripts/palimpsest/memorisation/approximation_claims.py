@@ -126,6 +126,7 @@ CLAIMS = [
         "whether or not they stay below; the other such strings stand in for each string",
         at_most(RARE),
         over_seeds(at_optimum, column="below_unseen", measure="contextual"),
+        limits=SHARE,
     ),
     Claim(
         "bayes",
