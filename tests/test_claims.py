@@ -1,5 +1,7 @@
 """The engine of claims: one rule for all verdicts, whatever an interval is over."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +11,13 @@ from scipy import stats
 
 from palimpsest import tables
 from palimpsest.claims import (
+    CONSTANT,
     DIFFERENCE,
+    LANGUAGE,
+    NO_THRESHOLD,
+    RETRAINING,
     SHARE,
+    STAND_INS,
     Case,
     Claim,
     Estimate,
@@ -274,3 +281,16 @@ def test_a_section_names_the_kinds_that_its_claims_read(section):
     """The workflow gives the claims these tables and no others."""
     read = {kind for made in section.load("claims") for kind in made.reads.split()}
     assert read <= {kind.name for kind in section.judged}
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.name)
+def test_every_claim_says_what_it_rests_on(section):
+    known = {CONSTANT, RETRAINING, STAND_INS, LANGUAGE, NO_THRESHOLD}
+    for claim in section.load("claims"):
+        assert claim.evidence, claim.claim
+        assert set(claim.evidence) <= known
+        # Nothing rests on no threshold and on a threshold.
+        assert NO_THRESHOLD not in claim.evidence or len(claim.evidence) == 1
+        # The words of the statistic agree: by recollection, one constant serves all strings.
+        if re.search(r", recollection\b", claim.statistic) and "contextual" not in claim.statistic:
+            assert claim.evidence == (CONSTANT,), claim.claim

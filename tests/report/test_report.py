@@ -43,6 +43,7 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "claim": "A claim of strings < others.",
         "statistic": "share & excess",
         "agrees_if": ">= -0.1",
+        "evidence": "same-frequency",
         "language": language,
         "n_models": 1,
         "n_seeds": 3,

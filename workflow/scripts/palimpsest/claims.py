@@ -67,6 +67,13 @@ DIFFERENCE = (-1.0, 1.0)  # of two shares or scores; also the range of rank asso
 
 SEEDS = "seeds"
 
+# What decides in a statistic that a string is memorised, or forgotten.
+CONSTANT = "constant"  # a threshold that is the same for all strings
+RETRAINING = "retraining"  # models trained without the string
+STAND_INS = "same-frequency"  # strings never trained on that are equally frequent
+LANGUAGE = "language"  # the language's exact probabilities
+NO_THRESHOLD = "no threshold"  # nothing: the statistic is about losses or counts alone
+
 
 class Estimate(NamedTuple):
     """A statistic and its 95 % interval.
@@ -136,6 +143,7 @@ class Claim:
     cases : function that makes the cases from the whole tables; by default, one case per language
     by_construction : whether the definitions alone force the statistic into the region
     limits : smallest and largest value that the statistic can have; intervals are clipped to them
+    evidence : what the statistic rests on, of the names above
     """
 
     question: str
@@ -147,6 +155,7 @@ class Claim:
     cases: Callable[..., list[Case]] = field(default=each_language, repr=False)
     by_construction: bool = False
     limits: tuple[float, float] = ANY_NUMBER
+    evidence: tuple[str, ...] = ()
 
     def tests(self, given: Mapping[str, pd.DataFrame | None]) -> list[tuple[str, int, Estimate]]:
         """Language, number of models and estimate of each case; [] if a table has no rows."""
@@ -180,6 +189,7 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
             "claim": claim.claim,
             "statistic": claim.statistic,
             "agrees_if": claim.region.text,
+            "evidence": ", ".join(claim.evidence),
             "language": language,
             "n_models": n_models if estimate.models is None else len(estimate.models),
             **judge(estimate, claim),

@@ -4,7 +4,16 @@ Most of these claims are Palimpsest's own. The paper uses the same-frequency app
 shows it for a few strings (Learning Without Memorizing Considered Infeasible, appendix G).
 """
 
-from palimpsest.claims import NOT_NEGATIVE, SHARE, Claim, at_least, at_most
+from palimpsest.claims import (
+    LANGUAGE,
+    NOT_NEGATIVE,
+    RETRAINING,
+    SHARE,
+    STAND_INS,
+    Claim,
+    at_least,
+    at_most,
+)
 from palimpsest.memorisation.claim_statistics import (
     agreement_mean,
     at_optimum,
@@ -23,6 +32,10 @@ CLAIMS = [
         at_most(NEARLY_EQUAL),
         over_seeds(stand_in_error),
         limits=NOT_NEGATIVE,
+        evidence=(
+            STAND_INS,
+            RETRAINING,
+        ),
     ),
     *[
         Claim(
@@ -34,6 +47,10 @@ CLAIMS = [
             at_least(ALMOST_ALL),
             over_seeds(agreement_mean, column="same_verdict", measure=measure),
             limits=SHARE,
+            evidence=(
+                STAND_INS,
+                RETRAINING,
+            ),
         )
         for measure in ("counterfactual", "contextual")
     ],
@@ -45,6 +62,10 @@ CLAIMS = [
         at_most(RARE),
         over_seeds(agreement_mean, column="threshold_error", measure="contextual", absolute=True),
         limits=NOT_NEGATIVE,
+        evidence=(
+            STAND_INS,
+            RETRAINING,
+        ),
     ),
     of_every_string(
         "approximation",
@@ -55,6 +76,10 @@ CLAIMS = [
         measure="counterfactual",
         quantity="threshold",
         statistic="mean_relative_error",
+        evidence=(
+            STAND_INS,
+            RETRAINING,
+        ),
     ),
     of_every_string(
         "approximation",
@@ -65,6 +90,10 @@ CLAIMS = [
         measure="contextual",
         quantity="threshold",
         statistic="correlation",
+        evidence=(
+            STAND_INS,
+            RETRAINING,
+        ),
     ),
     *[
         of_every_string(
@@ -76,6 +105,10 @@ CLAIMS = [
             measure=measure,
             quantity=quantity,
             statistic="correlation",
+            evidence=(
+                STAND_INS,
+                RETRAINING,
+            ),
         )
         for quantity, ranked, text in (
             ("start", "the start", "start; strings that never start rank last"),
@@ -93,6 +126,10 @@ CLAIMS = [
             measure=measure,
             quantity="score_at_optimum",
             statistic="same_verdict",
+            evidence=(
+                STAND_INS,
+                RETRAINING,
+            ),
         )
         for measure in ("counterfactual", "contextual")
     ],
@@ -105,6 +142,10 @@ CLAIMS = [
         measure="contextual",
         quantity="threshold",
         statistic="mean_absolute_error",
+        evidence=(
+            STAND_INS,
+            RETRAINING,
+        ),
     ),
     Claim(
         "approximation",
@@ -116,6 +157,7 @@ CLAIMS = [
         at_most(RARE),
         over_seeds(at_optimum, column="fraction_unseen", measure="contextual"),
         limits=SHARE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "approximation",
@@ -127,6 +169,7 @@ CLAIMS = [
         at_most(RARE),
         over_seeds(at_optimum, column="below_unseen", measure="contextual"),
         limits=SHARE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "bayes",
@@ -138,6 +181,7 @@ CLAIMS = [
         at_most(RARE),
         over_seeds(at_optimum, column="below_unseen", measure="bayes"),
         limits=SHARE,
+        evidence=(LANGUAGE,),
     ),
     Claim(
         "bayes",
@@ -148,6 +192,7 @@ CLAIMS = [
         at_most(RARE),
         over_seeds(at_optimum, column="fraction_unseen", measure="bayes"),
         limits=SHARE,
+        evidence=(LANGUAGE,),
     ),
     Claim(
         "bayes",
@@ -158,6 +203,10 @@ CLAIMS = [
         at_least(ALMOST_ALL),
         over_seeds(agreement_mean, column="same_verdict", measure="bayes"),
         limits=SHARE,
+        evidence=(
+            LANGUAGE,
+            RETRAINING,
+        ),
     ),
     Claim(
         "bayes",
@@ -167,6 +216,10 @@ CLAIMS = [
         at_most(RARE),
         over_seeds(agreement_mean, column="threshold_error", measure="bayes", absolute=True),
         limits=NOT_NEGATIVE,
+        evidence=(
+            LANGUAGE,
+            RETRAINING,
+        ),
     ),
     of_every_string(
         "bayes",
@@ -176,6 +229,10 @@ CLAIMS = [
         measure="bayes",
         quantity="threshold",
         statistic="correlation",
+        evidence=(
+            LANGUAGE,
+            RETRAINING,
+        ),
     ),
     of_every_string(
         "bayes",
@@ -186,6 +243,10 @@ CLAIMS = [
         measure="bayes",
         quantity="score_at_optimum",
         statistic="same_verdict",
+        evidence=(
+            LANGUAGE,
+            RETRAINING,
+        ),
     ),
     of_every_string(
         "bayes",
@@ -196,5 +257,9 @@ CLAIMS = [
         measure="bayes",
         quantity="threshold",
         statistic="mean_absolute_error",
+        evidence=(
+            LANGUAGE,
+            RETRAINING,
+        ),
     ),
 ]

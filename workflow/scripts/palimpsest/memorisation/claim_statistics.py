@@ -492,9 +492,13 @@ def quality(
 LIMITS = {"correlation": DIFFERENCE, "same_verdict": SHARE}  # all other statistics are errors
 
 
-def of_every_string(question: str, claim: str, words: str, region: Region, **of: str) -> Claim:
+def of_every_string(
+    question: str, claim: str, words: str, region: Region, evidence: tuple[str, ...], **of: str
+) -> Claim:
     """A claim on one statistic of the approximation over all strings; `of` goes to `quality`."""
     value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
     estimate = over_seeds(value, tuple(ends))
     limits = LIMITS.get(of["statistic"], NOT_NEGATIVE)
-    return Claim(question, claim, "approximation", words, region, estimate, limits=limits)
+    return Claim(
+        question, claim, "approximation", words, region, estimate, limits=limits, evidence=evidence
+    )

@@ -12,9 +12,11 @@ paper uses a word ("strongly", "almost all"), `margins.py` chooses the number fo
 """
 
 from palimpsest.claims import (
+    CONSTANT,
     DIFFERENCE,
     NOT_NEGATIVE,
     SHARE,
+    STAND_INS,
     Claim,
     above,
     at_least,
@@ -72,6 +74,7 @@ CLAIMS = [
         over_seeds(largest_fall, column="fraction", measure="recollection"),
         by_construction=True,
         limits=SHARE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ3",
@@ -83,6 +86,7 @@ CLAIMS = [
         over_seeds(largest_fall, column="fraction", measure="contextual"),
         by_construction=True,
         limits=SHARE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -93,6 +97,7 @@ CLAIMS = [
         above(0),
         over_seeds(excess_at_optimum, quantity="below", measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -103,6 +108,7 @@ CLAIMS = [
         above(0),
         over_seeds(excess_at_optimum, quantity="depth", measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -114,6 +120,10 @@ CLAIMS = [
         above(0),
         over_seeds(least_excess_at_optimum),
         limits=DIFFERENCE,
+        evidence=(
+            CONSTANT,
+            STAND_INS,
+        ),
     ),
     Claim(
         "RQ3",
@@ -125,6 +135,7 @@ CLAIMS = [
         over_seeds(at_optimum, column="fraction", measure="contextual"),
         high_entropy,
         limits=SHARE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -136,6 +147,7 @@ CLAIMS = [
         over_seeds(at_optimum, column="fraction", measure="contextual"),
         low_entropy,
         limits=SHARE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -148,6 +160,7 @@ CLAIMS = [
         over_seeds(at_optimum, column="fraction", measure="recollection"),
         high_entropy,
         limits=SHARE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ3",
@@ -160,6 +173,7 @@ CLAIMS = [
         over_seeds(at_optimum, column="fraction", measure="recollection"),
         low_entropy,
         limits=SHARE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ3",
@@ -171,6 +185,7 @@ CLAIMS = [
         low_minus_high(band_width, measure="recollection"),
         low_and_high_entropy,
         limits=DIFFERENCE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ3",
@@ -182,6 +197,7 @@ CLAIMS = [
         low_minus_high(band_width, measure="contextual"),
         low_and_high_entropy,
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -191,6 +207,7 @@ CLAIMS = [
         at_least(USUALLY),
         over_seeds(optimum_in_band, measure="recollection"),
         limits=SHARE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ3",
@@ -200,6 +217,7 @@ CLAIMS = [
         at_least(USUALLY),
         over_seeds(optimum_in_band, measure="contextual"),
         limits=SHARE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -211,6 +229,7 @@ CLAIMS = [
         over_seeds(cost_of_stopping_early, measure="contextual"),
         high_entropy,
         limits=NOT_NEGATIVE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ3",
@@ -223,6 +242,7 @@ CLAIMS = [
         over_seeds(cost_of_stopping_early, measure="contextual"),
         low_entropy,
         limits=NOT_NEGATIVE,
+        evidence=(STAND_INS,),
     ),
     *TRAINING_SET_CLAIMS,
     *APPROXIMATION_CLAIMS,

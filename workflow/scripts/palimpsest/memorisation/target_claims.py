@@ -7,8 +7,10 @@ without width is therefore no verdict.
 """
 
 from palimpsest.claims import (
+    CONSTANT,
     DIFFERENCE,
     NOT_NEGATIVE,
+    RETRAINING,
     SHARE,
     Claim,
     above,
@@ -48,6 +50,7 @@ CLAIMS = [
         above(0),
         over_seeds(frequent_earlier, measure="recollection"),
         limits=DIFFERENCE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ1",
@@ -57,6 +60,7 @@ CLAIMS = [
         at_least(STRONG),
         over_seeds(frequent_earlier, measure="recollection"),
         limits=DIFFERENCE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ1",
@@ -67,6 +71,7 @@ CLAIMS = [
         above(0),
         over_seeds(frequent_earlier, measure="recollection_accuracy"),
         limits=DIFFERENCE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ1",
@@ -77,6 +82,7 @@ CLAIMS = [
         below(STRONG),
         over_seeds(frequent_earlier, measure="counterfactual"),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ1",
@@ -87,6 +93,7 @@ CLAIMS = [
         below(STRONG),
         over_seeds(frequent_earlier, measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ1",
@@ -97,6 +104,7 @@ CLAIMS = [
         below(0),
         over_seeds(frequent_threshold),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ1",
@@ -107,6 +115,7 @@ CLAIMS = [
         at_most(NEARLY_EQUAL),
         over_seeds(middle_threshold_from_test_loss),
         limits=NOT_NEGATIVE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ1",
@@ -116,6 +125,10 @@ CLAIMS = [
         above(RARE),
         over_seeds(start_disagreement, one="recollection", other="contextual"),
         limits=SHARE,
+        evidence=(
+            CONSTANT,
+            RETRAINING,
+        ),
     ),
     Claim(
         "RQ1",
@@ -125,6 +138,10 @@ CLAIMS = [
         above(RARE),
         over_seeds(order_disagreement, one="recollection", other="contextual"),
         limits=SHARE,
+        evidence=(
+            CONSTANT,
+            RETRAINING,
+        ),
     ),
     Claim(
         "RQ1",
@@ -137,6 +154,7 @@ CLAIMS = [
         over_seeds(starts_later, one="counterfactual", other="contextual"),
         by_construction=True,
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ1",
@@ -146,6 +164,7 @@ CLAIMS = [
         at_least(USUALLY),
         over_seeds(starts_later, one="contextual", other="counterfactual"),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ1",
@@ -156,6 +175,7 @@ CLAIMS = [
         at_most(RARE),
         over_seeds(loss_above_without),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ2",
@@ -167,6 +187,7 @@ CLAIMS = [
         over_seeds(contextual_above_counterfactual),
         by_construction=True,
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ2",
@@ -179,6 +200,7 @@ CLAIMS = [
         over_seeds(counterfactual_overestimates),
         by_construction=True,
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ2",
@@ -189,6 +211,7 @@ CLAIMS = [
         above(0),
         over_seeds(score_increases, measure="counterfactual"),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ2",
@@ -199,6 +222,7 @@ CLAIMS = [
         above(0),
         over_seeds(score_increases, measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ2",
@@ -209,6 +233,7 @@ CLAIMS = [
         at_most(NEARLY_EQUAL),
         over_seeds(score_range, measure="counterfactual"),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ2",
@@ -219,6 +244,7 @@ CLAIMS = [
         at_most(NEARLY_EQUAL),
         over_seeds(score_range, measure="contextual"),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "RQ2",
@@ -228,5 +254,6 @@ CLAIMS = [
         at_most(NEARLY_EQUAL),
         over_seeds(scores_differ),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
 ]

@@ -1,8 +1,11 @@
 """The claims on frequency, deduplication and training size (RQ4, RQ5, RQ8, RQ9)."""
 
 from palimpsest.claims import (
+    CONSTANT,
     DIFFERENCE,
+    NO_THRESHOLD,
     NOT_NEGATIVE,
+    STAND_INS,
     Claim,
     above,
     at_least,
@@ -38,6 +41,7 @@ CLAIMS = [
         above(0),
         over_seeds(top_minus_bottom, column="fraction_distinct", measure="recollection"),
         limits=DIFFERENCE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ4",
@@ -49,6 +53,7 @@ CLAIMS = [
         between(-NEARLY_EQUAL, NEARLY_EQUAL),
         over_seeds(top_minus_bottom, column="fraction_distinct", measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ4",
@@ -60,6 +65,7 @@ CLAIMS = [
         between(-NEARLY_EQUAL, NEARLY_EQUAL),
         over_seeds(top_minus_bottom, column="fraction_distinct", measure="counterfactual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ4",
@@ -70,6 +76,7 @@ CLAIMS = [
         at_most(0),
         over_seeds(top_minus_bottom, column="weighted_distinct", measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ4",
@@ -80,6 +87,10 @@ CLAIMS = [
         above(0),
         over_seeds(contradiction),
         limits=(-2, 2),
+        evidence=(
+            CONSTANT,
+            STAND_INS,
+        ),
     ),
     Claim(
         "RQ4",
@@ -89,6 +100,7 @@ CLAIMS = [
         "recollection; no start counts as one epoch after the last epoch",
         above(0),
         over_seeds(start_delay, measure="recollection"),
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ4",
@@ -98,6 +110,7 @@ CLAIMS = [
         "contextual; no start counts as one epoch after the last epoch",
         above(0),
         over_seeds(start_delay, measure="contextual"),
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ4",
@@ -106,6 +119,7 @@ CLAIMS = [
         "epochs by which optimal learning is later than the base's",
         above(0),
         over_seeds(optimum_delay),
+        evidence=(NO_THRESHOLD,),
     ),
     Claim(
         "RQ4",
@@ -116,6 +130,7 @@ CLAIMS = [
         above(0),
         over_seeds(excess_deduplicated, quantity="below", measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ4",
@@ -126,6 +141,7 @@ CLAIMS = [
         at_least(-RARE),
         over_seeds(band_widening, other="base", measure="recollection"),
         limits=DIFFERENCE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ4",
@@ -136,6 +152,7 @@ CLAIMS = [
         at_least(-RARE),
         over_seeds(band_widening, other="base", measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ5",
@@ -145,6 +162,7 @@ CLAIMS = [
         below(0),
         over_seeds(with_size, column="test_loss"),
         limits=DIFFERENCE,
+        evidence=(NO_THRESHOLD,),
     ),
     Claim(
         "RQ5",
@@ -157,6 +175,7 @@ CLAIMS = [
         over_seeds(with_size, column="n_repeated"),
         by_construction=True,
         limits=DIFFERENCE,
+        evidence=(NO_THRESHOLD,),
     ),
     *[
         Claim(
@@ -168,6 +187,7 @@ CLAIMS = [
             region,
             over_seeds(with_size, column=column, measure=measure),
             limits=DIFFERENCE,
+            evidence=(CONSTANT if measure == "recollection" else STAND_INS,),
         )
         for column, strings in (
             ("weighted", "the training strings"),
@@ -189,6 +209,7 @@ CLAIMS = [
             above(0),
             over_seeds(with_test_loss, measure=measure),
             limits=DIFFERENCE,
+            evidence=(STAND_INS,),
         )
         for measure in ("counterfactual", "contextual")
     ],
@@ -200,6 +221,7 @@ CLAIMS = [
         "strings, nats per token",
         above(0),
         over_seeds(slower_training),
+        evidence=(NO_THRESHOLD,),
     ),
     Claim(
         "RQ8",
@@ -210,6 +232,7 @@ CLAIMS = [
         at_least(1 - 2 * NEARLY_EQUAL),
         over_seeds(spread_ratio),
         limits=NOT_NEGATIVE,
+        evidence=(NO_THRESHOLD,),
     ),
     Claim(
         "RQ8",
@@ -220,6 +243,7 @@ CLAIMS = [
         "minus dedup-matched, nats per token",
         above(0),
         over_seeds(spread_above_matched),
+        evidence=(NO_THRESHOLD,),
     ),
     Claim(
         "RQ9",
@@ -229,6 +253,7 @@ CLAIMS = [
         above(1),
         over_seeds(band, name="dedup", measure="recollection"),
         limits=NOT_NEGATIVE,
+        evidence=(CONSTANT,),
     ),
     Claim(
         "RQ9",
@@ -238,6 +263,7 @@ CLAIMS = [
         above(1),
         over_seeds(band, name="dedup", measure="contextual"),
         limits=NOT_NEGATIVE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ9",
@@ -249,6 +275,7 @@ CLAIMS = [
         above(0),
         over_seeds(band_widening, other="dedup-matched", measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
     Claim(
         "RQ9",
@@ -260,5 +287,6 @@ CLAIMS = [
         above(0),
         over_seeds(excess_before_optimum, measure="contextual"),
         limits=DIFFERENCE,
+        evidence=(STAND_INS,),
     ),
 ]

@@ -95,7 +95,7 @@ def answered(rows: pd.DataFrame) -> dict:
         shown=rows["verdict"].mask(forced, "by construction"),
         reason=[reason(row) for row in rows.itertuples()],
     )
-    claims = rows.groupby(["claim", "statistic", "agrees_if"], sort=False)
+    claims = rows.groupby(["claim", "statistic", "agrees_if", "evidence"], sort=False)
     return {
         "counts": counts(rows),
         "claims": [
@@ -103,9 +103,10 @@ def answered(rows: pd.DataFrame) -> dict:
                 "claim": claim,
                 "statistic": statistic,
                 "agrees_if": mathematical(region),
+                "evidence": evidence,
                 "tests": tests.to_dict("records"),
             }
-            for (claim, statistic, region), tests in claims
+            for (claim, statistic, region, evidence), tests in claims
         ],
     }
 

@@ -12,6 +12,13 @@ CLAIMS = Kind(
         Column("claim", str, "the claim, in one sentence"),
         Column("statistic", str, "the statistic that tests the claim, in words"),
         Column("agrees_if", str, "region of the statistic in which the claim holds"),
+        Column(
+            "evidence",
+            str,
+            "what decides that a string is memorised or forgotten: constant, retraining, "
+            "same-frequency (stand-ins), language (exact probabilities), or several of them; no "
+            "threshold if the statistic is about losses or counts alone",
+        ),
         Column("language", str, "language on which the claim was tested"),
         Column("n_models", int, "number of models in the mean"),
         Column(

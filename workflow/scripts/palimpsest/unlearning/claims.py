@@ -42,6 +42,7 @@ trainings.
 from palimpsest.claims import (
     DIFFERENCE,
     NOT_NEGATIVE,
+    RETRAINING,
     SHARE,
     Claim,
     above,
@@ -95,6 +96,7 @@ CLAIMS = [
         above(0),
         over_splits(above_doing_nothing),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "forgetting",
@@ -105,6 +107,7 @@ CLAIMS = [
         above(0),
         over_splits(short_of_retraining),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "forgetting",
@@ -115,6 +118,7 @@ CLAIMS = [
         above(USUALLY),
         pairs_over_splits(competition_forgets_more),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "forgetting",
@@ -125,6 +129,7 @@ CLAIMS = [
         above(USUALLY),
         pairs_over_repetitions(competition_scores_more),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "utility",
@@ -136,6 +141,7 @@ CLAIMS = [
         above(NEARLY_EQUAL),
         over_repetitions(utility_differs),
         limits=NOT_NEGATIVE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "evaluation",
@@ -147,6 +153,7 @@ CLAIMS = [
         at_most(NEARLY_EQUAL),
         over_repetitions(distance_from_full, setup=REUSE_N_N),
         limits=NOT_NEGATIVE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "evaluation",
@@ -157,6 +164,7 @@ CLAIMS = [
         at_least(ALMOST_ALL),
         pairs_over_repetitions(setup_order_alike, setup=REUSE_N_N),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "evaluation",
@@ -167,6 +175,7 @@ CLAIMS = [
         above(0),
         over_splits(overfitted),
         limits=DIFFERENCE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "evaluation",
@@ -178,6 +187,7 @@ CLAIMS = [
         at_least(ALMOST_ALL),
         pairs_over_splits(attackers_order_alike),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "evaluation",
@@ -188,6 +198,7 @@ CLAIMS = [
         at_least(ALMOST_ALL),
         pairs_over_splits(fewer_models_order_alike),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "hardness",
@@ -198,6 +209,7 @@ CLAIMS = [
         above(0),
         over_strings(hard_for_all),
         limits=(-2, 2),
+        evidence=(RETRAINING,),
     ),
     Claim(
         "hardness",
@@ -208,6 +220,7 @@ CLAIMS = [
         above(0),
         over_strings(hard_for_some),
         limits=(-2, 2),
+        evidence=(RETRAINING,),
     ),
     Claim(
         "metrics",
@@ -218,6 +231,7 @@ CLAIMS = [
         below(POORLY),
         pairs_over_models(ordered_as_by_quality, metric="accuracy_gap"),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
     Claim(
         "metrics",
@@ -228,5 +242,6 @@ CLAIMS = [
         below(1),
         pairs_over_models(ordered_as_by_quality, metric="mia_gap"),
         limits=SHARE,
+        evidence=(RETRAINING,),
     ),
 ]
