@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from helpers.experiments import message
+from palimpsest.configuration.given_files import refuse_broken_files
 from palimpsest.configuration.yaml_files import check_file
 
 FILES = {
@@ -42,3 +43,13 @@ def test_a_block_that_is_used_again_is_no_key_twice(tmp_path):
     path = tmp_path / "mine.yaml"
     path.write_text("a: &a {x: 1, y: 2}\nb: {x: 3}\nc: *a\nd: {<<: *a, x: 4}\n")
     check_file(path)
+
+
+@pytest.mark.parametrize("value", [" ", "# nothing", "\t"])
+def test_a_blank_value_on_the_command_line_is_refused(value):
+    """Snakemake's own answer is a traceback."""
+    with pytest.raises(SystemExit) as refused:
+        refuse_broken_files(["--cores", "1", "--config", "seeds=[1]", f"models={value}"])
+    expected = f"error: --config: models: {value!r} is no value; give one, or drop it"
+    assert str(refused.value) == expected
+    refuse_broken_files(["--config", "title=", "unlearning=null", "seeds=[1]", "-n"])

@@ -1,8 +1,8 @@
-"""A first check of the files that a command line gives with `--configfile`.
+"""A first check of what a command line gives with `--configfile` and `--config`.
 
-Snakemake reads these files before the Snakefile. Its own error does not name an empty or broken
-file, and for a binary file it is a traceback. The profiles call this function, because Snakemake
-reads profiles first: see `profiles/default/config.yaml`.
+Snakemake reads both before the Snakefile. Its own error does not name an empty or broken file. For
+a binary file, and for a blank value, its error is a traceback. The profiles call this function,
+because Snakemake reads profiles first: see `profiles/default/config.yaml`.
 """
 
 import argparse
@@ -10,20 +10,37 @@ import os
 import sys
 from collections.abc import Sequence
 
+import yaml
+
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.errors import UserError
 
 
 def refuse_broken_files(arguments: Sequence[str]) -> None:
-    """End the program with one line unless every given configuration file can be read."""
+    """End the program with one line unless every given file and value can be read."""
     # With abbreviations, argparse would take `--config` as `--configfile`.
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--configfile", "--configfiles", nargs="+", default=[])
+    parser.add_argument("--config", "-C", nargs="*", default=[])
     given, _ = parser.parse_known_args(arguments)
     try:
+        for pair in given.config:
+            key, _, value = pair.partition("=")
+            if value and _is_blank(value):
+                raise UserError(
+                    f"--config: {key}: {value!r} is no value; give one, or leave it out"
+                )
         for path in given.configfile:
             if not os.path.exists(path):
                 raise UserError(f"{path}: no such file; it was given with --configfile")
             check_file(path)
     except UserError as error:
         sys.exit(f"error: {error}")
+
+
+def _is_blank(value: str) -> bool:
+    """Whether YAML finds nothing in a text, as in spaces or in a comment."""
+    try:
+        return yaml.load(value, Loader=yaml.BaseLoader) is None
+    except yaml.YAMLError:
+        return False
