@@ -26,10 +26,9 @@ def refuse_broken_files(arguments: Sequence[str]) -> None:
     try:
         for pair in given.config:
             key, _, value = pair.partition("=")
+            value = value.strip("'\"")  # as Snakemake does
             if value and _is_blank(value):
-                raise UserError(
-                    f"--config: {key}: {value!r} is no value; give one, or leave it out"
-                )
+                raise UserError(f"--config: {key}: {value!r} is no value; give one, or drop it")
         for path in given.configfile:
             if not os.path.exists(path):
                 raise UserError(f"{path}: no such file; it was given with --configfile")
