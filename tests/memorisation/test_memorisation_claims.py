@@ -373,3 +373,22 @@ def test_languages_are_compared_in_pairs():
     assert cases[statistics.low_and_high_entropy] == [("L2 - L1", 1), ("L4 - L3", 1)]
     assert cases[statistics.low_entropy] == [("L2", 2), ("L4", 1)]
     assert cases[statistics.high_entropy] == [("L1", 1), ("L3", 1)]
+
+
+def test_a_band_that_the_end_of_training_cuts_is_undefined():
+    """A string that never starts counts as starting one epoch after the last."""
+    rows = [
+        {
+            "model": "m",
+            "size": 64,
+            "seed": seed,
+            "variant": "dedup",
+            "measure": "contextual",
+            "epoch": 10,
+            "start_p10": start,
+            "start_p90": end,
+        }
+        for seed, (start, end) in enumerate([(2.0, 8.0), (2.0, 10.5), (11.0, 11.0)])
+    ]
+    found = statistics.band(pd.DataFrame(rows), "dedup", "contextual")
+    np.testing.assert_array_equal(found, [6, np.nan, np.nan])

@@ -126,7 +126,6 @@ TRADEOFF = pd.DataFrame(
             "measure": measure,
             "epoch": epoch,
             "optimal_epoch": 4,
-            "still_learning": (model, seed) == ("n", 2),
             "fraction_unseen": np.nan
             if measure == "contextual"
             else 0.1 * (seed + i) * (epoch == 4),
@@ -228,7 +227,29 @@ def entries(tmp_path_factory):
     return made
 
 
-GIVEN = {"agreement": AGREEMENT, "tradeoff": TRADEOFF, "approximation": APPROXIMATION}
+# Of the three runs of model n, one may still be learning.
+LEARNING = pd.DataFrame(
+    [
+        {
+            "model": model,
+            "language": "L2",
+            "size": 64,
+            "variant": "base",
+            "seed": seed,
+            "epoch": epoch,
+            "still_learning": (model, seed) == ("n", 2),
+        }
+        for model in ("m", "n")
+        for seed in (0, 1, 2)
+        for epoch in (2, 4)
+    ]
+)
+GIVEN = {
+    "agreement": AGREEMENT,
+    "tradeoff": TRADEOFF,
+    "approximation": APPROXIMATION,
+    "learning": LEARNING,
+}
 
 
 def parts(**given):
@@ -311,7 +332,9 @@ def test_the_headline_counts_the_claims(page):
 
 def test_a_row_says_what_would_decide_it(page):
     """A known number of seeds is shown instead of the note."""
-    assert "seeds 1 cannot tell about 7 seeds would decide this" in page.text
+    assert (
+        "seeds 1 cannot tell about 7 seeds would decide this in half of such studies" in page.text
+    )
     assert "cannot tell the statistic is undefined here, or what it needs was not run" in page.text
     assert (
         "the table of claims says how many seeds would decide; 7 would be enough for half"
@@ -373,7 +396,7 @@ def test_false_alarms_stand_beside_the_training_strings(page):
 
 
 def test_runs_that_may_still_be_learning_are_named(page):
-    assert "uncertain for them: n on L2 (1 of 3 runs). A higher learning rate" in page.text
+    assert "is uncertain: n on L2, 64 strings, base (1 of 3 runs). A higher" in page.text
 
 
 def test_the_quality_of_the_approximation_is_averaged_over_the_seeds(page):
@@ -414,8 +437,9 @@ def test_the_chapter_on_thresholds_shows_what_there_is(tmp_path):
     assert heading in alone.text
     assert "agreement" in alone.ids
     assert "Threshold error" not in alone.text
-    neither = rendered(tmp_path / "c.html", agreement=AGREEMENT.head(0), tradeoff=TRADEOFF.head(0))
-    assert "agreement" not in Page(neither).ids
+    nothing = {"agreement": AGREEMENT, "tradeoff": TRADEOFF, "learning": LEARNING}
+    nothing = {kind: frame.head(0) for kind, frame in nothing.items()}
+    assert "agreement" not in Page(rendered(tmp_path / "c.html", **nothing)).ids
 
 
 def test_nothing_is_fetched_and_nothing_runs(text, page):

@@ -65,7 +65,7 @@ def build(
     """A dataset as a table of kind `strings`: its distinct strings, first train, then test.
 
     A string in both the training set and the test set has split `train`, and `test_count` above 0.
-    With the split `disjoint`, strings of the side that no model trains on follow.
+    With the split `disjoint`, the strings set apart follow.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ class Sampler:
 
     `language` is the corpus' name in tables. With the split `disjoint`, each distinct string of the
     training stream belongs, with all its copies, to one of two sides: the training strings, or the
-    strings that no model trains on. A fair coin decides the side. A frequent string can then be
+    strings that are set apart. A fair coin decides the side. A frequent string can then be
     unseen, which does not happen with the split `independent`. `derivations` holds, for each drawn
     string, the log probability of the derivation by which it was first drawn.
 
@@ -44,7 +44,7 @@ class Sampler:
         return _first(draw, n, lambda seen, s: s != but, self.language)
 
     def unseen(self, n: int) -> list[String]:
-        """The first `n` strings of the side that no model trains on; none if there is no side."""
+        """The first `n` strings that are set apart from training; none if there are no sides."""
         if not self._has_two_sides:
             return []
         draw = partial(self._draw_side, is_trained=False)
@@ -127,5 +127,6 @@ def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -
         draws *= 10
     raise UserError(
         f"language {language}: {draws // 10:,} draws hold only {len(taken):,} of the {n:,} strings "
-        "needed; the language is too small: lower the train size or choose a richer language"
+        "needed; the language is too small: lower the train size, choose a richer language, or set "
+        "datasets/split to independent"
     )

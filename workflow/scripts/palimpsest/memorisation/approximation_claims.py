@@ -160,18 +160,6 @@ CLAIMS = [
         evidence=(STAND_INS,),
     ),
     Claim(
-        "approximation",
-        "A loss below the contextual threshold by the same-frequency approximation betrays "
-        "memorisation: strings never trained on rarely fall below it.",
-        "tradeoff",
-        "share of the strings never trained on below the contextual threshold at optimal learning, "
-        "whether or not they stay below; the other such strings stand in for each string",
-        at_most(RARE),
-        over_seeds(at_optimum, column="below_unseen", measure="contextual"),
-        limits=SHARE,
-        evidence=(STAND_INS,),
-    ),
-    Claim(
         "bayes",
         "A loss below the Bayes-optimal loss betrays memorisation: strings never trained on "
         "rarely fall below it.",

@@ -378,9 +378,12 @@ def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
 
 
 def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
-    """Epochs from the 10 % to the 90 % quantile of the starts of a variant."""
+    """Epochs from the 10 % to the 90 % quantile of the starts of a variant.
+
+    NaN if more than 10 % of the strings never start: the end of training cuts the band.
+    """
     run = runs_of(variant(study, name), measure)
-    return run["start_p90"] - run["start_p10"]
+    return (run["start_p90"] - run["start_p10"]).where(run["start_p90"] <= run["last_epoch"])
 
 
 def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
@@ -423,11 +426,12 @@ def spread_above_matched(study: pd.DataFrame) -> pd.Series:
 
 
 def slower_training(study: pd.DataFrame) -> pd.Series:
-    """Training loss under deduplication minus the base's, at equal weights and equal steps.
+    """Training loss under deduplication minus the base's, after equally many trained strings.
 
-    Each distinct string counts once on both sides. An epoch of deduplicated data has fewer steps,
-    so the losses are compared after equally many trained strings: at each measurement of the base
-    that the deduplicated training reaches, mean over these.
+    Each distinct string counts once on both sides. An epoch of deduplicated data has fewer strings,
+    so the losses are compared at each measurement of the base that the deduplicated training
+    reaches, mean over these. The learning rate falls to 0 at the end of each training, so it is
+    lower under deduplication after equally many strings.
     """
     return per_unit(study[study["measure"] == "contextual"], _slower_training)
 

@@ -2,9 +2,10 @@
 
 The interval of a statistic is over the seeds. If there is only one seed, but a model was retrained
 without every training string, the interval is over the strings (bootstrap); it does not cover other
-seeds. A claim that strings are memorised is a claim about training. So if a measure can be applied
-to strings that were never trained on, only the memorisation beyond that in these strings counts. To
-add a claim, add one `Claim` to `CLAIMS`.
+seeds. A claim that training makes strings memorised is tested on the excess over strings that
+were never trained on, if the measure can be applied to them. A claim on how many strings are
+memorised uses the paper's shares, which include false alarms. To add a claim, add one `Claim` to
+`CLAIMS`.
 
 Source: Learning Without Memorizing Considered Infeasible. The claims are in the order of the paper,
 by question. Those on false alarms, on ranks and on the Bayes threshold are Palimpsest's own. If the
@@ -53,7 +54,7 @@ QUESTIONS = {
     "RQ7": "Are strings that are reported as memorised also memorised under the stricter measures?",
     "RQ8": "Does removing repetitions let all test strings be learned equally well?",
     "RQ9": "Does removing repetitions let all strings be memorised at once, or not at all?",
-    "approximation": "Can test strings of the same frequency stand in for a second training, "
+    "approximation": "Can unseen strings of the same frequency stand in for a second training, "
     "without false alarms?",
     "bayes": (
         "Can the language's exact probabilities stand in for a second training, and does a loss "

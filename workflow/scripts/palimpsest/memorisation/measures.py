@@ -364,7 +364,7 @@ DESCRIPTIONS = (
         threshold="loss(<i>e</i>) &lt; loss<sub>without</sub>(<i>e</i>)",
         score="(loss<sub>without</sub>(<i>e</i>) − loss(<i>e</i>)) / "
         "loss<sub>without</sub>(<i>e</i>)",
-        needs="a second training without the string, or test strings of the same frequency",
+        needs="a second training without the string, or unseen strings of the same frequency",
     ),
     Description(
         name="Contextual",

@@ -13,8 +13,8 @@ from palimpsest.report.templates import template
 
 GLOSSARY = {
     "Approximation by frequency": (
-        "A shortcut to the loss without a string: the loss of the test strings with the nearest "
-        "probability under the language, instead of a second training."
+        "A shortcut to the loss without a string: the loss of the unseen strings with the nearest "
+        "Bayes-optimal loss per token, instead of a second training."
     ),
     "Band of starts": (
         "The epochs from the earliest to the latest start of memorisation of any string."
@@ -59,8 +59,8 @@ QUANTITIES = {
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` maps the kinds `tradeoff`, `agreement` and `approximation` to stacked tables. If one is
-    empty or absent, the text about it is left out.
+    `tables` maps the kinds `tradeoff`, `agreement`, `approximation` and `learning` to stacked
+    tables. If one is empty or absent, the text about it is left out.
     """
     html = template(__file__, "report.html.j2").module
     approximation = approximation_rows(tables.get("approximation"))
@@ -68,7 +68,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     thresholds = (
         agreement_rows(tables.get("agreement")),
         false_alarm_rows(tradeoff),
-        still_learning_rows(tradeoff),
+        still_learning_rows(tables.get("learning")),
     )
     after = {"exact": html.approximation(approximation)} if approximation else {}
     return Part(
@@ -142,17 +142,14 @@ def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
     return rows
 
 
-def still_learning_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
-    """Per language and model: the number of runs whose test loss may not be at its minimum yet."""
-    if tradeoff is None or tradeoff.empty:
+def still_learning_rows(learning: pd.DataFrame | None) -> list[dict]:
+    """Per language, model, size and variant: how many runs' test loss may not be lowest yet."""
+    if learning is None or learning.empty:
         return []
-    runs = tradeoff.drop_duplicates(["model", "language", "seed"])
-    found = runs.groupby(["language", "model"], sort=False)["still_learning"].agg(["sum", "size"])
-    late = found[found["sum"] > 0].reset_index()
-    return [
-        {"language": row.language, "model": row.model, "late": int(row["sum"]), "runs": row["size"]}
-        for _, row in late.iterrows()
-    ]
+    keys = ["language", "model", "size", "variant"]
+    runs = learning.drop_duplicates([*keys, "seed"])
+    found = runs.groupby(keys, sort=False)["still_learning"].agg(late="sum", runs="size")
+    return found[found["late"] > 0].reset_index().to_dict("records")
 
 
 def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:

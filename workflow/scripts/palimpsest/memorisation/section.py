@@ -94,5 +94,5 @@ SECTION = Section(
     claims="palimpsest.memorisation.claims:CLAIMS",
     judged=(*(study.kind for study in STUDIES.values()), kinds.AGREEMENT, kinds.APPROXIMATION),
     report="palimpsest.memorisation.report:part",
-    reported=(STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION),
+    reported=(STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION, kinds.LEARNING),
 )

@@ -45,7 +45,7 @@ class Targets:
     `keys` has one row per target (seed, role, string_id, count, log_prob, optimal_loss). The curves
     are float[epochs, targets], in nats per token, except `wrong`, the share of wrong tokens.
     `without` is the loss in the run without the target. `stand_in` is the median loss of the
-    same-frequency test strings in the run with the target.
+    same-frequency unseen strings in the run with the target.
     """
 
     run: dict

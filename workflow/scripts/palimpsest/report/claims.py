@@ -116,7 +116,7 @@ def reason(row: NamedTuple) -> str:
     if row.by_construction:
         return ""
     if pd.notna(row.seeds_needed):
-        return f"about {row.seeds_needed:.0f} seeds would decide this"
+        return f"about {row.seeds_needed:.0f} seeds would decide this in half of such studies"
     return row.note
 
 

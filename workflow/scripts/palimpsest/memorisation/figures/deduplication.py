@@ -97,10 +97,11 @@ def draw_bands(axes: Axes, study: pd.DataFrame, variants: list[str], measures: l
         rows = study[(study["measure"] == measure) & (study["variant"] == variant)]
         shade = style.tinted(style.MEASURES[measure].colour, VARIANTS[variant][1])
         band = rows[["start_p10", "start_p90"]].dropna()
-        if band.empty:
+        never = band["start_p10"] > study["epoch"].max()
+        if len(band) and never.all():
             write_never(axes, level, rows["optimal_epoch"].mean(), study["epoch"].max(), measure)
-        else:
-            first, last = band.mean()
+        elif len(band):
+            first, last = band.clip(upper=study["epoch"].max()).mean()
             axes.barh(level, last - first, left=first, height=0.55, color=shade,
                       edgecolor=shade, linewidth=1.2)  # fmt: skip
         axes.plot(rows["optimal_epoch"].mean(), level, color=style.INK, **OPTIMUM)

@@ -79,7 +79,7 @@ class Disagreement(Study):
             title="How much the same string is memorised",
             caption=(
                 "The counterfactual and the contextual score of each target string over the "
-                "epochs, from retraining without the string (solid) and from test strings of the "
+                "epochs, from retraining without the string (solid) and from unseen strings of the "
                 "same frequency (dashed). See whether the contextual curve stays at or below the "
                 "counterfactual curve, as Lemma 1 says, and how close the cheap dashed curves are "
                 "to the exact solid curves."

@@ -102,7 +102,7 @@ class Exact(Study):
     text = (
         "To know what one training string adds to what a model learns from all the others, the "
         "model has to be trained again without this string. Here this was done for every training "
-        "string. The paper avoids these trainings: it uses test strings of the same frequency "
+        "string. The paper avoids these trainings: it uses unseen strings of the same frequency "
         "instead. Another shortcut is the Bayes-optimal loss. The question is how near these "
         "shortcuts come to retraining."
     )

@@ -125,10 +125,9 @@ class Tradeoff(Study):
             caption=(
                 "Above, the share of the training strings that is memorised, the losses and the "
                 "bands of starts over the epochs; below, the test loss and the memorisation of "
-                "each model at its epoch of optimal learning. See how far each curve is, at the "
-                "dotted lines, above its thin dashed curve, the share of strings never trained on "
-                "whose loss is below the same threshold: only this difference is evidence of "
-                "memorisation at optimal learning."
+                "each model at its epoch of optimal learning. See how many strings never trained "
+                "on are below the same threshold at that epoch (thin dashed curves): the report's "
+                "table of placebos compares training strings with them, like with like."
             ),
             numbers="3, 18 to 20 and 23 to 30",
             paper=PAPER,

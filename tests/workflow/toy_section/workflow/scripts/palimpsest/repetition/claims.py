@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from palimpsest.claims import Claim, Estimate, below
+from palimpsest.claims import NO_THRESHOLD, Claim, Estimate, below
 from palimpsest.statistics import student
 
 QUESTIONS = {"repetition": "Are many training strings repeated?"}
@@ -22,5 +22,6 @@ CLAIMS = [
         "share of the distinct training strings that occur more than once",
         below(0.5),
         share_repeated,
+        evidence=(NO_THRESHOLD,),
     ),
 ]
