@@ -17,13 +17,12 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.configuration.sources import Sources
 from palimpsest.configuration.yaml_files import read_file
-from palimpsest.datasets.variants import VARIANTS as SHARED_VARIANTS
 from palimpsest.figures.figure import Figure
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Section, nothing
-from palimpsest.sections import FIGURES, SECTIONS
+from palimpsest.sections import FIGURES, SECTIONS, variants_of
 from palimpsest.tables.kinds import Kind
 from palimpsest.variants import is_with_target, maker, target_rank
 
@@ -85,7 +84,7 @@ class Experiment:
         asked = merged(
             runs for section in self.sections for runs in section.requests(self.settings)
         )
-        variants = [*SHARED_VARIANTS, *(own for each in self.known for own in each.variants)]
+        variants = variants_of(self.known)
         for runs in asked:
             maker(variants, runs.dataset_variant)
         if not self.config["save_weights"]:

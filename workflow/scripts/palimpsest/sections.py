@@ -4,6 +4,7 @@ To add a section, add one line here and one line in the Snakefile. Only modules 
 imported, because Snakemake reads this file before it builds its graph of jobs.
 """
 
+from collections.abc import Iterable
 from importlib import import_module
 
 from palimpsest.datasets.figures import LANGUAGE
@@ -42,7 +43,11 @@ KINDS: dict[str, Kind] = {
     )
     for kind in kinds
 }
-VARIANTS: tuple[Variant, ...] = (
-    *SHARED_VARIANTS,
-    *(variant for section in SECTIONS for variant in section.variants),
-)
+
+
+def variants_of(sections: Iterable[Section]) -> tuple[Variant, ...]:
+    """The variants that sections share, and their own."""
+    return (*SHARED_VARIANTS, *(variant for each in sections for variant in each.variants))
+
+
+VARIANTS = variants_of(SECTIONS)

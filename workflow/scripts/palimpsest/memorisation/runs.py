@@ -13,6 +13,7 @@ from palimpsest.memorisation.approximation import (
     loss_of_others,
     stand_ins,
 )
+from palimpsest.memorisation.joins import PERFECT, UNSEEN
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
@@ -24,9 +25,7 @@ from palimpsest.memorisation.measures import (
 from palimpsest.traces import Trace
 
 DATASET_KEYS = ["language", "size", "seed", "variant"]
-UNSEEN = ("fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen")
 LATE = 0.9  # share of the training after which optimal learning may not be reached yet
-PERFECT = ("fraction_perfect", "weighted_perfect")
 
 
 def memorisation_tables(

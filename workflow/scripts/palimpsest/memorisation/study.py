@@ -35,6 +35,11 @@ SIZE_KEY = {
 }
 
 
+def paths_of(runs: Iterable[Runs], pattern: str) -> list[str]:
+    """The paths of a pattern for all runs, each once."""
+    return list(dict.fromkeys(path for group in runs for path in group.paths(pattern)))
+
+
 class Study:
     """One question about memorisation, with a table and figures for each of its languages.
 
@@ -98,12 +103,7 @@ class Study:
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
         """The files from which the study's table is made, by the name of their kind."""
         runs = self.runs(settings, language)
-        return {
-            kind.name: list(
-                dict.fromkeys(path for group in runs for path in group.paths(kind.path))
-            )
-            for kind in self.reads
-        }
+        return {kind.name: paths_of(runs, kind.path) for kind in self.reads}
 
     @property
     def table(self) -> Callable[..., pd.DataFrame]:

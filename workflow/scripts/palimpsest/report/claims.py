@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES
 from palimpsest.report.part import Part
 
-VERDICTS = ("agrees", "disagrees", "cannot tell")
+VERDICTS = (AGREES, DISAGREES, CANNOT_TELL)
 ERROR_RATE = 0.05
 
 
@@ -18,7 +19,7 @@ def headline(claims: pd.DataFrame) -> dict:
     """
     n_by_construction = int(claims["by_construction"].sum())
     claims = tested(claims)
-    cannot_tell = claims["verdict"] == "cannot tell"
+    cannot_tell = claims["verdict"] == CANNOT_TELL
     return {
         "n_by_construction": n_by_construction,
         "n_tests": len(claims),

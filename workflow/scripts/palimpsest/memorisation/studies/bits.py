@@ -11,7 +11,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation.kinds import LEARNING, OPTIMAL_EPOCH
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
-from palimpsest.memorisation.study import Study
+from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import MANIFEST, STUDY_TABLE, TRACE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED
 from palimpsest.tables.kinds import Column, Kind
@@ -143,10 +143,7 @@ class Bits(Study):
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
         """The tables that the study reads, and the traces and manifests of its runs."""
         runs = self.runs(settings, language)
-        paths = {
-            name: [path for group in runs for path in group.paths(pattern)]
-            for name, pattern in (("traces", TRACE), ("manifests", MANIFEST))
-        }
+        paths = {"traces": paths_of(runs, TRACE), "manifests": paths_of(runs, MANIFEST)}
         return {**super().inputs(settings, language), **paths}
 
 

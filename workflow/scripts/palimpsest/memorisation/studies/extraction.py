@@ -9,7 +9,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation.kinds import LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.exact import STUDY as EXACT
-from palimpsest.memorisation.study import Study
+from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import STUDY_TABLE, TRACE, fill
 from palimpsest.requests import Runs
 from palimpsest.tables.columns import EPOCH, GROUP_SEED
@@ -123,13 +123,9 @@ class Extraction(Study):
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
         """The tables that the study reads, the traces of its runs, and those of leave-one-out."""
-        of_runs = {
-            "traces": self.runs(settings, language),
-            "left_out": self.left_out(settings, language),
-        }
         paths = {
-            name: [path for group in runs for path in group.paths(TRACE)]
-            for name, runs in of_runs.items()
+            "traces": paths_of(self.runs(settings, language), TRACE),
+            "left_out": paths_of(self.left_out(settings, language), TRACE),
         }
         return {**super().inputs(settings, language), **paths}
 

@@ -18,7 +18,7 @@ from palimpsest.memorisation.kinds import (
     WEIGHTED,
 )
 from palimpsest.memorisation.paper import PAPER
-from palimpsest.memorisation.study import Study
+from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.models import resolve
 from palimpsest.paths import MANIFEST, STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
@@ -116,8 +116,7 @@ class ModelSize(Study):
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
         """The tables that the study reads, and manifests for the models' sizes."""
-        runs = self.runs(settings, language)
-        manifests = [path for group in runs for path in group.paths(MANIFEST)]
+        manifests = paths_of(self.runs(settings, language), MANIFEST)
         return {**super().inputs(settings, language), "manifests": manifests}
 
     def parameters(self, settings: Settings, language: str) -> dict:
