@@ -20,7 +20,7 @@ from palimpsest.sections import NAMES
 from palimpsest.tables.columns import LANGUAGE
 from palimpsest.tables.kinds import Kind
 from palimpsest.unlearning.jobs import jobs_of
-from palimpsest.variants import LEAVE_ONE_OUT, Variant
+from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT, Variant
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +56,7 @@ def test_the_default_experiment():
     """One twin per family, two languages, every study; nothing that needs a download."""
     default = experiment(DEFAULT)
     assert [study.name for study in asked(default.settings)] == list(STUDIES)
-    assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2"]
+    assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2", "s3"]
     assert default.languages == ["L1", "L2", "L4"]
     methods = jobs_of(default.settings).methods
     assert (methods[0], methods[-1]) == ("none", "retrain")
@@ -64,7 +64,7 @@ def test_the_default_experiment():
     grid = [runs for runs in measured(default.settings) if runs.variant == "base"]
     models = default.settings.models
     assert len({models[runs.model.removesuffix("-twin")].family for runs in grid}) >= 6
-    assert {(g.corpus, g.size) for g in grid} >= {("L1", 64), ("L2", 64), ("L2", 16)}
+    assert {(g.corpus, g.size) for g in grid} >= {("L1", 256), ("L2", 256), ("L2", 16)}
 
 
 def test_the_papers_experiment():
@@ -120,11 +120,11 @@ def test_exact_retraining_is_with_and_without_every_target():
     settings = default.settings
     known = {runs.key for runs in measured(settings)}
     retrained = [runs for runs in default.single_runs if runs.key not in known]
-    targets = [runs for runs in retrained if runs.variant != LEAVE_ONE_OUT]
+    targets = [runs for runs in retrained if runs.variant not in LEAVING_ONE_OUT]
     study = STUDIES["disagreement"]
     (base,) = study.runs(settings, "L2")
     assert [runs.variant for runs in targets] == [
-        f"{kind}-s{rank}" for rank in range(3) for kind in ("with", "without")
+        f"{kind}-s{rank}" for rank in range(4) for kind in ("with", "without")
     ]
     assert {runs.on("base") for runs in targets} == {base}
     assert (base.corpus, base.size) == ("L2", 64)
@@ -135,7 +135,7 @@ def test_exact_retraining_is_with_and_without_every_target():
 def test_every_string_is_left_out_of_the_study_exact_alone():
     """For the study's models, languages and seeds; its base runs are measured over all seeds."""
     exact = {"models": ["opt-2.7b-twin"], "languages": ["L1", "L7"], "size": 32, "seeds": [6]}
-    studies = {"exact": exact}
+    studies = {"exact": {**exact, "strings": "all", "replicate": False}}
     whole = changed(models=["opt-1.3b-twin"], seeds=[4, 5, 6], memorisation={"studies": studies})
     left_out = [runs for runs in whole.single_runs if runs.variant == LEAVE_ONE_OUT]
     assert left_out == [
@@ -154,6 +154,12 @@ def test_every_string_is_left_out_of_the_study_exact_alone():
         f"results/memorisation/opt-2.7b-twin/L7/n32/{name}.parquet"
         for name in ("leave_one_out", "approximation")
     }
+    some = of_studies(exact={**exact, "models": ["opt-1.3b-twin"], "seeds": [0], "strings": 5})
+    assert list(STUDIES["exact"].retrained(some.settings)) == [
+        Runs("opt-1.3b-twin", language, 32, variant, seeds=(0,), left_out=5)
+        for variant in LEAVING_ONE_OUT
+        for language in ("L1", "L7")
+    ]
     without = of_studies(exact=None)
     assert not [runs for runs in without.requests if runs.variant == LEAVE_ONE_OUT]
     assert study.languages(without.settings) == []
@@ -200,8 +206,9 @@ def test_no_study_at_all_is_a_grid():
 
 def test_all_means_the_grid():
     """`all` follows the grid, a list replaces it, and its languages join all the languages."""
-    frequency = {"languages": ["L7"], "models": "all"}
-    whole = changed(models=["opt-1.3b-twin"], memorisation={"studies": {"frequency": frequency}})
+    frequency = {"languages": ["L7"], "models": "all", "size": 64}
+    studies = {"frequency": frequency, "tradeoff": {"size": 64}}
+    whole = changed(models=["opt-1.3b-twin"], memorisation={"studies": studies})
     settings = whole.settings
     (on_l7,) = with_seeds(settings, Runs("opt-1.3b-twin", "L7", 64))
     (on_l1,) = with_seeds(settings, Runs("opt-1.3b-twin", "L1", 64))
@@ -227,10 +234,10 @@ def test_extraction_uses_the_leave_one_out_of_exact():
     """Of the same models, language and size, for the seeds that `exact` has."""
     default = experiment(DEFAULT).settings
     left_out = STUDIES["extraction"].inputs(default, "L2")["left_out"]
-    folder = "results/runs/pythia-1b-twin/L2/n64-seed0"
-    assert left_out == [f"{folder}/leave-one-out/trace.parquet"]
+    folders = [f"results/runs/opt-1.3b-twin/L2/n64-seed{seed}" for seed in default.seeds]
+    assert left_out == [f"{folder}/leave-one-out/trace.parquet" for folder in folders]
     traces = STUDIES["extraction"].inputs(default, "L2")["traces"]
-    assert f"{folder}/base/trace.parquet" in traces
+    assert f"{folders[0]}/base/trace.parquet" in traces
     assert len(traces) == 2 * len(default.seeds)
     for other in (
         {"extraction": {"size": 128}},
@@ -456,8 +463,9 @@ def test_equal_requests_of_two_sections_are_trained_once(with_toys):
     """One job trains the seeds of both requests."""
     whole = with_toys(MEMORISATION, toy(), toys={"size": 64})
     assert [section.name for section in whole.sections] == ["memorisation", "toys"]
-    twin = [runs for runs in whole.requests if runs.model == "opt-1.3b-twin"]
-    assert [(runs.corpus, runs.size, runs.seeds) for runs in twin] == [("L1", 64, (0, 9))]
+    base = [runs for runs in whole.requests if runs.variant == "base" and runs.corpus == "L1"]
+    of_twin = [(runs.size, runs.seeds) for runs in base if runs.model == "opt-1.3b-twin"]
+    assert of_twin == [(64, (0, 1, 2, 3, 4, 9))]
     again = with_toys(toy(), toy("toys2"), toys={"size": 20}, toys2={"size": 20})
     assert len(again.requests) == 1
     assert [len(jobs) for jobs in again.training_jobs] == [1]

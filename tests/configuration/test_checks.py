@@ -63,6 +63,11 @@ WRONG = {
         "training: {epochs: fifty}",
         "training/epochs: 'fifty' is not allowed; must be a whole number from 1 to 100000",
     ),
+    "epochs by size, without the other sizes": (
+        "training: {epochs: {64: 5}}",
+        "training/epochs: {'n256': 25, 'other': 50, 64: 5} is not allowed; must be a whole number "
+        "from 1 to 100000 or a block as {n256: 25, other: 50}",
+    ),
     "YAML reads 3e-3 as text": (
         "training: {weight_decay: 3e-3}",
         "training/weight_decay: '3e-3' is not allowed; must be a number from 0 to 1 "

@@ -18,10 +18,29 @@ def test_a_model_may_be_trained_otherwise(mine):
     """The model's own keys override the keys of `training`; other models keep `training`."""
     text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
     changed = experiment(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
-    plain = changed.config["training"]
+    plain = {**changed.config["training"], "epochs": 50}
     assert changed.settings.training("opt-1.3b") == plain
     assert changed.settings.training("opt-2.7b") == {**plain, "processes": 4}
     assert changed.planner.gpus("opt-2.7b") == 4
+
+
+def test_a_training_size_may_have_epochs_of_its_own(mine):
+    """Sizes that are not named have the epochs of `other`; a plain number is for every size."""
+    changed = experiment(DEFAULT, mine("training: {epochs: {n16: 40, other: 10}}")).settings
+    epochs = [changed.training("opt-1.3b-twin", size)["epochs"] for size in (16, 64, None)]
+    assert epochs == [40, 10, 10]
+    plain = experiment(DEFAULT, mine("training: {epochs: 7}")).settings
+    assert plain.training("opt-1.3b", 256)["epochs"] == 7
+
+
+def test_the_plan_knows_the_epochs_of_each_size(mine):
+    """A run of twice the epochs takes about twice the time."""
+    text = "training: {epochs: {n64: 20, other: 10}}"
+    planner = experiment(DEFAULT, mine(text)).planner
+    same = experiment(DEFAULT, mine("training: {epochs: 20}")).planner
+    of_64, of_16 = (planner.duration("opt-1.3b-twin", "L1", size) for size in (64, 16))
+    assert of_64 == same.duration("opt-1.3b-twin", "L1", 64)
+    assert of_16.seconds < 0.6 * same.duration("opt-1.3b-twin", "L1", 16).seconds
 
 
 def test_a_twin_is_trained_by_one_process(mine):

@@ -19,12 +19,16 @@ from palimpsest.corpora.corpus import COUNTERPART, stream
 from palimpsest.datasets import string_id, target_strings
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import DISJOINT, Sampler
-from palimpsest.datasets.strings import distinct_sample, summarise
+from palimpsest.datasets.strings import (
+    candidates,
+    distinct_sample,
+    sample_by_copies,
+    summarise,
+)
 from palimpsest.datasets.targets import target_counts
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.memorisation import stand_ins
-from palimpsest.memorisation.approximation import candidates
 from palimpsest.sections import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -484,3 +488,21 @@ def test_a_text_is_not_split(tmp_path):
     sampler = Sampler("lines", read_corpus(path), 0, split=DISJOINT)
     assert len(sampler.train(30)) == 30
     assert sampler.unseen(5) == []
+
+
+def test_a_sample_by_copies():
+    """Every string is equally likely; frequent strings are chosen in proportion; few are all."""
+    n, times = 4, 2000
+    strings = pd.DataFrame(
+        {"string_id": list("abcdefghijk"), "count": [1, 9, 1, 1, 2, 1, 5, 1, 1, 1, 2]}
+    )
+    samples = [sample_by_copies(strings, n, seed) for seed in range(times)]
+    assert {len(set(sample["string_id"])) for sample in samples} == {n}
+    times_chosen = pd.concat(samples)["string_id"].value_counts()
+    share = n / len(strings)
+    error = (times * share * (1 - share)) ** 0.5
+    assert (times_chosen.reindex(strings["string_id"]) - times * share).abs().max() < 4 * error
+    # Four of eleven strings are repeated, so one or two of four chosen ones are.
+    assert {int((sample["count"] > 1).sum()) for sample in samples} == {1, 2}
+    assert sample_by_copies(strings, 11, 0).equals(strings)
+    assert sample_by_copies(strings, n, 5).equals(samples[5])

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palimpsest.datasets.strings import candidates
 from palimpsest.errors import UserError
 from palimpsest.memorisation import stand_ins
-from palimpsest.memorisation.approximation import TIE, candidates, loss_of_others
+from palimpsest.memorisation.approximation import TIE, loss_of_others
 
 optimal_losses = st.lists(
     st.one_of(st.integers(0, 8).map(float), st.floats(0, 40)), min_size=1, max_size=12

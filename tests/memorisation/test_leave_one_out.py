@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from palimpsest import tables
+from palimpsest.datasets.strings import placebo_of
 from palimpsest.errors import UserError
 from palimpsest.memorisation import leave_one_out_tables
 from palimpsest.memorisation.leave_one_out import rank_correlation
@@ -79,8 +80,14 @@ def world(level_without, level_test=None, falls_to=0.1, seed=0):
     return trace(base, seed=seed), dataset(seed).assign(size=100), runs
 
 
-def measured(base, strings, runs, start="after_last_miss"):
-    return leave_one_out_tables([base], [strings], [runs], start)
+def measured(base, strings, runs, start="after_last_miss", again=None):
+    again = None if again is None else [again]
+    return leave_one_out_tables([base], [strings], [runs], start, again=again)
+
+
+def whole_again(base):
+    """The first run of leave-one-out-again: on the whole training set."""
+    return replace(base, run={**base.run, "variant": "again"})
 
 
 LEVEL = 0.3 + np.random.default_rng(1).permutation(N) / N
@@ -315,18 +322,22 @@ def test_runs_that_do_not_fit_are_refused_with_one_line():
     def refused(runs, *parts):
         one_line(lambda: measured(base, strings, runs), name, remedy, *parts)
 
-    refused(runs[1:], f"no run without the training string {NAMES[0]} (59 of 60 have one)")
-    refused([], f"no run without the training string {NAMES[0]} (0 of 60 have one)")
+    refused([], "no runs")
     refused([*runs, runs[0]], "61 runs for 60 training strings")
     stranger = replace(runs[0], run={**runs[0].run, "variant": f"without-{NAMES[N]}"})
-    refused([*runs, stranger], "61 runs for 60 training strings")
-    other_order = replace(runs[3], string_ids=NAMES[::-1])
-    refused([*runs[:3], other_order, *runs[4:]], f"without-{NAMES[3]} has other strings, or")
+    refused([*runs, stranger], f"a run without {NAMES[N]}, no training string")
+    other_strings = replace(runs[3], string_ids=runs[3].string_ids[::-1].copy())
+    other_strings.string_ids[NAMES[::-1] == NAMES[3]] = "another"
+    refused([*runs[:3], other_strings, *runs[4:]], f"without-{NAMES[3]} was not measured on that")
     cut = replace(runs[3], epochs=EPOCHS[1:], nll=runs[3].nll[1:])
     refused([*runs[:3], cut, *runs[4:]], f"without-{NAMES[3]} was measured at other epochs")
     other_seed = replace(runs[3], run={**runs[3].run, "seed": 1})
     refused([*runs[:3], other_seed, *runs[4:]], "is of m/L/n100-seed1/without-")
     one_line(lambda: leave_one_out_tables([base], [], [runs], "after_last_miss"), "one per trace")
+    one_line(
+        lambda: measured(base, strings, runs, again=[whole_again(base), *runs[1:]]),
+        f"no run without the training string {NAMES[0]} (59 of 60 have one)",
+    )
     one_line(lambda: measured(base, strings.assign(seed=3), runs), "is paired with the dataset of")
 
 
@@ -342,3 +353,61 @@ def test_one_string_has_no_interval():
     assert np.isnan(chosen(made, "threshold", "mean_error", group="repeated", column="lower"))
     single = strings.assign(count=np.minimum(strings["count"], 1))
     assert set(measured(base, single, runs)["approximation"]["group"]) == {"all", "single"}
+
+
+def test_some_strings_left_out():
+    """Their values are those that they have among all strings; the others have no rows."""
+    base, strings, runs = world(LEVEL)
+    some = [runs[place] for place in (41, 3, 20)]
+    every, few = (measured(base, strings, each)["leave_one_out"] for each in (runs, some))
+    assert list(few["string_id"].unique()) == [NAMES[3], NAMES[20], NAMES[41]]
+    own = every[every["string_id"].isin(few["string_id"])].reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, few)
+
+
+def only_what_is_measured(run, strings):
+    """The trace as a training leaves it: the string that is left out, and its placebo."""
+    own = run.run["variant"].removeprefix("without-")
+    chosen = run.column_of([own, placebo_of(strings, own)])
+    columns = {name: getattr(run, name)[:, chosen] for name in ("nll", "n_correct", "rank_sum")}
+    return replace(run, string_ids=run.string_ids[chosen], n_tokens=run.n_tokens[chosen], **columns)
+
+
+def test_two_measured_strings_are_enough():
+    """Runs that are measured on the string and its placebo give the same tables as on all."""
+    base, strings, runs = world(LEVEL)
+    few = [only_what_is_measured(run, strings) for run in runs]
+    for name, table in measured(base, strings, runs).items():
+        pd.testing.assert_frame_equal(table, measured(base, strings, few)[name])
+
+
+def test_the_placebo_tells_what_retraining_alone_changes():
+    """Runs without a string know every unseen string worse: so its placebo counts as memorised."""
+    base, strings, runs = world(LEVEL)
+    equal = rows_of(measured(base, strings, runs)["leave_one_out"], "contextual", "retraining")
+    assert (equal["placebo_below_at_optimum"] == 0).all()
+    assert (equal["below_at_optimum"] == 1).all()
+    worse = [replace(run, nll=run.nll * np.where(NAMES[i] == NAMES, 1, 1.25)) for i, run in
+             enumerate(runs)]  # fmt: skip
+    found = rows_of(measured(base, strings, worse)["leave_one_out"], "contextual", "retraining")
+    assert (found["placebo_below_at_optimum"] == 1).all()
+    np.testing.assert_allclose(found["placebo_depth_at_optimum"], 0.2)
+    np.testing.assert_allclose(found["depth_at_optimum"], equal["depth_at_optimum"])
+    cheap = rows_of(measured(base, strings, worse)["leave_one_out"], "bayes", "language")
+    assert cheap["placebo_below_at_optimum"].isna().all()
+
+
+def test_retraining_once_more_is_the_ceiling():
+    """Equal runs agree fully with themselves; runs of other levels agree as far as these do."""
+    base, strings, runs = world(LEVEL)
+    equal = measured(base, strings, runs, again=[whole_again(base), *runs])
+    table = equal["approximation"]
+    ceiling = table[(table["evidence"] == "replicate") & (table["group"] == "all")]
+    assert (ceiling.loc[ceiling["statistic"] == "correlation", "value"].dropna() == 1).all()
+    assert (ceiling.loc[ceiling["statistic"] == "same_verdict", "value"] == 1).all()
+    noisy = LEVEL * np.random.default_rng(2).uniform(0.6, 1.4, N)
+    other, _, others = world(noisy)
+    table = measured(base, strings, runs, again=[whole_again(other), *others])["approximation"]
+    wanted = (table["evidence"] == "replicate") & (table["measure"] == "contextual")
+    found = chosen(table[wanted], "threshold", "correlation")
+    assert found == pytest.approx(stats.spearmanr(LEVEL, noisy).statistic)

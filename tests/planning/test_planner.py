@@ -39,8 +39,12 @@ def test_every_run_has_a_row_of_the_plan(default, rows):
         "unlearned": 6 * 3 * 32 + 2 * 32,  # six methods, three repetitions; the two ends
     }
     assert len(rows) == sum(len(runs.seeds) for runs in default.single_runs) + 3
-    (left_out,) = (row for row in rows if row["variant"] == "leave-one-out")
-    assert left_out["trainings"] == 64
+    left_out = [row for row in rows if row["variant"].startswith("leave-one-out")]
+    assert {(row["variant"], row["trainings"]) for row in left_out} == {
+        ("leave-one-out", 12),
+        ("leave-one-out-again", 13),  # with one on the whole training set
+    }
+    assert len(left_out) == 2 * 2 * 5  # languages, variants and seeds
     for row in rows:
         parts = row["training_hours"] + row["measuring_hours"] + row["checkpoint_hours"]
         assert row["hours"] == pytest.approx(parts)
@@ -69,13 +73,14 @@ def test_requests_with_replicates_of_one_dataset_are_one_row(default):
 
 def test_a_finished_run_makes_its_model_measured(default, tmp_path):
     """Speeds are from manifests, but only of runs with the same engine and settings."""
-    folder = tmp_path / "runs/opt-6.7b-twin/L1/n64-seed0/base"
+    folder = tmp_path / "runs/opt-6.7b-twin/L1/n256-seed0/base"
     folder.mkdir(parents=True)
     (folder / "trace.parquet").touch()
     manifest = {
         "model": "opt-6.7b-twin",
         "language": "L1",
-        "size": 64,
+        "size": 256,
+        "variant": "base",
         "engine": "fleet",
         "resumed_from_epoch": 0,
         "hardware": {"gpus": []},
@@ -89,10 +94,10 @@ def test_a_finished_run_makes_its_model_measured(default, tmp_path):
     rows = [row for row in every if row["model"] == "opt-6.7b-twin"]
     assert {row["basis"] for row in rows} == {"measured"}
     assert [row["done"] for row in rows].count(True) == 1
-    # 50 epochs of 64 strings of 73 tokens; measured 51 times where the manifest's run was 11 times.
+    # 25 epochs of 256 strings of 73 tokens; measured 26 times; the manifest's run was 11 times.
     for row in rows:
-        assert row["training_hours"] == pytest.approx(50 * 64 * 73 / 4672 / 3600)
-        assert row["measuring_hours"] == pytest.approx(20 * 51 / 11 / 3600)
+        assert row["training_hours"] == pytest.approx(25 * 256 * 73 / 4672 / 3600)
+        assert row["measuring_hours"] == pytest.approx(20 * 26 / 11 / 3600)
     assert {row["basis"] for row in every if row["model"] != "opt-6.7b-twin"} == {"assumed"}
     unlike = ({"engine": "deepspeed"}, {"resumed_from_epoch": 3}, {"training_seconds": 0.0})
     for change in unlike:
@@ -105,15 +110,22 @@ def test_a_finished_run_makes_its_model_measured(default, tmp_path):
 
 def test_a_job_of_twins_takes_as_long_as_all_its_runs(default):
     """Three seeds of base, and one of leave-one-out with 64 trainings, and a start."""
-    planner = default.planner
-    one = planner.duration("pythia-1b-twin", "L2", 64).seconds
-    job = planner.job_seconds("pythia-1b-twin", "L2", 64, 3 + 64)
-    assert job - TWIN_START_SECONDS == pytest.approx(67 * one)
+    planner, named = default.planner, ("pythia-1b-twin", "L2", 64)
+    one = planner.duration(*named).seconds
+    assert planner.job_seconds(*named, 67) - TWIN_START_SECONDS == pytest.approx(67 * one)
+    without = planner.duration(*named, variant="leave-one-out")
+    assert without.training == planner.duration(*named).training
+    # Measured on two strings, not on 64 and on 96 in each of the test set and the strings set apart
+    assert without.measuring == pytest.approx(
+        planner.duration(*named).measuring * 2 / (64 + 2 * 96)
+    )
+    job = planner.job_seconds(*named, {"base": 3, "leave-one-out": 64})
+    assert job - TWIN_START_SECONDS == pytest.approx(3 * one + 64 * without.seconds)
 
 
 def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
     """The study `exact` trains one model for each seed and string, in the job of its base runs."""
-    named = "pythia-1b-twin", "L2", 64
+    named = "opt-1.3b-twin", "L2", 64
     (job,) = (
         job
         for jobs in default.training_jobs
@@ -121,8 +133,9 @@ def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
         if named in {(runs.model, runs.corpus, runs.size) for runs in job}
     )
     assert {runs.variant: runs.seeds for runs in job} == {
-        "base": (0, 1, 2),
-        "leave-one-out": (0,),
+        "base": (0, 1, 2, 3, 4),
+        "leave-one-out": (0, 1, 2, 3, 4),
+        "leave-one-out-again": (0, 1, 2, 3, 4),
     }
 
 

@@ -32,10 +32,11 @@ from palimpsest.training.evaluation import evaluate
 from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet import engine as fleet_engine
 from palimpsest.training.fleet import stack as fleet_stack
+from palimpsest.training.fleet.engine import trained_alike
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.probe import probe
 from palimpsest.training.recipe import Recipe
-from palimpsest.training.runs import Material, Run
+from palimpsest.training.runs import Material, Run, strings_to_leave_out
 from palimpsest.training.state import State
 
 pytestmark = pytest.mark.slow
@@ -317,7 +318,7 @@ def test_weights_are_those_that_were_measured_last(folder):
     model = build_model(run.row, "twin", material.vocabulary, 5, torch.float32)
     missing = model.load_state_dict(load_file(state.weights), strict=False)
     assert not missing.unexpected_keys
-    measured = evaluate(model, material.encoded, 64, torch.device("cpu"))
+    measured = evaluate(model, material.encoded, material.measured_rows, 64, torch.device("cpu"))
     np.testing.assert_allclose(measured[0], trace.nll[-1], rtol=1e-4)
 
 
@@ -444,7 +445,10 @@ def test_killed_in_the_middle_of_a_wave(folder):
 
 
 def test_leaving_out_every_string(folder):
-    """One run per distinct training string, each equal to a run on a dataset without the string."""
+    """One run per distinct training string, each equal to a run on a dataset without the string.
+
+    Each is measured on the string, and on a placebo: the unseen string of the nearest loss.
+    """
     data = dataset(folder)
     job = Command(folder / "one-out", [data], ["leave-one-out"], replace(RECIPE, epochs=2)).finish()
     strings = tables.read(data, KINDS["strings"])
@@ -459,8 +463,21 @@ def test_leaving_out_every_string(folder):
     tables.write(by_hand, strings, KINDS["strings"])
     (expected,) = train([run_of(by_hand, replace(RECIPE, epochs=2))], folder / "by-hand")
     found = frame[frame["variant"] == f"without-{name}"]
-    assert np.array_equal(found["nll"].to_numpy(), expected.nll.ravel())
-    assert list(found["string_id"].unique()) == list(expected.string_ids)
+    own, placebo = found["string_id"].unique()
+    nll = found["nll"].to_numpy().reshape(-1, 2)
+    assert np.array_equal(nll, expected.nll[:, expected.column_of([own, placebo])])
+    loss = strings.set_index("string_id")["optimal_loss"]
+    unseen = strings.loc[strings["split"].isin(["test", "stand_in"]), "string_id"]
+    assert own == name
+    assert abs(loss[placebo] - loss[own]) == (loss[unseen] - loss[own]).abs().min()
+
+
+def test_runs_without_a_string_have_waves_of_their_own(folder):
+    """They measure two strings, so they would wait for runs that measure many."""
+    data = dataset(folder)
+    whole, without = run_of(data), run_of(data, left_out=strings_to_leave_out(data)[0])
+    assert trained_alike(whole) != trained_alike(without)
+    assert len(Material(without).measured_rows) == 2
 
 
 def test_a_string_that_is_not_there_cannot_be_left_out(folder):

@@ -149,7 +149,7 @@ def test_processes_share_a_batch_evenly():
 )
 def test_measuring_covers_every_string(lengths, batch, processes):
     """Every row is in a batch, batches are of similar length, and their number can be shared."""
-    batches = by_length(lengths, batch, processes)
+    batches = by_length(lengths, np.arange(len(lengths)), batch, processes)
     assert len(batches) % processes == 0
     real = -(-len(lengths) // batch)
     assert sorted(np.concatenate(batches[:real])) == list(range(len(lengths)))
@@ -275,7 +275,7 @@ def llama():
 def test_strings_are_measured_as_if_alone(texts, predict_end, batch):
     """Padding, batching and order change nothing: each string's numbers are its own."""
     encoded = encode(pd.Series(texts), TERMINALS, TOKENS, predict_end)
-    together = evaluate(llama(), encoded, batch, CPU)
+    together = evaluate(llama(), encoded, np.arange(len(encoded.lengths)), batch, CPU)
     assert together.shape == (3, len(texts))
     for row, text in enumerate(texts):
         alone = encode(pd.Series([text]), TERMINALS, TOKENS, predict_end)
@@ -292,7 +292,7 @@ def test_measuring_leaves_the_model_in_training_mode():
     """The next epoch trains as the last one did, and no gradient is kept."""
     encoded = encode(pd.Series(["1 2"]), TERMINALS, TOKENS, False)
     model = llama().train()
-    evaluate(model, encoded, 4, CPU)
+    evaluate(model, encoded, np.arange(len(encoded.lengths)), 4, CPU)
     assert model.training
     assert all(parameter.grad is None for parameter in model.parameters())
 

@@ -63,8 +63,8 @@ def model_row(wildcards):
 
 
 def recipe(wildcards):
-    """The values of the block `training` for a model, as flags."""
-    return as_flags(settings.training(wildcards.model))
+    """The values of the block `training` for a model and a training size, as flags."""
+    return as_flags(settings.training(wildcards.model, int(wildcards.size)))
 
 
 def as_flags(training):

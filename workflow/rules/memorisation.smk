@@ -84,6 +84,7 @@ rule measure_leave_one_out:
         traces=with_exact_seeds(paths.TRACE, "base"),
         datasets=with_exact_seeds(paths.DATASET, "base"),
         left_out=with_exact_seeds(paths.TRACE, LEAVE_ONE_OUT),
+        again=trained_again,
     output:
         leave_one_out=memorised.LEAVE_ONE_OUT.path,
         approximation=memorised.APPROXIMATION.path,
@@ -100,6 +101,7 @@ rule measure_leave_one_out:
     params:
         start=THRESHOLDS["start"],
         stand_in_gap=THRESHOLDS["stand_in_gap"],
+        counterpart=counterpart,
         code=of_code("measure_leave_one_out.py"),
     script:
         "../scripts/measure_leave_one_out.py"

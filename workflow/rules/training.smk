@@ -44,7 +44,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             gpu=training_gpus,
             checkpoint_every=CHECKPOINT_EVERY,
         params:
-            **RECIPE,
+            **{**RECIPE, "recipe": recipe_of_all(jobs[0])},
             script=FINETUNE,
         shell:
             TRAIN

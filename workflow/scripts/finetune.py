@@ -3,10 +3,11 @@
 One process trains on all the given datasets, so that small models share one start-up: all at once
 with the engine fleet, one after another with the engine deepspeed. Each run of a full model has a
 separate process, because DeepSpeed does not free all memory of a finished model. A trace in a
-folder leave-one-out holds many runs, each trained without one of the dataset's strings. With
---replicates, a trace holds one run for each number. A killed run resumes from its last checkpoint
-when the same command is given again. A job waits for free GPUs, and for another job on the same
-runs to end. A job that runs out of memory tries again with fewer strings per forward pass.
+folder leave-one-out holds many runs, each trained without one of the dataset's strings; with
+--left-out, at most so many. With --replicates, a trace holds one run for each number. A killed run
+resumes from its last checkpoint when the same command is given again. A job waits for free GPUs,
+and for another job on the same runs to end. A job that runs out of memory tries again with fewer
+strings per forward pass.
 """
 
 import argparse
@@ -20,7 +21,6 @@ from palimpsest.jobs import command
 from palimpsest.jobs.supervision import supervise
 from palimpsest.models.table import TWIN
 from palimpsest.training.attempts import Attempts
-from palimpsest.variants import LEAVE_ONE_OUT
 
 # Environment variable: the index of the only dataset that the processes of a job train on.
 ONLY = "PALIMPSEST_ONLY"
@@ -37,6 +37,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--weights", nargs="*", default=[], help="weights to write, one per dataset"
     )
+    parser.add_argument("--left-out", type=int, help="number of strings for leave-one-out")
     parser.add_argument("--replicates", nargs=2, type=int, help="first and last of many trainings")
     return command.parsed(parser)
 
@@ -77,7 +78,7 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     first_and_last = arguments.replicates
     replicates = range(first_and_last[0], first_and_last[1] + 1) if first_and_last else None
     jobs = [
-        Job(dataset, trace, manifest, weights, Path(trace).parent.name == LEAVE_ONE_OUT, replicates)
+        Job(dataset, trace, manifest, weights, variant(trace), arguments.left_out, replicates)
         for dataset, trace, manifest, weights in files
     ]
     finetune(
@@ -86,6 +87,11 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
         attempts,
         delivers=ONLY not in os.environ,
     )
+
+
+def variant(trace: str) -> str:
+    """The variant of a trace's run: the name of its folder."""
+    return Path(trace).parent.name
 
 
 if __name__ == "__main__":

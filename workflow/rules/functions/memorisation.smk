@@ -2,7 +2,7 @@
 from palimpsest.memorisation import kinds as memorised
 from palimpsest.memorisation.section import MEASURED
 from palimpsest.memorisation.studies import STUDIES
-from palimpsest.variants import LEAVE_ONE_OUT, with_target, without_target
+from palimpsest.variants import LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN, with_target, without_target
 
 # The keys that affect the measures. A change of any other key of the block reruns no measure.
 THRESHOLDS = {
@@ -22,6 +22,17 @@ def with_exact_seeds(pattern, variant):
     """The pattern of a variant once for every seed of the study `exact` (leave-one-out)."""
     seeds = (STUDIES["exact"].block(settings) or {"seeds": settings.seeds})["seeds"]
     return expand(pattern, variant=variant, seed=seeds, allow_missing=True)
+
+
+def trained_again(wildcards):
+    """The traces of leave-one-out-again; [] if the study `exact` trains nothing once more."""
+    block = STUDIES["exact"].block(settings) or {"replicate": False}
+    return with_exact_seeds(paths.TRACE, LEAVE_ONE_OUT_AGAIN) if block["replicate"] else []
+
+
+def counterpart(wildcards):
+    """The language's counterpart of high entropy, if it has one."""
+    return settings.counterpart(wildcards.language)
 
 
 def study_inputs(wildcards):

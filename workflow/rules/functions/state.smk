@@ -1,7 +1,4 @@
 # The runs and jobs of the configuration; state of any other run or job is stale.
-from palimpsest.variants import LEAVE_ONE_OUT
-
-
 def wanted_runs(wildcards):
     """Every requested run, with all values that decide the key of its state."""
     return [
@@ -11,9 +8,10 @@ def wanted_runs(wildcards):
             "corpus": settings.corpus_file(runs.corpus),
             "learning_rate": table_learning_rate(runs.model, settings.models),
             "engine": settings.engine(runs.model),
-            "training": {**settings.training(runs.model), **runs.training},
+            "training": {**settings.training(runs.model, runs.size), **runs.training},
             "predict_end": config["datasets"]["predict_end"],
-            "leave_one_out": runs.variant == LEAVE_ONE_OUT,
+            "variant": runs.variant,
+            "left_out": runs.left_out,
             "replicates": runs.replicates.stop if runs.replicates else 0,
         }
         for runs in experiment.requests

@@ -156,11 +156,19 @@ def minutes_of_all(job):
 
     def asked(wildcards, attempt):
         size = int(wildcards.size)
-        n_runs = sum(len(runs.seeds) * replace(runs, size=size).trainings for runs in job)
+        n_runs = {
+            runs.variant: len(runs.seeds) * replace(runs, size=size).trainings for runs in job
+        }
         took = planner.job_seconds(wildcards.model, wildcards.language, size, n_runs)
         return minutes(took, attempt)
 
     return asked
+
+
+def recipe_of_all(job):
+    """A parameter function: the recipe, and the number of strings to leave out, if it is limited."""
+    limits = {runs.left_out for runs in job} - {None}
+    return lambda wildcards: " ".join([recipe(wildcards), *(f"--left-out {n}" for n in limits)])
 
 
 def replicates_training(wildcards):
@@ -172,7 +180,8 @@ def replicates_training(wildcards):
 
 def replicates_recipe(wildcards):
     """The values of the block `training` for the replicates on a dataset, as flags."""
-    return as_flags({**settings.training(wildcards.model), **replicates_training(wildcards)})
+    training = settings.training(wildcards.model, int(wildcards.size))
+    return as_flags({**training, **replicates_training(wildcards)})
 
 
 def replicates_minutes(wildcards, attempt):

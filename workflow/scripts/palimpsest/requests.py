@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from palimpsest.errors import UserError
 from palimpsest.paths import fill
-from palimpsest.variants import BASE, LEAVE_ONE_OUT, dataset_variant
+from palimpsest.variants import BASE, LEAVE_ONE_OUT_AGAIN, LEAVING_ONE_OUT, dataset_variant
 
 TRACE, WEIGHTS = "trace", "weights"
 
@@ -24,7 +24,8 @@ class Runs:
     trains at most `replicates_per_job` replicates. `training` overrides keys of the block
     `training` in the configuration. Only replicates may have it, because only they have separate
     files. `keeps` names the files of a run: always "trace", and sometimes "weights". Weights are
-    kept for replicates; with `save_weights`, for all runs.
+    kept for replicates; with `save_weights`, for all runs. With a variant of leave-one-out, at most
+    `left_out` training strings are left out, each in a run of its own; None means every string.
     """
 
     model: str
@@ -36,6 +37,7 @@ class Runs:
     training: Mapping = field(default_factory=dict, hash=False)
     keeps: frozenset = frozenset({TRACE})
     replicates_per_job: int = 1
+    left_out: int | None = None
 
     @property
     def key(self) -> tuple:
@@ -58,7 +60,10 @@ class Runs:
         """The number of trainings for one seed."""
         if self.replicates is not None:
             return len(self.replicates)
-        return self.size if self.variant == LEAVE_ONE_OUT else 1
+        if self.variant not in LEAVING_ONE_OUT:
+            return 1
+        n_left_out = self.size if self.left_out is None else min(self.size, self.left_out)
+        return n_left_out + (self.variant == LEAVE_ONE_OUT_AGAIN)
 
     @property
     def jobs(self) -> list[tuple[int, int]]:
@@ -124,6 +129,8 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
                 if known.replicates is not None and known.key[:4] == asked.key[:4]:
                     _refuse_contradiction(known, asked)
         known = found.setdefault(asked.key, asked)
+        if known.left_out != asked.left_out:
+            raise ValueError(f"{asked}: leaves out other strings than {known}")
         seeds = tuple(dict.fromkeys([*known.seeds, *asked.seeds]))
         found[asked.key] = replace(known, seeds=seeds, keeps=known.keeps | asked.keeps)
     return list(found.values())

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 BASE = "base"  # independent strings
 DEDUP = "dedup"  # each distinct string of base once
 DEDUP_MATCHED = "dedup-matched"  # as many distinct strings as dedup, from the counterpart
-LEAVE_ONE_OUT = "leave-one-out"  # every training string has a run of its own, without that string
+LEAVE_ONE_OUT = "leave-one-out"  # many training strings have a run of their own, without the string
+# The same runs once more, and one on the whole training set: with other initial weights and another
+# order of the strings.
+LEAVE_ONE_OUT_AGAIN = "leave-one-out-again"
+WHOLE_AGAIN = "again"  # of these runs, the one on the whole training set
+LEAVING_ONE_OUT = (LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN)
 ORIGINAL = "original"  # the whole training set; some of its strings are to be forgotten
 RETAIN = "retain"  # the training set without the strings to be forgotten
 UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot
@@ -50,7 +55,7 @@ def maker(variants: Iterable[Variant], name: str) -> str:
 
 def dataset_variant(name: str) -> str:
     """The variant whose dataset a run reads; leave-one-out reads base and leaves strings out."""
-    return BASE if name == LEAVE_ONE_OUT else name
+    return BASE if name in LEAVING_ONE_OUT else name
 
 
 # Target strings

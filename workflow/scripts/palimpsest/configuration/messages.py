@@ -68,7 +68,9 @@ def _hint(value, rules: dict) -> str:
 
 
 def allowed(rules: dict) -> str:
-    """What a schema allows, in words."""
+    """What a schema allows, in words; a schema's own title takes precedence."""
+    if "title" in rules:
+        return rules["title"]
     if "enum" in rules:
         return "one of " + ", ".join(map(str, rules["enum"]))
     if "const" in rules:

@@ -44,15 +44,23 @@ class Settings:
         engines = self.config["engine"]
         return engines.get(model, engines[resolve(model, self.models)[1]])
 
-    def training(self, model: str) -> dict:
-        """The values of the block `training` for a model.
+    def training(self, model: str, size: int | None = None) -> dict:
+        """The values of the block `training` for a model and a number of training strings.
 
         The keys in `training_by_model` override those in `training`. A twin is always trained by
-        one process, without offloading.
+        one process, without offloading. Without a size, `epochs` are those of any other size.
         """
+        training = {**self.config["training"], "epochs": self.epochs(size)}
         if self.is_twin(model):
-            return {**self.config["training"], "processes": 1, "offload_optimizer": "none"}
-        return {**self.config["training"], **self.config["training_by_model"].get(model, {})}
+            return {**training, "processes": 1, "offload_optimizer": "none"}
+        return {**training, **self.config["training_by_model"].get(model, {})}
+
+    def epochs(self, size: int | None = None) -> int:
+        """The epochs of a training on `size` strings; by default, on a size that has no own."""
+        epochs = self.config["training"]["epochs"]
+        if isinstance(epochs, int):
+            return epochs
+        return epochs.get(f"n{size}", epochs["other"])
 
     def corpus(self, name: str) -> Corpus:
         """A corpus by its name, even if the configuration does not name it."""

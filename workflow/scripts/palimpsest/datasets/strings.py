@@ -86,3 +86,37 @@ def summarise(grammar: Grammar, language: str, sample: pd.DataFrame) -> dict:
         "ambiguous": bool((sample["log_prob"] > sample["derivation_log_prob"] + 1e-9).any()),
         "sample_size": len(surprise),
     }
+
+
+def candidates(strings: pd.DataFrame) -> np.ndarray:
+    """bool[strings] of a table `strings`: the strings that may stand in for training strings.
+
+    They are strings of the language that were not trained on: drawn for the test set, or set apart
+    from the training strings. A string with the split held_out may not stand in: it was chosen, not
+    drawn.
+    """
+    return (strings["split"].isin(["test", "stand_in"]) & (strings["count"] == 0)).to_numpy()
+
+
+def sample_by_copies(strings: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
+    """At most `n` rows of a table `strings`: a systematic sample by number of copies.
+
+    The ranks by number of copies are evenly spaced from a random start. So every string is equally
+    likely to be chosen, and frequent and infrequent strings are chosen in proportion.
+    """
+    if len(strings) <= n:
+        return strings
+    ranks = (np.arange(n) + np.random.default_rng(seed).random()) * len(strings) / n
+    by_copies = strings.sort_values(["count", "string_id"], ascending=[False, True])
+    return strings.loc[sorted(by_copies.index[ranks.astype(int)])]
+
+
+def placebo_of(strings: pd.DataFrame, name: str) -> str | None:
+    """The placebo of a string: the candidate whose Bayes-optimal loss is nearest to the string's.
+
+    No run on the dataset is trained on the placebo. So whatever a comparison of two trainings finds
+    for the placebo is not memorisation. None if there is no candidate with a known loss.
+    """
+    loss = strings.set_index("string_id")["optimal_loss"]
+    unseen = loss[candidates(strings)].dropna()
+    return None if unseen.empty else (unseen - loss[name]).abs().idxmin()

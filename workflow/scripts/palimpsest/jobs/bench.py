@@ -55,7 +55,7 @@ class Bench:
             return models.logits(ids_MBT), batch.targets_BT.expand_as(ids_MBT)
 
         self.is_measuring = True
-        plan = [rows[places] for places in by_length(encoded.lengths[rows], together, 1)]
+        plan = by_length(encoded.lengths, rows, together, 1)
         sizes = [len(encoded.lengths)] * models.count
         result = np.stack(measure([plan] * models.count, sizes, predict))
         self.is_measuring = False

@@ -18,23 +18,26 @@ from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
 from palimpsest.training.runs import Run, strings_to_leave_out
 from palimpsest.training.state import State, writing
-from palimpsest.variants import LEAVE_ONE_OUT
+from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT
 
 
 @dataclass(frozen=True)
 class Job:
     """A dataset to train on and the files to write; `weights` is None unless they are wanted.
 
-    With `leave_one_out`, the job trains one run per distinct training string, on the dataset
-    without that string. With `replicates`, the job trains one run per number, each with its own
-    initial weights and its own order of strings. The files then hold all these runs in order.
+    With the variant leave-one-out, the job trains one run per distinct training string, on the
+    dataset without that string, for at most `left_out` strings. The variant leave-one-out-again is
+    the same with other initial weights, after a run on the whole dataset. With `replicates`, the
+    job trains one run per number, each with its own initial weights and its own order of strings.
+    The files then hold all these runs in order.
     """
 
     dataset: str
     trace: str
     manifest: str
     weights: str | None = None
-    leave_one_out: bool = False
+    variant: str = BASE
+    left_out: int | None = None
     replicates: range | None = None
 
     @property
@@ -46,16 +49,19 @@ class Job:
     @property
     def holds_many(self) -> bool:
         """Whether the files hold several runs."""
-        return self.leave_one_out or self.replicates is not None
+        return self.variant in LEAVING_ONE_OUT or self.replicates is not None
 
     def runs(self, assignment: Assignment) -> list[Run]:
         """The runs of an assignment's model."""
         run = assignment.run(self.dataset)
         if self.replicates is not None:
             return [replace(run, draw=number) for number in self.replicates]
-        if self.leave_one_out:
-            return [replace(run, left_out=name) for name in strings_to_leave_out(self.dataset)]
-        return [run]
+        if self.variant not in LEAVING_ONE_OUT:
+            return [run]
+        names = strings_to_leave_out(self.dataset, self.left_out)
+        if self.variant == LEAVE_ONE_OUT:
+            return [replace(run, left_out=name) for name in names]
+        return [replace(run, left_out=name, again=True) for name in (None, *names)]
 
 
 def finetune(
@@ -141,7 +147,7 @@ def _deliver_together(job: Job, states: list[State]) -> None:
             save_file(weights, temporary)
     frames = (tables.read(state.trace, TRACE) for state in states)
     tables.write_parts(job.trace, frames, TRACE)
-    variant = Path(job.dataset).parent.name if job.replicates else LEAVE_ONE_OUT
+    variant = Path(job.dataset).parent.name if job.replicates else job.variant
     tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states), variant))
 
 
@@ -156,7 +162,7 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
         for name in ("wall_time_seconds", "training_seconds")
     )
     tokens = sum(c["training_seconds"] * c["training_tokens_per_second"] for c in contents)
-    which = ("left_out", "draw")
+    which = ("left_out", "draw", "again")
     last = contents[-1]
     configuration = {k: v for k, v in last["configuration"].items() if k not in which}
     # A state that was finished by an older version of this project has no `earlier_code`.

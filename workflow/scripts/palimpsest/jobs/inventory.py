@@ -38,8 +38,9 @@ class Entry:
 class Wanted:
     """Runs that the configuration asks for on one dataset.
 
-    With `leave_one_out` there is one run per distinct string, on the dataset without that string.
-    `replicates` is the number of replicates; 0 means a single run.
+    With a variant of leave-one-out there is one run for each of at most `left_out` distinct
+    strings, on the dataset without that string. `replicates` is the number of replicates; 0 means a
+    single run.
     """
 
     model: str
@@ -49,7 +50,8 @@ class Wanted:
     engine: str
     training: dict
     predict_end: bool
-    leave_one_out: bool
+    variant: str
+    left_out: int | None = None
     replicates: int = 0
 
 
@@ -95,7 +97,8 @@ def keys_of(wanted: Wanted, models: str) -> set[str]:
     recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
     assignment = Assignment(wanted.model, models, wanted.corpus, recipe, wanted.engine, "")
     replicates = range(wanted.replicates) if wanted.replicates else None
-    job = Job(wanted.dataset, "", "", leave_one_out=wanted.leave_one_out, replicates=replicates)
+    which = {"variant": wanted.variant, "left_out": wanted.left_out, "replicates": replicates}
+    job = Job(wanted.dataset, "", "", **which)
     keys = set()
     for run in job.runs(assignment):
         if wanted.engine == "fleet":

@@ -14,7 +14,6 @@ out. So a model that knows the language and nothing else is never called memoris
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from palimpsest.errors import UserError
@@ -160,13 +159,3 @@ def loss_of_others(
         others = stand_ins(optimal[one], np.delete(optimal, i), n_tokens[one], largest_gap)
         found[:, i] = others.loss(np.delete(loss, i, axis=1))[:, 0]
     return found
-
-
-def candidates(strings: pd.DataFrame) -> np.ndarray:
-    """bool[strings] of a table `strings`: the strings that may stand in for training strings.
-
-    They are strings of the language that were not trained on: drawn for the test set, or set apart
-    from the training strings. A string with the split held_out may not stand in: it was chosen, not
-    drawn.
-    """
-    return (strings["split"].isin(["test", "stand_in"]) & (strings["count"] == 0)).to_numpy()

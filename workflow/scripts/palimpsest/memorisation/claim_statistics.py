@@ -12,7 +12,17 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import DIFFERENCE, NOT_NEGATIVE, SEEDS, SHARE, Case, Claim, Estimate, Region
+from palimpsest.claims import (
+    DIFFERENCE,
+    NOT_NEGATIVE,
+    SEEDS,
+    SHARE,
+    Case,
+    Claim,
+    Estimate,
+    Region,
+    at_least,
+)
 from palimpsest.statistics import (
     DECIMALS,
     off_diagonal_mean,
@@ -485,19 +495,37 @@ def quality(
     measure: str,
     quantity: str,
     statistic: str,
-    column: str,
+    column: str = "value",
+    replicate: bool = False,
 ) -> pd.Series:
-    """A statistic of a measure's approximation over all strings, or an end of its interval."""
+    """A statistic of a measure's approximation over all strings, or an end of its interval.
+
+    With `replicate`, it is the statistic of retraining once more, in place of an approximation.
+    """
     wanted = {"group": "all", "measure": measure, "quantity": quantity, "statistic": statistic}
     chosen = (approximation[list(wanted)] == pd.Series(wanted)).all(axis=1)
+    chosen &= (approximation["evidence"] == "replicate") == replicate
     return approximation[chosen].set_index(UNIT)[column]
+
+
+def minus_ceiling(
+    approximation: pd.DataFrame, measure: str, quantity: str, statistic: str
+) -> pd.Series:
+    """A statistic of agreement with retraining, minus that of retraining once more.
+
+    Two equal retrainings agree only as far as chance in training allows; nothing agrees better with
+    either of them. The Bayes-optimal loss is compared with contextual memorisation.
+    """
+    exactly = "contextual" if measure == "bayes" else measure
+    found = quality(approximation, measure, quantity, statistic)
+    return found - quality(approximation, exactly, quantity, statistic, replicate=True)
 
 
 LIMITS = {"correlation": DIFFERENCE, "same_verdict": SHARE}  # all other statistics are errors
 
 
 def of_every_string(
-    question: str, claim: str, words: str, region: Region, evidence: tuple[str, ...], **of: str
+    question: str, claim: str, words: str, region: Region, evidence: tuple[str, ...], **of
 ) -> Claim:
     """A claim on one statistic of the approximation over all strings; `of` goes to `quality`."""
     value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
@@ -505,4 +533,23 @@ def of_every_string(
     limits = LIMITS.get(of["statistic"], NOT_NEGATIVE)
     return Claim(
         question, claim, "approximation", words, region, estimate, limits=limits, evidence=evidence
+    )
+
+
+def agrees_as_replicate(
+    question: str, claim: str, words: str, margin: float, evidence: tuple[str, ...], **of
+) -> Claim:
+    """A claim that an approximation agrees with retraining nearly as well as retraining itself.
+
+    `margin` is how far below the ceiling it may be; `of` goes to `minus_ceiling`.
+    """
+    return Claim(
+        question,
+        claim,
+        "approximation",
+        f"{words}, minus that of retraining once more with other initial weights (the ceiling)",
+        at_least(-margin),
+        over_seeds(partial(minus_ceiling, **of)),
+        limits=(-2, 2),
+        evidence=evidence,
     )

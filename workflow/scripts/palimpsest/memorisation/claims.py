@@ -40,6 +40,7 @@ from palimpsest.memorisation.claim_statistics import (
     over_seeds,
 )
 from palimpsest.memorisation.margins import ALMOST_ALL, NEARLY_EQUAL, NEXT_TO_NONE, USUALLY
+from palimpsest.memorisation.retraining_claims import CLAIMS as RETRAINING_CLAIMS
 from palimpsest.memorisation.target_claims import CLAIMS as TARGET_CLAIMS
 from palimpsest.memorisation.training_set_claims import CLAIMS as TRAINING_SET_CLAIMS
 
@@ -245,6 +246,7 @@ CLAIMS = [
         limits=NOT_NEGATIVE,
         evidence=(STAND_INS,),
     ),
+    *RETRAINING_CLAIMS,
     *TRAINING_SET_CLAIMS,
     *APPROXIMATION_CLAIMS,
 ]

@@ -8,7 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from palimpsest import traces
-from palimpsest.memorisation.leave_one_out import losses_left_out
+from palimpsest.memorisation.leave_one_out import losses_of, runs_without, strings_left_out
 from palimpsest.memorisation.likelihoods import TRAIN, by_group, read_runs
 from palimpsest.traces import Trace
 
@@ -77,10 +77,10 @@ def extraction_table(
     for path in left_out:
         retrained = traces.read_all(path)
         trace, dataset, _ = runs[run_key(retrained[0])]
-        train = dataset[dataset["count"] > 0]
-        loss = losses_left_out(trace, train, retrained)
-        without[run_key(trace)] = loss * train["n_tokens"].to_numpy()
-    parts = [extraction_rows(*run, without.get(key)) for key, run in runs.items()]
+        train = strings_left_out(trace, dataset, retrained)
+        loss = losses_of(train["string_id"], runs_without(trace, train, retrained))
+        without[run_key(trace)] = train, loss * train["n_tokens"].to_numpy()
+    parts = [extraction_rows(*run, *without.get(key, (None, None))) for key, run in runs.items()]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -90,13 +90,22 @@ def run_key(trace: Trace) -> tuple:
 
 
 def extraction_rows(
-    trace: Trace, strings: pd.DataFrame, optimal_epoch: int, nll_without: np.ndarray | None
+    trace: Trace,
+    strings: pd.DataFrame,
+    optimal_epoch: int,
+    left_out: pd.DataFrame | None,
+    nll_without: np.ndarray | None,
 ) -> pd.DataFrame:
     """The table `extraction` of one run.
 
-    `nll_without` is float[epochs, train] in nats, of the distinct training strings in the order of
-    `strings`: each in the run trained without it. None: there are no such runs.
+    `left_out` are the rows of `strings` that some runs leave out. `nll_without` is float[epochs,
+    left out] in nats: of each in the run trained without it. Both are None if there are no such
+    runs. If there are, the group of the training strings has these strings only, so that all
+    sources are compared on equal strings.
     """
+    if left_out is not None:
+        is_here = strings["string_id"].isin(left_out["string_id"]) | (strings["count"] == 0)
+        strings = strings[is_here]
     nll = {}
     for group, likelihoods in by_group(trace, strings).items():
         nll[group, "model"] = likelihoods.nll

@@ -151,8 +151,19 @@ SCORE_AT_OPTIMUM = Column(
 SCORE_AT_END = Column(
     "score_at_end", float, "score at the last epoch; NaN if the string has no stand-ins", True
 )
-CHEAP_EVIDENCE = Column("evidence", str, "same-frequency, or language for bayes")
+CHEAP_EVIDENCE = Column(
+    "evidence",
+    str,
+    "same-frequency; language for bayes; replicate: retraining once more, with other initial "
+    "weights, which is the ceiling for the others",
+)
 QUANTITY = Column("quantity", str, "threshold, start, score_at_optimum or score_at_end")
+COUNTERPART = Column(
+    "counterpart",
+    str,
+    "the language's counterpart of high entropy, with the same rules; null if it has none",
+    True,
+)
 BROKEN_OF_STRING = Column(
     "assumption_broken",
     float,
@@ -327,8 +338,8 @@ AGREEMENT = Kind(
 )
 LEAVE_ONE_OUT = Kind(
     "leave_one_out",
-    "One row per seed, training string, measure and evidence: memorisation by retraining "
-    "without the string, and by the approximations.",
+    "One row per seed, training string that is left out, measure and evidence: memorisation by "
+    "retraining without the string, by retraining once more, and by the approximations.",
     f"{FOLDER}/leave_one_out.parquet",
     (
         MODEL,
@@ -366,6 +377,22 @@ LEAVE_ONE_OUT = Kind(
         SCORE_AT_OPTIMUM,
         SCORE_AT_END,
         Column(
+            "below_at_optimum",
+            float,
+            "1 if the loss is below the threshold at the epoch of optimal learning, else 0, "
+            "without the rule for the start; NaN if the string has no stand-ins",
+            True,
+        ),
+        Column("depth_at_optimum", float, "as score_at_optimum, without that rule", True),
+        Column(
+            "placebo_below_at_optimum",
+            float,
+            "below_at_optimum of a placebo, a string that no run was trained on: the one whose "
+            "Bayes-optimal loss is nearest; NaN unless the evidence is a retraining",
+            True,
+        ),
+        Column("placebo_depth_at_optimum", float, "depth_at_optimum of that placebo", True),
+        Column(
             "self_influence",
             float,
             "loss when trained without the string minus loss when trained with it, mean over the "
@@ -373,6 +400,9 @@ LEAVE_ONE_OUT = Kind(
             True,
         ),
         BROKEN_OF_STRING,
+        OPTIMAL_EPOCH,
+        STILL_LEARNING,
+        COUNTERPART,
     ),
 )
 APPROXIMATION = Kind(

@@ -1,22 +1,26 @@
 """Leave-one-out: memorisation of every training string by retraining without the string.
 
-For each distinct string of a training set, one model is retrained on the set without any copy of
-the string, with the same seed, initial weights and recipe. This gives exact counterfactual and
-contextual memorisation of the whole set. The same-frequency approximation and the Bayes-optimal
-loss need only the one run with all strings; they are compared with the exact values.
+For each distinct string of a training set, or for a sample of them, one model is retrained on the
+set without any copy of the string, with the same seed, initial weights and recipe. This gives exact
+counterfactual and contextual memorisation. Its placebo is a string that neither training has seen.
+The same-frequency approximation and the Bayes-optimal loss need only the one run with all strings;
+they are compared with the exact values.
 
 Source: Learning Without Memorizing Considered Infeasible, sections 3.1 and 3.3. The measurement of
 the approximation is Palimpsest's own.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from palimpsest.datasets.strings import placebo_of
 from palimpsest.errors import UserError
 from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.measures import (
+    COMPARED_WITH_LOSS_WITHOUT,
     Memorisation,
     Start,
     lemma_assumption_broken,
@@ -38,6 +42,14 @@ RUN = ["model", "language", "size", "seed"]
 STRING = ["string_id", "count", "log_prob"]
 QUANTITIES = ["threshold", "start", "score_at_optimum", "score_at_end"]
 
+REMEDY = "the trace is of another dataset or recipe: delete it and rerun"
+OF_THE_LANGUAGE = {("bayes", "language")}
+# As `CHEAPER`; retraining once more is compared with retraining, too.
+CHEAPER_OR_AGAIN = {
+    **CHEAPER,
+    **{(measure, "replicate"): (measure, "retraining") for measure in COMPARED_WITH_LOSS_WITHOUT},
+}
+
 CONFIDENCE = 0.95
 RESAMPLES = 1000
 BOOTSTRAP_SEED = 0
@@ -50,18 +62,24 @@ def leave_one_out_tables(
     left_out: Iterable[list[Trace]],
     start: Start,
     largest_gap: float = GAP,
+    again: Iterable[list[Trace]] | None = None,
+    counterpart: str | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Exact and approximate memorisation of every training string, and their differences.
+    """Exact and approximate memorisation of training strings, and their differences.
 
     Parameters
     ----------
     traces : list of Trace, one per seed: the run on the whole training set
     datasets : list of `strings` tables, in the order of `traces`
     left_out : for every seed, in the same order, the runs without-{string_id}
-        One run for each distinct training string, in any order. The iterable is read one seed at a
-        time.
+        One run for each distinct training string or for some of them, in any order. The iterable is
+        read one seed at a time.
     start : "after_last_miss" or "first_crossing"
     largest_gap : float, nats; see `palimpsest.memorisation.stand_ins`
+    again : for every seed, the runs of leave-one-out-again
+        The first of them is the run on the whole training set. They say how well retraining agrees
+        with itself (evidence `replicate`): no approximation can be expected to agree better.
+    counterpart : the language's counterpart of high entropy, or None
 
     Returns
     -------
@@ -70,92 +88,182 @@ def leave_one_out_tables(
     Raises
     ------
     UserError
-        If the run without some training string is missing, or if the runs do not fit together.
+        If a run without some string is missing, or if the runs do not fit together.
     """
     if len(traces) != len(datasets):
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
+    again = [()] * len(traces) if again is None else again
     rows = pd.concat(
         [
-            string_rows(trace, strings, without, start, largest_gap)
-            for trace, strings, without in zip(traces, datasets, left_out, strict=True)
+            string_rows(*one, start, largest_gap)
+            for one in zip(traces, datasets, left_out, again, strict=True)
         ],
         ignore_index=True,
     )
+    rows["counterpart"] = pd.array([counterpart] * len(rows), dtype="string")
     return {"leave_one_out": rows, "approximation": approximation_table(rows)}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The losses of some strings in a run that was trained on them and in runs without them.
+
+    `loss` and `without` are float[epochs, strings] in nats per token. `placebo` and
+    `placebo_without` are the losses of each string's placebo in the same runs; none of these runs
+    was trained on it. They are NaN if there is no placebo. `optimum` is the index of the epoch of
+    optimal learning.
+    """
+
+    loss: np.ndarray
+    without: np.ndarray
+    placebo: np.ndarray
+    placebo_without: np.ndarray
+    optimum: int
 
 
 def string_rows(
     trace: Trace,
     strings: pd.DataFrame,
     left_out: list[Trace],
+    again: list[Trace],
     start: Start,
     largest_gap: float,
 ) -> pd.DataFrame:
-    """The table `leave_one_out` of one seed."""
+    """The table `leave_one_out` of one seed, without its counterpart."""
     check_same_run(trace, strings)
-    train = strings[strings["count"] > 0]
-    loss = restrict(trace, train).loss
-    without = {
-        "retraining": losses_left_out(trace, train, left_out),
-        "same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1],
+    train = strings_left_out(trace, strings, left_out)
+    exact = compared(trace, strings, train, left_out)
+    stand_in = stand_in_losses(trace, strings, train, largest_gap)[1]
+    no_placebo = np.full_like(exact.placebo, np.nan)
+    sources = {
+        "retraining": exact,
+        "same-frequency": replace(exact, without=stand_in, placebo_without=no_placebo),
     }
-    measured = measures_by_string(loss, train["optimal_loss"].to_numpy(), without, start)
-    optimal_epoch = learning_table(trace, strings)["optimal_epoch"].iloc[0]
-    optimum = int(np.searchsorted(trace.epochs, optimal_epoch))
+    if again:
+        whole, *others = again
+        whole = replace(whole, run={**whole.run, "variant": trace.run["variant"]})
+        sources["replicate"] = compared(whole, strings, train, others)
+    optimal = train["optimal_loss"].to_numpy()
+    exactly = measures_by_string(exact.loss, optimal, {"retraining": exact.without}, start)
     parts = []
-    for key, result in measured.items():
-        measure, evidence = key
-        influence = broken = np.nan
-        if evidence in without:
-            influence = (without[evidence] - loss).mean(axis=0)
-            broken = lemma_assumption_broken(loss, without[evidence])[0]
-        distance, ratio = threshold_distance(result, measured[CHEAPER.get(key, key)])
-        parts.append(
-            train[STRING].assign(
-                **{name: trace.run[name] for name in RUN},
-                measure=measure,
-                evidence=evidence,
-                threshold=result.threshold.mean(axis=0),
-                threshold_distance=distance,
-                threshold_ratio=ratio,
-                start=epoch_of(result.start, trace.epochs),
-                score_at_optimum=result.score[optimum],
-                score_at_end=result.score[-1],
-                self_influence=influence,
-                assumption_broken=broken,
-            )
-        )
-    return pd.concat(parts, ignore_index=True)
+    for evidence, source in sources.items():
+        measured = measures_by_string(source.loss, optimal, {evidence: source.without}, start)
+        for key, result in measured.items():
+            if key in OF_THE_LANGUAGE and evidence != "retraining":
+                continue  # the language is the same for every source
+            distance, ratio = threshold_distance(result, exactly[CHEAPER_OR_AGAIN.get(key, key)])
+            rows = measure_rows(key, result, source, trace.epochs, start)
+            rows |= {"threshold_distance": distance, "threshold_ratio": ratio}
+            parts.append(train[STRING].assign(**{name: trace.run[name] for name in RUN}, **rows))
+    learned = learning_table(trace, strings)[["optimal_epoch", "still_learning"]].iloc[0]
+    return pd.concat(parts, ignore_index=True).assign(**learned)
 
 
-def losses_left_out(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) -> np.ndarray:
-    """The loss float[epochs, train] of every training string in the run trained without it."""
-    name = run_name({**trace.run, "variant": LEAVE_ONE_OUT})
-    remedy = "the trace is of another dataset or recipe: delete it and rerun"
+def measure_rows(
+    key: tuple[str, str], result: Memorisation, source: Compared, epochs: np.ndarray, start: Start
+) -> dict:
+    """Columns of `leave_one_out` about one measure and evidence."""
+    measure, evidence = key
+    at, n_strings = source.optimum, result.start.size
+    influence = broken = np.full(n_strings, np.nan)
+    placebo_below = placebo_depth = influence
+    if key not in OF_THE_LANGUAGE:
+        influence = (source.without - source.loss).mean(axis=0)
+        broken = lemma_assumption_broken(source.loss, source.without)[0]
+        known = np.isfinite(source.placebo_without).all(axis=0)
+        losses = source.placebo[:, known], source.placebo_without[:, known]
+        found = COMPARED_WITH_LOSS_WITHOUT[measure](*losses, start).among(known)
+        placebo_below, placebo_depth = below_and_depth(found, at)
+    below, depth = below_and_depth(result, at)
+    return {
+        "measure": measure,
+        "evidence": evidence,
+        "threshold": result.threshold.mean(axis=0),
+        "start": epoch_of(result.start, epochs),
+        "score_at_optimum": result.score[at],
+        "score_at_end": result.score[-1],
+        "below_at_optimum": below,
+        "depth_at_optimum": depth,
+        "placebo_below_at_optimum": placebo_below,
+        "placebo_depth_at_optimum": placebo_depth,
+        "self_influence": influence,
+        "assumption_broken": broken,
+    }
+
+
+def below_and_depth(result: Memorisation, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    """Whether each string is below its threshold at an epoch (1 or 0), and how deep, float[n]."""
+    return np.where(result.is_known, result.is_below[epoch], np.nan), result.depth[epoch]
+
+
+def compared(
+    trace: Trace, strings: pd.DataFrame, train: pd.DataFrame, left_out: list[Trace]
+) -> Compared:
+    """The losses of the strings `train`, by the run on all strings and by runs without each."""
+    runs = runs_without(trace, train, left_out)
+    placebos = [placebo_of(strings, name) for name in train["string_id"]]
+    optimal_epoch = learning_table(trace, strings)["optimal_epoch"].iloc[0]
+    return Compared(
+        loss=restrict(trace, train).loss,
+        without=losses_of(train["string_id"], runs),
+        placebo=losses_of(placebos, [trace] * len(runs)),
+        placebo_without=losses_of(placebos, runs),
+        optimum=int(np.searchsorted(trace.epochs, optimal_epoch)),
+    )
+
+
+def losses_of(names: Iterable[str | None], runs: list[Trace]) -> np.ndarray:
+    """Loss float[epochs, strings], each string's by its own run; NaN for a name that is None."""
+    return np.stack(
+        [
+            np.full(len(run.epochs), np.nan)
+            if name is None
+            else run.loss[:, run.column_of([name])[0]]
+            for name, run in zip(names, runs, strict=True)
+        ],
+        axis=1,
+    )
+
+
+def strings_left_out(trace: Trace, strings: pd.DataFrame, left_out: list[Trace]) -> pd.DataFrame:
+    """The training strings of a dataset that the runs leave out, in the dataset's order."""
+    train = strings[strings["count"] > 0]
+    names = [string_left_out(run.run["variant"]) for run in left_out]
+    strangers = [name for name in names if name not in set(train["string_id"])]
+    if strangers or not names:
+        found = f"a run without {strangers[0]}, no training string" if strangers else "no runs"
+        raise UserError(f"{_of_leave_one_out(trace)}: {found}; {REMEDY}")
+    return train[train["string_id"].isin(names)]
+
+
+def runs_without(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) -> list[Trace]:
+    """The runs without each of the strings `train`, in that order; UserError if they do not fit."""
+    name = _of_leave_one_out(trace)
     runs = {string_left_out(run.run["variant"]): run for run in left_out}
     missing = [string for string in train["string_id"] if string not in runs]
     if missing:
         raise UserError(
             f"{name}: no run without the training string {missing[0]} "
-            f"({len(train) - len(missing)} of {len(train)} have one); {remedy}"
+            f"({len(train) - len(missing)} of {len(train)} have one); {REMEDY}"
         )
     if len(left_out) != len(train):
-        raise UserError(f"{name}: {len(left_out)} runs for {len(train)} training strings; {remedy}")
-    for run in left_out:
+        raise UserError(f"{name}: {len(left_out)} runs for {len(train)} training strings; {REMEDY}")
+    for string, run in runs.items():
         what = f"{name}: the run {run.run['variant']}"
         if any(run.run[key] != trace.run[key] for key in RUN):
-            raise UserError(f"{what} is of {run_name(run.run)}; {remedy}")
-        if not np.array_equal(run.string_ids, trace.string_ids):
-            raise UserError(
-                f"{what} has other strings, or another order of them, than "
-                f"{run_name(trace.run)}; {remedy}"
-            )
+            raise UserError(f"{what} is of {run_name(run.run)}; {REMEDY}")
+        if string not in run.string_ids:
+            raise UserError(f"{what} was not measured on that string; {REMEDY}")
         if not np.array_equal(run.epochs, trace.epochs):
             raise UserError(
-                f"{what} was measured at other epochs than {run_name(trace.run)}; {remedy}"
+                f"{what} was measured at other epochs than {run_name(trace.run)}; {REMEDY}"
             )
-    columns = zip(train["string_id"], trace.column_of(train["string_id"]), strict=True)
-    return np.stack([runs[string].loss[:, column] for string, column in columns], axis=1)
+    return [runs[string] for string in train["string_id"]]
+
+
+def _of_leave_one_out(trace: Trace) -> str:
+    """The name of the runs of leave-one-out that belong to a run."""
+    return run_name({**trace.run, "variant": LEAVE_ONE_OUT})
 
 
 def threshold_distance(cheap: Memorisation, exact: Memorisation) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +297,9 @@ def side_by_side(leave_one_out: pd.DataFrame) -> pd.DataFrame:
     long = long[np.tile(has_evidence, len(QUANTITIES))]
     by_evidence = dict(list(long.groupby(["measure", "evidence"])))
     parts = []
-    for cheap, exactly in CHEAPER.items():
+    for cheap, exactly in CHEAPER_OR_AGAIN.items():
+        if cheap not in by_evidence:
+            continue  # nothing was trained again
         exact = by_evidence[exactly].rename(columns={"approximate": "exact"})
         parts.append(by_evidence[cheap].merge(exact[[*keys, "exact"]], on=keys))
     pairs = pd.concat(parts, ignore_index=True)

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import traces
+from palimpsest.datasets.strings import candidates
 from palimpsest.errors import UserError
-from palimpsest.memorisation.approximation import candidates
 from palimpsest.memorisation.joins import RUN
 from palimpsest.memorisation.runs import check_same_run, restrict, run_name
 from palimpsest.traces import Trace

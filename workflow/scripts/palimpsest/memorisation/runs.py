@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from palimpsest.datasets.strings import candidates
 from palimpsest.errors import UserError
 from palimpsest.memorisation.approximation import (
     GAP,
     StandIns,
-    candidates,
     loss_of_others,
     stand_ins,
 )

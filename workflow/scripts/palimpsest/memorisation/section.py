@@ -92,7 +92,12 @@ SECTION = Section(
     kinds="palimpsest.memorisation.studies:KINDS",
     figures="palimpsest.memorisation.studies:FIGURES",
     claims="palimpsest.memorisation.claims:CLAIMS",
-    judged=(*(study.kind for study in STUDIES.values()), kinds.AGREEMENT, kinds.APPROXIMATION),
+    judged=(
+        *(study.kind for study in STUDIES.values()),
+        kinds.AGREEMENT,
+        kinds.LEAVE_ONE_OUT,
+        kinds.APPROXIMATION,
+    ),
     report="palimpsest.memorisation.report:part",
     reported=(STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION, kinds.LEARNING),
 )

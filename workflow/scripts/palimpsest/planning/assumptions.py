@@ -18,6 +18,8 @@ DISK_SPEED = 1e9  # a checkpoint onto a local NVMe disk or a good network file s
 
 # Bytes that AdamW reads and writes per parameter, with the casts of the gradient and the weights.
 UPDATE_BYTES = 40
+# Strings on which a run of leave-one-out is measured: the one that is left out, and its placebo.
+MEASURED_WITHOUT_ONE = 2
 # CPU threads of each process whose optimiser is offloaded; other processes wait for their GPU.
 THREADS_OFFLOADED = 4
 # Parameters per second and process of DeepSpeed's AdamW on the CPU. All cores of a large machine

@@ -10,7 +10,11 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.models import resolve
 from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST, RUNS, TRACE
 from palimpsest.planning import disk, duration, memory
-from palimpsest.planning.assumptions import THREADS_OFFLOADED, TWIN_START_SECONDS
+from palimpsest.planning.assumptions import (
+    MEASURED_WITHOUT_ONE,
+    THREADS_OFFLOADED,
+    TWIN_START_SECONDS,
+)
 from palimpsest.planning.duration import Duration, Speed
 from palimpsest.planning.shapes import (
     Hardware,
@@ -23,6 +27,7 @@ from palimpsest.planning.shapes import (
 )
 from palimpsest.requests import WEIGHTS, Runs
 from palimpsest.section import Derived
+from palimpsest.variants import BASE, LEAVING_ONE_OUT
 
 HOUR = 3600
 # The settings that change the speed of a run.
@@ -66,9 +71,11 @@ class Planner:
 
     # Of a model
 
-    def training(self, model: str, training: Mapping = NO_OVERRIDES) -> Training:
-        """The settings with which a model is trained."""
-        return Training.of({**self.settings.training(model), **training})
+    def training(
+        self, model: str, training: Mapping = NO_OVERRIDES, size: int | None = None
+    ) -> Training:
+        """The settings with which a model is trained; only the epochs depend on the size."""
+        return Training.of({**self.settings.training(model, size), **training})
 
     def shape(self, model: str, language: str) -> Shape:
         """The shape of a model; a twin's vocabulary depends on the corpus."""
@@ -86,8 +93,10 @@ class Planner:
             self._tokens[language] = tokens(*lengths, predict_end)
         return self._tokens[language]
 
-    def strings(self, language: str, size: int) -> Strings:
+    def strings(self, language: str, size: int, variant: str = BASE) -> Strings:
         """The strings of a run with `size` training strings; all of them are assumed distinct."""
+        if variant in LEAVING_ONE_OUT:
+            return Strings(size, MEASURED_WITHOUT_ONE, *self.tokens(language))
         datasets = self.settings.config["datasets"]
         # With the split `disjoint`, as many strings as in the test set are set apart.
         others = datasets["test_size"] * (2 if datasets["split"] == "disjoint" else 1)
@@ -137,18 +146,19 @@ class Planner:
         size: int,
         training: Mapping = NO_OVERRIDES,
         threads: int = 1,
+        variant: str = BASE,
     ) -> Duration:
         """The duration of one run; for a twin, without the start of its job."""
-        key = model, language, size, threads, self.training(model, training)
+        strings = self.strings(language, size, variant)
+        key = model, language, strings, threads, self.training(model, training, size)
         if key not in self._durations:
             self._durations[key] = self._duration(*key)
         return self._durations[key]
 
     def _duration(
-        self, model: str, language: str, size: int, threads: int, training: Training
+        self, model: str, language: str, strings: Strings, threads: int, training: Training
     ) -> Duration:
         shape = self.shape(model, language)
-        strings = self.strings(language, size)
         speed = self.speed(model)
         if speed is not None:
             return duration.measured(speed, training, strings)
@@ -162,13 +172,15 @@ class Planner:
         model: str,
         language: str,
         size: int,
-        n_runs: int,
+        n_runs: int | Mapping[str, int],
         training: Mapping = NO_OVERRIDES,
         threads: int = 1,
     ) -> float:
-        """The duration of a job that trains `n_runs` runs of a model."""
-        each = self.duration(model, language, size, training, threads).seconds
-        return TWIN_START_SECONDS + n_runs * each
+        """The duration of a job that trains `n_runs` runs of a model, or numbers by variant."""
+        by_variant = {BASE: n_runs} if isinstance(n_runs, int) else n_runs
+        named = model, language, size, training, threads
+        each = {variant: self.duration(*named, variant).seconds for variant in by_variant}
+        return TWIN_START_SECONDS + sum(n * each[variant] for variant, n in by_variant.items())
 
     # What has been measured
 
@@ -222,7 +234,8 @@ class Planner:
         recipe = manifest["configuration"]["recipe"]
         then = {key: recipe[key] for key in ("epochs", "evaluate_every")}
         training = self.training(manifest["model"], then)
-        strings = self.strings(manifest["language"], manifest["size"])
+        named = (manifest[name] for name in ("language", "size", "variant"))
+        strings = self.strings(*named)
         return manifest.get("n_runs", 1) * strings.tokens_measured(training)
 
     # The plan itself
@@ -261,9 +274,9 @@ class Planner:
         `done` only means that the files exist; their content is not checked.
         """
         model, language, size = runs.model, runs.corpus, runs.size
-        training = self.training(model, runs.training)
-        shape, strings = self.shape(model, language), self.strings(language, size)
-        took = self.duration(model, language, size, runs.training)
+        training = self.training(model, runs.training, size)
+        shape, strings = self.shape(model, language), self.strings(language, size, runs.variant)
+        took = self.duration(model, language, size, runs.training, variant=runs.variant)
         gpus, times = self.gpus(model), n * share / HOUR
         left = disk.trace_bytes(training, strings)
         if WEIGHTS in runs.keeps:

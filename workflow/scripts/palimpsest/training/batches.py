@@ -95,11 +95,13 @@ def micro_batches(
         yield list(step.reshape(passes, processes, per_pass)[:, rank])
 
 
-def by_length(lengths: np.ndarray, batch_size: int, processes: int) -> list[np.ndarray]:
-    """Rows in batches of similar length; the number of batches is a multiple of `processes`.
+def by_length(
+    lengths: np.ndarray, rows: np.ndarray, batch_size: int, processes: int
+) -> list[np.ndarray]:
+    """Some rows in batches of similar length; the number of batches is a multiple of `processes`.
 
     To reach this number, some batches may repeat one row; their results equal the existing ones.
     """
-    order = np.argsort(lengths, kind="stable")
+    order = rows[np.argsort(lengths[rows], kind="stable")]
     batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
     return batches + [order[:1]] * (-len(batches) % processes)

@@ -186,7 +186,7 @@ class _Training:
             if self._is_checkpoint(epoch):
                 self._save(epoch)
             if self.engine.rank == 0:
-                progress(epoch, self.recipe.epochs, self.material.train_loss(self.measured))
+                progress(epoch, self.recipe.epochs, self.material.shown_loss(self.measured))
         return self.material.trace(self.measured)
 
     def weights(self) -> dict[str, torch.Tensor]:
@@ -243,12 +243,13 @@ class _Training:
             group["lr"] = rate
 
     def _evaluate(self) -> np.ndarray:
-        """Measure all strings, float64[3, strings]; `UserError` if a loss is not finite."""
+        """float64[3, strings], 0 where nothing is measured; `UserError` if a loss is not finite."""
         engine = self.engine
         engine.is_measuring = True
         measured = evaluate(
             self.model,
             self.material.encoded,
+            self.material.measured_rows,
             engine.passes.evaluation_batch_size,
             engine.device,
             (engine.rank, engine.processes),

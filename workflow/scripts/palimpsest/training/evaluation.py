@@ -75,12 +75,18 @@ def strings_at_once(asked: int, device: torch.device, n_models: int) -> int:
 
 
 def evaluate(
-    model, strings: TokenisedStrings, batch_size: int, device: torch.device, processes=None
+    model,
+    strings: TokenisedStrings,
+    rows: np.ndarray,
+    batch_size: int,
+    device: torch.device,
+    processes=None,
 ):
-    """float64[3, strings]: nll, number of right tokens and rank sum of every string.
+    """float64[3, strings]: nll, number of right tokens and rank sum of the strings in some rows.
 
-    Each distinct string is measured once, in batches of similar length. If several processes share
-    the work, `processes` is (rank, number of processes), and each process returns the whole result.
+    All other rows are 0. Each string is measured once, in batches of similar length. If several
+    processes share the work, `processes` is (rank, number of processes), and each process returns
+    the whole result.
     """
     rank, count = processes or (0, 1)
 
@@ -88,7 +94,7 @@ def evaluate(
         batch = strings.batch(rows_MB[0], device)
         return predict(model, batch).unsqueeze(0), batch.targets_BT.unsqueeze(0)
 
-    plan = by_length(strings.lengths, batch_size, count)[rank::count]
+    plan = by_length(strings.lengths, rows, batch_size, count)[rank::count]
     model.eval()
     (result,) = measure([plan], [len(strings.lengths)], of_rows)
     model.train()

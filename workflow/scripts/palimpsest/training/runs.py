@@ -10,13 +10,19 @@ import pandas as pd
 from palimpsest import tables, traces
 from palimpsest.corpora import Corpus
 from palimpsest.datasets.kinds import STRINGS
+from palimpsest.datasets.strings import placebo_of, sample_by_copies
 from palimpsest.errors import UserError
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, tokens
 from palimpsest.training.batches import TokenisedStrings, encode
 from palimpsest.training.evaluation import summarise
 from palimpsest.training.recipe import Recipe
-from palimpsest.variants import of_replicate, without_string
+from palimpsest.variants import (
+    LEAVE_ONE_OUT_AGAIN,
+    WHOLE_AGAIN,
+    of_replicate,
+    without_string,
+)
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,9 @@ class Run:
     """One run: a model (its name, its row in the table of models, and its scale) on one dataset.
 
     `left_out` is the name of a training string. If given, the run is trained without any copy of
-    that string, but is still measured on the string. `draw` is the number of a replicate, which has
-    its own initial weights and its own order of the data.
+    that string, and is measured on that string and on its placebo only. `draw` is the number of a
+    replicate, which has its own initial weights and its own order of the data. `again` means: once
+    more, with the initial weights and the order of the runs `leave-one-out-again`.
     """
 
     model: str
@@ -36,14 +43,15 @@ class Run:
     recipe: Recipe
     left_out: str | None = None
     draw: int | None = None
+    again: bool = False
 
     def about(self) -> dict:
         """A short description of the run."""
         return {"model": self.model, "dataset": self.dataset, **self._which()}
 
     def _which(self) -> dict:
-        """The string that is left out, or the number of the replicate, if given."""
-        which = {"left_out": self.left_out, "draw": self.draw}
+        """The string that is left out, the number of the replicate and `again`, if given."""
+        which = {"left_out": self.left_out, "draw": self.draw, "again": self.again or None}
         return {name: value for name, value in which.items() if value is not None}
 
     def configuration(self) -> dict:
@@ -74,29 +82,40 @@ def seed_of_draw(seed: int, variant: str, draw: int) -> int:
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0])
 
 
-def strings_to_leave_out(dataset: str) -> list[str]:
-    """The names of the distinct training strings of a dataset, in its order."""
+def strings_to_leave_out(dataset: str, n: int | None = None) -> list[str]:
+    """The names of at most `n` distinct training strings of a dataset, in the dataset's order.
+
+    They are chosen by `sample_by_copies`, with the dataset's seed; without `n`, all are left out.
+    """
     strings = tables.read(dataset, STRINGS)
-    return strings.loc[strings["count"] > 0, "string_id"].tolist()
+    train = strings[strings["count"] > 0]
+    chosen = train if n is None else sample_by_copies(train, n, int(train["seed"].iloc[0]))
+    return chosen["string_id"].tolist()
 
 
 class Material:
     """The strings of a run, ready for training and measuring.
 
     `multiset` int[training strings] lists rows of the dataset; a string with n copies occurs n
-    times. `counts` int[strings] is the number of copies of each row. `keys` holds the columns that
-    identify the run.
+    times. `counts` int[strings] is the number of copies of each row. `measured_rows` int[n] are the
+    rows whose loss is measured. `keys` holds the columns that identify the run.
     """
 
     def __init__(self, run: Run):
         strings = tables.read(run.dataset, STRINGS)
         self.string_ids = strings["string_id"].to_numpy(dtype=object)
         self.counts = strings["count"].to_numpy()
+        self.measured_rows = np.arange(len(strings))
         keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
         if run.left_out is not None:
+            self.measured_rows = _left_out_and_placebo(strings, run.left_out)
             self.counts = _without(run, self.string_ids, self.counts)
             keys["variant"] = without_string(run.left_out)
+        elif run.again:
+            keys["variant"] = WHOLE_AGAIN
         self.seed = int(keys["seed"])
+        if run.again:
+            self.seed = seed_of_draw(self.seed, LEAVE_ONE_OUT_AGAIN, 0)
         if run.draw is not None:
             self.seed = seed_of_draw(self.seed, keys["variant"], run.draw)
             keys["variant"] = of_replicate(keys["variant"], run.draw)
@@ -113,9 +132,17 @@ class Material:
         """Size of a vocabulary that holds all tokens; used for twins."""
         return max(*self.token_ids.terminals, self.token_ids.start, self.token_ids.end) + 1
 
-    def train_loss(self, measured: dict[int, np.ndarray]) -> float:
-        """Loss in nats per token over the training multiset, at the last measured epoch."""
-        return summarise(measured[max(measured)], self.counts, self.encoded.n_tokens)
+    def shown_loss(self, measured: dict[int, np.ndarray]) -> float:
+        """Loss in nats per token at the last measured epoch, to be shown as progress.
+
+        It is the loss over the training multiset or, if no training string is measured, over the
+        measured strings.
+        """
+        among = np.zeros_like(self.counts)
+        among[self.measured_rows] = 1
+        trained = self.counts * among
+        counts = trained if trained.any() else among
+        return summarise(measured[max(measured)], counts, self.encoded.n_tokens)
 
     def check(self, measured: np.ndarray) -> np.ndarray:
         """Return `measured` float[3, strings]; `UserError` if a number is not finite."""
@@ -129,17 +156,26 @@ class Material:
 
     def trace(self, measured: dict[int, np.ndarray]) -> traces.Trace:
         """The trace of a run, from the measurements float[3, strings] of each epoch."""
-        epochs = sorted(measured)
-        nll, n_correct, rank_sum = np.stack([measured[epoch] for epoch in epochs], 1)
+        epochs, rows = sorted(measured), self.measured_rows
+        nll, n_correct, rank_sum = np.stack([measured[epoch][:, rows] for epoch in epochs], 1)
         return traces.Trace(
             run=self.keys,
             epochs=np.array(epochs),
-            string_ids=self.string_ids,
-            n_tokens=self.encoded.n_tokens,
+            string_ids=self.string_ids[rows],
+            n_tokens=self.encoded.n_tokens[rows],
             nll=nll,
             n_correct=n_correct.astype(np.int64),
             rank_sum=rank_sum.astype(np.int64),
         )
+
+
+def _left_out_and_placebo(strings: pd.DataFrame, left_out: str) -> np.ndarray:
+    """Rows of the string that is left out and, after it, of its placebo, if there is one."""
+    names = strings["string_id"]
+    if not (names == left_out).any():
+        return np.array([], dtype=int)  # the next check says so
+    measured = [name for name in (left_out, placebo_of(strings, left_out)) if name is not None]
+    return pd.Index(names).get_indexer(measured)
 
 
 def _without(run: Run, string_ids: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -136,7 +136,7 @@ class UnlearningJobs:
 
     def training(self, model: str) -> dict:
         """The values of the block `training` for the models of the unlearning."""
-        return {**self.settings.training(model), **self.block["training"]}
+        return {**self.settings.training(model, self.block["size"]), **self.block["training"]}
 
     def requests(self) -> Iterator[Runs]:
         """Replicates trained with, and without, the strings to forget, per model and language."""

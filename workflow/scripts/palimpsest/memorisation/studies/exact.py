@@ -1,4 +1,4 @@
-"""The study `exact`: a model retrained without each training string, and the approximations."""
+"""The study `exact`: models retrained without a training string, and the approximations."""
 
 from __future__ import annotations
 
@@ -28,18 +28,28 @@ from palimpsest.tables.columns import (
     STRING_ID,
 )
 from palimpsest.tables.kinds import Column, Kind
-from palimpsest.variants import LEAVE_ONE_OUT
+from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT
 
 pd = lazy_import("pandas")
 leave_one_out_module = lazy_import("palimpsest.memorisation.leave_one_out")
 
 SEEDS_KEY = {
-    "description": "Seeds of the study, among the `seeds` above. Each trains one model per "
-    "distinct training string.",
+    "description": "Seeds of the study, among the `seeds` above. Each trains one model for every "
+    "string that is left out.",
     "type": "array",
     "minItems": 1,
     "uniqueItems": True,
     "items": {"type": "integer", "minimum": 0, "maximum": 4294967295},
+}
+STRINGS_KEY = {
+    "description": "Number of distinct training strings that are left out, one after another; "
+    "`all`: every string. Fewer are a systematic sample by number of copies.",
+    "oneOf": [{"const": "all"}, {"type": "integer", "minimum": 2, "maximum": 1000000}],
+}
+REPLICATE_KEY = {
+    "description": "Whether everything is trained once more, with other initial weights: how well "
+    "retraining agrees with itself is the ceiling for every approximation.",
+    "type": "boolean",
 }
 KIND = Kind(
     "exact",
@@ -90,21 +100,22 @@ def table(*, leave_one_out: pd.DataFrame, approximation: pd.DataFrame) -> pd.Dat
 
 
 class Exact(Study):
-    """A model retrained without each training string, and the approximations."""
+    """Models retrained without a training string, and the approximations."""
 
     name = "exact"
     order = 20
-    title = "Every string left out once"
+    title = "Training without a string"
     description = (
-        "Every training string measured by retraining without it, and how well the approximations "
-        "do."
+        "Training strings measured by retraining without each of them, and how well the "
+        "approximations do."
     )
     text = (
         "To know what one training string adds to what a model learns from all the others, the "
         "model has to be trained again without this string. Here this was done for every training "
-        "string. The paper avoids these trainings: it uses unseen strings of the same frequency "
-        "instead. Another shortcut is the Bayes-optimal loss. The question is how near these "
-        "shortcuts come to retraining."
+        "string, or for a sample of them. The paper avoids these trainings: it uses unseen strings "
+        "of the same frequency instead. Another shortcut is the Bayes-optimal loss. The question "
+        "is how near these shortcuts come to retraining. Retraining once more, with other initial "
+        "weights, says how near anything can come."
     )
     kind = KIND
     reads = (
@@ -131,7 +142,12 @@ class Exact(Study):
         ),
     )
 
-    keys: ClassVar = {"size": SIZE_KEY, "seeds": SEEDS_KEY}
+    keys: ClassVar = {
+        "size": SIZE_KEY,
+        "seeds": SEEDS_KEY,
+        "strings": STRINGS_KEY,
+        "replicate": REPLICATE_KEY,
+    }
 
     def runs(self, settings: Settings, language: str) -> list[Runs]:
         """The base runs with which leave-one-out is compared, for the study's seeds."""
@@ -143,8 +159,15 @@ class Exact(Study):
         return [replace(runs, seeds=settings.seeds) for runs in self._all_runs(settings)]
 
     def retrained(self, settings: Settings) -> Iterable[Runs]:
-        """Each model without each training string."""
-        return [runs.on(LEAVE_ONE_OUT) for runs in self._all_runs(settings)]
+        """Each model without each of the strings; with `replicate`, everything once more."""
+        block = self.block(settings)
+        strings = None if block["strings"] == "all" else block["strings"]
+        variants = LEAVING_ONE_OUT if block["replicate"] else [LEAVE_ONE_OUT]
+        return [
+            replace(runs.on(variant), left_out=strings)
+            for variant in variants
+            for runs in self._all_runs(settings)
+        ]
 
     def mistakes(self, settings: Settings) -> Iterator[Mistake]:
         """Full models, for which leave-one-out is too expensive; seeds that are not in `seeds`."""

@@ -30,8 +30,8 @@ KIND = Kind(
         Column(
             "group",
             str,
-            "train (the distinct training strings) or unseen (the distinct strings that were "
-            "never trained on: the placebo)",
+            "train (the distinct training strings; if the study `exact` leaves some of them out, "
+            "these) or unseen (the distinct strings that were never trained on: the placebo)",
         ),
         Column(
             "source",

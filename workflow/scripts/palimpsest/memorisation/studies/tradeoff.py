@@ -17,6 +17,7 @@ from palimpsest.memorisation.kinds import (
     BAND,
     BELOW_DISTINCT,
     BELOW_UNSEEN,
+    COUNTERPART,
     COVERAGE,
     DATASET,
     DEPTH_DISTINCT,
@@ -40,7 +41,7 @@ from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
@@ -71,12 +72,7 @@ KIND = Kind(
         OPTIMAL_EPOCH,
         STILL_LEARNING,
         *BAND,
-        Column(
-            "counterpart",
-            str,
-            "the language's counterpart of high entropy, with the same rules; null if it has none",
-            True,
-        ),
+        COUNTERPART,
     ),
 )
 

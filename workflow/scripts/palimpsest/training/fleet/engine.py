@@ -113,12 +113,13 @@ def trained_alike(run: Run) -> tuple:
     """The values that must be equal for all members of a wave.
 
     They decide the shape of a step and of a measurement. Data, seeds, learning rates and numbers of
-    steps may differ.
+    steps may differ. A run without one string measures few strings, so it does not share a wave
+    with runs that measure many.
     """
     recipe = run.recipe
     shared = ("batch_size", "weight_decay", "gradient_clipping", "predict_end")
     values = [getattr(recipe, name) for name in (*shared, "evaluation_batch_size")]
-    return (run.row, run.scale, run.corpus.terminals, *values)
+    return (run.row, run.scale, run.corpus.terminals, run.left_out is None, *values)
 
 
 class Wave:
@@ -202,7 +203,7 @@ class Wave:
                 if member.is_saved:
                     self._save(place, member)
             slowest = min(self.members, key=lambda member: member.epoch - member.recipe.epochs)
-            losses = [member.material.train_loss(member.measured) for member in self.members]
+            losses = [member.material.shown_loss(member.measured) for member in self.members]
             progress(slowest.epoch, slowest.recipe.epochs, float(np.mean(losses)))
             self.wall_seconds += (time.perf_counter() - started) / len(self.members)
             self._let_go()
@@ -249,7 +250,7 @@ class Wave:
         return torch.tensor(values, dtype=torch.float64, device=self.device)
 
     def _measure(self, members: list[Member]) -> None:
-        """Record how well the given members predict each of their strings now."""
+        """Record how well the given members predict their measured strings now."""
         if not members:
             return
         for member, measured in zip(self.members, self._evaluate(), strict=True):
@@ -261,7 +262,10 @@ class Wave:
         self.stack.use(len(self.members))
         asked = self.members[0].recipe.evaluation_batch_size
         together = strings_at_once(asked, self.device, len(self.members))
-        plans = [by_length(m.material.encoded.lengths, together, 1) for m in self.members]
+        plans = [
+            by_length(m.material.encoded.lengths, m.material.measured_rows, together, 1)
+            for m in self.members
+        ]
         n_strings = [len(member.material.string_ids) for member in self.members]
         return measure(plans, n_strings, self._predict, width=together)
 
