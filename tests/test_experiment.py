@@ -469,10 +469,10 @@ def test_equal_requests_of_two_sections_are_trained_once(with_toys):
     again = with_toys(toy(), toy("toys2"), toys={"size": 20}, toys2={"size": 20})
     assert len(again.requests) == 1
     assert [len(jobs) for jobs in again.training_jobs] == [1]
-    mistral = {"requests": lambda settings: [Runs("mistral-7b-v0.3-twin", "L1", 64, seeds=(2, 5))]}
+    mistral = {"requests": lambda settings: [Runs("mistral-7b-v0.3-twin", "L1", 256, seeds=(2, 5))]}
     whole = with_toys(MEMORISATION, toy(**mistral), toys={"size": 64})
     (runs,) = (r for r in whole.requests if (r.model, r.corpus) == ("mistral-7b-v0.3-twin", "L1"))
-    assert runs.seeds == (0, 1, 2, 5)
+    assert runs.seeds == (0, 1, 2, 3, 4, 5)
 
 
 def test_contradictory_requests_of_two_sections_are_refused(with_toys):
