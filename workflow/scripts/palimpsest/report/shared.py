@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 
-from palimpsest.datasets.figures import PAPER
 from palimpsest.languages.notation import read_symbols
 from palimpsest.paths import GRAMMAR
 from palimpsest.report.part import NOTHING, Chapter, Part
@@ -34,7 +33,7 @@ def part(grammars: pd.DataFrame | None) -> Part:
     are left out.
     """
     languages = grammar_rows(grammars)
-    rules = template(__file__, "grammars.html.j2").module.grammars(languages, PAPER, GRAMMAR)
+    rules = template(__file__, "grammars.html.j2").module.grammars(languages, GRAMMAR)
     return Part(
         chapters=(
             Chapter(
