@@ -34,19 +34,15 @@ def grammar_table(grammar: Grammar, language: str) -> pd.DataFrame:
 
 
 def typical_string(sample: pd.DataFrame) -> String:
-    """The string of a sample that represents the language in a figure.
+    """The string of a sample whose log probability is nearest to the mean (minus the entropy).
 
-    Among the strings that are not longer than the mean, it is the string whose log probability is
-    nearest to the mean, which is minus the entropy. If several are equally near, the first by
-    `string_id` is taken.
+    If several are equally near, the shortest is taken, and of these the first by `string_id`.
     """
-    log_prob, length = (
-        np.average(sample[column], weights=sample["count"]) for column in ("log_prob", "length")
-    )
-    short = sample[sample["length"] <= length + 1e-9].sort_values("string_id")
-    distance = (short["log_prob"] - log_prob).abs()
+    ranked = sample.sort_values(["length", "string_id"])
+    mean = np.average(sample["log_prob"], weights=sample["count"])
+    distance = (ranked["log_prob"] - mean).abs()
     # Rounding must not decide between strings of equal probability.
-    return short.loc[distance[distance <= distance.min() + 1e-9].index[0], "string"]
+    return ranked.loc[distance[distance <= distance.min() + 1e-9].index[0], "string"]
 
 
 def derivation_table(grammar: Grammar, language: str, string: String) -> pd.DataFrame:
