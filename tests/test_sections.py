@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from helpers.experiments import DEFAULT, experiment
-from palimpsest.datasets.figures import LANGUAGE
+from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
 from palimpsest.paths import values_in
 from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
@@ -18,7 +18,7 @@ from palimpsest.tables.trace import TRACE
 ROOT = Path(__file__).parents[1]
 BY_NAME = {section.name: section for section in SECTIONS}
 # What the report is given beside the tables, by the names of their kinds
-TAKEN = {"claims", "figures", "manifests"}
+TAKEN = {"claims", "figures", "grammars", "manifests"}
 
 
 def repeated(names):
@@ -58,7 +58,10 @@ def test_no_two_parts_of_sections_share_a_name():
     kinds += chain.from_iterable(section.load("kinds") for section in SECTIONS)
     assert not repeated(kind.name for kind in kinds)
     assert not TAKEN & {kind.name for section in SECTIONS for kind in section.load("kinds")}
-    figures = [LANGUAGE, *chain.from_iterable(section.load("figures") for section in SECTIONS)]
+    figures = [
+        *LANGUAGE_FIGURES,
+        *chain.from_iterable(section.load("figures") for section in SECTIONS),
+    ]
     assert not repeated(figure.name for figure in figures)
     chapters = {(figure.chapter, s.name) for s in SECTIONS for figure in s.load("figures")}
     assert not repeated(chapter for chapter, _ in chapters)

@@ -18,6 +18,7 @@ from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.corpora.corpus import COUNTERPART, stream
 from palimpsest.datasets import string_id, target_strings
 from palimpsest.datasets.build import build
+from palimpsest.datasets.grammar import derivation_table, grammar_table, typical_string
 from palimpsest.datasets.sampling import DISJOINT, Sampler
 from palimpsest.datasets.strings import (
     candidates,
@@ -346,6 +347,49 @@ def test_the_sample_of_a_language():
     assert summary["ambiguous"] is True
     assert summary["n_derivations"] == 3
     assert summary["sample_size"] == 3000
+
+
+def test_the_rules_of_a_language():
+    """A rule that stands twice is one row; the start symbol is first, wherever its rules stand."""
+    grammar = Grammar.from_string(
+        "A -> 'a' [0.25] | 'b' [0.5]\nA -> 'a' [0.25]\n%start S\nS -> A A [0.5] | A 'c' [0.5]"
+    )
+    found = grammar_table(grammar, "twice")
+    assert list(found["rule"]) == [0, 1, 2, 3]
+    assert list(found["lhs"]) == ["S", "S", "A", "A"]
+    assert list(found["rhs"]) == ["A A", "A 'c'", "'a'", "'b'"]
+    np.testing.assert_allclose(found["probability"], 0.5)
+    np.testing.assert_allclose(found["expected_uses"], [0.5, 0.5, 0.75, 0.75])
+
+
+def test_the_derivation_of_a_string():
+    """The surprises are of the exact prefix probabilities; rules are numbered as in `grammar`."""
+    grammar = Grammar.from_string("A -> 'a' [0.2] | 'b' [0.8]\n%start S\nS -> A [0.3] | A A [0.7]")
+    found = derivation_table(grammar, "small", ("b", "a"))
+    assert list(found["symbol"]) == ["S", "A", "b", "A", "a"]
+    assert found["parent"].fillna(-1).tolist() == [-1, 0, 1, 0, 3]
+    assert found["rule"].fillna(-1).tolist() == [1, 3, -1, 2, -1]
+    numbered = grammar_table(grammar, "small").set_index("rule")["probability"]
+    used = found.dropna(subset=["rule"])
+    assert list(used["probability"]) == list(numbered.loc[used["rule"]]) == [0.7, 0.8, 0.2]
+    assert list(zip(found["begin"], found["end"], strict=True))[3:] == [(1, 2), (1, 2)]
+    surprise = found["surprise"].dropna()
+    np.testing.assert_allclose(surprise, -np.log([0.8, 0.7 * 0.2]))
+    np.testing.assert_allclose(found["log_prob"], math.log(0.7 * 0.8 * 0.2))
+
+
+def test_the_typical_string_has_a_typical_probability():
+    """The mean is -3.75, with copies; of two equally near strings, the shorter is taken."""
+    sample = pd.DataFrame(
+        {
+            "string": [("a",), ("b", "b"), ("c",), ("d",)],
+            "string_id": ["4", "1", "3", "2"],
+            "length": [1, 2, 1, 1],
+            "log_prob": [-1.0, -4.0, -4.0, -5.0],
+            "count": [2, 1, 1, 4],
+        }
+    )
+    assert typical_string(sample) == ("c",)
 
 
 def message(error):

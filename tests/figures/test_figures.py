@@ -105,6 +105,21 @@ def language_sample(models, seeds, ever):
     return frame.assign(log_prob=[-6.0, -2.0, -800.0, -9.0], derivation_log_prob=np.nan)
 
 
+def derivation(models, seeds, ever):
+    """A string with a box for two words, and one box around them and a third word."""
+    nodes = [  # parent, depth, symbol, begin, end, probability, surprise
+        (None, 0, "S", 0, 3, 1.0, np.nan),
+        (0, 1, "A", 0, 2, 0.25, np.nan),
+        (1, 2, "a", 0, 1, np.nan, 1.4),
+        (1, 2, "b", 1, 2, np.nan, 0.0),
+        (0, 1, "language", 2, 3, np.nan, 0.0),
+    ]
+    columns = ["parent", "depth", "symbol", "begin", "end", "probability", "surprise"]
+    frame = pd.DataFrame(nodes, columns=columns).astype({"parent": "Int64"})
+    frame["rule"] = pd.array([0, 1, None, None, None], dtype="Int64")
+    return frame.assign(language="L2", string_id="a", node=range(len(nodes)), log_prob=np.log(0.25))
+
+
 def disagreement(models, seeds, ever):
     frame = rows(models, [*seeds, None], role=["s0", "s1", "s2"], of=EVIDENCE)
     frame["measure"], frame["evidence"] = zip(*frame.pop("of"), strict=True)
@@ -173,7 +188,14 @@ def deduplication(models, seeds, ever, variants=("base", "dedup", "dedup-matched
     frame = frame.merge(pd.DataFrame({"variant": variants}), how="cross")
     bands = (4.0, 12.0) if ever else (np.nan, np.nan)
     frame = memorised(losses(frame), ever)
-    return frame.assign(test_spread=0.1, start_p10=bands[0], start_p90=bands[1])
+    return frame.assign(
+        test_loss_distinct=frame["test_loss"] + 0.05,
+        test_spread=0.1,
+        optimal_test_loss_distinct=0.3,
+        optimal_test_spread=0.04,
+        start_p10=bands[0],
+        start_p90=bands[1],
+    )
 
 
 def training_size(models, seeds, ever):
@@ -238,6 +260,7 @@ def bits(models, seeds, ever):
 
 TABLES = {
     "language_sample": language_sample,
+    "derivation": derivation,
     "disagreement": disagreement,
     "exact": exact,
     "tradeoff": tradeoff,
@@ -265,7 +288,7 @@ LOOKED_AT = [
     for name, figure in FIGURES.items()
     if figure.tables[0].name in TABLES
     for shape in ("one model, one seed", "three models, three seeds", "nothing is memorised")
-    if name != "language" or shape == "one model, one seed"
+    if name not in ("language", "derivation") or shape == "one model, one seed"
 ]
 
 
@@ -295,7 +318,7 @@ def words_of_axis(axes, which):
 
 def test_every_axis_is_named_with_its_unit(drawn):
     units = re.compile(
-        r"epoch|nats per\s+token|0 to 1|terminals|share|rank|probability|string|bits"
+        r"epoch|nats per\s+token|\(nats\)|0 to 1|terminals|share|rank|probability|string|bits"
     )
     for axes in drawn.axes:
         assert units.search(words_of_axis(axes, "x")), axes.get_title()
@@ -489,6 +512,92 @@ def test_totals_of_bits_stand_at_the_number_of_distinct_strings():
         assert list(corrected.get_ydata()) == pytest.approx([12 * (held + 30), 60 * (held + 30)])
 
 
+def test_boxes_span_the_symbols_that_they_derive():
+    """All symbols stand in the lowest level, and a bar below each that is not certain."""
+    boxes, bars = draw("derivation", table("derivation", "one model, one seed")).axes
+    whole, part = boxes.patches
+    said = {text.get_text(): text.get_position() for text in boxes.texts}
+    assert {"S", "A", "0.25", "a", "b", "language"} <= said.keys()
+    assert {said[symbol][1] for symbol in ("a", "b", "language")} == {2.5}
+    assert part.get_x() == whole.get_x() == 0
+    assert said["a"][0] < said["b"][0] < part.get_width() < said["language"][0]
+    assert said["language"][0] < whole.get_width()
+    assert (part.get_y(), part.get_height()) == (1, 1)
+    (bar,) = bars.patches
+    assert bar.get_height() == 1.4
+    assert bar.get_x() + bar.get_width() / 2 == pytest.approx(said["a"][0])
+
+
+def test_a_long_string_goes_on_in_the_next_line():
+    """Each symbol is written once, and a box that is cut has its label in both lines."""
+    n = 150
+    tree = pd.DataFrame(
+        {
+            "node": range(n + 1), "depth": [0] + [1] * n, "symbol": ["S"] + ["a"] * n,
+            "begin": [0, *range(n)], "end": [n, *range(1, n + 1)],
+            "probability": [0.5] + [np.nan] * n, "surprise": [np.nan] + [0.1] * n,
+            "parent": pd.array([None] + [0] * n, dtype="Int64"), "language": "L", "log_prob": -0.7,
+        }
+    )  # fmt: skip
+    figure = draw("derivation", tree)
+    figure.draw_without_rendering()
+    lines = [axes for axes in figure.axes if axes.texts]
+    written = [[text.get_text() for text in axes.texts] for axes in lines]
+    assert len(lines) > 1
+    assert sum(line.count("a") for line in written) == n
+    assert all(line.count("S") == 1 for line in written)
+    for axes in lines:
+        low, high = axes.get_xlim()
+        assert all(low <= text.get_position()[0] <= high for text in axes.texts)
+
+
+def test_a_derivation_of_several_says_so():
+    tree = table("derivation", "one model, one seed")
+    assert "Log probability of the string: −1.39 nats, the sum over 2 rules, 1 of which" in (
+        draw("derivation", tree).get_supxlabel().replace("\n", " ")
+    )
+    several = draw("derivation", tree.assign(log_prob=-1.0)).get_supxlabel().replace("\n", " ")
+    assert "Log probability of this derivation: −1.39 nats" in several
+    assert "over all its derivations: −1.00 nats" in several
+
+
+def test_an_arrow_goes_from_the_threshold_to_the_loss():
+    """At the last epoch, and only if the loss is below the threshold."""
+    frame = table("disagreement", "one model, one seed")
+    frame.loc[frame["measure"] == "contextual", "threshold"] = 0.01
+    figure = draw("disagreement_arrows", frame)
+    last = 2.4 * np.exp(-20 / 5) + 0.02
+    for axes in figure.axes:
+        arrows = [text for text in axes.texts if not text.get_text()]
+        assert [(arrow.xyann[1], arrow.xy[1]) for arrow in arrows] == 2 * [
+            pytest.approx((0.2, last))
+        ]
+        assert all(20 < arrow.xy[0] <= axes.get_xlim()[1] for arrow in arrows)
+        said = {text.get_text() for text in axes.texts}
+        assert {"recollection 1.00", "counterfactual 1.00", "contextual 1.00"} <= said
+
+
+def test_arrows_need_no_retraining():
+    frame = table("disagreement", "three models, three seeds")
+    figure = draw("disagreement_arrows", frame[frame["evidence"] == "constant"])
+    said = [text.get_text() for text in figure.axes[0].texts]
+    assert "recollection 1.00" in said
+    assert not any(text.startswith("contextual") for text in said)
+
+
+def test_the_band_of_the_test_strings_is_a_standard_deviation():
+    figure = draw("deduplication_spread", table("deduplication", "one model, three seeds"))
+    assert len(figure.axes) == 3
+    for axes in figure.axes:
+        band = axes.collections[0].get_paths()[0].vertices
+        at_the_optimum = band[band[:, 0] == OPTIMUM, 1]
+        assert [at_the_optimum.min(), at_the_optimum.max()] == pytest.approx([0.37, 0.57])
+        grey = sorted(line.get_ydata()[0] for line in axes.get_lines() if line.get_color() == "0.6")
+        assert grey == pytest.approx([0.26, 0.3, 0.34])
+        said = axes.texts[0].get_text()
+        assert said == "standard deviation\nat optimal learning: 0.100\nperfect learner: 0.040"
+
+
 def test_an_approximation_may_be_missing():
     frame = table("exact", "one model, one seed")
     assert len(draw("exact", frame[frame["measure"] == "bayes"]).axes) == 2
@@ -506,6 +615,7 @@ def test_dedup_matched_may_be_absent():
     frame = of_kind(
         deduplication(*SHAPES["one model, one seed"], ("base", "dedup")), "deduplication"
     )
+    assert len(draw("deduplication_spread", frame).axes) == 2
     said = [text.get_text() for text in draw("deduplication", frame).findobj(Text)]
     assert "dedup" in said
     assert "matched" not in said

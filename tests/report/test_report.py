@@ -11,9 +11,11 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from palimpsest import fingerprint, report, tables
+from palimpsest.datasets.grammar import grammar_table
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure as FigureRow
 from palimpsest.figures.style import save
+from palimpsest.languages import Grammar
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.report import Chapter, Part
 from palimpsest.report.claims import VERDICTS, by_section, headline
@@ -504,6 +506,37 @@ def test_an_experiment_without_figures_claims_or_tables(tmp_path):
     assert "cheap thresholds are" not in page.text
     assert "One string, several verdicts" not in page.text
     assert {link[1:] for link in page.links} <= set(page.ids)
+
+
+def test_the_rules_of_the_languages_are_readable(tmp_path):
+    """Every rule with its probability; a long grammar is folded up; escaped like all values."""
+    small = Grammar.from_string("S -> A 'x' [0.75] | '<b>' [0.25]\nA -> 'y' [1]\nC -> 'z' [1]")
+    rules = "\n".join(f"N{n} -> N{n + 1} [1]" for n in range(20)) + "\nN20 -> 'a' [1]"
+    path = tmp_path / "report.html"
+    report.render(
+        path,
+        parts=parts(),
+        figures=[],
+        claims=CLAIMS,
+        totals=TOTALS,
+        grammars=pd.concat(
+            [grammar_table(small, "small"), grammar_table(Grammar.from_string(rules), "long")]
+        ),
+    )
+    page = Page(path.read_text())
+    assert page.tags.count("details") == 2
+    folded = [(name, value) for tag, name, value in page.attributes if tag == "details"]
+    assert folded == [("class", "grammar"), ("open", None), ("class", "grammar")]
+    for words in (
+        "Grammar of small: 4 rules, 3 non-terminals, start symbol S",
+        "S A x [0.75] | <b> [0.25] 1 0.56",
+        "A y [1] 0.75 0.00",
+        "C z [1] never used",
+        "All 0.56",
+        "Grammar of long: 21 rules, 21 non-terminals, start symbol N0",
+    ):
+        assert words in page.text, words
+    assert "figures 7 to 10 of Learning Without" in page.text
 
 
 def test_the_report_has_the_title_of_the_experiment(tmp_path, page):

@@ -13,6 +13,7 @@ import pytest
 from helpers.edits import both, changed, commented, deleted, edited, replace, touched
 from helpers.forks import Outcome, snakemake_in_forks
 from helpers.projects import CONFIGFILES, TOUR
+from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.memorisation.studies import STUDIES as ALL_STUDIES
 
 ROOT = Path(__file__).parents[2]
@@ -31,6 +32,11 @@ def figures_but(*names: str, on: str = "*") -> list[str]:
     """The figures of all studies but some, on one language or on all, as patterns."""
     studies = [study for name, study in ALL_STUDIES.items() if name not in names]
     return [f"figure/{figure.name}-{on}" for study in studies for figure in study.figures]
+
+
+def figures_of_languages(on: str = "*") -> list[str]:
+    """The figures of languages, on one language or on all, as patterns."""
+    return [f"figure/{figure.name}-{on}" for figure in LANGUAGE_FIGURES]
 
 
 def studies_but(*names: str, on: str = "*") -> list[str]:
@@ -61,13 +67,13 @@ MEMORISING = {
     "training": ["train"],
     "measures": ["measure", "measure_targets", "measure_leave_one_out"],
     "studies": ["study/*", "claims"],
-    "figures": ["figure/language-*", *figures_but()],
+    "figures": [*figures_of_languages(), *figures_but()],
     "unlearning": [kind for stage in list(FORGETTING)[:-2] for kind in FORGETTING[stage]],
     "report": ["report"],
 }
 
 # Jobs by their logs, as patterns
-LANGUAGES = ["language/*", "figure/language-*"]
+LANGUAGES = ["language/*", *figures_of_languages()]
 DATASETS = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
 TRAINING = ["train/*"]
 END = ["claims", "report"]
@@ -175,7 +181,7 @@ CASES = {
             "measure/opt-1.3b-twin/L3/n16/base",
             "measure/pythia-1b-twin/L3/n16/base",
             "study/tradeoff-L3",
-            "figure/language-L3",
+            *figures_of_languages("L3"),
             "figure/tradeoff-L3",
             *END,
         ],
@@ -184,7 +190,7 @@ CASES = {
         "unlearning={languages: [L1, L3]}",
         [
             "language/L3",
-            "figure/language-L3",
+            *figures_of_languages("L3"),
             "dataset_forgetting/L3/*",
             "train_replicates/*/L3/*",
             "unlearn/*/L3/*",

@@ -18,6 +18,8 @@ rule language:
     input:
         corpus=corpus,
     output:
+        grammar=paths.GRAMMAR,
+        derivation=paths.DERIVATION,
         sample=paths.LANGUAGE_SAMPLE,
         targets=paths.LANGUAGE_TARGETS,
         summary=paths.LANGUAGE_SUMMARY,

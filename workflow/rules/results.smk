@@ -61,6 +61,7 @@ rule claims:
 rule write_report:
     input:
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
+        grammars=experiment.tables(GRAMMAR),
         figures=experiment.all_figures,
         claims=paths.CLAIMS,
         manifests=trained_files(experiment.single_runs, [paths.MANIFEST]),

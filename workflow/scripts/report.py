@@ -1,6 +1,7 @@
 """The report: every figure, the claims with their verdicts, and how the results were made."""
 
 from palimpsest import manifests, report, tables
+from palimpsest.datasets.kinds import GRAMMAR
 from palimpsest.report.part import part_of
 from palimpsest.script_job import script_job
 from palimpsest.sections import FIGURES, SECTIONS
@@ -20,6 +21,7 @@ if __name__ == "__main__":
             parts=[part_of(section, reported) for section in sections],
             figures=report.entries(params.drawn, FIGURES),
             claims=tables.read(given.claims, CLAIMS),
+            grammars=tables.read_all(given.get("grammars", []), GRAMMAR),
             totals=manifests.totals(given.manifests),
             title=params.title,
         )

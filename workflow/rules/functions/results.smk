@@ -1,4 +1,5 @@
 # Inputs and parameters of figures, claims and the report.
+from palimpsest.datasets.kinds import GRAMMAR
 
 
 def figure_inputs(wildcards):

@@ -17,6 +17,7 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.configuration.sources import Sources
 from palimpsest.configuration.yaml_files import read_file
+from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.figures.figure import Figure
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
@@ -194,7 +195,13 @@ class Experiment:
 
         A corpus that is a text has no such files, because they describe probabilities.
         """
-        patterns = (paths.LANGUAGE_SAMPLE, paths.LANGUAGE_TARGETS, paths.LANGUAGE_SUMMARY)
+        patterns = (
+            paths.GRAMMAR,
+            paths.DERIVATION,
+            paths.LANGUAGE_SAMPLE,
+            paths.LANGUAGE_TARGETS,
+            paths.LANGUAGE_SUMMARY,
+        )
         shared = [
             pattern.format(language=name)
             for name in self.languages
@@ -218,7 +225,7 @@ class Experiment:
             (figure.name, language): Drawing(
                 section, figure, language, figure.inputs(self.outputs[section], language)
             )
-            for section, figures in [("languages", [FIGURES["language"]]), *own]
+            for section, figures in [("languages", LANGUAGE_FIGURES), *own]
             for figure in figures
             for language in figure.languages(self.outputs[section])
         }

@@ -7,7 +7,7 @@ imported, because Snakemake reads this file before it builds its graph of jobs.
 from collections.abc import Iterable
 from importlib import import_module
 
-from palimpsest.datasets.figures import LANGUAGE
+from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
 from palimpsest.datasets.variants import VARIANTS as SHARED_VARIANTS
 from palimpsest.figures.figure import Figure
@@ -29,7 +29,7 @@ SECTIONS: tuple[Section, ...] = tuple(
 )
 FIGURES: dict[str, Figure] = {
     figure.name: figure
-    for figures in ((LANGUAGE,), *(section.load("figures") for section in SECTIONS))
+    for figures in (LANGUAGE_FIGURES, *(section.load("figures") for section in SECTIONS))
     for figure in figures
 }
 KINDS: dict[str, Kind] = {

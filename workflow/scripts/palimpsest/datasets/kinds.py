@@ -1,5 +1,7 @@
 """Kinds of tables of languages and datasets."""
 
+from dataclasses import replace
+
 from palimpsest import paths
 from palimpsest.tables.columns import (
     COUNT,
@@ -36,6 +38,57 @@ TARGETS = Kind(
     "One row per target string: the strings that are left out and put back, most frequent first.",
     paths.LANGUAGE_TARGETS,
     (LANGUAGE, Column("role", str, "s0, s1, ..."), STRING_ID, TEXT, LOG_PROB),
+)
+RULE = Column(
+    "rule",
+    int,
+    "number of the rule, from 0; the rules of the start symbol come first, the others "
+    "in the order of the file",
+)
+PROBABILITY = Column(
+    "probability", float, "probability of the rule among the rules of the same left-hand side"
+)
+GRAMMAR = Kind(
+    "grammar",
+    "One row per rule of the language's grammar; a rule that stands twice in the file is one rule.",
+    paths.GRAMMAR,
+    (
+        LANGUAGE,
+        RULE,
+        Column("lhs", str, "left-hand side, a non-terminal"),
+        Column("rhs", str, "right-hand side, as in the file: terminals stand in quotes"),
+        PROBABILITY,
+        Column(
+            "expected_uses",
+            float,
+            "how often the derivation of a string uses the rule on average, exact; 0 for a rule "
+            "that no derivation reaches",
+        ),
+    ),
+)
+DERIVATION_TREE = Kind(
+    "derivation",
+    "One row per node of the most probable derivation of one typical string of the language.",
+    paths.DERIVATION,
+    (
+        LANGUAGE,
+        STRING_ID,
+        LOG_PROB,
+        Column("node", int, "number of the node; parents come before their children"),
+        Column("parent", int, "node of the parent; null for the root", True),
+        Column("depth", int, "distance from the root"),
+        Column("symbol", str, "the non-terminal or terminal"),
+        Column("begin", int, "first symbol of the string below the node; 0 is the string's first"),
+        Column("end", int, "the symbol after the last one below the node"),
+        replace(RULE, meaning="rule of the table `grammar`; null for a terminal", nullable=True),
+        replace(PROBABILITY, meaning="probability of the rule; null for a terminal", nullable=True),
+        Column(
+            "surprise",
+            float,
+            "for a terminal: −log probability given all symbols before it, nats; otherwise null",
+            True,
+        ),
+    ),
 )
 STRINGS = Kind(
     "strings",
@@ -80,5 +133,7 @@ LANGUAGE_SUMMARY = Document("language_summary", paths.LANGUAGE_SUMMARY)
 KINDS = (
     LANGUAGE_SAMPLE,
     TARGETS,
+    GRAMMAR,
+    DERIVATION_TREE,
     STRINGS,
 )

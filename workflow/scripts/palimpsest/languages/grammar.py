@@ -11,6 +11,7 @@ import numpy as np
 
 from palimpsest.languages import encoding, notation, structure
 from palimpsest.languages.checks import checked_rules
+from palimpsest.languages.derivation import Node, most_probable
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.structure import Rule
 
@@ -147,6 +148,18 @@ class Grammar:
 
         return inside.log_prefix_probability(self._inside_tables, self._encoded(strings))
 
+    def derivation(self, string: Sequence[str]) -> list[Node]:
+        """The nodes of a string's most probable derivation; parents stand before their children.
+
+        A string of a few hundred symbols takes seconds if the grammar is ambiguous everywhere.
+
+        Raises
+        ------
+        ValueError
+            If the string is not in the language.
+        """
+        return most_probable(self.rules, self.start, string)
+
     def derivation_entropy(self) -> float:
         """Entropy of the derivations in nats, exact; at least that of the strings.
 
@@ -166,6 +179,10 @@ class Grammar:
             raise ValueError(f"the entropy of strings needs at least 2 samples, got {n}")
         surprise = -self.log_probability(self.sample_encoded(n, seed))
         return float(surprise.mean()), float(surprise.std(ddof=1) / math.sqrt(n))
+
+    def expected_uses(self) -> np.ndarray:
+        """float64[rules]: how often a derivation uses each rule on average, exact."""
+        return structure.expected_uses(self.rules, self._reachable)
 
     def expected_length(self) -> float:
         """Expected number of symbols in a string, exact."""

@@ -117,6 +117,14 @@ def read(text: str, name: str) -> PrintedGrammar:
     return PrintedGrammar(name, tuple(rules), *start)
 
 
+def read_symbols(text: str) -> tuple[Symbol, ...]:
+    """The symbols of a right-hand side, such as ``B 'c'``.
+
+    Raises `GrammarError` if the text is not a right-hand side.
+    """
+    return tuple(_symbol(token, text) for token in _tokens(text, text))
+
+
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that say something, each with the number of the line it begins on."""
     begun, number = "", 0

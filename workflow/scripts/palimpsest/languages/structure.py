@@ -140,6 +140,19 @@ def expected_total(
     return float(np.linalg.solve(np.eye(len(symbols)) - matrix, vector)[0])
 
 
+def expected_uses(rules: Sequence[Rule], symbols: Sequence[str]) -> np.ndarray:
+    """float64[rules]: how often a derivation from `symbols[0]` uses each rule, on average.
+
+    It is a rule's probability times the entry of its left-hand side in the first row of
+    (I - M)^-1, M the mean matrix; 0 for a rule of another non-terminal.
+    """
+    matrix = mean_matrix(rules, symbols)
+    first = np.eye(len(symbols))[0]
+    expanded = np.linalg.solve((np.eye(len(symbols)) - matrix).T, first)
+    times = dict(zip(symbols, expanded.tolist(), strict=True))
+    return np.array([rule.probability * times.get(rule.lhs, 0.0) for rule in rules])
+
+
 def expected_length(rules: Sequence[Rule], symbols: Sequence[str]) -> float:
     """Expected number of terminals in a string derived from `symbols[0]`."""
     terminals: dict[str, float] = defaultdict(float)

@@ -139,6 +139,25 @@ TEST_LOSS = Column("test_loss", float, "loss on the test strings, nats per token
 OPTIMAL_TEST = Column(
     "optimal_test_loss", float, "Bayes-optimal loss on the test strings, nats per token"
 )
+SPREAD = (
+    Column(
+        "test_loss_distinct",
+        float,
+        "mean loss of the distinct test strings, each of the same weight, nats per token",
+    ),
+    Column("test_spread", float, "standard deviation of these losses, nats per token"),
+    Column(
+        "optimal_test_loss_distinct",
+        float,
+        "mean Bayes-optimal loss of the distinct test strings, nats per token",
+    ),
+    Column(
+        "optimal_test_spread",
+        float,
+        "standard deviation of these Bayes-optimal losses: the `test_spread` of a model that knows "
+        "the language and nothing else, nats per token",
+    ),
+)
 OPTIMAL_EPOCH = Column(
     "optimal_epoch", int, "epoch of optimal learning: lowest test loss of this run"
 )
@@ -270,11 +289,7 @@ LEARNING = Kind(
         Column("unseen_loss", float, "loss on test strings that are not in train", True),
         Column("train_accuracy", float, "share of right tokens, training strings"),
         Column("test_accuracy", float, "share of right tokens, test strings"),
-        Column(
-            "test_spread",
-            float,
-            "standard deviation of the loss over distinct test strings, nats per token",
-        ),
+        *SPREAD,
         Column("optimal_train_loss", float, "Bayes-optimal loss on the training strings"),
         OPTIMAL_TEST,
         OPTIMAL_EPOCH,

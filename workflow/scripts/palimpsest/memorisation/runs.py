@@ -298,6 +298,7 @@ def learning_table(trace: Trace, strings: pd.DataFrame) -> pd.DataFrame:
     test_count = strings["test_count"].to_numpy()
     unseen = test_count * candidates(strings)
     optimal = strings["optimal_loss"].to_numpy() * trace.n_tokens
+    optimal_of_test = strings["optimal_loss"].to_numpy()[test_count > 0]
     test_loss = per_token(trace.nll, trace, test_count)
     optimal_epoch = trace.epochs[test_loss.argmin()]
     return pd.DataFrame(
@@ -310,9 +311,12 @@ def learning_table(trace: Trace, strings: pd.DataFrame) -> pd.DataFrame:
             "unseen_loss": per_token(trace.nll, trace, unseen),
             "train_accuracy": per_token(trace.n_correct, trace, count),
             "test_accuracy": per_token(trace.n_correct, trace, test_count),
+            "test_loss_distinct": trace.loss[:, test_count > 0].mean(axis=1),
             "test_spread": trace.loss[:, test_count > 0].std(axis=1),
             "optimal_train_loss": per_token(optimal, trace, count),
             "optimal_test_loss": per_token(optimal, trace, test_count),
+            "optimal_test_loss_distinct": optimal_of_test.mean(),
+            "optimal_test_spread": optimal_of_test.std(),
             "optimal_epoch": optimal_epoch,
             "n_train": count.sum(),
             "still_learning": optimal_epoch > LATE * trace.epochs[-1],

@@ -8,10 +8,9 @@ import pandas as pd
 from palimpsest import tables
 from palimpsest.report import claims as tests
 from palimpsest.report import figures as drawings
-from palimpsest.report import making
+from palimpsest.report import making, shared
 from palimpsest.report.figures import FigureEntry
 from palimpsest.report.part import Part
-from palimpsest.report.shared import SHARED
 from palimpsest.report.templates import template
 
 
@@ -22,6 +21,7 @@ def render(
     figures: list[FigureEntry],
     claims: pd.DataFrame,
     totals: dict,
+    grammars: pd.DataFrame | None = None,
     title: str = "",
 ) -> None:
     """Write the report.
@@ -34,6 +34,7 @@ def render(
     claims : table `claims`
     totals : facts about the runs, from `manifests.totals`; other keys are allowed. A value is a
         text, a number, or a list or dict of these
+    grammars : tables `grammar` of the languages, stacked
     title : the name of the experiment, if it has one
 
     Raises
@@ -43,7 +44,7 @@ def render(
     ValueError
         If a figure's chapter is in none of the parts.
     """
-    parts = [SHARED, *parts]
+    parts = [shared.part(grammars), *parts]
     ids = [chapter.id for part in parts for chapter in part.chapters]
     ordered = enumerate(drawings.in_order(figures, ids), start=1)
     numbered = [drawings.shown(entry, number, Path(out_path).parent) for number, entry in ordered]

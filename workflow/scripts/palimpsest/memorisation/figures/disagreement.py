@@ -27,7 +27,7 @@ def disagreement(exact: pd.DataFrame) -> Figure:
     ----------
     exact : table `disagreement` of one language
 
-    Source: section 3.2, figures 1, 2, 13, 15 and 17.
+    Source: section 3.2, figures 1, 2, 13 and 15.
     """
     shown = first_model(exact)
     measures = [m for m, evidence in EXACT.items() if len(rows_of(shown, m, evidence))]

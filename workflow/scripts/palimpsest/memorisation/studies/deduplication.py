@@ -16,6 +16,7 @@ from palimpsest.memorisation.kinds import (
     LEARNING,
     N_TRAIN,
     OPTIMAL_EPOCH,
+    SPREAD,
     STARTS,
     TEST_LOSS,
     TRAIN_LOSS,
@@ -48,7 +49,7 @@ KIND = Kind(
         TRAIN_LOSS_DISTINCT,
         N_TRAIN,
         TEST_LOSS,
-        Column("test_spread", float, "standard deviation of the loss over test strings"),
+        *SPREAD,
         OPTIMAL_EPOCH,
         Column(
             "start_p10",
@@ -82,7 +83,7 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
         "train_loss_distinct",
         "n_train",
         "test_loss",
-        "test_spread",
+        *(column.name for column in SPREAD),
         "optimal_epoch",
     ]
     return beside_learning(memorised, learning, losses).merge(band, on=[*RUN, "measure"])
@@ -124,10 +125,28 @@ class Deduplication(Study):
                 "the bars to later epochs or also makes them shorter, and how high the curves are "
                 "at the diamonds, which mark optimal learning."
             ),
-            numbers="5, 39 and 40",
+            numbers="5 and 40",
             paper=PAPER,
             tables=(KIND,),
             draw="palimpsest.memorisation.figures.deduplication:deduplication",
+        ),
+        Figure(
+            name="deduplication_spread",
+            chapter="deduplication",
+            title="How equally the test strings are learned",
+            caption=(
+                "The mean and the standard deviation of the loss over the distinct test strings, "
+                "the same strings in every panel, for each training set; in grey, the same for a "
+                "model that knows the language of the training set and nothing else. See whether "
+                "removing repetitions makes the band at optimal learning as narrow as training on "
+                "the high-entropy language, if the study has one, and how far apart the broken "
+                "grey lines are: that much the strings differ for a model that has learned their "
+                "probabilities."
+            ),
+            numbers="39",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.deduplication:deduplication_spread",
         ),
     )
 

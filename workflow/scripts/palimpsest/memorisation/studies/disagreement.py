@@ -68,7 +68,7 @@ class Disagreement(Study):
                 "column: the training is the same in every row, so if a line moves, the measures "
                 "disagree."
             ),
-            numbers="1, 2, 13, 15 and 17",
+            numbers="1, 2, 13 and 15",
             paper=PAPER,
             tables=(KIND,),
             draw="palimpsest.memorisation.figures.disagreement:disagreement",
@@ -88,6 +88,22 @@ class Disagreement(Study):
             paper=PAPER,
             tables=(KIND,),
             draw="palimpsest.memorisation.figures.disagreement:disagreement_scores",
+        ),
+        Figure(
+            name="disagreement_arrows",
+            chapter="disagreement",
+            title="Scores as arrows",
+            caption=(
+                "The loss of each target string when it is in the training data and when it is "
+                "not; an arrow goes from each measure's threshold at the last epoch down to the "
+                "loss. See how the contextual arrow, which is never longer, compares with the "
+                "counterfactual arrow, and how much of the arrow of recollection is above both "
+                "thresholds: that much the model also learns from other strings."
+            ),
+            numbers="17",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.arrows:disagreement_arrows",
         ),
     )
 

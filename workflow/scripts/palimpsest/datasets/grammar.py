@@ -1,0 +1,68 @@
+"""The rules of a language's grammar, and the derivation of one of its strings, as tables."""
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.corpora import String
+from palimpsest.datasets.strings import string_id
+from palimpsest.languages import Grammar
+from palimpsest.languages.structure import Rule
+
+
+def numbered_rules(grammar: Grammar) -> dict[Rule, int]:
+    """The number of every rule: those of the start symbol first, then in the order of the file."""
+    ordered = sorted(grammar.rules, key=lambda rule: rule.lhs != grammar.start)
+    return {rule: number for number, rule in enumerate(ordered)}
+
+
+def grammar_table(grammar: Grammar, language: str) -> pd.DataFrame:
+    """The rules in the order of their numbers, as a table of kind `grammar`."""
+    uses = dict(zip(grammar.rules, grammar.expected_uses(), strict=True))
+    rules = numbered_rules(grammar)
+    return pd.DataFrame(
+        {
+            "language": language,
+            "rule": list(rules.values()),
+            "lhs": [rule.lhs for rule in rules],
+            "rhs": [" ".join(map(str, rule.rhs)) for rule in rules],
+            "probability": [rule.probability for rule in rules],
+            "expected_uses": [uses[rule] for rule in rules],
+        }
+    )
+
+
+def typical_string(sample: pd.DataFrame) -> String:
+    """The string of a sample whose log probability is nearest to the mean (minus the entropy).
+
+    If several are equally near, the shortest is taken, and of these the first by `string_id`.
+    """
+    ranked = sample.sort_values(["length", "string_id"])
+    mean = np.average(sample["log_prob"], weights=sample["count"])
+    distance = (ranked["log_prob"] - mean).abs()
+    # Rounding must not decide between strings of equal probability.
+    return ranked.loc[distance[distance <= distance.min() + 1e-9].index[0], "string"]
+
+
+def derivation_table(grammar: Grammar, language: str, string: String) -> pd.DataFrame:
+    """The most probable derivation of a string, as a table of kind `derivation`."""
+    nodes, numbers = grammar.derivation(string), numbered_rules(grammar)
+    beginnings = [string[:length] for length in range(len(string) + 1)]
+    surprise = -np.diff(grammar.log_prefix_probability(beginnings))
+    return pd.DataFrame(
+        {
+            "language": language,
+            "string_id": string_id(string),
+            "log_prob": grammar.log_probability([string])[0],
+            "node": range(len(nodes)),
+            "parent": pd.array([node.parent for node in nodes], dtype="Int64"),
+            "depth": [node.depth for node in nodes],
+            "symbol": [node.symbol.name for node in nodes],
+            "begin": [node.begin for node in nodes],
+            "end": [node.end for node in nodes],
+            "rule": pd.array([numbers.get(node.rule) for node in nodes], dtype="Int64"),
+            "probability": [math.nan if n.rule is None else n.rule.probability for n in nodes],
+            "surprise": [surprise[n.begin] if n.rule is None else math.nan for n in nodes],
+        }
+    )
