@@ -85,6 +85,7 @@ RICHEST = "opt-1.3b-twin/L2/n16"
 ON_L2 = [*studies_but(on="L2"), *END]
 AFTER_RICHEST = [f"measure*/{RICHEST}*", *ON_L2]
 RETRAIN_RICHEST = [f"train/{RICHEST}", *AFTER_RICHEST]
+OF_SIZE_24 = ("training_size", "bits")  # the studies that read it
 # Of the unlearning: what reads some tables, from the last to the first
 FORGOTTEN_MEMORISATION = [
     "measure_forgotten_memorisation/*",
@@ -237,6 +238,15 @@ CASES = {
     "`memorisation/start`": Case("memorisation={start: first_crossing}", AFTER_TRAINING),
     "`memorisation/stand_in_gap`": Case("memorisation={stand_in_gap: 1}", AFTER_TRAINING),
     "`training/epochs`": Case("training={epochs: 5}", [*TRAINING, *AFTER_TRAINING]),
+    "`training/epochs` of one size": Case(
+        "training={epochs: {n24: 5, other: 4}}",
+        [
+            "train/opt-1.3b-twin/L2/n24",
+            "measure/opt-1.3b-twin/L2/n24/base",
+            *(f"{what}/{name}-*" for what in ("study", "figure") for name in OF_SIZE_24),
+            *END,
+        ],
+    ),
     "`training/evaluate_every`": Case("training={evaluate_every: 2}", [*TRAINING, *AFTER_TRAINING]),
     "`training/weight_decay`": Case(
         "training={weight_decay: 0.1}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
@@ -347,6 +357,12 @@ CASES = {
     ),
     "`memorisation/studies/exact/seeds`": Case(
         "memorisation={studies: {exact: {seeds: [0, 1]}}}", RETRAIN_RICHEST
+    ),
+    "`memorisation/studies/exact/strings`": Case(
+        "memorisation={studies: {exact: {strings: 5}}}", RETRAIN_RICHEST
+    ),
+    "`memorisation/studies/exact/replicate`": Case(
+        "memorisation={studies: {exact: {replicate: false}}}", RETRAIN_RICHEST
     ),
     # Languages
     "a rule of a language's grammar": Case(

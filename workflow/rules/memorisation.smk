@@ -101,7 +101,7 @@ rule measure_leave_one_out:
     params:
         start=THRESHOLDS["start"],
         stand_in_gap=THRESHOLDS["stand_in_gap"],
-        counterpart=counterpart,
+        counterpart=name_of_counterpart,
         code=of_code("measure_leave_one_out.py"),
     script:
         "../scripts/measure_leave_one_out.py"

@@ -30,7 +30,7 @@ def trained_again(wildcards):
     return with_exact_seeds(paths.TRACE, LEAVE_ONE_OUT_AGAIN) if block["replicate"] else []
 
 
-def counterpart(wildcards):
+def name_of_counterpart(wildcards):
     """The language's counterpart of high entropy, if it has one."""
     return settings.counterpart(wildcards.language)
 
