@@ -23,6 +23,7 @@ from palimpsest import tables
 from palimpsest.claims import SEEDS as OVER_SEEDS
 from palimpsest.claims import Estimate, each_language, judge, judge_all
 from palimpsest.memorisation import claim_statistics as statistics
+from palimpsest.memorisation import training_set_statistics as sets
 from palimpsest.memorisation.claims import CLAIMS, QUESTIONS
 from palimpsest.sections import KINDS
 from palimpsest.statistics import DECIMALS, student
@@ -157,10 +158,10 @@ def test_the_excess_before_optimal_learning_is_at_the_measurement_before():
             "below_unseen": [0.0, 0.1, 0.2, 0.3],
         }
     )
-    np.testing.assert_allclose(statistics.excess_before_optimum(frame, "contextual"), [0.2])
-    np.testing.assert_allclose(statistics.excess_at_optimum(frame, "below", "contextual"), [0.4])
+    np.testing.assert_allclose(sets.excess_before_optimum(frame, "contextual"), [0.2])
+    np.testing.assert_allclose(sets.excess_at_optimum(frame, "below", "contextual"), [0.4])
     untrained = frame.assign(optimal_epoch=0)
-    assert statistics.excess_before_optimum(untrained, "contextual").empty
+    assert sets.excess_before_optimum(untrained, "contextual").empty
 
 
 def test_what_the_definitions_decide_is_marked():
@@ -335,10 +336,10 @@ def test_slower_training_is_at_equal_weights_and_equal_steps():
         for name, n, rate in (("base", 10, 0.01), ("dedup", 5, 0.005))
     )
     # Dedup reaches 20 trained strings: the differences after 0, 10 and 20 are 0, 0.05 and 0.1.
-    found = statistics.slower_training(pd.concat([base, dedup]))
+    found = sets.slower_training(pd.concat([base, dedup]))
     np.testing.assert_allclose(found, [0.05])
     assert found.index.names == statistics.UNIT
-    assert statistics.slower_training(base).isna().all()
+    assert sets.slower_training(base).isna().all()
 
 
 def test_a_saturated_score_does_not_count_as_falling():
@@ -403,5 +404,5 @@ def test_a_band_that_the_end_of_training_cuts_is_undefined():
         }
         for seed, (start, end) in enumerate([(2.0, 8.0), (2.0, 10.5), (11.0, 11.0)])
     ]
-    found = statistics.band(pd.DataFrame(rows), "dedup", "contextual")
+    found = sets.band(pd.DataFrame(rows), "dedup", "contextual")
     np.testing.assert_array_equal(found, [6, np.nan, np.nan])

@@ -27,22 +27,24 @@ from palimpsest.claims import (
 from palimpsest.memorisation.approximation_claims import CLAIMS as APPROXIMATION_CLAIMS
 from palimpsest.memorisation.claim_statistics import (
     at_optimum,
-    band_width,
-    cost_of_stopping_early,
-    excess_at_optimum,
     high_entropy,
-    largest_fall,
-    least_excess_at_optimum,
     low_and_high_entropy,
     low_entropy,
     low_minus_high,
-    optimum_in_band,
     over_seeds,
 )
 from palimpsest.memorisation.margins import ALMOST_ALL, NEARLY_EQUAL, NEXT_TO_NONE, USUALLY
 from palimpsest.memorisation.retraining_claims import CLAIMS as RETRAINING_CLAIMS
 from palimpsest.memorisation.target_claims import CLAIMS as TARGET_CLAIMS
 from palimpsest.memorisation.training_set_claims import CLAIMS as TRAINING_SET_CLAIMS
+from palimpsest.memorisation.training_set_statistics import (
+    band_width,
+    cost_of_stopping_early,
+    excess_at_optimum,
+    largest_fall,
+    least_excess_at_optimum,
+    optimum_in_band,
+)
 
 # Source of the questions: sections 2, 4, 5 and appendix G of the paper.
 QUESTIONS = {

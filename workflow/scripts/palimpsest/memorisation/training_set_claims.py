@@ -13,14 +13,15 @@ from palimpsest.claims import (
     below,
     between,
 )
-from palimpsest.memorisation.claim_statistics import (
+from palimpsest.memorisation.claim_statistics import over_seeds
+from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE
+from palimpsest.memorisation.training_set_statistics import (
     band,
     band_widening,
     contradiction,
     excess_before_optimum,
     excess_deduplicated,
     optimum_delay,
-    over_seeds,
     slower_training,
     spread_above_matched,
     spread_ratio,
@@ -29,7 +30,6 @@ from palimpsest.memorisation.claim_statistics import (
     with_size,
     with_test_loss,
 )
-from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE
 
 CLAIMS = [
     Claim(

@@ -1,0 +1,206 @@
+"""The statistics that test the claims on whole training sets (RQ3, RQ4, RQ5, RQ8, RQ9).
+
+As in `claim_statistics`, a statistic takes a study's table for one language and returns a Series
+with one value per unit.
+"""
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.memorisation.claim_statistics import UNIT, at_optimum, per_unit
+from palimpsest.statistics import rank_association
+
+# Statistics of memorisation against learning.
+
+
+def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
+    """Memorisation of the distinct training strings minus that of strings never trained on.
+
+    The quantity is `below` (the share of strings whose loss is below the threshold) or `depth` (the
+    mean of the score). Both sides are measured at the epoch of optimal learning. Memorisation from
+    the start on would not do: the start is after the last miss, so later misses of an unseen string
+    would count as evidence at this epoch.
+    """
+    trained = at_optimum(study, f"{quantity}_distinct", measure)
+    return trained - at_optimum(study, f"{quantity}_unseen", measure)
+
+
+def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
+    """`excess_at_optimum` under deduplication."""
+    return excess_at_optimum(variant(study, "dedup"), quantity, measure)
+
+
+def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
+    """The lowest excess fraction that any of the paper's three measures gives."""
+    measures = ("recollection", "counterfactual", "contextual")
+    excess = [excess_at_optimum(study, "below", measure) for measure in measures]
+    # If one measure is undefined, the lowest is unknown.
+    return pd.concat(excess, axis=1).min(axis=1, skipna=False)
+
+
+def largest_fall(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
+    """Largest fall of a column from one epoch to the next; 0 if it never falls."""
+    curve = study[study["measure"] == measure].sort_values("epoch")
+    fall = -curve.groupby(UNIT)[column].diff()
+    return curve.assign(fall=fall.clip(lower=0).round(12)).groupby(UNIT)["fall"].max()
+
+
+def runs_of(study: pd.DataFrame, measure: str) -> pd.DataFrame:
+    """One row per run with its `last_epoch`, for columns that are the same at every epoch."""
+    rows = study[study["measure"] == measure]
+    last = rows.groupby(UNIT)["epoch"].max().rename("last_epoch")
+    return rows.drop_duplicates(UNIT).set_index(UNIT).join(last)
+
+
+def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Epochs from the first to the last start of memorisation, as a share of the training."""
+    run = runs_of(study, measure)
+    return (run["band_last"] - run["band_first"]) / run["last_epoch"]
+
+
+def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
+    """1 if the epoch of optimal learning lies in the band, 0 if not, NaN if there is no band."""
+    run = runs_of(study, measure)
+    inside = run["optimal_epoch"].between(run["band_first"], run["band_last"])
+    return inside.astype(float).where(run["band_first"].notna())
+
+
+def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Relative excess of the test loss over its minimum, just before any string is memorised."""
+    return per_unit(study[study["measure"] == measure], _cost_of_stopping_early)
+
+
+def _cost_of_stopping_early(unit: pd.DataFrame) -> float:
+    unit = unit.sort_values("epoch")
+    first = unit["band_first"].fillna(np.inf)
+    # If a string is memorised from the first measurement on, only the untrained model is before.
+    before = unit[unit["epoch"] < first] if (unit["epoch"] < first).any() else unit[:1]
+    return before["test_loss"].min() / unit["test_loss"].min() - 1
+
+
+# Statistics of frequent and infrequent strings.
+
+
+def top_minus_bottom(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
+    """A column of the most frequent strings minus the least frequent, at optimal learning."""
+    group = study["group"]
+    top = at_optimum(study[group == "top"], column, measure)
+    return top - at_optimum(study[group == "bottom"], column, measure)
+
+
+def contradiction(study: pd.DataFrame) -> pd.Series:
+    """How much more the frequent strings stand out by recollection than contextually."""
+    column = "fraction_distinct"
+    return top_minus_bottom(study, column, "recollection") - top_minus_bottom(
+        study, column, "contextual"
+    )
+
+
+# Statistics of variants of the training data.
+
+
+def variant(study: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of one variant."""
+    return study[study["variant"] == name]
+
+
+def start_delay(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Epochs by which the middle of the band of starts comes later under deduplication."""
+    return _middle_start(study, "dedup", measure) - _middle_start(study, "base", measure)
+
+
+def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
+    run = runs_of(variant(study, name), measure)
+    return (run["start_p10"] + run["start_p90"]) / 2
+
+
+def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
+    """Epochs from the 10 % to the 90 % quantile of the starts of a variant.
+
+    NaN if more than 10 % of the strings never start: the end of training cuts the band.
+    """
+    run = runs_of(variant(study, name), measure)
+    return (run["start_p90"] - run["start_p10"]).where(run["start_p90"] <= run["last_epoch"])
+
+
+def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
+    """Width of the band under deduplication minus under another variant, as share of training."""
+    epochs = runs_of(variant(study, "dedup"), measure)["last_epoch"]
+    return (band(study, "dedup", measure) - band(study, other, measure)) / epochs
+
+
+def optimum_delay(study: pd.DataFrame) -> pd.Series:
+    """Epochs by which optimal learning comes later under deduplication."""
+    dedup, base = (runs_of(variant(study, name), "contextual") for name in ("dedup", "base"))
+    return dedup["optimal_epoch"] - base["optimal_epoch"]
+
+
+def excess_before_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Share of strings below the threshold minus that of unseen strings, before optimal learning.
+
+    Measured one measurement before optimal learning, under deduplication. Units whose best model is
+    the untrained model are left out.
+    """
+    rows = variant(study, "dedup")
+    before = rows[(rows["measure"] == measure) & (rows["epoch"] < rows["optimal_epoch"])]
+    last = before.sort_values("epoch").groupby(UNIT).tail(1).set_index(UNIT)
+    return last["below_distinct"] - last["below_unseen"]
+
+
+def spread(study: pd.DataFrame, name: str) -> pd.Series:
+    """Standard deviation of the loss over the test strings of a variant at optimal learning."""
+    return at_optimum(variant(study, name), "test_spread", "contextual")
+
+
+def spread_ratio(study: pd.DataFrame) -> pd.Series:
+    """Spread of the test strings under deduplication, relative to the base."""
+    return spread(study, "dedup") / spread(study, "base")
+
+
+def spread_above_matched(study: pd.DataFrame) -> pd.Series:
+    """Spread of the test strings under deduplication minus that of the matched data."""
+    return spread(study, "dedup") - spread(study, "dedup-matched")
+
+
+def slower_training(study: pd.DataFrame) -> pd.Series:
+    """Training loss under deduplication minus the base's, after equally many trained strings.
+
+    Each distinct string counts once on both sides. An epoch of deduplicated data has fewer strings,
+    so the losses are compared at each measurement of the base that the deduplicated training
+    reaches, mean over these. The learning rate falls to 0 at the end of each training, so it is
+    lower under deduplication after equally many strings.
+    """
+    return per_unit(study[study["measure"] == "contextual"], _slower_training)
+
+
+def _slower_training(unit: pd.DataFrame) -> float:
+    sides = []
+    for name in ("base", "dedup"):
+        rows = variant(unit, name).sort_values("epoch")
+        sides.append((rows["epoch"] * rows["n_train"], rows["train_loss_distinct"]))
+    (trained, base), (trained_dedup, dedup) = sides
+    if base.empty or dedup.empty:
+        return np.nan
+    reached = (trained <= trained_dedup.max()).to_numpy()
+    return (np.interp(trained[reached], trained_dedup, dedup) - base[reached]).mean()
+
+
+# Statistics across training sets and models of several sizes.
+
+
+def with_size(study: pd.DataFrame, column: str, measure: str = "contextual") -> pd.Series:
+    """Rank association of the training size with a column, at optimal learning."""
+    rows = study[(study["measure"] == measure) & study[column].notna()]
+    return per_unit(
+        rows, lambda unit: rank_association(unit["size"], unit[column]), ["model", "seed"]
+    )
+
+
+def with_test_loss(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Rank association of the lowest test loss with weighted memorisation, within families."""
+    rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
+    return per_unit(
+        rows,
+        lambda unit: rank_association(unit["test_loss"], unit["weighted"]),
+        ["family", "size", "seed"],
+    )
