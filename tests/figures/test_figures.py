@@ -204,7 +204,7 @@ def training_size(models, seeds, ever):
     frame = frame.merge(pd.DataFrame({"size": [16, 64, 256]}), how="cross")
     frame["test_loss"] += 4 / frame["size"]
     repeated = frame["weighted"].where(frame["size"] > 16)
-    return frame.assign(n_repeated=3, weighted_repeated=repeated)
+    return frame.assign(n_repeated=3, weighted_repeated=repeated, threshold_shared=0.3)
 
 
 def model_size(models, seeds, ever):

@@ -288,8 +288,9 @@ def deduplication(world):
 
 
 def training_size(world):
-    """Three nested training sets per seed."""
+    """Three nested training sets per seed; in the world `also wrong`, learning improves."""
     direction = 1 if world == "paper" else -1
+    learns = -1 if world == "wrong" else 1
 
     def rows(run, chance):
         n_repeated = chance.integers(5, 9, 3).cumsum()
@@ -302,10 +303,11 @@ def training_size(world):
                     "language": "L",
                     "size": size,
                     "measure": measure,
-                    "test_loss": 1 - direction * 0.1 * step + 0.05 * chance.standard_normal(),
+                    "test_loss": 1 - learns * 0.1 * step + 0.05 * chance.standard_normal(),
                     "weighted": score[0],
                     "n_repeated": n_repeated[step],
                     "weighted_repeated": np.nan if size == 16 else score[1],
+                    "threshold_shared": 0.4 - direction * 0.05 * step + 0.01 * chance.random(),
                 }
 
     return stack(rows)
@@ -317,7 +319,8 @@ def model_size(world):
 
     def rows(run, chance):
         for step in range(2):
-            for measure in ("counterfactual", "contextual"):
+            for measure in ("recollection", "counterfactual", "contextual"):
+                rises = direction if measure == "recollection" else -direction
                 yield {
                     **run,
                     "model": f"{run['model']}-{step}",
@@ -326,7 +329,7 @@ def model_size(world):
                     "measure": measure,
                     "epoch": EPOCHS,
                     "test_loss": 0.5 - 0.1 * step,
-                    "weighted": share(0.5 - direction * 0.1 * step, chance, 0.06),
+                    "weighted": share(0.5 + rises * 0.1 * step, chance, 0.06),
                     "optimal_epoch": 5,
                 }
 

@@ -14,6 +14,7 @@ from palimpsest.memorisation import memorisation_tables, target_tables
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.memorisation.studies.frequency import frequency_groups
 from palimpsest.memorisation.studies.model_size import beside_sizes
+from palimpsest.memorisation.studies.training_size import shared_thresholds
 from palimpsest.sections import KINDS
 from palimpsest.traces import Trace
 
@@ -537,6 +538,31 @@ def test_training_size_by_hand(made):
         row[["test_loss", "fraction", "weighted", "weighted_repeated"]].astype(float),
         [0.42, 0.75, 0.6, 0.8],
     )
+    # Of one size, all strings with stand-ins are shared.
+    starts = made["starts"].query("measure == 'contextual' and seed == 0")
+    assert row["threshold_shared"] == pytest.approx(starts["threshold_at_optimum"].mean())
+
+
+def test_thresholds_are_compared_on_the_same_strings():
+    """The larger set has a rarer string c; b has no stand-ins in the larger set."""
+    starts = pd.DataFrame(
+        {
+            "model": "m",
+            "language": "L",
+            "size": [2, 2, 2, 4, 4, 4, 4],
+            "seed": 0,
+            "variant": "base",
+            "measure": "contextual",
+            "string_id": ["a", "b", "d", "a", "b", "c", "d"],
+            "threshold_at_optimum": [0.4, 0.5, 0.6, 0.3, np.nan, 0.9, 0.4],
+        }
+    )
+    frame = shared_thresholds(starts)
+    np.testing.assert_allclose(frame.set_index("size")["threshold_shared"], [0.5, 0.35])
+    # The two seeds do not share strings, and a seed with one size compares nothing.
+    other = shared_thresholds(pd.concat([starts, starts[:3].assign(seed=1)]))
+    np.testing.assert_allclose(other["threshold_shared"], [0.5, 0.5, 0.35])
+    assert list(other["seed"]) == [0, 1, 0]
 
 
 def test_training_size_without_repeated_strings():

@@ -161,6 +161,13 @@ SPREAD = (
 OPTIMAL_EPOCH = Column(
     "optimal_epoch", int, "epoch of optimal learning: lowest test loss of this run"
 )
+THRESHOLD_AT_OPTIMUM = Column(
+    "threshold_at_optimum",
+    float,
+    "threshold at the epoch of optimal learning, nats per token (for recollection_accuracy: share "
+    "of wrong tokens); NaN if the string has no stand-ins",
+    True,
+)
 SCORE_AT_OPTIMUM = Column(
     "score_at_optimum",
     float,
@@ -227,6 +234,7 @@ STARTS = Kind(
         MEASURE,
         EVIDENCE,
         START,
+        THRESHOLD_AT_OPTIMUM,
         SCORE_AT_OPTIMUM,
         SCORE_AT_END,
         Column(

@@ -237,6 +237,7 @@ def start_rows(
             **keys,
             **{name: train[name].to_numpy() for name in ("string_id", "count", "log_prob")},
             "start": epoch_of(result.start, epochs),
+            "threshold_at_optimum": result.threshold[optimum],
             "score_at_optimum": result.score[optimum],
             "score_at_end": result.score[-1],
             "stand_in_gap": gap,

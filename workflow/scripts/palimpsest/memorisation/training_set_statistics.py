@@ -187,12 +187,35 @@ def _slower_training(unit: pd.DataFrame) -> float:
 
 # Statistics across training sets and models of several sizes.
 
+BY_SIZE = ["model", "seed"]  # the unit of a statistic that compares the training sizes
 
-def with_size(study: pd.DataFrame, column: str, measure: str = "contextual") -> pd.Series:
-    """Rank association of the training size with a column, at optimal learning."""
+
+def per_doubling(study: pd.DataFrame, column: str, measure: str = "contextual") -> pd.Series:
+    """Change of a column for each doubling of the training size: the least-squares slope.
+
+    A rank association would not do: with three or four sizes, it is 1 or -1 in most runs, and
+    saturated values are no verdict.
+    """
     rows = study[(study["measure"] == measure) & study[column].notna()]
+    return per_unit(rows, lambda unit: _slope(np.log2(unit["size"]), unit[column]), BY_SIZE)
+
+
+def _slope(x: pd.Series, y: pd.Series) -> float:
+    """Least-squares slope of y over x; NaN if all x are equal."""
+    centred = x - x.mean()
+    square = (centred**2).sum()
+    return (centred * y).sum() / square if square > 0 else np.nan
+
+
+def pooled_with_test_loss(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Rank association of the lowest test loss with weighted memorisation, all runs of a seed.
+
+    The runs of all models of all families and of all training sizes are ranked together, as in
+    figure 6.
+    """
+    rows = study[study["measure"] == measure]
     return per_unit(
-        rows, lambda unit: rank_association(unit["size"], unit[column]), ["model", "seed"]
+        rows, lambda unit: rank_association(unit["test_loss"], unit["weighted"]), ["seed"]
     )
 
 

@@ -53,6 +53,13 @@ KIND = Kind(
             "mean score of the distinct strings that occur more than once",
             True,
         ),
+        Column(
+            "threshold_shared",
+            float,
+            "mean threshold of the strings that are in the seed's training sets of all sizes, and "
+            "have a threshold in each; for contextual: their mean optimal contextual loss",
+            True,
+        ),
     ),
 )
 
@@ -70,7 +77,24 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
         n_repeated=("string_id", "size"), weighted_repeated=("score_at_optimum", "mean")
     )
     sizes = optimum.merge(repeated, on=[*RUN, "measure"], how="left")
-    return sizes.assign(n_repeated=sizes["n_repeated"].fillna(0).astype(int))
+    sizes = sizes.assign(n_repeated=sizes["n_repeated"].fillna(0).astype(int))
+    return sizes.merge(shared_thresholds(starts), on=[*RUN, "measure"], how="left")
+
+
+def shared_thresholds(starts: pd.DataFrame) -> pd.DataFrame:
+    """The mean threshold over the strings that all sizes of a seed have: run, measure, threshold.
+
+    A larger training set has other strings, too, and these are rarer on average. The thresholds of
+    two sizes are comparable only on the same strings. A string whose threshold is unknown at any
+    size is left out at all sizes.
+    """
+    same = ["model", "language", "seed", "variant"]
+    n_sizes = starts.groupby(same)["size"].transform("nunique")
+    known = starts.assign(n_sizes=n_sizes).dropna(subset="threshold_at_optimum")
+    n_known = known.groupby([*same, "measure", "string_id"])["size"].transform("nunique")
+    shared = known[n_known == known["n_sizes"]]
+    means = shared.groupby([*RUN, "measure"], as_index=False)["threshold_at_optimum"].mean()
+    return means.rename(columns={"threshold_at_optimum": "threshold_shared"})
 
 
 class TrainingSize(Study):
