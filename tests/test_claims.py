@@ -26,6 +26,7 @@ from palimpsest.claims import (
     at_most,
     below,
     between,
+    held_in,
     judge,
     judge_all,
 )
@@ -212,9 +213,30 @@ def test_cases_that_are_certain_one_by_one_need_no_width():
 
 
 def test_models_are_counted_by_their_own_means():
-    row = judge(of([0.5, 0.6, 0.7], models=(0.1, -0.2, 0.3)), claim())
-    assert row["n_models_hold"] == 2
-    assert np.isnan(judge(of([0.5, 0.6, 0.7]), claim())["n_models_hold"])
+    models = {"a1": 0.1, "a2": -0.2, "b": 0.3}
+    held = held_in(of([0.5, 0.6, 0.7], models=models), ABOVE_0, None)
+    assert held["n_models_hold"] == 2
+    assert np.isnan([held["n_families"], held["n_families_hold"]]).all()
+    assert np.isnan(list(held_in(of([0.5, 0.6, 0.7]), ABOVE_0, {}).values())).all()
+
+
+def test_families_are_counted_by_the_mean_over_their_models():
+    """The models of family A have the mean -0.05."""
+    models, families = {"a1": 0.1, "a2": -0.2, "b": 0.3}, {"a1": "A", "a2": "A", "b": "B"}
+    held = held_in(of([0.5, 0.6], models=models), ABOVE_0, families)
+    assert (held["n_models_hold"], held["n_families"], held["n_families_hold"]) == (2, 2, 1)
+    # A statistic that compares the models of a family has no value for one model.
+    within = Estimate((0.1, 0.3), *student([0.1, 0.3]), families={"A": 0.1, "B": -0.1})
+    held = held_in(within, ABOVE_0, families)
+    assert np.isnan(held["n_models_hold"])
+    assert (held["n_families"], held["n_families_hold"]) == (2, 1)
+
+
+def test_the_table_counts_models_and_families():
+    of_models = claim(lambda table: of(table["x"], models=dict(zip("mn", table["x"], strict=True))))
+    frame = judge_all([of_models], {"one": table(x=1.0).head(2)}, {"m": "M", "n": "N"})
+    names = ["n_models", "n_models_hold", "n_families", "n_families_hold"]
+    assert frame[names].iloc[0].tolist() == [2, 2, 2, 2]
 
 
 def test_p_values_are_corrected_over_the_rows_that_are_tests():

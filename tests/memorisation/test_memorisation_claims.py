@@ -95,7 +95,7 @@ def test_the_table_is_of_its_kind(tmp_path):
     }
     assert set(again["question"]) <= set(QUESTIONS)
     assert (again["n_seeds"] == len(SEEDS)).all()
-    assert (again["interval_over"] == "seeds").all()
+    assert set(again["interval_over"]) == {"seeds", statistics.SEEDS_OF_MODELS}
 
 
 def test_one_row_per_claim_and_language():
@@ -127,7 +127,7 @@ def without_excess(more):
 
 
 def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
-    assert len(IN_EXCESS) == 5
+    assert len(IN_EXCESS) == 6
     none, less = without_excess(0.0), without_excess(0.1)
     for claim in IN_EXCESS:
         assert "agrees" not in found(none, claim), claim.claim
@@ -215,6 +215,57 @@ def test_models_in_which_a_claim_holds_are_counted():
     rows = claims({"frequency": pd.concat(mixed)}).set_index("claim")
     name = "By recollection, frequent strings are memorised more than infrequent ones."
     assert (rows.loc[name, "n_models_hold"], rows.loc[name, "n_models"]) == (2, len(MODELS))
+
+
+def of_models(values):
+    """A table with one number per model and seed, from float[models, seeds]."""
+    n_models, n_seeds = np.shape(values)
+    return pd.DataFrame(
+        {
+            "model": np.repeat([f"m{number}" for number in range(n_models)], n_seeds),
+            "size": 64,
+            "seed": np.tile(np.arange(n_seeds), n_models),
+            "x": np.ravel(values),
+        }
+    )
+
+
+def lowest(values):
+    """The estimate for the lowest of the models."""
+    return statistics.in_lowest_model(lambda table: table.set_index(statistics.UNIT)["x"])(
+        of_models(values)
+    )
+
+
+def test_the_lowest_model_has_its_own_interval():
+    """One model is below 0 although the mean over the models is far above."""
+    values = [[0.5, 0.6, 0.7], [-0.1, -0.2, -0.3], [0.6, 0.6, 0.9]]
+    found = lowest(values)
+    assert found.values == pytest.approx((-0.1, -0.2, -0.3))
+    assert found.mean == pytest.approx(-0.2)
+    assert found.lower == pytest.approx(student(values[1]).lower)
+    assert found.upper == pytest.approx(student(values[1], confidence=1 - 0.05 / 3).upper)
+    # A model that varies much can reach lower than the model with the lowest mean.
+    assert lowest([*values, [-0.9, 0.1, 1.0]]).lower == pytest.approx(
+        student([-0.9, 0.1, 1.0]).lower
+    )
+    assert found.models == pytest.approx({"m0": 0.6, "m1": -0.2, "m2": 0.7})
+    for no_interval in ([[0.1], [0.2]], [[0.1, 0.2], [0.3, 0.3]]):
+        assert np.isnan([lowest(no_interval).lower, lowest(no_interval).upper]).all()
+
+
+@pytest.mark.parametrize("others", [0.0, 3.0])
+def test_the_interval_of_the_lowest_model_is_rarely_wrong(others):
+    """The lowest mean is 0; the seeds share half of their variance over the models."""
+    chance, n_studies = np.random.default_rng(0), 400
+    wrong = {"above": 0, "below": 0}
+    for _ in range(n_studies):
+        noise = chance.standard_normal((4, 5)) + chance.standard_normal(5)
+        found = lowest(noise + np.array([0.0, others, others, others])[:, None])
+        wrong["above"] += found.lower > 0
+        wrong["below"] += found.upper < 0
+    # 2.5 % on each side, and three standard errors of the simulation.
+    assert max(wrong.values()) <= 0.05 * n_studies, wrong
 
 
 def test_studies_that_were_not_run_leave_open_rows(tmp_path):

@@ -51,6 +51,8 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "n_seeds": 3,
         "estimate": -0.25,
         "n_models_hold": 1,
+        "n_families": 1,
+        "n_families_hold": 0,
         "lower": -0.5,
         "upper": 0.125,
         "p_value": 0.01,
@@ -84,6 +86,8 @@ CLAIMS = pd.DataFrame(
             language="",
             n_models=0,
             n_models_hold=np.nan,
+            n_families=np.nan,
+            n_families_hold=np.nan,
             n_seeds=0,
             estimate=np.nan,
             lower=np.nan,
@@ -345,7 +349,7 @@ def test_a_row_says_what_would_decide_it(page):
 
 
 def test_p_values_are_shown_after_their_correction(page):
-    assert "L1 1 of 1 model −0.25 [−0.5, 0.125] seeds 0.03 agrees" in page.text
+    assert "L1 1 of 1 model 0 of 1 family −0.25 [−0.5, 0.125] seeds 0.03 agrees" in page.text
     assert (
         "4 tests with an interval over seeds have p-values; corrected for testing so many claims "
         "at once (Holm), 3 of these are below 5 %." in page.text

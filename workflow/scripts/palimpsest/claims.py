@@ -86,8 +86,10 @@ class Estimate(NamedTuple):
     over : what the interval is over, in a few words
         If it is `SEEDS`, the interval is Student's interval of `values`, and the claim has a
         p-value.
-    models : the statistic's mean over the seeds, for every model in which it is defined
+    models : the statistic's mean over the seeds, by the name of every model in which it is defined
         None if the statistic is not computed by model.
+    families : the same by the name of a family, if the statistic compares the models of a family
+        Otherwise None; a family's value is then the mean over its models.
     counts_certain : whether the ends count cases that are certain one by one
         An example is the share of pairs of methods in a significant order. Then equal ends say that
         all cases are certain. Otherwise, equal ends say that nothing varies.
@@ -98,7 +100,8 @@ class Estimate(NamedTuple):
     lower: float = np.nan
     upper: float = np.nan
     over: str = ""
-    models: tuple[float, ...] | None = None
+    models: Mapping[str, float] | None = None
+    families: Mapping[str, float] | None = None
     counts_certain: bool = False
 
 
@@ -169,7 +172,11 @@ class Claim:
 NOT_TESTED = [("", 0, Estimate())]
 
 
-def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
+def judge_all(
+    claims: Iterable[Claim],
+    given: Mapping[str, pd.DataFrame | None],
+    families: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
     """The table `claims`: one row for every claim and every case of the claim.
 
     Parameters
@@ -177,6 +184,7 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
     claims : the claims of all sections
     given : whole tables, by the names of their kinds, which the claims use in `reads`
         A claim whose table is absent or empty has one row, without a language: cannot tell.
+    families : the family of every model; if None, families of models are not counted
 
     Raises
     ------
@@ -193,6 +201,7 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
             "language": language,
             "n_models": n_models if estimate.models is None else len(estimate.models),
             **judge(estimate, claim),
+            **held_in(estimate, claim.region, families),
         }
         for claim in claims
         for language, n_models, estimate in claim.tests(given) or NOT_TESTED
@@ -230,7 +239,6 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     bound = nearest_bound(mean, claim) if tested else np.nan
     needed = sample_size(estimate.values, bound) if verdict == CANNOT_TELL else np.nan
     return {
-        "n_models_hold": n_models_hold(estimate, claim.region),
         "n_seeds": len(estimate.values),
         "estimate": mean,
         "interval_over": "" if np.isnan([lower, upper]).any() else estimate.over,
@@ -266,11 +274,24 @@ def nearest_bound(value: float, claim: Claim) -> float:
     return min(bounds, key=lambda bound: abs(value - bound), default=np.nan)
 
 
-def n_models_hold(estimate: Estimate, region: Region) -> float:
-    """The number of models whose mean over the seeds lies in the region; NaN if unknown."""
-    if estimate.models is None:
+def held_in(estimate: Estimate, region: Region, families: Mapping[str, str] | None) -> dict:
+    """The columns that say how consistent a claim is: models and families in which it holds."""
+    of_families = estimate.families
+    if of_families is None and families is not None and estimate.models is not None:
+        models = pd.Series(estimate.models, dtype=float)
+        of_families = models.groupby([families[name] for name in models.index]).mean()
+    return {
+        "n_models_hold": n_hold(estimate.models, region),
+        "n_families": np.nan if of_families is None else len(of_families),
+        "n_families_hold": n_hold(of_families, region),
+    }
+
+
+def n_hold(values: Mapping[str, float] | None, region: Region) -> float:
+    """The number of values that lie in the region; NaN if there are no values to count."""
+    if values is None:
         return np.nan
-    return sum(region.holds(value) for value in np.round(estimate.models, DECIMALS))
+    return sum(region.holds(np.round(value, DECIMALS)) for value in dict(values).values())
 
 
 def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:

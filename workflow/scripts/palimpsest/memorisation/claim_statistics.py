@@ -24,6 +24,7 @@ from palimpsest.claims import (
     at_least,
 )
 from palimpsest.statistics import (
+    CONFIDENCE,
     DECIMALS,
     off_diagonal_mean,
     pair_order,
@@ -32,6 +33,7 @@ from palimpsest.statistics import (
 )
 
 UNIT = ["model", "size", "seed"]
+SEEDS_OF_MODELS = "seeds, in every model"
 
 Statistic = Callable[..., pd.Series]  # takes a table; the index of the result has a level "seed"
 
@@ -56,12 +58,54 @@ def over_seeds(
             return Estimate()
         found = statistic(rows, **settings)
         values = mean_by("seed", found)
-        models = tuple(mean_by("model", found)) if "model" in found.index.names else None
+        interval, over = student(values, DECIMALS), SEEDS
         if len(values) == 1 and ends:
             lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
-            interval = values.mean(), lower, upper
-            return Estimate(tuple(values), *interval, "training strings", models)
-        return Estimate(tuple(values), *student(values, DECIMALS), SEEDS, models)
+            interval, over = (values.mean(), lower, upper), "training strings"
+        return Estimate(tuple(values), *interval, over, **by_group(found))
+
+    return estimate
+
+
+def by_group(found: pd.Series) -> dict[str, dict[str, float]]:
+    """A statistic's means over the seeds for each model and each family, as far as it has them."""
+    levels = {"models": "model", "families": "family"}
+    return {
+        field: mean_by(level, found).to_dict()
+        for field, level in levels.items()
+        if level in found.index.names
+    }
+
+
+def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
+    """An estimate of a statistic in the model in which its mean over the seeds is lowest.
+
+    The lower end of the interval is the lowest of the models' own lower ends; this needs no
+    correction, because only the lowest model can be below it. The upper end is the lowest of their
+    upper ends, each corrected for the number of models (Bonferroni), because any of them can be too
+    low. The intervals of the models are Student's, over the seeds. If a model has one seed, or all
+    its seeds give the same value, there is no interval.
+
+    Source: the intersection-union test; Berger, Multiparameter hypothesis testing and acceptance
+    sampling, Technometrics 24 (1982).
+    """
+
+    def estimate(table: pd.DataFrame) -> Estimate:
+        found = statistic(table[table["seed"].notna()], **settings).astype(float)
+        found = found[np.isfinite(found)]
+        by_model = {name: rows.groupby("seed").mean() for name, rows in found.groupby("model")}
+        if not by_model:
+            return Estimate()
+        lowest = min(by_model.values(), key=lambda values: values.mean())
+        each = [student(values, DECIMALS) for values in by_model.values()]
+        upper = [
+            student(values, DECIMALS, 1 - (1 - CONFIDENCE) / len(each)).upper
+            for values in by_model.values()
+        ]
+        is_flat = any(not of.lower < of.upper for of in each)
+        ends = (np.nan, np.nan) if is_flat else (min(of.lower for of in each), min(upper))
+        values = tuple(lowest)
+        return Estimate(values, lowest.mean(), *ends, SEEDS_OF_MODELS, **by_group(found))
 
     return estimate
 

@@ -95,6 +95,7 @@ def answered(rows: pd.DataFrame) -> dict:
     rows = rows.assign(
         shown=rows["verdict"].mask(forced, "by construction"),
         reason=[reason(row) for row in rows.itertuples()],
+        held=[held(row) for row in rows.itertuples()],
     )
     claims = rows.groupby(["claim", "statistic", "agrees_if", "evidence"], sort=False)
     return {
@@ -119,6 +120,19 @@ def reason(row: NamedTuple) -> str:
     if pd.notna(row.seeds_needed):
         return f"about {row.seeds_needed:.0f} seeds would decide this in half of such studies"
     return row.note
+
+
+def held(row: NamedTuple) -> list[str]:
+    """In how many of the models, and of their families, the claim of a row holds."""
+    counted = (
+        (row.n_models_hold, row.n_models, "model", "models"),
+        (row.n_families_hold, row.n_families, "family", "families"),
+    )
+    return [
+        f"{holds:.0f} of {n:.0f} {one if n == 1 else many}"
+        for holds, n, one, many in counted
+        if pd.notna(holds) and pd.notna(n)
+    ]
 
 
 def mathematical(region: str) -> str:

@@ -28,6 +28,19 @@ CLAIMS = Kind(
             "statistic is not computed by model",
             True,
         ),
+        Column(
+            "n_families",
+            int,
+            "number of families of these models; null: the statistic is not computed by model",
+            True,
+        ),
+        Column(
+            "n_families_hold",
+            int,
+            "number of families whose own mean over the seeds and the family's models lies in the "
+            "region",
+            True,
+        ),
         Column("n_seeds", int, "number of seeds with a defined statistic; 0: not tested"),
         Column("estimate", float, "mean of the statistic over the seeds", True),
         Column(
