@@ -162,7 +162,7 @@ def test_the_seeds_needed_are_the_fewest_that_would_decide(values):
     row = judged(values, above(0))
     n = int(row["seeds_needed"])
     assert n > len(values)
-    assert row["note"] == "the interval reaches across a bound"
+    assert row["note"] == f"about {n} seeds would decide this in half of such studies"
 
     def lower(n):
         reach = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
@@ -237,6 +237,22 @@ def test_the_table_counts_models_and_families():
     frame = judge_all([of_models], {"one": table(x=1.0).head(2)}, {"m": "M", "n": "N"})
     names = ["n_models", "n_models_hold", "n_families", "n_families_hold"]
     assert frame[names].iloc[0].tolist() == [2, 2, 2, 2]
+
+
+def test_marks_are_added_to_the_note():
+    marked = of([0.5, 0.6, 0.7])._replace(marks=("1 of 3 runs", "raw: 0.2"))
+    assert judge(marked, claim())["note"] == "1 of 3 runs; raw: 0.2"
+    open_row = judge(of([0.3])._replace(marks=("1 of 3 runs",)), claim())
+    assert open_row["note"] == ("one seed gives no interval; at least two are needed; 1 of 3 runs")
+
+
+def test_coverage_is_shown_of_claims_that_rest_on_stand_ins():
+    def estimate(table):
+        return of(table["x"])._replace(coverage=0.75)
+
+    rests_on = [(STAND_INS,), (STAND_INS, RETRAINING), (RETRAINING,), ()]
+    frame = judge_all([claim(estimate, evidence=e) for e in rests_on], {"one": table(x=1.0)[:2]})
+    np.testing.assert_array_equal(frame["coverage"], [0.75, 0.75, np.nan, np.nan])
 
 
 def test_p_values_are_corrected_over_the_rows_that_are_tests():

@@ -199,6 +199,10 @@ def tradeoff(world):
                     "depth_distinct": fraction / 2,
                     "below_unseen": share(false_alarms, chance, 0.003),
                     "depth_unseen": share(false_alarms / 2, chance, 0.003),
+                    "below_covered": fraction,
+                    "below_unseen_covered": share(false_alarms, chance, 0.003),
+                    "coverage": 1.0 if measure in ("recollection", "bayes") else 0.9,
+                    "still_learning": (run["model"], run["seed"]) == ("m1", 2),
                     "counterpart": "high" if language == "low" else None,
                     "test_loss": entropy
                     * np.where(learned, 1.0, 1.5)

@@ -120,9 +120,13 @@ def without_excess(more):
     changed = {name: studies[name].copy() for name in ("tradeoff", "deduplication")}
     for frame in changed.values():
         noise = more + 0.01 * chance.standard_normal(len(frame))
-        for quantity in {"below", "depth"} & {name.split("_")[0] for name in frame}:
-            trained = frame[f"{quantity}_distinct"]
-            frame[f"{quantity}_unseen"] = (trained + noise).clip(0, 1)
+        for trained, unseen in (
+            ("below_distinct", "below_unseen"),
+            ("depth_distinct", "depth_unseen"),
+            ("below_covered", "below_unseen_covered"),
+        ):
+            if trained in frame:
+                frame[unseen] = (frame[trained] + noise).clip(0, 1)
     return claims(changed)
 
 
@@ -137,8 +141,8 @@ def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
 
 def test_without_strings_never_trained_on_the_excess_is_open():
     studies = planted("paper")[0]
-    none = {name: studies[name].assign(below_unseen=np.nan) for name in studies}
-    none["tradeoff"]["depth_unseen"] = np.nan
+    unseen = ("below_unseen", "depth_unseen", "below_unseen_covered")
+    none = {name: frame.assign(**dict.fromkeys(unseen, np.nan)) for name, frame in studies.items()}
     frame = claims(none)
     for claim in IN_EXCESS:
         assert found(frame, claim) == {"cannot tell"}, claim.claim
@@ -266,6 +270,65 @@ def test_the_interval_of_the_lowest_model_is_rarely_wrong(others):
         wrong["below"] += found.upper < 0
     # 2.5 % on each side, and three standard errors of the simulation.
     assert max(wrong.values()) <= 0.05 * n_studies, wrong
+
+
+def test_claims_on_stand_ins_say_how_many_strings_have_them():
+    """The lowest coverage of the measure and of the variants that the claim uses."""
+    studies = planted("paper")[0]
+    study = studies["deduplication"].assign(coverage=1.0)
+    by_contextual = study["measure"] == "contextual"
+    for variant, coverage in (("base", 0.7), ("dedup", 0.9), ("dedup-matched", 0.8)):
+        study.loc[by_contextual & (study["variant"] == variant), "coverage"] = coverage
+    study.loc[by_contextual & (study["seed"] == 1), "coverage"] -= 0.1
+    rows = claims({**studies, "deduplication": study}).set_index("claim")["coverage"]
+    assert rows["Deduplication delays contextual memorisation."] == pytest.approx(0.6)
+    name = "Under deduplication contextual memorisation starts before optimal learning."
+    assert rows[name] == pytest.approx(0.8)
+    assert np.isnan(rows["Deduplication delays memorisation by recollection."])
+    assert np.isnan(rows["Deduplication delays learning."])
+    # A claim on all measures rests on the measure that covers least.
+    name = "Some strings are memorised before optimal learning whichever measure is applied."
+    assert set(rows[name]) == {0.9}
+
+
+def test_rows_with_runs_that_may_still_be_learning_are_marked():
+    """Seed 2 of one of the six models; the study of deduplication has none."""
+    rows = verdicts("paper").set_index("claim")
+    name = "Memorisation is unavoidable when a language is learned optimally."
+    assert set(rows.loc[name, "note"]) == {"1 of 30 runs may still be learning"}
+    assert set(rows.loc[name, "verdict"]) == {"agrees"}
+    # A pair of languages has the runs of both.
+    name = (
+        "The band of contextual starts is narrow for the high-entropy language and broad for the "
+        "low-entropy one."
+    )
+    assert rows.loc[name, "note"] == "2 of 60 runs may still be learning"
+    study = planted("paper")[0]["deduplication"]
+    marked = study.assign(still_learning=study["variant"].eq("base") & study["seed"].eq(0))
+    rows = claims({"deduplication": marked}).set_index("claim")["note"]
+    assert rows["Deduplication delays learning."] == "6 of 60 runs may still be learning"
+    assert rows["Deduplication cannot avoid memorisation completely at optimal learning."] == ""
+
+
+def test_the_lowest_excess_is_on_the_same_strings():
+    """On the strings with stand-ins recollection is lower than over all strings."""
+    frame = pd.DataFrame(
+        {
+            "model": "m",
+            "size": 64,
+            "seed": 0,
+            "measure": ["recollection", "counterfactual", "contextual"],
+            "epoch": 4,
+            "optimal_epoch": 4,
+            "below_distinct": [0.9, 0.8, 0.7],
+            "below_unseen": [0.1, 0.1, 0.1],
+            "below_covered": [0.5, 0.8, 0.7],
+            "below_unseen_covered": [0.2, 0.1, 0.1],
+        }
+    )
+    np.testing.assert_allclose(sets.least_excess_at_optimum(frame), [0.3])
+    unknown = frame.assign(below_covered=[0.5, np.nan, 0.7])
+    assert sets.least_excess_at_optimum(unknown).isna().all()
 
 
 def test_studies_that_were_not_run_leave_open_rows(tmp_path):

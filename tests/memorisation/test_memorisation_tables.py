@@ -165,6 +165,56 @@ def test_false_alarms_by_hand():
     np.testing.assert_allclose(curve(table, "bayes", "below_unseen"), (0, 0, 0, 0.5))
 
 
+def test_training_strings_are_compared_with_their_stand_ins():
+    """At epoch 4, d is below its contextual threshold, and c is not; c stands in for a, d for b."""
+    loss = {**LOSS, "a": (2.0, 1.0, 1.0, 1.0), "d": (2.0, 1.0, 0.4, 0.25)}
+    loss["c"] = (2.0, 0.6, 0.5, 0.9)
+    made = memorisation_tables([trace(loss=loss)], [dataset()], *RULE, np.inf)
+    starts = made["starts"]
+    assert set(made["learning"]["optimal_epoch"]) == {4}
+    # The thresholds are 0.5 for a, 0.25 for b, 0.15 for c and 0.6 for d.
+    np.testing.assert_allclose(curve(starts, "contextual", "threshold_at_optimum"), [0.5, 0.25])
+    np.testing.assert_array_equal(curve(starts, "contextual", "below_at_optimum"), [0, 0])
+    np.testing.assert_array_equal(curve(starts, "contextual", "below_unseen"), [0, 1])
+    np.testing.assert_allclose(curve(starts, "contextual", "depth_unseen"), [0, 1 / 3])
+    np.testing.assert_array_equal(curve(starts, "recollection", "below_unseen"), [0, 0])
+    frame = STUDIES["frequency"].table(
+        starts=starts, scores=made["scores"], learning=made["learning"]
+    )
+    contextual = frame[frame["measure"] == "contextual"].groupby("group").first()
+    assert contextual["below_unseen_matched"].to_dict() == {"bottom": 1, "top": 0}
+    assert set(frame["coverage"]) == {1}
+
+
+def test_measures_are_compared_on_the_strings_with_stand_ins():
+    """b has none, since d is too far away; by recollection, b counts where all strings do."""
+    strings = STRINGS.assign(optimal_loss=[0.2, 0.3, 0.2, 0.33, 0.2])
+    strings = pd.concat([strings, strings[2:3].assign(string_id="e")], ignore_index=True)
+    loss = {**LOSS, "b": (2.0, 0.1, 0.1, 0.1), "d": (2.0, 0.1, 0.1, 0.1), "e": LOSS["c"]}
+    tokens = pd.concat([STRINGS, STRINGS[2:3].assign(string_id="e")])
+    made = trace(loss=LOSS)
+    names = np.array(sorted(loss), dtype=object)
+    n_tokens = tokens.set_index("string_id").loc[names, "n_tokens"].to_numpy()
+    curves = np.array([loss[name] for name in names]).T
+    made = replace(
+        made,
+        string_ids=names,
+        n_tokens=n_tokens,
+        nll=curves * n_tokens,
+        n_correct=0 * curves.astype(int),
+        rank_sum=n_tokens + 0 * curves.astype(int),
+    )
+    table = memorisation_tables([made], [dataset(strings=strings)], *RULE)["dataset"]
+    np.testing.assert_allclose(curve(table, "recollection", "below_distinct"), [0, 0.5, 1, 1])
+    np.testing.assert_allclose(curve(table, "recollection", "below_covered"), [0, 0, 1, 1])
+    # c and e stand in for each other; d, which is recollected, has no stand-in.
+    np.testing.assert_allclose(curve(table, "recollection", "below_unseen"), [0] + [1 / 3] * 3)
+    np.testing.assert_array_equal(curve(table, "recollection", "below_unseen_covered"), [0] * 4)
+    np.testing.assert_array_equal(
+        curve(table, "contextual", "below_covered"), curve(table, "contextual", "below_distinct")
+    )
+
+
 def test_one_unseen_string_has_no_other_to_stand_in(tmp_path):
     made = memorisation_tables(
         [trace()], [dataset(strings=STRINGS[STRINGS["string_id"] != "d"])], *RULE
@@ -201,7 +251,12 @@ def test_a_string_without_stand_ins_is_left_out_and_counted(tmp_path):
     )
     groups = frame.groupby(["measure", "group"]).size()
     assert groups["bayes"].to_dict() == {"bottom": 4, "top": 4}
-    assert groups["contextual"].to_dict() == {"top": 4}
+    contextual = frame[frame["measure"] == "contextual"].groupby("group")
+    assert contextual["n_strings"].first().to_dict() == {"bottom": 0, "top": 1}
+    assert contextual["fraction_distinct"].count().to_dict() == {"bottom": 0, "top": 4}
+    # Neither has stand-ins that have stand-ins of their own.
+    assert contextual["coverage"].max().to_dict() == {"bottom": 0, "top": 0}
+    assert frame["below_matched"].isna().all()
     wide = memorisation_tables([trace()], [dataset(strings=strings)], *RULE, 0.7)
     np.testing.assert_array_equal(curve(wide["dataset"], "contextual", "coverage"), [1] * 4)
 

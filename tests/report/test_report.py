@@ -46,6 +46,7 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "statistic": "share & excess",
         "agrees_if": ">= -0.1",
         "evidence": "same-frequency",
+        "coverage": np.nan,
         "language": language,
         "n_models": 1,
         "n_seeds": 3,
@@ -75,7 +76,8 @@ CLAIMS = pd.DataFrame(
             claim="Another claim.",
             verdict="cannot tell",
             p_holm=1.0,
-            note="the interval reaches across a bound",
+            note="about 7 seeds would decide this in half of such studies; 1 of 18 runs late",
+            coverage=0.75,
             seeds_needed=7,
         ),
         claim("bayes", claim="A third claim.", verdict="agrees"),
@@ -339,7 +341,8 @@ def test_the_headline_counts_the_claims(page):
 def test_a_row_says_what_would_decide_it(page):
     """A known number of seeds is shown instead of the note."""
     assert (
-        "seeds 1 cannot tell about 7 seeds would decide this in half of such studies" in page.text
+        "seeds 1 cannot tell about 7 seeds would decide this in half of such studies "
+        "1 of 18 runs late 75 % of the strings have stand-ins" in page.text
     )
     assert "cannot tell the statistic is undefined here, or what it needs was not run" in page.text
     assert (

@@ -90,6 +90,9 @@ class Estimate(NamedTuple):
         None if the statistic is not computed by model.
     families : the same by the name of a family, if the statistic compares the models of a family
         Otherwise None; a family's value is then the mean over its models.
+    coverage : lowest share of the training strings that have stand-ins, of the rows that are used
+        NaN if unknown. It is shown for claims that rest on stand-ins.
+    marks : what a reader has to know about the rows that are used, each in a few words
     counts_certain : whether the ends count cases that are certain one by one
         An example is the share of pairs of methods in a significant order. Then equal ends say that
         all cases are certain. Otherwise, equal ends say that nothing varies.
@@ -102,6 +105,8 @@ class Estimate(NamedTuple):
     over: str = ""
     models: Mapping[str, float] | None = None
     families: Mapping[str, float] | None = None
+    coverage: float = np.nan
+    marks: tuple[str, ...] = ()
     counts_certain: bool = False
 
 
@@ -198,6 +203,7 @@ def judge_all(
             "statistic": claim.statistic,
             "agrees_if": claim.region.text,
             "evidence": ", ".join(claim.evidence),
+            "coverage": estimate.coverage if STAND_INS in claim.evidence else np.nan,
             "language": language,
             "n_models": n_models if estimate.models is None else len(estimate.models),
             **judge(estimate, claim),
@@ -246,7 +252,7 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         "upper": clipped[1],
         "p_value": student_p_value(estimate.values, bound),
         "verdict": verdict,
-        "note": note_on(verdict, estimate, needed),
+        "note": "; ".join(filter(None, [note_on(verdict, estimate, needed), *estimate.marks])),
         "seeds_needed": needed,
         "by_construction": forced,
     }
@@ -295,7 +301,7 @@ def n_hold(values: Mapping[str, float] | None, region: Region) -> float:
 
 
 def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:
-    """Why there is no verdict; or why an interval without width allows one."""
+    """Why there is no verdict, or what would decide it; or why no width is no obstacle."""
     alike = np.round(estimate.lower, DECIMALS) == np.round(estimate.upper, DECIMALS)
     if verdict != CANNOT_TELL:
         return "every case is certain, one by one" if alike and estimate.counts_certain else ""
@@ -307,6 +313,8 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:
         return f"no interval over {estimate.over}: too few, or all give the same value"
     if alike and not estimate.counts_certain:
         return f"all {estimate.over} give the same value: the statistic is saturated or tied"
-    if estimate.over == SEEDS and np.isnan(seeds_needed):
+    if not np.isnan(seeds_needed):
+        return f"about {seeds_needed:.0f} seeds would decide this in half of such studies"
+    if estimate.over == SEEDS:
         return f"the estimate is too near a bound: even {MOST_VALUES:,} seeds would not tell"
     return "the interval reaches across a bound"

@@ -23,6 +23,7 @@ from palimpsest.claims import (
     Region,
     at_least,
 )
+from palimpsest.memorisation.joins import RUN
 from palimpsest.statistics import (
     CONFIDENCE,
     DECIMALS,
@@ -42,18 +43,23 @@ Statistic = Callable[..., pd.Series]  # takes a table; the index of the result h
 
 
 def over_seeds(
-    statistic: Statistic, ends: tuple[Statistic, ...] = (), **settings
+    statistic: Statistic,
+    ends: tuple[Statistic, ...] = (),
+    variants: tuple[str, ...] = (),
+    **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
     """An estimate of a statistic, with an interval over the seeds.
 
-    `settings` are passed to the statistic. `ends` are two statistics: the ends of an interval over
-    the training strings of a seed. They are used if there is only one seed; such an interval does
-    not cover other seeds.
+    Parameters
+    ----------
+    ends : two statistics, the ends of an interval over the training strings of a seed
+        They are used if there is only one seed; such an interval does not cover other seeds.
+    variants : the variants of the data that the statistic uses; by default, all rows are used
+    settings : passed to the statistic
     """
 
     def estimate(table: pd.DataFrame) -> Estimate:
-        # Rows with a null seed are means over the seeds; they are left out.
-        rows = table[table["seed"].notna()]
+        rows = used(table, variants)
         if rows.empty:
             return Estimate()
         found = statistic(rows, **settings)
@@ -62,19 +68,23 @@ def over_seeds(
         if len(values) == 1 and ends:
             lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
             interval, over = (values.mean(), lower, upper), "training strings"
-        return Estimate(tuple(values), *interval, over, **by_group(found))
+        about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
+        return Estimate(tuple(values), *interval, over, **about)
 
     return estimate
 
 
-def by_group(found: pd.Series) -> dict[str, dict[str, float]]:
-    """A statistic's means over the seeds for each model and each family, as far as it has them."""
-    levels = {"models": "model", "families": "family"}
-    return {
-        field: mean_by(level, found).to_dict()
-        for field, level in levels.items()
-        if level in found.index.names
-    }
+def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
+    """`over_seeds` for the difference: language of low entropy minus its counterpart."""
+
+    def difference(table: pd.DataFrame, **settings) -> pd.Series:
+        ((low, high),) = pairs_of_entropy(table)
+        of_low, of_high = (
+            statistic(table[table["language"] == language], **settings) for language in (low, high)
+        )
+        return of_low - of_high
+
+    return over_seeds(difference, **settings)
 
 
 def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
@@ -91,7 +101,8 @@ def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame]
     """
 
     def estimate(table: pd.DataFrame) -> Estimate:
-        found = statistic(table[table["seed"].notna()], **settings).astype(float)
+        rows = used(table)
+        found = statistic(rows, **settings).astype(float)
         found = found[np.isfinite(found)]
         by_model = {name: rows.groupby("seed").mean() for name, rows in found.groupby("model")}
         if not by_model:
@@ -104,23 +115,42 @@ def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame]
         ]
         is_flat = any(not of.lower < of.upper for of in each)
         ends = (np.nan, np.nan) if is_flat else (min(of.lower for of in each), min(upper))
-        values = tuple(lowest)
-        return Estimate(values, lowest.mean(), *ends, SEEDS_OF_MODELS, **by_group(found))
+        about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
+        return Estimate(tuple(lowest), lowest.mean(), *ends, SEEDS_OF_MODELS, **about)
 
     return estimate
 
 
-def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
-    """`over_seeds` for the difference: language of low entropy minus its counterpart."""
+def used(table: pd.DataFrame, variants: tuple[str, ...] = ()) -> pd.DataFrame:
+    """The rows of single seeds, of some variants of the data or of all; others are not used."""
+    rows = table[table["seed"].notna()]  # a null seed is a mean over the seeds
+    return rows[rows["variant"].isin(variants)] if variants else rows
 
-    def difference(table: pd.DataFrame) -> pd.Series:
-        ((low, high),) = pairs_of_entropy(table)
-        of_low, of_high = (
-            statistic(table[table["language"] == language], **settings) for language in (low, high)
-        )
-        return of_low - of_high
 
-    return over_seeds(difference)
+def by_group(found: pd.Series) -> dict[str, dict[str, float]]:
+    """A statistic's means over the seeds for each model and each family, as far as it has them."""
+    levels = {"models": "model", "families": "family"}
+    return {
+        field: mean_by(level, found).to_dict()
+        for field, level in levels.items()
+        if level in found.index.names
+    }
+
+
+def about_rows(rows: pd.DataFrame, measure: str | None) -> dict:
+    """Fields of an estimate about the rows that are used; of all measures if `measure` is None."""
+    if measure is not None and "measure" in rows:
+        rows = rows[rows["measure"] == measure]
+    coverage = rows["coverage"].min() if "coverage" in rows else np.nan
+    return {"coverage": coverage, "marks": still_learning(rows)}
+
+
+def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
+    """A mark that some of the runs may still be learning; none if the table does not say so."""
+    if "still_learning" not in rows:
+        return ()
+    runs = rows.drop_duplicates([key for key in RUN if key in rows])["still_learning"]
+    return (f"{runs.sum()} of {len(runs)} runs may still be learning",) if runs.any() else ()
 
 
 def mean_by(level: str, values: pd.Series) -> pd.Series:

@@ -137,7 +137,7 @@ CLAIMS = [
         "tradeoff",
         "share of distinct training strings below the threshold at optimal learning, minus that "
         "share of strings never trained on; the lowest of recollection, counterfactual and "
-        "contextual memorisation",
+        "contextual memorisation, all on the strings that have stand-ins",
         above(0),
         over_seeds(least_excess_at_optimum),
         limits=DIFFERENCE,

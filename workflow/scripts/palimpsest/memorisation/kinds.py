@@ -85,6 +85,20 @@ DEPTH_DISTINCT = Column(
     "rule for the start; NaN if the coverage is 0",
     True,
 )
+BELOW_COVERED = Column(
+    "below_covered",
+    float,
+    "`below_distinct` over the strings that have stand-ins, under every measure: on these strings, "
+    "measures can be compared; NaN if no string has stand-ins",
+    True,
+)
+BELOW_UNSEEN_COVERED = Column(
+    "below_unseen_covered",
+    float,
+    "`below_unseen` over the unseen strings that have stand-ins, under every measure; NaN if there "
+    "are none",
+    True,
+)
 FRACTION_PERFECT = Column(
     "fraction_perfect",
     float,
@@ -183,6 +197,30 @@ CHEAP_EVIDENCE = Column(
     "same-frequency; language for bayes; replicate: retraining once more, with other initial "
     "weights, which is the ceiling for the others",
 )
+BESIDE_STAND_INS = (
+    Column(
+        "below_at_optimum",
+        float,
+        "1 if the loss is below the threshold at the epoch of optimal learning, even if it rises "
+        "above the threshold later, otherwise 0; NaN if the string has no stand-ins",
+        True,
+    ),
+    Column(
+        "depth_at_optimum",
+        float,
+        "score at the epoch of optimal learning without the rule for the start; NaN likewise",
+        True,
+    ),
+    Column(
+        "below_unseen",
+        float,
+        "mean `below_at_optimum` of the string's stand-ins, which were never trained on: unseen "
+        "strings of the same Bayes-optimal loss; NaN if the string has no stand-ins, or if these "
+        "need stand-ins and have none",
+        True,
+    ),
+    Column("depth_unseen", float, "mean `depth_at_optimum` of the string's stand-ins", True),
+)
 QUANTITY = Column("quantity", str, "threshold, start, score_at_optimum or score_at_end")
 COUNTERPART = Column(
     "counterpart",
@@ -237,6 +275,7 @@ STARTS = Kind(
         THRESHOLD_AT_OPTIMUM,
         SCORE_AT_OPTIMUM,
         SCORE_AT_END,
+        *BESIDE_STAND_INS,
         Column(
             "stand_in_gap",
             float,
@@ -272,6 +311,8 @@ DATASET = Kind(
         WEIGHTED_UNSEEN,
         BELOW_UNSEEN,
         DEPTH_UNSEEN,
+        BELOW_COVERED,
+        BELOW_UNSEEN_COVERED,
         FRACTION_PERFECT,
         WEIGHTED_PERFECT,
         *BAND,

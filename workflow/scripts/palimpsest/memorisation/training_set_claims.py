@@ -32,6 +32,10 @@ from palimpsest.memorisation.training_set_statistics import (
     with_test_loss,
 )
 
+# The variants of the data that a claim on deduplication uses.
+DEDUP = ("dedup",)
+BASE_AND_DEDUP = ("base", "dedup")
+DEDUP_AND_MATCHED = ("dedup", "dedup-matched")
 # How memorisation changes where the lowest test loss is lower: figure 6. Better learning is a lower
 # loss, so less memorisation is a positive association with the loss.
 WITH_BETTER_LEARNING = (
@@ -114,7 +118,7 @@ CLAIMS = [
         "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
         "recollection; no start counts as one epoch after the last epoch",
         above(0),
-        over_seeds(start_delay, measure="recollection"),
+        over_seeds(start_delay, variants=BASE_AND_DEDUP, measure="recollection"),
         evidence=(CONSTANT,),
     ),
     Claim(
@@ -124,7 +128,7 @@ CLAIMS = [
         "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
         "contextual; no start counts as one epoch after the last epoch",
         above(0),
-        over_seeds(start_delay, measure="contextual"),
+        over_seeds(start_delay, variants=BASE_AND_DEDUP, measure="contextual"),
         evidence=(STAND_INS,),
     ),
     Claim(
@@ -133,7 +137,7 @@ CLAIMS = [
         "deduplication",
         "epochs by which optimal learning is later than the base's",
         above(0),
-        over_seeds(optimum_delay),
+        over_seeds(optimum_delay, variants=BASE_AND_DEDUP),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -143,7 +147,7 @@ CLAIMS = [
         "share of distinct training strings below the contextual threshold at optimal learning, "
         "minus that share of strings never trained on, deduplicated",
         above(0),
-        over_seeds(excess_deduplicated, quantity="below", measure="contextual"),
+        over_seeds(excess_deduplicated, variants=DEDUP, quantity="below", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -154,7 +158,7 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
         "recollection",
         at_least(-RARE),
-        over_seeds(band_widening, other="base", measure="recollection"),
+        over_seeds(band_widening, variants=BASE_AND_DEDUP, other="base", measure="recollection"),
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
     ),
@@ -165,7 +169,7 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
         "contextual",
         at_least(-RARE),
-        over_seeds(band_widening, other="base", measure="contextual"),
+        over_seeds(band_widening, variants=BASE_AND_DEDUP, other="base", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -258,7 +262,7 @@ CLAIMS = [
         "training loss minus the base's, each distinct string once, after equally many trained "
         "strings, nats per token",
         above(0),
-        over_seeds(slower_training),
+        over_seeds(slower_training, variants=BASE_AND_DEDUP),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -268,7 +272,7 @@ CLAIMS = [
         "standard deviation of the loss over test strings at optimal learning, deduplicated "
         "relative to base",
         at_least(1 - 2 * NEARLY_EQUAL),
-        over_seeds(spread_ratio),
+        over_seeds(spread_ratio, variants=BASE_AND_DEDUP),
         limits=NOT_NEGATIVE,
         evidence=(NO_THRESHOLD,),
     ),
@@ -280,7 +284,7 @@ CLAIMS = [
         "standard deviation of the loss over test strings at optimal learning, deduplicated "
         "minus dedup-matched, nats per token",
         above(0),
-        over_seeds(spread_above_matched),
+        over_seeds(spread_above_matched, variants=DEDUP_AND_MATCHED),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -289,7 +293,7 @@ CLAIMS = [
         "deduplication",
         "epochs in the 10 % to 90 % band of starts, deduplicated, recollection",
         above(1),
-        over_seeds(band, name="dedup", measure="recollection"),
+        over_seeds(band, variants=DEDUP, name="dedup", measure="recollection"),
         limits=NOT_NEGATIVE,
         evidence=(CONSTANT,),
     ),
@@ -299,7 +303,7 @@ CLAIMS = [
         "deduplication",
         "epochs in the 10 % to 90 % band of starts, deduplicated, contextual",
         above(1),
-        over_seeds(band, name="dedup", measure="contextual"),
+        over_seeds(band, variants=DEDUP, name="dedup", measure="contextual"),
         limits=NOT_NEGATIVE,
         evidence=(STAND_INS,),
     ),
@@ -311,7 +315,9 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus that of dedup-matched (share of the "
         "training), contextual",
         above(0),
-        over_seeds(band_widening, other="dedup-matched", measure="contextual"),
+        over_seeds(
+            band_widening, variants=DEDUP_AND_MATCHED, other="dedup-matched", measure="contextual"
+        ),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -323,7 +329,7 @@ CLAIMS = [
         "measurement before optimal learning, minus that share of strings never trained on, "
         "deduplicated",
         above(0),
-        over_seeds(excess_before_optimum, measure="contextual"),
+        over_seeds(excess_before_optimum, variants=DEDUP, measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),

@@ -31,9 +31,15 @@ def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.
 
 
 def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
-    """The lowest excess fraction that any of the paper's three measures gives."""
-    measures = ("recollection", "counterfactual", "contextual")
-    excess = [excess_at_optimum(study, "below", measure) for measure in measures]
+    """The lowest excess share below the threshold that any of the paper's three measures gives.
+
+    All measures are applied to the same strings, those that have stand-ins.
+    """
+    excess = [
+        at_optimum(study, "below_covered", measure)
+        - at_optimum(study, "below_unseen_covered", measure)
+        for measure in ("recollection", "counterfactual", "contextual")
+    ]
     # If one measure is undefined, the lowest is unknown.
     return pd.concat(excess, axis=1).min(axis=1, skipna=False)
 

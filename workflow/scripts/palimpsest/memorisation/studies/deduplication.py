@@ -9,6 +9,7 @@ from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, RUN, beside
 from palimpsest.memorisation.kinds import (
     BELOW_DISTINCT,
     BELOW_UNSEEN,
+    COVERAGE,
     DATASET,
     DEPTH_DISTINCT,
     DEPTH_UNSEEN,
@@ -18,6 +19,7 @@ from palimpsest.memorisation.kinds import (
     OPTIMAL_EPOCH,
     SPREAD,
     STARTS,
+    STILL_LEARNING,
     TEST_LOSS,
     TRAIN_LOSS,
     TRAIN_LOSS_DISTINCT,
@@ -39,6 +41,7 @@ KIND = Kind(
         *GROUP_SEED,
         MEASURE,
         EPOCH,
+        COVERAGE,
         FRACTION_DISTINCT,
         WEIGHTED_DISTINCT,
         BELOW_DISTINCT,
@@ -51,6 +54,7 @@ KIND = Kind(
         TEST_LOSS,
         *SPREAD,
         OPTIMAL_EPOCH,
+        STILL_LEARNING,
         Column(
             "start_p10",
             float,
@@ -77,7 +81,7 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
     known["start"] = known["start"].fillna(known["last_epoch"] + 1)
     band = known.groupby([*RUN, "measure"], sort=False)["start"].quantile([0.1, 0.9]).unstack()
     band = band.rename(columns={0.1: "start_p10", 0.9: "start_p90"}).reset_index()
-    memorised = dataset[[*CURVE, *DISTINCT, *AT_EPOCH, "below_unseen", "depth_unseen"]]
+    memorised = dataset[[*CURVE, "coverage", *DISTINCT, *AT_EPOCH, "below_unseen", "depth_unseen"]]
     losses = [
         "train_loss",
         "train_loss_distinct",
@@ -85,6 +89,7 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
         "test_loss",
         *(column.name for column in SPREAD),
         "optimal_epoch",
+        "still_learning",
     ]
     return beside_learning(memorised, learning, losses).merge(band, on=[*RUN, "measure"])
 

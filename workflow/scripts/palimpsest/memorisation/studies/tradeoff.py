@@ -7,6 +7,7 @@ from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation.joins import (
     AT_EPOCH,
+    COVERED,
     CURVE,
     DISTINCT,
     PERFECT,
@@ -15,8 +16,10 @@ from palimpsest.memorisation.joins import (
 )
 from palimpsest.memorisation.kinds import (
     BAND,
+    BELOW_COVERED,
     BELOW_DISTINCT,
     BELOW_UNSEEN,
+    BELOW_UNSEEN_COVERED,
     COUNTERPART,
     COVERAGE,
     DATASET,
@@ -64,6 +67,8 @@ KIND = Kind(
         WEIGHTED_UNSEEN,
         BELOW_UNSEEN,
         DEPTH_UNSEEN,
+        BELOW_COVERED,
+        BELOW_UNSEEN_COVERED,
         FRACTION_PERFECT,
         WEIGHTED_PERFECT,
         TRAIN_LOSS,
@@ -89,7 +94,7 @@ def table(
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
     of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
-    memorised = dataset[[*CURVE, *of_all, *UNSEEN, *PERFECT, "band_first", "band_last"]]
+    memorised = dataset[[*CURVE, *of_all, *UNSEEN, *COVERED, *PERFECT, "band_first", "band_last"]]
     losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
     counterparts = pd.array([counterpart] * len(memorised), dtype="string")
     return beside_learning(memorised.assign(counterpart=counterparts), learning, losses)
