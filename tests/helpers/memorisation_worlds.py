@@ -227,6 +227,8 @@ def frequency(world):
             "top": {"recollection": 0.9, "counterfactual": 0.82, "contextual": 0.5},
             "bottom": {"recollection": 0.1, "counterfactual": 0.8, "contextual": 0.55},
         }
+    # Frequent strings are recollected more often even if they were never trained on.
+    unseen = {"top": 0.4, "bottom": 0.05}
 
     def rows(run, chance):
         for group, of_measure in levels.items():
@@ -240,6 +242,11 @@ def frequency(world):
                     "epoch": EPOCHS,
                     "fraction_distinct": fraction,
                     "weighted_distinct": fraction / 2,
+                    "below_matched": fraction,
+                    "depth_matched": fraction / 2,
+                    "below_unseen_matched": unseen[group] if measure == "recollection" else 0.1,
+                    "depth_unseen_matched": 0.05,
+                    "coverage": 0.95,
                     "optimal_epoch": 5,
                 }
 
@@ -311,6 +318,11 @@ def training_size(world):
                     "weighted": score[0],
                     "n_repeated": n_repeated[step],
                     "weighted_repeated": np.nan if size == 16 else score[1],
+                    "weighted_unseen": 0.05,
+                    "depth_distinct": score[0],
+                    "depth_unseen": share(0.1, chance),
+                    "depth_repeated": np.nan if size == 16 else score[1],
+                    "depth_repeated_unseen": np.nan if size == 16 else 0.1,
                     "threshold_shared": 0.4 - direction * 0.05 * step + 0.01 * chance.random(),
                 }
 
@@ -325,6 +337,7 @@ def model_size(world):
         for step in range(2):
             for measure in ("recollection", "counterfactual", "contextual"):
                 rises = direction if measure == "recollection" else -direction
+                score = share(0.5 + rises * 0.1 * step, chance, 0.06)
                 yield {
                     **run,
                     "model": f"{run['model']}-{step}",
@@ -333,7 +346,10 @@ def model_size(world):
                     "measure": measure,
                     "epoch": EPOCHS,
                     "test_loss": 0.5 - 0.1 * step,
-                    "weighted": share(0.5 + rises * 0.1 * step, chance, 0.06),
+                    "weighted": score,
+                    "weighted_unseen": 0.05,
+                    "depth_distinct": score,
+                    "depth_unseen": 0.1,
                     "optimal_epoch": 5,
                 }
 

@@ -110,7 +110,9 @@ def test_one_row_per_claim_and_language():
 IN_EXCESS = [
     claim
     for claim in CLAIMS
-    if "minus" in claim.statistic and "strings never trained on" in claim.statistic
+    if "minus" in claim.statistic
+    and "strings never trained on" in claim.statistic
+    and claim.reads in ("tradeoff", "deduplication")
 ]
 
 
@@ -329,6 +331,62 @@ def test_the_lowest_excess_is_on_the_same_strings():
     np.testing.assert_allclose(sets.least_excess_at_optimum(frame), [0.3])
     unknown = frame.assign(below_covered=[0.5, np.nan, 0.7])
     assert sets.least_excess_at_optimum(unknown).isna().all()
+
+
+def test_the_other_number_is_in_the_note():
+    """The paper's where false alarms are taken out, and that of unseen strings where not."""
+    notes = verdicts("paper").set_index("claim")["note"]
+    name = "A larger training set does not increase contextual memorisation of repeated strings."
+    assert "as the paper counts, with false alarms: -0.0" in notes[name]
+    name = "A larger training set increases recollection-based memorisation of repeated strings."
+    assert notes[name] == "the same of strings never trained on: 0"
+    name = "By recollection, frequent strings are memorised more than infrequent ones."
+    assert notes[name] == "the same of unseen strings as probable: 0.35"
+    name = (
+        "By recollection no strings of the high-entropy language are memorised at optimal learning."
+    )
+    assert "the same of strings never trained on: 0.01" in notes[name]
+    name = (
+        "Almost all strings of the high-entropy language are contextually memorised at optimal "
+        "learning, beyond false alarms."
+    )
+    assert "below the threshold: 0.95; of strings never trained on: 0.0091" in notes[name]
+
+
+def test_what_unseen_strings_show_as_well_is_no_memorisation():
+    """Frequency, training size and model size: the unseen strings change as the others do."""
+    studies = planted("wrong")[0]
+    frequency, sizes, models = (
+        studies[name].copy() for name in ("frequency", "training_size", "model_size")
+    )
+    chance = np.random.default_rng(0)
+    for frame in (frequency, sizes, models):
+        for trained, unseen in (
+            ("below_matched", "below_unseen_matched"),
+            ("depth_matched", "depth_unseen_matched"),
+            ("depth_distinct", "depth_unseen"),
+            ("depth_repeated", "depth_repeated_unseen"),
+        ):
+            if trained in frame:
+                frame[unseen] = frame[trained] + 0.01 * chance.standard_normal(len(frame))
+    frame = claims({"frequency": frequency, "training_size": sizes, "model_size": models})
+    before = verdicts("wrong")
+    for name in (
+        "Frequent and infrequent strings are almost equally susceptible to contextual "
+        "memorisation.",
+        "Frequent strings are, if anything, contextually memorised less.",
+        "A larger training set does not increase contextual memorisation of repeated strings.",
+        "A larger training set does not increase counterfactual memorisation of the training "
+        "strings.",
+        "Models of other sizes that learn better show less contextual memorisation.",
+    ):
+        (then,), (now,) = (
+            before[before["claim"] == name].itertuples(),
+            frame[frame["claim"] == name].itertuples(),
+        )
+        assert then.verdict == "disagrees", name
+        assert abs(now.estimate) < abs(then.estimate) / 2, name
+        assert now.verdict != "disagrees", name
 
 
 def test_studies_that_were_not_run_leave_open_rows(tmp_path):

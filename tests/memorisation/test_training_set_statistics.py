@@ -26,8 +26,87 @@ def test_the_change_per_doubling_is_a_slope_over_the_logarithm_of_the_size():
 def test_the_pooled_association_ranks_all_models_together():
     """In each model, a lower test loss goes with less memorisation; over both, with more."""
     frame = sizes(test_loss=[0.9, 0.8, 0.7, 0.3, 0.2, 0.1], weighted=[0.3, 0.2, 0.1, 0.6, 0.5, 0.4])
-    (pooled,) = sets.pooled_with_test_loss(frame, "contextual")
+    (pooled,) = sets.pooled_with_test_loss(frame, "contextual", "weighted")
     # 6 of the 15 pairs are concordant, the 9 pairs of two models are not.
     assert pooled == pytest.approx((6 - 9) / 15)
-    (alone,) = sets.pooled_with_test_loss(frame[:3], "contextual")
+    (alone,) = sets.pooled_with_test_loss(frame[:3], "contextual", "weighted")
     assert alone == 1
+    # Of the unseen strings, the same share is called memorised: nothing is left to rank.
+    frame = frame.assign(weighted_unseen=frame["weighted"])
+    (left,) = sets.pooled_with_test_loss(frame, "contextual", "weighted", minus="weighted_unseen")
+    assert left == 0
+
+
+def test_models_are_ranked_within_families_at_optimal_learning():
+    frame = pd.DataFrame(
+        {
+            "model": ["a", "a", "b", "b", "c", "c"],
+            "family": ["A", "A", "A", "A", "B", "B"],
+            "size": 64,
+            "seed": 0,
+            "measure": "contextual",
+            "epoch": [1, 2] * 3,
+            "optimal_epoch": 2,
+            "test_loss": [0.1, 0.5, 0.1, 0.3, 0.1, 0.2],
+            "weighted": [0.0, 0.4, 0.9, 0.2, 0.0, 0.9],
+        }
+    )
+    found = sets.with_test_loss(frame, "contextual", "weighted")
+    assert found.index.names == ["family", "size", "seed"]
+    np.testing.assert_array_equal(found, [1, np.nan])
+
+
+def optimum(**columns):
+    """Groups or measures of one run at its epoch of optimal learning."""
+    frame = pd.DataFrame(columns)
+    return frame.assign(model="m", size=64, seed=0, epoch=4, optimal_epoch=4)
+
+
+def test_a_share_is_corrected_for_false_alarms():
+    """Half of the unseen strings are below: of 0.9 below, 0.8 fell because of the training."""
+    frame = optimum(measure=["contextual"], below_distinct=[0.9], below_unseen=[0.5])
+    np.testing.assert_allclose(sets.share_made_to_fall(frame, "contextual"), [0.8])
+    for below, unseen, share in ((0.3, 0.3, 0.0), (1.0, 0.5, 1.0), (1.0, 1.0, np.nan)):
+        changed = frame.assign(below_distinct=below, below_unseen=unseen)
+        np.testing.assert_allclose(sets.share_made_to_fall(changed, "contextual"), [share])
+
+
+def test_the_correction_finds_the_share_that_training_made_to_fall():
+    """Training brings 70 of 100 strings below; the others are below as often as unseen ones."""
+    chance = np.random.default_rng(0)
+    found = []
+    for _ in range(400):
+        anyway, unseen = chance.random(100) < 0.4, chance.random(100) < 0.4
+        below = anyway | (np.arange(100) < 70)
+        frame = optimum(
+            measure=["contextual"], below_distinct=[below.mean()], below_unseen=[unseen.mean()]
+        )
+        found.append(sets.share_made_to_fall(frame, "contextual").item())
+    assert np.mean(found) == pytest.approx(0.7, abs=0.01)
+
+
+def frequencies():
+    """By recollection, the frequent strings are ahead by as much as unseen strings are."""
+    return optimum(
+        measure=["recollection", "recollection", "contextual", "contextual"],
+        group=["top", "bottom"] * 2,
+        below_matched=[0.9, 0.4, 0.7, 0.8],
+        below_unseen_matched=[0.8, 0.2, 0.3, 0.6],
+    )
+
+
+def test_groups_are_compared_beyond_unseen_strings_as_probable():
+    frame = frequencies()
+    found = sets.excess_top_minus_bottom(frame, "below", "recollection")
+    np.testing.assert_allclose(found, [0.1 - 0.2])
+    np.testing.assert_allclose(sets.excess_top_minus_bottom(frame, "below", "contextual"), [0.2])
+
+
+def test_the_contradiction_is_of_recollection_as_it_is_with_the_contextual_excess():
+    np.testing.assert_allclose(sets.contradiction(frequencies()), [0.5 - 0.2])
+
+
+def test_the_change_per_doubling_may_be_that_of_an_excess():
+    frame = sizes(depth=[0.8, 0.6, 0.5] * 2, unseen=[0.3, 0.3, 0.3, 0.7, 0.5, 0.4])
+    found = sets.per_doubling(frame, "depth", "contextual", minus="unseen")
+    np.testing.assert_allclose(found, [-0.1, 0.0], atol=1e-12)

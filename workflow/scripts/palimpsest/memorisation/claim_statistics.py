@@ -6,7 +6,7 @@ with an interval: it averages the values of each seed over the models, and compu
 interval over the seeds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -46,6 +46,7 @@ def over_seeds(
     statistic: Statistic,
     ends: tuple[Statistic, ...] = (),
     variants: tuple[str, ...] = (),
+    beside: Mapping[str, Statistic] | None = None,
     **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
     """An estimate of a statistic, with an interval over the seeds.
@@ -55,6 +56,8 @@ def over_seeds(
     ends : two statistics, the ends of an interval over the training strings of a seed
         They are used if there is only one seed; such an interval does not cover other seeds.
     variants : the variants of the data that the statistic uses; by default, all rows are used
+    beside : statistics by which to read the estimate, by their names for a reader
+        Their means are marks of the estimate. They affect no verdict.
     settings : passed to the statistic
     """
 
@@ -69,6 +72,7 @@ def over_seeds(
             lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
             interval, over = (values.mean(), lower, upper), "training strings"
         about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
+        about["marks"] += marks_of({name: each(rows) for name, each in (beside or {}).items()})
         return Estimate(tuple(values), *interval, over, **about)
 
     return estimate
@@ -143,6 +147,12 @@ def about_rows(rows: pd.DataFrame, measure: str | None) -> dict:
         rows = rows[rows["measure"] == measure]
     coverage = rows["coverage"].min() if "coverage" in rows else np.nan
     return {"coverage": coverage, "marks": still_learning(rows)}
+
+
+def marks_of(beside: Mapping[str, pd.Series]) -> tuple[str, ...]:
+    """The mean of each statistic over models, then over seeds, with its name."""
+    means = {name: mean_by("seed", found).mean() for name, found in beside.items()}
+    return tuple(f"{name}: {mean:.2g}" for name, mean in means.items())
 
 
 def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:

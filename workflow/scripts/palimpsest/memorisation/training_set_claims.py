@@ -1,5 +1,10 @@
 """The claims on frequency, deduplication and training size (RQ4, RQ5, RQ8, RQ9)."""
 
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+
 from palimpsest.claims import (
     CONSTANT,
     DIFFERENCE,
@@ -13,7 +18,7 @@ from palimpsest.claims import (
     below,
     between,
 )
-from palimpsest.memorisation.claim_statistics import over_seeds
+from palimpsest.memorisation.claim_statistics import Statistic, over_seeds
 from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE
 from palimpsest.memorisation.training_set_statistics import (
     band,
@@ -21,6 +26,7 @@ from palimpsest.memorisation.training_set_statistics import (
     contradiction,
     excess_before_optimum,
     excess_deduplicated,
+    excess_top_minus_bottom,
     optimum_delay,
     per_doubling,
     pooled_with_test_loss,
@@ -50,6 +56,57 @@ def evidence_of(measure: str) -> str:
     return CONSTANT if measure == "recollection" else STAND_INS
 
 
+EXCESS_BELOW = (
+    "share of strings below the threshold at optimal learning, minus that share of strings never "
+    "trained on that are as probable; most frequent minus least frequent strings"
+)
+TWO_DIFFERENCES = (-2.0, 2.0)  # the range of a difference of two differences of shares
+# Columns of the scores: the paper's, that of unseen strings, and both without the rule for the
+# start. Of repeated strings, the unseen strings are as probable as these.
+SCORES = {
+    "the training strings": ("weighted", "weighted_unseen", "depth_distinct", "depth_unseen"),
+    "repeated strings": (
+        "weighted_repeated",
+        "depth_repeated_unseen",
+        "depth_repeated",
+        "depth_repeated_unseen",
+    ),
+}
+
+
+def paper_difference(column: str, measure: str) -> dict[str, Statistic]:
+    """The paper's number, most minus least frequent strings, for a reader."""
+    difference = partial(top_minus_bottom, column=column, measure=measure)
+    return {"as the paper counts, with false alarms": difference}
+
+
+def words_of_score(measure: str) -> str:
+    """The score of a measure whose change is tested."""
+    if measure == "recollection":
+        return "the mean score"
+    return "the mean score (minus that of strings never trained on, without the rule for the start)"
+
+
+def score_of(
+    statistic: Callable[..., pd.Series], measure: str, strings: str = "the training strings"
+) -> dict:
+    """Settings of `over_seeds` for a statistic of a score: the columns, and what to show beside.
+
+    By recollection the paper's score is tested, and otherwise the excess over unseen strings. The
+    other number is shown.
+    """
+    paper, of_unseen, trained, unseen = SCORES[strings]
+
+    def shown(name: str, column: str) -> dict[str, Statistic]:
+        return {name: partial(statistic, column=column, measure=measure)}
+
+    if measure == "recollection":
+        beside = shown("the same of strings never trained on", of_unseen)
+        return {"column": paper, "measure": measure, "beside": beside}
+    beside = shown("as the paper counts, with false alarms", paper)
+    return {"column": trained, "minus": unseen, "measure": measure, "beside": beside}
+
+
 CLAIMS = [
     Claim(
         "RQ4",
@@ -58,54 +115,76 @@ CLAIMS = [
         "fraction memorised at optimal learning, most frequent minus least frequent strings, "
         "recollection",
         above(0),
-        over_seeds(top_minus_bottom, column="fraction_distinct", measure="recollection"),
+        over_seeds(
+            top_minus_bottom,
+            beside={
+                "the same of unseen strings as probable": partial(
+                    top_minus_bottom, column="below_unseen_matched", measure="recollection"
+                )
+            },
+            column="fraction_distinct",
+            measure="recollection",
+        ),
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
     ),
     Claim(
         "RQ4",
-        "Frequent and infrequent strings are almost equally susceptible to contextual "
-        "memorisation.",
+        "By recollection, frequent strings are memorised more than infrequent ones, beyond unseen "
+        "strings as probable as they are.",
         "frequency",
-        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
-        "contextual",
-        between(-NEARLY_EQUAL, NEARLY_EQUAL),
-        over_seeds(top_minus_bottom, column="fraction_distinct", measure="contextual"),
-        limits=DIFFERENCE,
-        evidence=(STAND_INS,),
+        f"{EXCESS_BELOW}, by recollection",
+        above(0),
+        over_seeds(excess_top_minus_bottom, quantity="below", measure="recollection"),
+        limits=TWO_DIFFERENCES,
+        evidence=(CONSTANT, STAND_INS),
     ),
-    Claim(
-        "RQ4",
-        "Frequent and infrequent strings are almost equally susceptible to counterfactual "
-        "memorisation.",
-        "frequency",
-        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
-        "counterfactual",
-        between(-NEARLY_EQUAL, NEARLY_EQUAL),
-        over_seeds(top_minus_bottom, column="fraction_distinct", measure="counterfactual"),
-        limits=DIFFERENCE,
-        evidence=(STAND_INS,),
-    ),
+    *[
+        Claim(
+            "RQ4",
+            f"Frequent and infrequent strings are almost equally susceptible to {measure} "
+            "memorisation.",
+            "frequency",
+            f"{EXCESS_BELOW}, {measure}",
+            between(-NEARLY_EQUAL, NEARLY_EQUAL),
+            over_seeds(
+                excess_top_minus_bottom,
+                beside=paper_difference("fraction_distinct", measure),
+                quantity="below",
+                measure=measure,
+            ),
+            limits=TWO_DIFFERENCES,
+            evidence=(STAND_INS,),
+        )
+        for measure in ("contextual", "counterfactual")
+    ],
     Claim(
         "RQ4",
         "Frequent strings are, if anything, contextually memorised less.",
         "frequency",
-        "weighted memorisation at optimal learning, most frequent minus least frequent strings, "
+        "mean score at optimal learning without the rule for the start, minus that of strings "
+        "never trained on that are as probable; most frequent minus least frequent strings, "
         "contextual",
         at_most(0),
-        over_seeds(top_minus_bottom, column="weighted_distinct", measure="contextual"),
-        limits=DIFFERENCE,
+        over_seeds(
+            excess_top_minus_bottom,
+            beside=paper_difference("weighted_distinct", "contextual"),
+            quantity="depth",
+            measure="contextual",
+        ),
+        limits=TWO_DIFFERENCES,
         evidence=(STAND_INS,),
     ),
     Claim(
         "RQ4",
         "Contextual memorisation contradicts recollection on the impact of frequency.",
         "frequency",
-        "fraction memorised at optimal learning, most frequent minus least frequent strings: this "
-        "difference by recollection minus the same difference by contextual memorisation",
+        "most frequent minus least frequent strings at optimal learning: this difference of the "
+        "shares below the threshold by recollection, minus this difference of the contextual "
+        "excess over strings never trained on; on the same strings",
         above(0),
         over_seeds(contradiction),
-        limits=(-2, 2),
+        limits=(-3, 3),
         evidence=(
             CONSTANT,
             STAND_INS,
@@ -199,16 +278,13 @@ CLAIMS = [
             "RQ5",
             f"A larger training set {verb} {adjective} memorisation of {strings}.",
             "training_size",
-            f"change of the mean score of {strings} at optimal learning for each doubling of the "
-            f"training size, {measure}",
+            f"change of {words_of_score(measure)} of {strings} at optimal learning for each "
+            f"doubling of the training size, {measure}",
             region,
-            over_seeds(per_doubling, column=column, measure=measure),
+            over_seeds(per_doubling, **score_of(per_doubling, measure, strings)),
             evidence=(evidence_of(measure),),
         )
-        for column, strings in (
-            ("weighted", "the training strings"),
-            ("weighted_repeated", "repeated strings"),
-        )
+        for strings in ("the training strings", "repeated strings")
         for measure, adjective, verb, region in (
             ("recollection", "recollection-based", "increases", above(0)),
             ("counterfactual", "counterfactual", "does not increase", at_most(0)),
@@ -231,10 +307,10 @@ CLAIMS = [
             f"Better learning goes with {less_or_more} {adjective} memorisation, over all models "
             "and training sizes.",
             "training_size",
-            "rank association (Somers' D) of lowest test loss with weighted memorisation at "
+            f"rank association (Somers' D) of lowest test loss with {words_of_score(measure)} at "
             f"optimal learning, all models and training sizes of a seed together, {measure}",
             region,
-            over_seeds(pooled_with_test_loss, measure=measure),
+            over_seeds(pooled_with_test_loss, **score_of(pooled_with_test_loss, measure)),
             limits=DIFFERENCE,
             evidence=(evidence_of(measure),),
         )
@@ -246,10 +322,10 @@ CLAIMS = [
             f"Models of other sizes that learn better show {less_or_more} {adjective} "
             "memorisation.",
             "model_size",
-            "rank association (Somers' D) of lowest test loss with weighted memorisation at "
+            f"rank association (Somers' D) of lowest test loss with {words_of_score(measure)} at "
             f"optimal learning, within families, {measure}",
             region,
-            over_seeds(with_test_loss, measure=measure),
+            over_seeds(with_test_loss, **score_of(with_test_loss, measure)),
             limits=DIFFERENCE,
             evidence=(evidence_of(measure),),
         )

@@ -25,6 +25,21 @@ def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Se
     return trained - at_optimum(study, f"{quantity}_unseen", measure)
 
 
+def share_made_to_fall(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Share of strings below the threshold at optimal learning, corrected for false alarms.
+
+    A share u of the strings that were never trained on is below the threshold, too. If a share m of
+    the strings is below because of the training, and u of the others are below anyway, then
+    m + (1 - m) u of all are below. This is solved for m. It is NaN if all unseen strings are below.
+
+    Source: Abbott's formula, A method of computing the effectiveness of an insecticide, Journal of
+    Economic Entomology 18 (1925).
+    """
+    trained = at_optimum(study, "below_distinct", measure)
+    unseen = at_optimum(study, "below_unseen", measure)
+    return ((trained - unseen) / (1 - unseen)).where(unseen < 1)
+
+
 def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
     """`excess_at_optimum` under deduplication."""
     return excess_at_optimum(variant(study, "dedup"), quantity, measure)
@@ -94,12 +109,26 @@ def top_minus_bottom(study: pd.DataFrame, column: str, measure: str) -> pd.Serie
     return top - at_optimum(study[group == "bottom"], column, measure)
 
 
+def excess_top_minus_bottom(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
+    """The excess over unseen strings of the frequent strings minus that of the infrequent ones.
+
+    The excess of a group is its `below` or `depth` at optimal learning, minus that of its strings'
+    stand-ins. The stand-ins are as probable as the strings of the group, so what the language alone
+    makes easy is taken out.
+    """
+    trained = top_minus_bottom(study, f"{quantity}_matched", measure)
+    return trained - top_minus_bottom(study, f"{quantity}_unseen_matched", measure)
+
+
 def contradiction(study: pd.DataFrame) -> pd.Series:
-    """How much more the frequent strings stand out by recollection than contextually."""
-    column = "fraction_distinct"
-    return top_minus_bottom(study, column, "recollection") - top_minus_bottom(
-        study, column, "contextual"
-    )
+    """How much more the frequent strings stand out by recollection than contextually.
+
+    Contextually, the excess over unseen strings counts. By recollection, unseen strings count as
+    well: that a string is recollected because it is probable is the paper's point. Both are
+    measured on the same strings.
+    """
+    by_recollection = top_minus_bottom(study, "below_matched", "recollection")
+    return by_recollection - excess_top_minus_bottom(study, "below", "contextual")
 
 
 # Statistics of variants of the training data.
@@ -196,40 +225,53 @@ def _slower_training(unit: pd.DataFrame) -> float:
 BY_SIZE = ["model", "seed"]  # the unit of a statistic that compares the training sizes
 
 
-def per_doubling(study: pd.DataFrame, column: str, measure: str = "contextual") -> pd.Series:
+def per_doubling(
+    study: pd.DataFrame, column: str, measure: str = "contextual", minus: str | None = None
+) -> pd.Series:
     """Change of a column for each doubling of the training size: the least-squares slope.
 
-    A rank association would not do: with three or four sizes, it is 1 or -1 in most runs, and
-    saturated values are no verdict.
+    If another column is named, it is subtracted first. A rank association would not do: with three
+    or four sizes, it is 1 or -1 in most runs, and saturated values are no verdict.
     """
-    rows = study[(study["measure"] == measure) & study[column].notna()]
-    return per_unit(rows, lambda unit: _slope(np.log2(unit["size"]), unit[column]), BY_SIZE)
+    rows = _with_value(study, column, measure, minus)
+    return per_unit(rows, lambda unit: _slope(np.log2(unit["size"]), unit["value"]), BY_SIZE)
+
+
+def _with_value(study: pd.DataFrame, column: str, measure: str, minus: str | None) -> pd.DataFrame:
+    """Rows of a measure; `value` is the column, minus another column if one is named."""
+    rows = study[study["measure"] == measure]
+    value = rows[column] if minus is None else rows[column] - rows[minus]
+    return rows.assign(value=value).dropna(subset="value")
 
 
 def _slope(x: pd.Series, y: pd.Series) -> float:
     """Least-squares slope of y over x; NaN if all x are equal."""
     centred = x - x.mean()
     square = (centred**2).sum()
-    return (centred * y).sum() / square if square > 0 else np.nan
+    return (centred * y).sum() / square + 0.0 if square > 0 else np.nan  # + 0.0: never -0
 
 
-def pooled_with_test_loss(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Rank association of the lowest test loss with weighted memorisation, all runs of a seed.
+def pooled_with_test_loss(
+    study: pd.DataFrame, measure: str, column: str, minus: str | None = None
+) -> pd.Series:
+    """Rank association of the lowest test loss with a column, over all runs of a seed.
 
     The runs of all models of all families and of all training sizes are ranked together, as in
-    figure 6.
+    figure 6. If another column is named, it is subtracted first.
     """
-    rows = study[study["measure"] == measure]
-    return per_unit(
-        rows, lambda unit: rank_association(unit["test_loss"], unit["weighted"]), ["seed"]
-    )
+    return _with_test_loss(study, measure, column, minus, ["seed"])
 
 
-def with_test_loss(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Rank association of the lowest test loss with weighted memorisation, within families."""
-    rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
-    return per_unit(
-        rows,
-        lambda unit: rank_association(unit["test_loss"], unit["weighted"]),
-        ["family", "size", "seed"],
-    )
+def with_test_loss(
+    study: pd.DataFrame, measure: str, column: str, minus: str | None = None
+) -> pd.Series:
+    """Rank association of the lowest test loss with a column, within families of models."""
+    at_best = study[study["epoch"] == study["optimal_epoch"]]
+    return _with_test_loss(at_best, measure, column, minus, ["family", "size", "seed"])
+
+
+def _with_test_loss(
+    study: pd.DataFrame, measure: str, column: str, minus: str | None, unit: list[str]
+) -> pd.Series:
+    rows = _with_value(study, column, measure, minus)
+    return per_unit(rows, lambda runs: rank_association(runs["test_loss"], runs["value"]), unit)
