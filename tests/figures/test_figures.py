@@ -177,7 +177,8 @@ def exact(models, seeds, ever):
 def tradeoff(models, seeds, ever):
     frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
     bands = (4.0, 12.0) if ever else (np.nan, np.nan)
-    return frame.assign(band_first=bands[0], band_last=bands[1])
+    frame = frame.assign(band_first=bands[0], band_last=bands[1], never_starts=1.0 - ever)
+    return frame.assign(start_p10=bands[0], start_p90=bands[1])
 
 
 def frequency(models, seeds, ever):

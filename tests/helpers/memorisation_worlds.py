@@ -211,6 +211,9 @@ def tradeoff(world):
                     "optimal_epoch": best,
                     "band_first": float(first),
                     "band_last": float(last),
+                    "never_starts": 0.0,
+                    "start_p10": first + 0.1,
+                    "start_p90": last - 0.1,
                 }
 
     return stack(rows)

@@ -389,6 +389,38 @@ def test_what_unseen_strings_show_as_well_is_no_memorisation():
         assert now.verdict != "disagrees", name
 
 
+def test_a_band_that_the_end_of_training_cuts_decides_nothing():
+    """One band of one model in one language or variant is cut."""
+    studies = planted("paper")[0]
+    changed = {name: studies[name].copy() for name in ("tradeoff", "deduplication")}
+    for frame, cut in (
+        (changed["tradeoff"], changed["tradeoff"]["language"] == "low"),
+        (changed["deduplication"], changed["deduplication"]["variant"] == "dedup"),
+    ):
+        frame.loc[cut & (frame["model"] == "m2") & (frame["seed"] == 3), "start_p90"] = 11.0
+    frame = claims(changed)
+    on_bands = frame[frame["statistic"].str.contains("width of the|epochs in the")]
+    assert len(on_bands) == 7
+    assert set(on_bands["verdict"]) == {"cannot tell"}
+    for note in on_bands["note"]:
+        assert note.startswith("no interval: the statistic is undefined in some cases")
+        assert note.endswith("undefined in 1 of 30 cases, which are left out")
+    before = verdicts("paper")
+    assert set(before.loc[before["claim"].isin(on_bands["claim"]), "verdict"]) == {"agrees"}
+
+
+def test_cases_that_are_left_out_are_counted():
+    studies = planted("paper")[0]["deduplication"].copy()
+    studies.loc[(studies["model"] == "m0") & (studies["seed"] < 2), "test_spread"] = np.nan
+    row = (
+        claims({"deduplication": studies})
+        .set_index("claim")
+        .loc["Deduplication does not lead to an equal learning of test strings."]
+    )
+    assert (row["verdict"], row["n_seeds"]) == ("agrees", len(SEEDS))
+    assert row["note"] == "undefined in 2 of 30 cases, which are left out"
+
+
 def test_studies_that_were_not_run_leave_open_rows(tmp_path):
     frame = claims({})
     tables.write(tmp_path / "claims.parquet", frame, KINDS["claims"])
@@ -559,22 +591,3 @@ def test_languages_are_compared_in_pairs():
     assert cases[statistics.low_and_high_entropy] == [("L2 - L1", 1), ("L4 - L3", 1)]
     assert cases[statistics.low_entropy] == [("L2", 2), ("L4", 1)]
     assert cases[statistics.high_entropy] == [("L1", 1), ("L3", 1)]
-
-
-def test_a_band_that_the_end_of_training_cuts_is_undefined():
-    """A string that never starts counts as starting one epoch after the last."""
-    rows = [
-        {
-            "model": "m",
-            "size": 64,
-            "seed": seed,
-            "variant": "dedup",
-            "measure": "contextual",
-            "epoch": 10,
-            "start_p10": start,
-            "start_p90": end,
-        }
-        for seed, (start, end) in enumerate([(2.0, 8.0), (2.0, 10.5), (11.0, 11.0)])
-    ]
-    found = sets.band(pd.DataFrame(rows), "dedup", "contextual")
-    np.testing.assert_array_equal(found, [6, np.nan, np.nan])

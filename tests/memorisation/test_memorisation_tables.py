@@ -324,7 +324,7 @@ def test_false_alarms_are_averaged_and_studied(made):
     assert set(chosen["n_seeds"]) == {2}
     for study, needs in (
         ("tradeoff", ("dataset", "learning")),
-        ("deduplication", ("starts", "dataset", "learning")),
+        ("deduplication", ("dataset", "learning")),
     ):
         frame = STUDIES[study].table(**{kind: made[kind] for kind in needs})
         np.testing.assert_array_equal(
@@ -496,7 +496,7 @@ def test_studies_are_of_their_kind(made, tmp_path):
     needs = {
         "tradeoff": ("dataset", "learning"),
         "frequency": ("starts", "scores", "learning"),
-        "deduplication": ("starts", "dataset", "learning"),
+        "deduplication": ("dataset", "learning"),
         "training_size": ("starts", "dataset", "learning"),
         "model_size": ("dataset", "learning"),
     }
@@ -630,10 +630,9 @@ def test_training_size_without_repeated_strings():
     assert frame["weighted_repeated"].isna().all()
 
 
-def test_deduplication_band(made):
-    frame = STUDIES["deduplication"].table(
-        **{k: made[k] for k in ("starts", "dataset", "learning")}
-    )
+@pytest.mark.parametrize("study", ["deduplication", "tradeoff"])
+def test_bands_by_hand(made, study):
+    frame = STUDIES[study].table(dataset=made["dataset"], learning=made["learning"])
     contextual = frame[frame["measure"] == "contextual"]
     np.testing.assert_allclose(contextual["start_p10"], 4.2)
     np.testing.assert_allclose(contextual["start_p90"], 5.8)
@@ -641,6 +640,8 @@ def test_deduplication_band(made):
     bayes = frame[frame["measure"] == "bayes"]
     np.testing.assert_allclose(bayes["start_p10"], 4.3)
     np.testing.assert_allclose(bayes["start_p90"], 6.7)
+    dataset = made["dataset"].groupby("measure")["never_starts"].first()
+    assert dataset[["contextual", "bayes"]].tolist() == [0, 0.5]
 
 
 def test_tables_of_different_runs_make_no_study(made):

@@ -110,3 +110,33 @@ def test_the_change_per_doubling_may_be_that_of_an_excess():
     frame = sizes(depth=[0.8, 0.6, 0.5] * 2, unseen=[0.3, 0.3, 0.3, 0.7, 0.5, 0.4])
     found = sets.per_doubling(frame, "depth", "contextual", minus="unseen")
     np.testing.assert_allclose(found, [-0.1, 0.0], atol=1e-12)
+
+
+def bands(**columns):
+    """Runs of four seeds with ten epochs."""
+    frame = pd.DataFrame(columns)
+    seeds = range(len(frame))
+    return frame.assign(
+        model="m", size=64, seed=seeds, variant="dedup", measure="contextual", epoch=10
+    )
+
+
+def test_a_band_that_the_end_of_training_cuts_is_undefined():
+    """A string that never starts counts as starting one epoch after the last."""
+    frame = bands(start_p10=[2.0, 2.0, 11.0], start_p90=[8.0, 10.5, 11.0])
+    expected = np.array([6, np.nan, np.nan])
+    np.testing.assert_array_equal(sets.band(frame, "dedup", "contextual"), expected)
+    np.testing.assert_array_equal(sets.band_width(frame, "contextual"), expected / 10)
+
+
+def test_the_band_of_strings_that_never_start_reaches_beyond_the_training():
+    """Inside; after the band; after the last start, but others never start; no start at all."""
+    frame = bands(
+        band_first=[2.0, 2.0, 2.0, np.nan],
+        band_last=[8.0, 5.0, 5.0, np.nan],
+        never_starts=[0.0, 0.0, 0.1, 1.0],
+        optimal_epoch=6,
+    )
+    np.testing.assert_array_equal(sets.optimum_in_band(frame, "contextual"), [1, 0, 1, 0])
+    unknown = frame.assign(never_starts=np.nan)
+    assert sets.optimum_in_band(unknown, "contextual").isna().all()

@@ -47,6 +47,7 @@ def over_seeds(
     ends: tuple[Statistic, ...] = (),
     variants: tuple[str, ...] = (),
     beside: Mapping[str, Statistic] | None = None,
+    complete: bool = False,
     **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
     """An estimate of a statistic, with an interval over the seeds.
@@ -58,6 +59,9 @@ def over_seeds(
     variants : the variants of the data that the statistic uses; by default, all rows are used
     beside : statistics by which to read the estimate, by their names for a reader
         Their means are marks of the estimate. They affect no verdict.
+    complete : whether a case in which the statistic is undefined takes away the interval
+        Such cases are left out, and this is marked. If the value itself decides that it is
+        undefined, the others are no fair sample.
     settings : passed to the statistic
     """
 
@@ -71,14 +75,19 @@ def over_seeds(
         if len(values) == 1 and ends:
             lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
             interval, over = (values.mean(), lower, upper), "training strings"
+        if complete and not np.isfinite(found.astype(float)).all():
+            interval = values.mean(), np.nan, np.nan
         about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
+        about["marks"] += left_out(found)
         about["marks"] += marks_of({name: each(rows) for name, each in (beside or {}).items()})
         return Estimate(tuple(values), *interval, over, **about)
 
     return estimate
 
 
-def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
+def low_minus_high(
+    statistic: Statistic, complete: bool = False, **settings
+) -> Callable[[pd.DataFrame], Estimate]:
     """`over_seeds` for the difference: language of low entropy minus its counterpart."""
 
     def difference(table: pd.DataFrame, **settings) -> pd.Series:
@@ -88,7 +97,7 @@ def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame],
         )
         return of_low - of_high
 
-    return over_seeds(difference, **settings)
+    return over_seeds(difference, complete=complete, **settings)
 
 
 def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
@@ -147,6 +156,14 @@ def about_rows(rows: pd.DataFrame, measure: str | None) -> dict:
         rows = rows[rows["measure"] == measure]
     coverage = rows["coverage"].min() if "coverage" in rows else np.nan
     return {"coverage": coverage, "marks": still_learning(rows)}
+
+
+def left_out(found: pd.Series) -> tuple[str, ...]:
+    """A mark that the statistic is undefined in some cases; none if it is in all or in no case."""
+    n = int((~np.isfinite(found.astype(float))).sum())
+    if n in (0, len(found)):
+        return ()
+    return (f"undefined in {n} of {len(found)} cases, which are left out",)
 
 
 def marks_of(beside: Mapping[str, pd.Series]) -> tuple[str, ...]:

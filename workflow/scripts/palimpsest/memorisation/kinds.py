@@ -137,6 +137,22 @@ DEPTH_UNSEEN = Column(
 BAND = (
     Column("band_first", float, "first epoch at which memorisation of a string starts", True),
     Column("band_last", float, "last epoch at which memorisation of a string starts", True),
+    Column(
+        "never_starts",
+        float,
+        "share of the distinct strings whose memorisation never starts; NaN if the coverage is 0",
+        True,
+    ),
+)
+INNER_BAND = (
+    Column(
+        "start_p10",
+        float,
+        "10 % quantile of the distinct strings' starts, epochs; a string that never starts counts "
+        "as starting one epoch after the last; NaN if the coverage is 0",
+        True,
+    ),
+    Column("start_p90", float, "90 % quantile of these starts, epochs", True),
 )
 TRAIN_LOSS = Column("train_loss", float, "loss on the training strings, nats per token")
 TRAIN_LOSS_DISTINCT = Column(
@@ -316,6 +332,7 @@ DATASET = Kind(
         FRACTION_PERFECT,
         WEIGHTED_PERFECT,
         *BAND,
+        *INNER_BAND,
         Column(
             "assumption_broken",
             float,

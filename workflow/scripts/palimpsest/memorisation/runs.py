@@ -305,7 +305,10 @@ def dataset_rows(
     Source: section 4, "Memorization Score of a Dataset"; footnote 2 for the band.
     """
     copies, equally = count.to_numpy(), np.ones(len(count))
-    started = epoch_of(result.start[np.isfinite(result.start)], epochs)
+    starts = epoch_of(result.start[result.is_known], epochs)
+    started = starts[np.isfinite(starts)]
+    late = np.where(np.isfinite(starts), starts, epochs[-1] + 1.0)
+    inner = np.quantile(late, [0.1, 0.9]) if late.size else (np.nan, np.nan)
     return pd.DataFrame(
         {
             **keys,
@@ -320,6 +323,9 @@ def dataset_rows(
             "below_covered": share_of(result.is_below, result, covered.astype(float)),
             "band_first": started.min() if started.size else np.nan,
             "band_last": started.max() if started.size else np.nan,
+            "never_starts": np.isnan(starts).mean() if starts.size else np.nan,
+            "start_p10": inner[0],
+            "start_p90": inner[1],
             "assumption_broken": broken,
         }
     )

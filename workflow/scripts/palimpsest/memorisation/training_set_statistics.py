@@ -73,17 +73,33 @@ def runs_of(study: pd.DataFrame, measure: str) -> pd.DataFrame:
     return rows.drop_duplicates(UNIT).set_index(UNIT).join(last)
 
 
-def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Epochs from the first to the last start of memorisation, as a share of the training."""
+def inner_band(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Epochs from the 10 % to the 90 % quantile of the starts of memorisation.
+
+    NaN if more than 10 % of the strings never start: the end of training cuts the band.
+    """
     run = runs_of(study, measure)
-    return (run["band_last"] - run["band_first"]) / run["last_epoch"]
+    return (run["start_p90"] - run["start_p10"]).where(run["start_p90"] <= run["last_epoch"])
+
+
+def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
+    """`inner_band` as a share of the training."""
+    return inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
 
 
 def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
-    """1 if the epoch of optimal learning lies in the band, 0 if not, NaN if there is no band."""
+    """1 if the epoch of optimal learning lies from the first to the last start, otherwise 0.
+
+    Strings that never start do so after the end of the training, if at all, so the band then
+    reaches beyond the end; if no string starts, optimal learning is before the band. NaN if no
+    string has a threshold.
+    """
     run = runs_of(study, measure)
-    inside = run["optimal_epoch"].between(run["band_first"], run["band_last"])
-    return inside.astype(float).where(run["band_first"].notna())
+    optimum = run["optimal_epoch"]
+    inside = (run["band_first"] <= optimum) & (
+        (optimum <= run["band_last"]) | (run["never_starts"] > 0)
+    )
+    return inside.astype(float).where(run["never_starts"].notna())
 
 
 def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
@@ -150,12 +166,8 @@ def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
 
 
 def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
-    """Epochs from the 10 % to the 90 % quantile of the starts of a variant.
-
-    NaN if more than 10 % of the strings never start: the end of training cuts the band.
-    """
-    run = runs_of(variant(study, name), measure)
-    return (run["start_p90"] - run["start_p10"]).where(run["start_p90"] <= run["last_epoch"])
+    """`inner_band` of a variant."""
+    return inner_band(variant(study, name), measure)
 
 
 def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:

@@ -29,6 +29,7 @@ from palimpsest.memorisation.kinds import (
     FRACTION_DISTINCT,
     FRACTION_PERFECT,
     FRACTION_UNSEEN,
+    INNER_BAND,
     LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
@@ -77,6 +78,7 @@ KIND = Kind(
         OPTIMAL_EPOCH,
         STILL_LEARNING,
         *BAND,
+        *INNER_BAND,
         COUNTERPART,
     ),
 )
@@ -94,7 +96,9 @@ def table(
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
     of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
-    memorised = dataset[[*CURVE, *of_all, *UNSEEN, *COVERED, *PERFECT, "band_first", "band_last"]]
+    placebos = [*UNSEEN, *COVERED, *PERFECT]
+    bands = [column.name for column in (*BAND, *INNER_BAND)]
+    memorised = dataset[[*CURVE, *of_all, *placebos, *bands]]
     losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
     counterparts = pd.array([counterpart] * len(memorised), dtype="string")
     return beside_learning(memorised.assign(counterpart=counterparts), learning, losses)
