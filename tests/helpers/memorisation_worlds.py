@@ -268,7 +268,7 @@ def deduplication(world):
     if world == "paper":
         starts, optimum, spread, fraction, loss = (
             {"base": (2, 6), "dedup": (4, 9), "dedup-matched": (5, 6)},
-            {"base": 5, "dedup": 7, "dedup-matched": 6},
+            {"base": 5, "dedup": 8, "dedup-matched": 6},
             {"base": 0.2, "dedup": 0.19, "dedup-matched": 0.02},
             0.5,
             {"base": 0.5, "dedup": 0.7, "dedup-matched": 0.7},

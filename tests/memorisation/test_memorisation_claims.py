@@ -283,11 +283,13 @@ def test_claims_on_stand_ins_say_how_many_strings_have_them():
         study.loc[by_contextual & (study["variant"] == variant), "coverage"] = coverage
     study.loc[by_contextual & (study["seed"] == 1), "coverage"] -= 0.1
     rows = claims({**studies, "deduplication": study}).set_index("claim")["coverage"]
-    assert rows["Deduplication delays contextual memorisation."] == pytest.approx(0.6)
+    assert rows[
+        "Deduplication delays contextual memorisation, counted in epochs."
+    ] == pytest.approx(0.6)
     name = "Under deduplication contextual memorisation starts before optimal learning."
     assert rows[name] == pytest.approx(0.8)
-    assert np.isnan(rows["Deduplication delays memorisation by recollection."])
-    assert np.isnan(rows["Deduplication delays learning."])
+    assert np.isnan(rows["Deduplication delays memorisation by recollection, counted in epochs."])
+    assert np.isnan(rows["Deduplication delays learning, counted in epochs."])
     # A claim on all measures rests on the measure that covers least.
     name = "Some strings are memorised before optimal learning whichever measure is applied."
     assert set(rows[name]) == {0.9}
@@ -308,7 +310,10 @@ def test_rows_with_runs_that_may_still_be_learning_are_marked():
     study = planted("paper")[0]["deduplication"]
     marked = study.assign(still_learning=study["variant"].eq("base") & study["seed"].eq(0))
     rows = claims({"deduplication": marked}).set_index("claim")["note"]
-    assert rows["Deduplication delays learning."] == "6 of 60 runs may still be learning"
+    assert (
+        rows["Deduplication delays learning, counted in epochs."]
+        == "6 of 60 runs may still be learning"
+    )
     assert rows["Deduplication cannot avoid memorisation completely at optimal learning."] == ""
 
 
@@ -399,8 +404,8 @@ def test_a_band_that_the_end_of_training_cuts_decides_nothing():
     ):
         frame.loc[cut & (frame["model"] == "m2") & (frame["seed"] == 3), "start_p90"] = 11.0
     frame = claims(changed)
-    on_bands = frame[frame["statistic"].str.contains("width of the|epochs in the")]
-    assert len(on_bands) == 7
+    on_bands = frame[frame["statistic"].str.contains("width of the|epochs in the|cuts a band")]
+    assert len(on_bands) == 9
     assert set(on_bands["verdict"]) == {"cannot tell"}
     for note in on_bands["note"]:
         assert note.startswith("no interval: the statistic is undefined in some cases")

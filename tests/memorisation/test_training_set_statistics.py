@@ -140,3 +140,26 @@ def test_the_band_of_strings_that_never_start_reaches_beyond_the_training():
     np.testing.assert_array_equal(sets.optimum_in_band(frame, "contextual"), [1, 0, 1, 0])
     unknown = frame.assign(never_starts=np.nan)
     assert sets.optimum_in_band(unknown, "contextual").isna().all()
+
+
+def delays(**columns):
+    """Data as sampled, of 10 strings, and deduplicated, of 4; ten epochs."""
+    frame = pd.DataFrame({"variant": ["base", "dedup"], "n_train": [10, 4], **columns})
+    return frame.assign(model="m", size=10, seed=0, measure="contextual", epoch=10)
+
+
+def test_a_delay_in_epochs_can_be_none_in_trained_strings():
+    frame = delays(optimal_epoch=[4, 6])
+    np.testing.assert_array_equal(sets.optimum_delay(frame), [2])
+    np.testing.assert_array_equal(sets.optimum_delay(frame, in_strings=True), [6 * 4 - 4 * 10])
+
+
+def test_starts_are_delayed_in_epochs_or_in_trained_strings():
+    frame = delays(start_p10=[1.0, 2.0], start_p90=[5.0, 10.0])
+    np.testing.assert_array_equal(sets.start_delay(frame, "contextual"), [6 - 3])
+    found = sets.start_delay(frame, "contextual", in_strings=True)
+    np.testing.assert_array_equal(found, [6 * 4 - 3 * 10])
+    # Ten epochs are fewer strings under deduplication: what never starts cannot be compared.
+    cut = frame.assign(start_p90=[5.0, 11.0])
+    np.testing.assert_array_equal(sets.start_delay(cut, "contextual"), [6.5 - 3])
+    assert sets.start_delay(cut, "contextual", in_strings=True).isna().all()

@@ -190,35 +190,44 @@ CLAIMS = [
             STAND_INS,
         ),
     ),
-    Claim(
-        "RQ4",
-        "Deduplication delays memorisation by recollection.",
-        "deduplication",
-        "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
-        "recollection; no start counts as one epoch after the last epoch",
-        above(0),
-        over_seeds(start_delay, variants=BASE_AND_DEDUP, measure="recollection"),
-        evidence=(CONSTANT,),
-    ),
-    Claim(
-        "RQ4",
-        "Deduplication delays contextual memorisation.",
-        "deduplication",
-        "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
-        "contextual; no start counts as one epoch after the last epoch",
-        above(0),
-        over_seeds(start_delay, variants=BASE_AND_DEDUP, measure="contextual"),
-        evidence=(STAND_INS,),
-    ),
-    Claim(
-        "RQ4",
-        "Deduplication delays learning.",
-        "deduplication",
-        "epochs by which optimal learning is later than the base's",
-        above(0),
-        over_seeds(optimum_delay, variants=BASE_AND_DEDUP),
-        evidence=(NO_THRESHOLD,),
-    ),
+    *[
+        Claim(
+            "RQ4",
+            f"Deduplication delays {delayed}, counted in {unit}.",
+            "deduplication",
+            f"{unit} by which the middle of the 10 % to 90 % band of starts is later than the "
+            f"base's, {measure}; {never}",
+            above(0),
+            over_seeds(
+                start_delay,
+                variants=BASE_AND_DEDUP,
+                complete=in_strings,
+                measure=measure,
+                in_strings=in_strings,
+            ),
+            evidence=(evidence_of(measure),),
+        )
+        for unit, in_strings, never in (
+            ("epochs", False, "no start counts as one epoch after the last epoch"),
+            ("trained strings", True, "no verdict if the end of training cuts a band"),
+        )
+        for measure, delayed in (
+            ("recollection", "memorisation by recollection"),
+            ("contextual", "contextual memorisation"),
+        )
+    ],
+    *[
+        Claim(
+            "RQ4",
+            f"Deduplication delays learning, counted in {unit}.",
+            "deduplication",
+            f"{unit} by which optimal learning is later than the base's",
+            above(0),
+            over_seeds(optimum_delay, variants=BASE_AND_DEDUP, in_strings=in_strings),
+            evidence=(NO_THRESHOLD,),
+        )
+        for unit, in_strings in (("epochs", False), ("trained strings", True))
+    ],
     Claim(
         "RQ4",
         "Deduplication cannot avoid memorisation completely at optimal learning.",

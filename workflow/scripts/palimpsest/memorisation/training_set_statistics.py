@@ -155,14 +155,24 @@ def variant(study: pd.DataFrame, name: str) -> pd.DataFrame:
     return study[study["variant"] == name]
 
 
-def start_delay(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Epochs by which the middle of the band of starts comes later under deduplication."""
-    return _middle_start(study, "dedup", measure) - _middle_start(study, "base", measure)
+def start_delay(study: pd.DataFrame, measure: str, in_strings: bool = False) -> pd.Series:
+    """By how much the middle of the band of starts comes later under deduplication.
+
+    In epochs, or in trained strings: an epoch of deduplicated data has fewer strings, so it has
+    fewer steps. In trained strings, the two trainings have different lengths, and "one epoch after
+    the last" is not the same for both. So it is NaN if the end of training cuts one of the bands.
+    """
+    return _middle_start(study, "dedup", measure, in_strings) - _middle_start(
+        study, "base", measure, in_strings
+    )
 
 
-def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
+def _middle_start(study: pd.DataFrame, name: str, measure: str, in_strings: bool) -> pd.Series:
     run = runs_of(variant(study, name), measure)
-    return (run["start_p10"] + run["start_p90"]) / 2
+    middle = (run["start_p10"] + run["start_p90"]) / 2
+    if not in_strings:
+        return middle
+    return (middle * run["n_train"]).where(run["start_p90"] <= run["last_epoch"])
 
 
 def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
@@ -176,9 +186,11 @@ def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
     return (band(study, "dedup", measure) - band(study, other, measure)) / epochs
 
 
-def optimum_delay(study: pd.DataFrame) -> pd.Series:
-    """Epochs by which optimal learning comes later under deduplication."""
+def optimum_delay(study: pd.DataFrame, in_strings: bool = False) -> pd.Series:
+    """By how much optimal learning comes later under deduplication, epochs or trained strings."""
     dedup, base = (runs_of(variant(study, name), "contextual") for name in ("dedup", "base"))
+    if in_strings:
+        return dedup["optimal_epoch"] * dedup["n_train"] - base["optimal_epoch"] * base["n_train"]
     return dedup["optimal_epoch"] - base["optimal_epoch"]
 
 
