@@ -26,7 +26,7 @@ from palimpsest.memorisation import claim_statistics as statistics
 from palimpsest.memorisation import training_set_statistics as sets
 from palimpsest.memorisation.claims import CLAIMS, QUESTIONS
 from palimpsest.sections import KINDS
-from palimpsest.statistics import DECIMALS, student
+from palimpsest.statistics import DECIMALS, chance_of_equal_orders, student
 
 
 def claims(studies, agreement=None, approximation=None, leave_one_out=None):
@@ -200,7 +200,14 @@ def test_random_orders_of_three_targets_that_are_alike_are_no_verdict():
         for claim in CLAIMS
         if claim.claim == "The more frequent a string, the earlier it is memorised by recollection."
     ]
-    assert "8.3 %" in claim.statistic
+    rows = verdicts("paper").set_index("claim")["note"]
+    assert rows[claim.claim] == (
+        "if the 3 targets came in random order, the 5 seeds would give the same value in "
+        f"{100 * chance_of_equal_orders(3, 5, len(MODELS)):.2g} % of cases"
+    )
+    one = planted("paper")[0]["disagreement"].query("model == 'm5' and seed < 3")
+    note = claims({"disagreement": one}).set_index("claim")["note"][claim.claim]
+    assert note.endswith("the 3 seeds would give the same value in 8.3 % of cases")
     values = [statistics.rank_association([3, 2, 1], -np.array(p)) for p in permutations(range(3))]
     studies = list(product(values, repeat=3))
     alike = [study for study in studies if len(set(study)) == 1]

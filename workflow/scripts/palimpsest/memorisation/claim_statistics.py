@@ -27,6 +27,7 @@ from palimpsest.memorisation.joins import RUN
 from palimpsest.statistics import (
     CONFIDENCE,
     DECIMALS,
+    chance_of_equal_orders,
     off_diagonal_mean,
     pair_order,
     rank_association,
@@ -48,6 +49,7 @@ def over_seeds(
     variants: tuple[str, ...] = (),
     beside: Mapping[str, Statistic] | None = None,
     complete: bool = False,
+    remark: Callable[[pd.DataFrame], str] | None = None,
     **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
     """An estimate of a statistic, with an interval over the seeds.
@@ -62,6 +64,7 @@ def over_seeds(
     complete : whether a case in which the statistic is undefined takes away the interval
         Such cases are left out, and this is marked. If the value itself decides that it is
         undefined, the others are no fair sample.
+    remark : function from the rows that are used to one more mark
     settings : passed to the statistic
     """
 
@@ -79,6 +82,7 @@ def over_seeds(
             interval = values.mean(), np.nan, np.nan
         about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
         about["marks"] += left_out(found)
+        about["marks"] += () if remark is None else (remark(rows),)
         about["marks"] += marks_of({name: each(rows) for name, each in (beside or {}).items()})
         return Estimate(tuple(values), *interval, over, **about)
 
@@ -259,6 +263,16 @@ def at_the_end(exact: pd.DataFrame, measure: str) -> pd.DataFrame:
     last = curves(exact, measure)
     last = last[last["epoch"] == last["epoch"].max()]
     return last.assign(start=last["start"].fillna(np.inf))
+
+
+def equal_by_chance(exact: pd.DataFrame) -> str:
+    """How often all seeds give the same rank association if the targets come in random order."""
+    n_targets, n_seeds, n_models = (exact[key].nunique() for key in ("role", "seed", "model"))
+    chance = chance_of_equal_orders(n_targets, n_seeds, n_models)
+    return (
+        f"if the {n_targets} targets came in random order, the {n_seeds} seeds would give the same "
+        f"value in {100 * chance:.2g} % of cases"
+    )
 
 
 def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
