@@ -5,17 +5,14 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, beside_learning
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     BELOW_DISTINCT,
     BELOW_UNSEEN,
     COVERAGE,
-    DATASET,
     DEPTH_DISTINCT,
     DEPTH_UNSEEN,
     FRACTION_DISTINCT,
     INNER_BAND,
-    LEARNING,
     N_TRAIN,
     OPTIMAL_EPOCH,
     SPREAD,
@@ -25,6 +22,8 @@ from palimpsest.memorisation.kinds import (
     TRAIN_LOSS_DISTINCT,
     WEIGHTED_DISTINCT,
 )
+from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, beside_learning
+from palimpsest.memorisation.kinds import DATASET, LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill

@@ -8,16 +8,14 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import RUN, beside_learning, matched
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     FRACTION_DISTINCT,
-    LEARNING,
     OPTIMAL_EPOCH,
-    SCORES,
-    STARTS,
     STILL_LEARNING,
     WEIGHTED_DISTINCT,
 )
+from palimpsest.memorisation.joins import RUN, beside_learning, matched
+from palimpsest.memorisation.kinds import LEARNING, SCORES, STARTS
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill

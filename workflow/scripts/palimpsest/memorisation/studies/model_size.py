@@ -6,14 +6,11 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import CURVE, SCORES_OF_ALL, beside_learning
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     COVERAGE,
-    DATASET,
     DEPTH_DISTINCT,
     DEPTH_UNSEEN,
     FRACTION,
-    LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
     STILL_LEARNING,
@@ -21,6 +18,8 @@ from palimpsest.memorisation.kinds import (
     WEIGHTED,
     WEIGHTED_UNSEEN,
 )
+from palimpsest.memorisation.joins import CURVE, SCORES_OF_ALL, beside_learning
+from palimpsest.memorisation.kinds import DATASET, LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.models import resolve

@@ -5,16 +5,7 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import (
-    AT_EPOCH,
-    COVERED,
-    CURVE,
-    DISTINCT,
-    PERFECT,
-    UNSEEN,
-    beside_learning,
-)
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     BAND,
     BELOW_COVERED,
     BELOW_DISTINCT,
@@ -22,7 +13,6 @@ from palimpsest.memorisation.kinds import (
     BELOW_UNSEEN_COVERED,
     COUNTERPART,
     COVERAGE,
-    DATASET,
     DEPTH_DISTINCT,
     DEPTH_UNSEEN,
     FRACTION,
@@ -30,7 +20,6 @@ from palimpsest.memorisation.kinds import (
     FRACTION_PERFECT,
     FRACTION_UNSEEN,
     INNER_BAND,
-    LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
     STILL_LEARNING,
@@ -41,6 +30,16 @@ from palimpsest.memorisation.kinds import (
     WEIGHTED_PERFECT,
     WEIGHTED_UNSEEN,
 )
+from palimpsest.memorisation.joins import (
+    AT_EPOCH,
+    COVERED,
+    CURVE,
+    DISTINCT,
+    PERFECT,
+    UNSEEN,
+    beside_learning,
+)
+from palimpsest.memorisation.kinds import DATASET, LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill

@@ -6,22 +6,20 @@ from typing import ClassVar
 
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import CURVE, RUN, SCORES_OF_ALL, beside_learning, matched
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     COVERAGE,
-    DATASET,
     DEPTH_DISTINCT,
     DEPTH_UNSEEN,
     FRACTION,
-    LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
-    STARTS,
     STILL_LEARNING,
     TEST_LOSS,
     WEIGHTED,
     WEIGHTED_UNSEEN,
 )
+from palimpsest.memorisation.joins import CURVE, RUN, SCORES_OF_ALL, beside_learning, matched
+from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
