@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from palimpsest.memorisation import training_set_statistics as sets
+from palimpsest.memorisation.claim_statistics import UNIT
 
 
 def sizes(**columns):
@@ -163,3 +164,68 @@ def test_starts_are_delayed_in_epochs_or_in_trained_strings():
     cut = frame.assign(start_p90=[5.0, 11.0])
     np.testing.assert_array_equal(sets.start_delay(cut, "contextual"), [6.5 - 3])
     assert sets.start_delay(cut, "contextual", in_strings=True).isna().all()
+
+
+def test_the_excess_before_optimal_learning_is_at_the_measurement_before():
+    frame = pd.DataFrame(
+        {
+            "model": "m",
+            "size": 64,
+            "variant": "dedup",
+            "seed": 0,
+            "measure": "contextual",
+            "epoch": [0, 2, 4, 6],
+            "optimal_epoch": 4,
+            "below_distinct": [0.0, 0.3, 0.6, 0.9],
+            "below_unseen": [0.0, 0.1, 0.2, 0.3],
+        }
+    )
+    np.testing.assert_allclose(sets.excess_before_optimum(frame, "contextual"), [0.2])
+    np.testing.assert_allclose(sets.excess_at_optimum(frame, "below", "contextual"), [0.4])
+    untrained = frame.assign(optimal_epoch=0)
+    assert sets.excess_before_optimum(untrained, "contextual").empty
+
+
+def test_the_lowest_excess_is_on_the_same_strings():
+    """On the strings with stand-ins recollection is lower than over all strings."""
+    frame = pd.DataFrame(
+        {
+            "model": "m",
+            "size": 64,
+            "seed": 0,
+            "measure": ["recollection", "counterfactual", "contextual"],
+            "epoch": 4,
+            "optimal_epoch": 4,
+            "below_distinct": [0.9, 0.8, 0.7],
+            "below_unseen": [0.1, 0.1, 0.1],
+            "below_covered": [0.5, 0.8, 0.7],
+            "below_unseen_covered": [0.2, 0.1, 0.1],
+        }
+    )
+    np.testing.assert_allclose(sets.least_excess_at_optimum(frame), [0.3])
+    unknown = frame.assign(below_covered=[0.5, np.nan, 0.7])
+    assert sets.least_excess_at_optimum(unknown).isna().all()
+
+
+def test_slower_training_is_at_equal_weights_and_equal_steps():
+    """The losses are 1 - 0.01 t and 1 - 0.005 t after t trained strings; dedup has half of them."""
+    base, dedup = (
+        pd.DataFrame(
+            {
+                "model": "m",
+                "size": 64,
+                "seed": 0,
+                "variant": name,
+                "measure": "contextual",
+                "epoch": [0, 1, 2, 3, 4],
+                "n_train": n,
+                "train_loss_distinct": 1 - rate * n * np.arange(5),
+            }
+        )
+        for name, n, rate in (("base", 10, 0.01), ("dedup", 5, 0.005))
+    )
+    # Dedup reaches 20 trained strings: the differences after 0, 10 and 20 are 0, 0.05 and 0.1.
+    found = sets.slower_training(pd.concat([base, dedup]))
+    np.testing.assert_allclose(found, [0.05])
+    assert found.index.names == UNIT
+    assert sets.slower_training(base).isna().all()
