@@ -239,6 +239,11 @@ def test_the_table_counts_models_and_families():
     assert frame[names].iloc[0].tolist() == [2, 2, 2, 2]
 
 
+def test_no_estimate_is_minus_zero():
+    row = judged([-1e-17, -2e-17], above(0))
+    assert not np.signbit([row["estimate"], row["lower"], row["upper"]]).any()
+
+
 def test_marks_are_added_to_the_note():
     marked = of([0.5, 0.6, 0.7])._replace(marks=("1 of 3 runs", "raw: 0.2"))
     assert judge(marked, claim())["note"] == "1 of 3 runs; raw: 0.2"

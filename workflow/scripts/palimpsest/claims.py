@@ -229,7 +229,8 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         If the estimate lies outside the limits of the claim's statistic.
     """
     # Rounded, so that seeds that all give 0.1 have a mean equal to the bound 0.1.
-    mean, lower, upper = np.round([estimate.mean, estimate.lower, estimate.upper], DECIMALS)
+    rounded = np.round([estimate.mean, estimate.lower, estimate.upper], DECIMALS)
+    mean, lower, upper = rounded + 0.0  # -0 becomes 0
     least, most = claim.limits
     if mean < least or mean > most:
         raise ValueError(

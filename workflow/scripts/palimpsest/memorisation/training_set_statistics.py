@@ -272,7 +272,7 @@ def _slope(x: pd.Series, y: pd.Series) -> float:
     """Least-squares slope of y over x; NaN if all x are equal."""
     centred = x - x.mean()
     square = (centred**2).sum()
-    return (centred * y).sum() / square + 0.0 if square > 0 else np.nan  # + 0.0: never -0
+    return (centred * y).sum() / square if square > 0 else np.nan
 
 
 def pooled_with_test_loss(
