@@ -26,6 +26,7 @@ from palimpsest.claims import (
     at_most,
     below,
     between,
+    held_in,
     judge,
     judge_all,
 )
@@ -161,7 +162,7 @@ def test_the_seeds_needed_are_the_fewest_that_would_decide(values):
     row = judged(values, above(0))
     n = int(row["seeds_needed"])
     assert n > len(values)
-    assert row["note"] == "the interval reaches across a bound"
+    assert row["note"] == f"about {n} seeds would decide this in half of such studies"
 
     def lower(n):
         reach = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
@@ -212,9 +213,51 @@ def test_cases_that_are_certain_one_by_one_need_no_width():
 
 
 def test_models_are_counted_by_their_own_means():
-    row = judge(of([0.5, 0.6, 0.7], models=(0.1, -0.2, 0.3)), claim())
-    assert row["n_models_hold"] == 2
-    assert np.isnan(judge(of([0.5, 0.6, 0.7]), claim())["n_models_hold"])
+    models = {"a1": 0.1, "a2": -0.2, "b": 0.3}
+    held = held_in(of([0.5, 0.6, 0.7], models=models), ABOVE_0, None)
+    assert held["n_models_hold"] == 2
+    assert np.isnan([held["n_families"], held["n_families_hold"]]).all()
+    assert np.isnan(list(held_in(of([0.5, 0.6, 0.7]), ABOVE_0, {}).values())).all()
+
+
+def test_families_are_counted_by_the_mean_over_their_models():
+    """The models of family A have the mean -0.05."""
+    models, families = {"a1": 0.1, "a2": -0.2, "b": 0.3}, {"a1": "A", "a2": "A", "b": "B"}
+    held = held_in(of([0.5, 0.6], models=models), ABOVE_0, families)
+    assert (held["n_models_hold"], held["n_families"], held["n_families_hold"]) == (2, 2, 1)
+    # A statistic that compares the models of a family has no value for one model.
+    within = Estimate((0.1, 0.3), *student([0.1, 0.3]), families={"A": 0.1, "B": -0.1})
+    held = held_in(within, ABOVE_0, families)
+    assert np.isnan(held["n_models_hold"])
+    assert (held["n_families"], held["n_families_hold"]) == (2, 1)
+
+
+def test_the_table_counts_models_and_families():
+    of_models = claim(lambda table: of(table["x"], models=dict(zip("mn", table["x"], strict=True))))
+    frame = judge_all([of_models], {"one": table(x=1.0).head(2)}, {"m": "M", "n": "N"})
+    names = ["n_models", "n_models_hold", "n_families", "n_families_hold"]
+    assert frame[names].iloc[0].tolist() == [2, 2, 2, 2]
+
+
+def test_no_estimate_is_minus_zero():
+    row = judged([-1e-17, -2e-17], above(0))
+    assert not np.signbit([row["estimate"], row["lower"], row["upper"]]).any()
+
+
+def test_marks_are_added_to_the_note():
+    marked = of([0.5, 0.6, 0.7])._replace(marks=("1 of 3 runs", "raw: 0.2"))
+    assert judge(marked, claim())["note"] == "1 of 3 runs; raw: 0.2"
+    open_row = judge(of([0.3])._replace(marks=("1 of 3 runs",)), claim())
+    assert open_row["note"] == ("one seed gives no interval; at least two are needed; 1 of 3 runs")
+
+
+def test_coverage_is_shown_of_claims_that_rest_on_stand_ins():
+    def estimate(table):
+        return of(table["x"])._replace(coverage=0.75)
+
+    rests_on = [(STAND_INS,), (STAND_INS, RETRAINING), (RETRAINING,), ()]
+    frame = judge_all([claim(estimate, evidence=e) for e in rests_on], {"one": table(x=1.0)[:2]})
+    np.testing.assert_array_equal(frame["coverage"], [0.75, 0.75, np.nan, np.nan])
 
 
 def test_p_values_are_corrected_over_the_rows_that_are_tests():

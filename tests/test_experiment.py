@@ -497,3 +497,9 @@ def test_models_that_a_section_makes_of_others_are_planned(with_toys):
     first, _, last = whole.plan
     assert (last["variant"], last["seed"], last["trainings"]) == ("made", 3, 10)
     assert last["hours"] == pytest.approx(5 * first["hours"])
+
+
+def test_every_model_that_is_trained_has_a_family():
+    made = experiment(DEFAULT)
+    assert set(made.families) == {runs.model for runs in made.requests}
+    assert made.families["pythia-1b-twin"] == made.families["pythia-6.9b-twin"] == "Pythia"

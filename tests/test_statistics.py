@@ -1,5 +1,7 @@
 """Intervals against closed forms and against their error rates, and rank associations."""
 
+from itertools import permutations, product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from palimpsest.statistics import (
+    chance_of_equal_orders,
     holm,
     jackknife,
     rank_association,
@@ -143,3 +146,18 @@ def test_holm_steps_down(p_values):
         )
         assert (corrected <= level).sum() == n_rejected
     np.testing.assert_array_equal(np.isnan(corrected), np.isnan(p_values))
+
+
+@pytest.mark.parametrize(
+    ("n_items", "n_samples", "n_averaged"), [(2, 3, 1), (3, 3, 1), (4, 2, 1), (3, 2, 2), (1, 4, 1)]
+)
+def test_the_chance_of_equal_orders_counts_all_orders(n_items, n_samples, n_averaged):
+    """By enumeration of every order of every sample."""
+    items = range(n_items)
+    one = [rank_association(items, order) for order in permutations(items)]
+    means = [np.round(np.mean(some), 9) for some in product(one, repeat=n_averaged)]
+    studies = list(product(means, repeat=n_samples))
+    # One item has no order, and no association.
+    alike = sum(len(set(np.nan_to_num(study))) == 1 for study in studies)
+    chance = chance_of_equal_orders(n_items, n_samples, n_averaged)
+    assert chance == pytest.approx(alike / len(studies))

@@ -88,6 +88,8 @@ def memorised(frame, ever):
         depth_distinct=share**2,
         below_unseen=share / 8,
         depth_unseen=share**2 / 8,
+        below_covered=share,
+        below_unseen_covered=share / 8,
         fraction_perfect=0.0,
         weighted_perfect=0.0,
         coverage=0.75,
@@ -175,12 +177,14 @@ def exact(models, seeds, ever):
 def tradeoff(models, seeds, ever):
     frame = memorised(losses(rows(models, seeds, measure=MEASURES)), ever)
     bands = (4.0, 12.0) if ever else (np.nan, np.nan)
-    return frame.assign(band_first=bands[0], band_last=bands[1])
+    frame = frame.assign(band_first=bands[0], band_last=bands[1], never_starts=1.0 - ever)
+    return frame.assign(start_p10=bands[0], start_p90=bands[1])
 
 
 def frequency(models, seeds, ever):
     frame = memorised(losses(rows(models, seeds, measure=MEASURES, group=["top", "bottom"])), ever)
-    return frame.assign(n_strings=5, loss=frame["train_loss"])
+    columns = ("below_matched", "depth_matched", "below_unseen_matched", "depth_unseen_matched")
+    return frame.assign(n_strings=5, loss=frame["train_loss"], **dict.fromkeys(columns, 0.5))
 
 
 def deduplication(models, seeds, ever, variants=("base", "dedup", "dedup-matched")):
@@ -204,7 +208,13 @@ def training_size(models, seeds, ever):
     frame = frame.merge(pd.DataFrame({"size": [16, 64, 256]}), how="cross")
     frame["test_loss"] += 4 / frame["size"]
     repeated = frame["weighted"].where(frame["size"] > 16)
-    return frame.assign(n_repeated=3, weighted_repeated=repeated)
+    return frame.assign(
+        n_repeated=3,
+        weighted_repeated=repeated,
+        depth_repeated=repeated,
+        depth_repeated_unseen=repeated / 8,
+        threshold_shared=0.3,
+    )
 
 
 def model_size(models, seeds, ever):

@@ -199,6 +199,10 @@ def tradeoff(world):
                     "depth_distinct": fraction / 2,
                     "below_unseen": share(false_alarms, chance, 0.003),
                     "depth_unseen": share(false_alarms / 2, chance, 0.003),
+                    "below_covered": fraction,
+                    "below_unseen_covered": share(false_alarms, chance, 0.003),
+                    "coverage": 1.0 if measure in ("recollection", "bayes") else 0.9,
+                    "still_learning": (run["model"], run["seed"]) == ("m1", 2),
                     "counterpart": "high" if language == "low" else None,
                     "test_loss": entropy
                     * np.where(learned, 1.0, 1.5)
@@ -207,6 +211,9 @@ def tradeoff(world):
                     "optimal_epoch": best,
                     "band_first": float(first),
                     "band_last": float(last),
+                    "never_starts": 0.0,
+                    "start_p10": first + 0.1,
+                    "start_p90": last - 0.1,
                 }
 
     return stack(rows)
@@ -223,6 +230,8 @@ def frequency(world):
             "top": {"recollection": 0.9, "counterfactual": 0.82, "contextual": 0.5},
             "bottom": {"recollection": 0.1, "counterfactual": 0.8, "contextual": 0.55},
         }
+    # Frequent strings are recollected more often even if they were never trained on.
+    unseen = {"top": 0.4, "bottom": 0.05}
 
     def rows(run, chance):
         for group, of_measure in levels.items():
@@ -236,6 +245,11 @@ def frequency(world):
                     "epoch": EPOCHS,
                     "fraction_distinct": fraction,
                     "weighted_distinct": fraction / 2,
+                    "below_matched": fraction,
+                    "depth_matched": fraction / 2,
+                    "below_unseen_matched": unseen[group] if measure == "recollection" else 0.1,
+                    "depth_unseen_matched": 0.05,
+                    "coverage": 0.95,
                     "optimal_epoch": 5,
                 }
 
@@ -254,7 +268,7 @@ def deduplication(world):
     if world == "paper":
         starts, optimum, spread, fraction, loss = (
             {"base": (2, 6), "dedup": (4, 9), "dedup-matched": (5, 6)},
-            {"base": 5, "dedup": 7, "dedup-matched": 6},
+            {"base": 5, "dedup": 8, "dedup-matched": 6},
             {"base": 0.2, "dedup": 0.19, "dedup-matched": 0.02},
             0.5,
             {"base": 0.5, "dedup": 0.7, "dedup-matched": 0.7},
@@ -288,8 +302,9 @@ def deduplication(world):
 
 
 def training_size(world):
-    """Three nested training sets per seed."""
+    """Three nested training sets per seed; in the world `also wrong`, learning improves."""
     direction = 1 if world == "paper" else -1
+    learns = -1 if world == "wrong" else 1
 
     def rows(run, chance):
         n_repeated = chance.integers(5, 9, 3).cumsum()
@@ -302,10 +317,16 @@ def training_size(world):
                     "language": "L",
                     "size": size,
                     "measure": measure,
-                    "test_loss": 1 - direction * 0.1 * step + 0.05 * chance.standard_normal(),
+                    "test_loss": 1 - learns * 0.1 * step + 0.05 * chance.standard_normal(),
                     "weighted": score[0],
                     "n_repeated": n_repeated[step],
                     "weighted_repeated": np.nan if size == 16 else score[1],
+                    "weighted_unseen": 0.05,
+                    "depth_distinct": score[0],
+                    "depth_unseen": share(0.1, chance),
+                    "depth_repeated": np.nan if size == 16 else score[1],
+                    "depth_repeated_unseen": np.nan if size == 16 else 0.1,
+                    "threshold_shared": 0.4 - direction * 0.05 * step + 0.01 * chance.random(),
                 }
 
     return stack(rows)
@@ -317,7 +338,9 @@ def model_size(world):
 
     def rows(run, chance):
         for step in range(2):
-            for measure in ("counterfactual", "contextual"):
+            for measure in ("recollection", "counterfactual", "contextual"):
+                rises = direction if measure == "recollection" else -direction
+                score = share(0.5 + rises * 0.1 * step, chance, 0.06)
                 yield {
                     **run,
                     "model": f"{run['model']}-{step}",
@@ -326,7 +349,10 @@ def model_size(world):
                     "measure": measure,
                     "epoch": EPOCHS,
                     "test_loss": 0.5 - 0.1 * step,
-                    "weighted": share(0.5 - direction * 0.1 * step, chance, 0.06),
+                    "weighted": score,
+                    "weighted_unseen": 0.05,
+                    "depth_distinct": score,
+                    "depth_unseen": 0.1,
                     "optimal_epoch": 5,
                 }
 

@@ -140,3 +140,10 @@ def test_no_candidate_is_an_error_with_a_remedy():
 def test_strings_outside_the_language_have_no_frequency():
     with pytest.raises(ValueError, match="outside the language"):
         stand_ins([np.inf], [1.0], [1])
+
+
+def test_the_mean_over_the_stand_ins_leaves_out_unknown_values():
+    """The first string has two stand-ins, the second one, the third none; values of unseen."""
+    found = stand_ins([0.2, 0.5, 0.9], [0.5, 0.2, 0.2], [10, 10, 10])
+    np.testing.assert_allclose(found.mean_of(np.array([1.0, 0.0, 0.5])), [0.25, 1.0, np.nan])
+    np.testing.assert_allclose(found.mean_of(np.array([np.nan, np.nan, 0.5])), [0.5, *[np.nan] * 2])

@@ -10,47 +10,24 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from helpers.memorisation_verdicts import claims, found, planted, verdicts
 from helpers.memorisation_worlds import (
     MODELS,
     SEEDS,
-    STUDIES,
     WORLDS,
-    agreement,
     approximation,
-    leave_one_out,
 )
 from palimpsest import tables
 from palimpsest.claims import SEEDS as OVER_SEEDS
-from palimpsest.claims import Estimate, each_language, judge, judge_all
+from palimpsest.claims import Estimate, each_language, judge
 from palimpsest.memorisation import claim_statistics as statistics
 from palimpsest.memorisation.claims import CLAIMS, QUESTIONS
 from palimpsest.sections import KINDS
-from palimpsest.statistics import DECIMALS, student
-
-
-def claims(studies, agreement=None, approximation=None, leave_one_out=None):
-    cheap = {"agreement": agreement, "approximation": approximation}
-    return judge_all(CLAIMS, {**studies, **cheap, "leave_one_out": leave_one_out})
-
-
-@cache
-def planted(world):
-    studies = {name: study(world) for name, study in STUDIES.items()}
-    return studies, agreement(world), approximation(world), leave_one_out(world)
-
-
-@cache
-def verdicts(world):
-    return claims(*planted(world))
+from palimpsest.statistics import DECIMALS, chance_of_equal_orders, student
 
 
 def key(claim):
     return f"{claim.question}: {claim.claim}"
-
-
-def found(frame, claim):
-    rows = frame[(frame["question"] == claim.question) & (frame["claim"] == claim.claim)]
-    return set(rows["verdict"])
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=key)
@@ -94,7 +71,7 @@ def test_the_table_is_of_its_kind(tmp_path):
     }
     assert set(again["question"]) <= set(QUESTIONS)
     assert (again["n_seeds"] == len(SEEDS)).all()
-    assert (again["interval_over"] == "seeds").all()
+    assert set(again["interval_over"]) == {"seeds", statistics.SEEDS_OF_MODELS}
 
 
 def test_one_row_per_claim_and_language():
@@ -104,63 +81,6 @@ def test_one_row_per_claim_and_language():
         claim.claim for claim in CLAIMS if claim.cases is statistics.low_and_high_entropy
     }
     assert set(frame.loc[frame["claim"].isin(comparisons), "language"]) == {"low - high"}
-
-
-IN_EXCESS = [
-    claim
-    for claim in CLAIMS
-    if "minus" in claim.statistic and "strings never trained on" in claim.statistic
-]
-
-
-def without_excess(more):
-    """The paper's world, but untrained strings are memorised as well, and `more` of them."""
-    chance, studies = np.random.default_rng(0), planted("paper")[0]
-    changed = {name: studies[name].copy() for name in ("tradeoff", "deduplication")}
-    for frame in changed.values():
-        noise = more + 0.01 * chance.standard_normal(len(frame))
-        for quantity in {"below", "depth"} & {name.split("_")[0] for name in frame}:
-            trained = frame[f"{quantity}_distinct"]
-            frame[f"{quantity}_unseen"] = (trained + noise).clip(0, 1)
-    return claims(changed)
-
-
-def test_what_holds_of_strings_never_trained_on_is_no_memorisation():
-    assert len(IN_EXCESS) == 5
-    none, less = without_excess(0.0), without_excess(0.1)
-    for claim in IN_EXCESS:
-        assert "agrees" not in found(none, claim), claim.claim
-        assert (none.loc[none["claim"] == claim.claim, "estimate"].abs() < 0.02).all()
-        assert found(less, claim) == {"disagrees"}, claim.claim
-
-
-def test_without_strings_never_trained_on_the_excess_is_open():
-    studies = planted("paper")[0]
-    none = {name: studies[name].assign(below_unseen=np.nan) for name in studies}
-    none["tradeoff"]["depth_unseen"] = np.nan
-    frame = claims(none)
-    for claim in IN_EXCESS:
-        assert found(frame, claim) == {"cannot tell"}, claim.claim
-
-
-def test_the_excess_before_optimal_learning_is_at_the_measurement_before():
-    frame = pd.DataFrame(
-        {
-            "model": "m",
-            "size": 64,
-            "variant": "dedup",
-            "seed": 0,
-            "measure": "contextual",
-            "epoch": [0, 2, 4, 6],
-            "optimal_epoch": 4,
-            "below_distinct": [0.0, 0.3, 0.6, 0.9],
-            "below_unseen": [0.0, 0.1, 0.2, 0.3],
-        }
-    )
-    np.testing.assert_allclose(statistics.excess_before_optimum(frame, "contextual"), [0.2])
-    np.testing.assert_allclose(statistics.excess_at_optimum(frame, "below", "contextual"), [0.4])
-    untrained = frame.assign(optimal_epoch=0)
-    assert statistics.excess_before_optimum(untrained, "contextual").empty
 
 
 def test_what_the_definitions_decide_is_marked():
@@ -193,7 +113,14 @@ def test_random_orders_of_three_targets_that_are_alike_are_no_verdict():
         for claim in CLAIMS
         if claim.claim == "The more frequent a string, the earlier it is memorised by recollection."
     ]
-    assert "8.3 %" in claim.statistic
+    rows = verdicts("paper").set_index("claim")["note"]
+    assert rows[claim.claim] == (
+        "if the 3 targets came in random order, the 5 seeds would give the same value in "
+        f"{100 * chance_of_equal_orders(3, 5, len(MODELS)):.2g} % of cases"
+    )
+    one = planted("paper")[0]["disagreement"].query("model == 'm5' and seed < 3")
+    note = claims({"disagreement": one}).set_index("claim")["note"][claim.claim]
+    assert note.endswith("the 3 seeds would give the same value in 8.3 % of cases")
     values = [statistics.rank_association([3, 2, 1], -np.array(p)) for p in permutations(range(3))]
     studies = list(product(values, repeat=3))
     alike = [study for study in studies if len(set(study)) == 1]
@@ -204,16 +131,6 @@ def test_random_orders_of_three_targets_that_are_alike_are_no_verdict():
         for study in set(studies)
     }
     assert told == {"cannot tell"}
-
-
-def test_models_in_which_a_claim_holds_are_counted():
-    """In the torn world, some models are as in the paper, and the others as where it is wrong."""
-    study = planted("paper")[0]["frequency"]
-    other = planted("wrong")[0]["frequency"]
-    mixed = [study[study["model"].isin(MODELS[:2])], other[other["model"].isin(MODELS[2:])]]
-    rows = claims({"frequency": pd.concat(mixed)}).set_index("claim")
-    name = "By recollection, frequent strings are memorised more than infrequent ones."
-    assert (rows.loc[name, "n_models_hold"], rows.loc[name, "n_models"]) == (2, len(MODELS))
 
 
 def test_studies_that_were_not_run_leave_open_rows(tmp_path):
@@ -317,30 +234,6 @@ def test_models_are_averaged_within_a_seed():
     assert rows.loc[name, "estimate"] == pytest.approx(alone.loc[name, "estimate"] / 2)
 
 
-def test_slower_training_is_at_equal_weights_and_equal_steps():
-    """The losses are 1 - 0.01 t and 1 - 0.005 t after t trained strings; dedup has half of them."""
-    base, dedup = (
-        pd.DataFrame(
-            {
-                "model": "m",
-                "size": 64,
-                "seed": 0,
-                "variant": name,
-                "measure": "contextual",
-                "epoch": [0, 1, 2, 3, 4],
-                "n_train": n,
-                "train_loss_distinct": 1 - rate * n * np.arange(5),
-            }
-        )
-        for name, n, rate in (("base", 10, 0.01), ("dedup", 5, 0.005))
-    )
-    # Dedup reaches 20 trained strings: the differences after 0, 10 and 20 are 0, 0.05 and 0.1.
-    found = statistics.slower_training(pd.concat([base, dedup]))
-    np.testing.assert_allclose(found, [0.05])
-    assert found.index.names == statistics.UNIT
-    assert statistics.slower_training(base).isna().all()
-
-
 def test_a_saturated_score_does_not_count_as_falling():
     """The score rises to 0.9 and then trembles: some of its steps fall."""
     trembling = [0.5, 0.6, 0.7, 0.8, 0.9, 0.91, 0.905, 0.912, 0.907, 0.913]
@@ -386,22 +279,3 @@ def test_languages_are_compared_in_pairs():
     assert cases[statistics.low_and_high_entropy] == [("L2 - L1", 1), ("L4 - L3", 1)]
     assert cases[statistics.low_entropy] == [("L2", 2), ("L4", 1)]
     assert cases[statistics.high_entropy] == [("L1", 1), ("L3", 1)]
-
-
-def test_a_band_that_the_end_of_training_cuts_is_undefined():
-    """A string that never starts counts as starting one epoch after the last."""
-    rows = [
-        {
-            "model": "m",
-            "size": 64,
-            "seed": seed,
-            "variant": "dedup",
-            "measure": "contextual",
-            "epoch": 10,
-            "start_p10": start,
-            "start_p90": end,
-        }
-        for seed, (start, end) in enumerate([(2.0, 8.0), (2.0, 10.5), (11.0, 11.0)])
-    ]
-    found = statistics.band(pd.DataFrame(rows), "dedup", "contextual")
-    np.testing.assert_array_equal(found, [6, np.nan, np.nan])

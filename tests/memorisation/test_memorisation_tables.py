@@ -5,75 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
+from helpers.memorisation_runs import EPOCHS, LOSS, RULE, STRINGS, curve, dataset, trace
 from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.memorisation import memorisation_tables, target_tables
 from palimpsest.memorisation.studies import STUDIES
-from palimpsest.memorisation.studies.frequency import frequency_groups
-from palimpsest.memorisation.studies.model_size import beside_sizes
 from palimpsest.sections import KINDS
-from palimpsest.traces import Trace
-
-EPOCHS = np.array([0, 2, 4, 6])
-RULE = ("after_last_miss", 0.2, 0.95)
-
-# a and b are trained on, a three times; a is also a test string. c is as frequent as a, d as b.
-# h is held out: as frequent as a as well, but measured only.
-STRINGS = pd.DataFrame(
-    {
-        "string_id": ["a", "b", "c", "d", "h"],
-        "text": ["1 2", "2 1", "3 2", "2 3", "3 3"],
-        "n_tokens": [10, 20, 10, 20, 10],
-        "split": ["train", "train", "test", "test", "held_out"],
-        "count": [3, 1, 0, 0, 0],
-        "test_count": [1, 0, 2, 1, 0],
-        "role": [None] * 5,
-        "log_prob": [-2.0, -6.0, -2.0, -6.5, -2.0],
-        "derivation_log_prob": [np.nan] * 5,
-        "optimal_loss": [0.2, 0.3, 0.2, 0.3, 0.2],
-    }
-)
-LOSS = {
-    "a": (2.0, 0.8, 0.1, 0.1),
-    "b": (2.0, 1.0, 0.6, 0.4),
-    "c": (2.0, 0.5, 0.5, 0.9),
-    "d": (2.0, 1.0, 0.5, 0.7),
-    "h": (2.0, 0.0, 0.0, 0.0),
-}
-
-
-def dataset(seed=0, variant="base", strings=STRINGS):
-    return strings.assign(language="L", size=4, seed=seed, variant=variant)
-
-
-def trace(seed=0, variant="base", loss=LOSS, model="m"):
-    """Strings in another order than in the dataset; a is all right from epoch 4 on."""
-    names = sorted(loss, reverse=True)
-    n_tokens = STRINGS.set_index("string_id").loc[names, "n_tokens"].to_numpy()
-    curves = np.array([loss[name] for name in names]).T
-    correct = np.where((np.array(names) == "a") & (EPOCHS[: len(curves), None] >= 4), n_tokens, 0)
-    return Trace(
-        run={"model": model, "language": "L", "size": 4, "seed": seed, "variant": variant},
-        epochs=EPOCHS[: len(curves)],
-        string_ids=np.array(names, dtype=object),
-        n_tokens=n_tokens,
-        nll=curves * n_tokens,
-        n_correct=correct,
-        rank_sum=n_tokens * 2 - correct,
-    )
 
 
 @pytest.fixture(scope="module")
 def made():
     return memorisation_tables([trace(0), trace(1)], [dataset(0), dataset(1)], *RULE, np.inf)
-
-
-def curve(table, measure, column, seed=0):
-    rows = table[(table["measure"] == measure) & (table["seed"] == seed)]
-    return rows[column].to_numpy()
 
 
 def test_every_table_is_of_its_kind(made, tmp_path):
@@ -164,6 +107,35 @@ def test_false_alarms_by_hand():
     np.testing.assert_allclose(curve(table, "bayes", "below_unseen"), (0, 0, 0, 0.5))
 
 
+def test_measures_are_compared_on_the_strings_with_stand_ins():
+    """b has none, since d is too far away; by recollection, b counts where all strings do."""
+    strings = STRINGS.assign(optimal_loss=[0.2, 0.3, 0.2, 0.33, 0.2])
+    strings = pd.concat([strings, strings[2:3].assign(string_id="e")], ignore_index=True)
+    loss = {**LOSS, "b": (2.0, 0.1, 0.1, 0.1), "d": (2.0, 0.1, 0.1, 0.1), "e": LOSS["c"]}
+    tokens = pd.concat([STRINGS, STRINGS[2:3].assign(string_id="e")])
+    made = trace(loss=LOSS)
+    names = np.array(sorted(loss), dtype=object)
+    n_tokens = tokens.set_index("string_id").loc[names, "n_tokens"].to_numpy()
+    curves = np.array([loss[name] for name in names]).T
+    made = replace(
+        made,
+        string_ids=names,
+        n_tokens=n_tokens,
+        nll=curves * n_tokens,
+        n_correct=0 * curves.astype(int),
+        rank_sum=n_tokens + 0 * curves.astype(int),
+    )
+    table = memorisation_tables([made], [dataset(strings=strings)], *RULE)["dataset"]
+    np.testing.assert_allclose(curve(table, "recollection", "below_distinct"), [0, 0.5, 1, 1])
+    np.testing.assert_allclose(curve(table, "recollection", "below_covered"), [0, 0, 1, 1])
+    # c and e stand in for each other; d, which is recollected, has no stand-in.
+    np.testing.assert_allclose(curve(table, "recollection", "below_unseen"), [0] + [1 / 3] * 3)
+    np.testing.assert_array_equal(curve(table, "recollection", "below_unseen_covered"), [0] * 4)
+    np.testing.assert_array_equal(
+        curve(table, "contextual", "below_covered"), curve(table, "contextual", "below_distinct")
+    )
+
+
 def test_one_unseen_string_has_no_other_to_stand_in(tmp_path):
     made = memorisation_tables(
         [trace()], [dataset(strings=STRINGS[STRINGS["string_id"] != "d"])], *RULE
@@ -200,7 +172,12 @@ def test_a_string_without_stand_ins_is_left_out_and_counted(tmp_path):
     )
     groups = frame.groupby(["measure", "group"]).size()
     assert groups["bayes"].to_dict() == {"bottom": 4, "top": 4}
-    assert groups["contextual"].to_dict() == {"top": 4}
+    contextual = frame[frame["measure"] == "contextual"].groupby("group")
+    assert contextual["n_strings"].first().to_dict() == {"bottom": 0, "top": 1}
+    assert contextual["fraction_distinct"].count().to_dict() == {"bottom": 0, "top": 4}
+    # Neither has stand-ins that have stand-ins of their own.
+    assert contextual["coverage"].max().to_dict() == {"bottom": 0, "top": 0}
+    assert frame["below_matched"].isna().all()
     wide = memorisation_tables([trace()], [dataset(strings=strings)], *RULE, 0.7)
     np.testing.assert_array_equal(curve(wide["dataset"], "contextual", "coverage"), [1] * 4)
 
@@ -268,7 +245,7 @@ def test_false_alarms_are_averaged_and_studied(made):
     assert set(chosen["n_seeds"]) == {2}
     for study, needs in (
         ("tradeoff", ("dataset", "learning")),
-        ("deduplication", ("starts", "dataset", "learning")),
+        ("deduplication", ("dataset", "learning")),
     ):
         frame = STUDIES[study].table(**{kind: made[kind] for kind in needs})
         np.testing.assert_array_equal(
@@ -428,148 +405,4 @@ def test_a_target_without_its_other_run_is_refused():
             [dataset(0, "with-s0")],
             [trace(0, "without-s0")],
             *RULE,
-        )
-
-
-def with_variant(frame, name):
-    return pd.concat([frame, frame.assign(variant=name)], ignore_index=True)
-
-
-def test_studies_are_of_their_kind(made, tmp_path):
-    models = pd.DataFrame({"model": ["m"], "family": ["F"], "parameters": [1000]})
-    needs = {
-        "tradeoff": ("dataset", "learning"),
-        "frequency": ("starts", "scores", "learning"),
-        "deduplication": ("starts", "dataset", "learning"),
-        "training_size": ("starts", "dataset", "learning"),
-        "model_size": ("dataset", "learning"),
-    }
-    n = made["dataset"]["measure"].nunique()
-    rows = {
-        "tradeoff": 2 * n * 4,
-        "frequency": 2 * n * 2 * 4,
-        "deduplication": 2 * 2 * n * 4,
-        "training_size": 2 * n,
-        "model_size": 2 * n * 4,
-    }
-    for name in needs:
-        study = beside_sizes if name == "model_size" else STUDIES[name].table
-        given = {kind: made[kind] for kind in needs[name]}
-        if name == "deduplication":
-            given = {kind: with_variant(frame, "dedup") for kind, frame in given.items()}
-        if name == "model_size":
-            given["models"] = models
-        frame = study(**given)
-        assert len(frame) == rows[name], name
-        tables.write(tmp_path / f"{name}.parquet", frame, KINDS[name])
-        tables.read(tmp_path / f"{name}.parquet", KINDS[name])
-
-
-def test_frequency_by_hand(made):
-    frame = STUDIES["frequency"].table(**{k: made[k] for k in ("starts", "scores", "learning")})
-    contextual = frame[(frame["measure"] == "contextual") & (frame["seed"] == 0)]
-    top, bottom = (contextual[contextual["group"] == group] for group in ("top", "bottom"))
-    np.testing.assert_allclose(top["loss"], LOSS["a"])
-    np.testing.assert_allclose(bottom["weighted_distinct"], [0, 0, 0, 0.2])
-    assert set(frame["n_strings"]) == {1}
-    with pytest.raises(UserError, match=r"at most 0\.5"):
-        STUDIES["frequency"].table(
-            **{k: made[k] for k in ("starts", "scores", "learning")}, share=0.6
-        )
-
-
-def groups_of(count, share):
-    """The names a, b, ... of the strings in the groups of a run with these numbers of copies."""
-    starts = pd.DataFrame(
-        {
-            "model": "m",
-            "language": "L",
-            "size": sum(count),
-            "seed": 0,
-            "variant": "base",
-            "string_id": list("abcdefghijklmnopqrst"[: len(count)]),
-            "count": count,
-            "measure": "contextual",
-        }
-    )
-    groups = frequency_groups(pd.concat([starts, starts]), share)
-    top, bottom = (groups.loc[groups["group"] == name, "string_id"] for name in ("top", "bottom"))
-    return "".join(top), "".join(bottom)
-
-
-@pytest.mark.parametrize(
-    ("count", "share", "top", "bottom"),
-    [
-        # One repeated string of eight: it is the top, and all the others are equal.
-        ([1, 11, 1, 1, 1, 1, 1, 1], 0.3, "b", "acdefgh"),
-        # A share of a fifth is two of ten; three strings have the second most copies.
-        ([5, 3, 3, 3, 2, 2, 1, 1, 1, 1], 0.2, "abcd", "ghij"),
-        ([5, 3, 3, 3, 2, 2, 1, 1, 1, 1], 0.1, "a", "ghij"),
-        ([5, 4, 3, 2], 0.5, "ab", "cd"),
-        ([3, 3, 2, 2, 2, 1], 0.5, "abcde", "f"),
-        ([2, 2, 2], 0.5, "", ""),
-    ],
-)
-def test_equally_frequent_strings_stay_together(count, share, top, bottom):
-    assert groups_of(count, share) == (top, bottom)
-
-
-@given(count=st.lists(st.integers(1, 5), min_size=1, max_size=20), share=st.floats(0.01, 0.5))
-def test_the_most_frequent_strings_are_more_frequent_than_the_least(count, share):
-    top, bottom = groups_of(count, share)
-    copies = dict(zip("abcdefghijklmnopqrst", count, strict=False))
-    assert bool(top) == bool(bottom) == (len(set(count)) > 1)
-    assert not set(top) & set(bottom)
-    if top:
-        others = set(copies) - set(top)
-        assert min(copies[name] for name in top) > max(copies[name] for name in others)
-        assert len(bottom) >= share * len(count) or set(top) | set(bottom) == set(copies)
-
-
-def test_training_size_by_hand(made):
-    frame = STUDIES["training_size"].table(
-        **{k: made[k] for k in ("starts", "dataset", "learning")}
-    )
-    row = frame[(frame["measure"] == "contextual") & (frame["seed"] == 0)].iloc[0]
-    assert row["optimal_epoch"] == 4
-    assert row["n_repeated"] == 1
-    np.testing.assert_allclose(
-        row[["test_loss", "fraction", "weighted", "weighted_repeated"]].astype(float),
-        [0.42, 0.75, 0.6, 0.8],
-    )
-
-
-def test_training_size_without_repeated_strings():
-    once = STRINGS.assign(count=[1, 1, 0, 0, 0])
-    made = memorisation_tables([trace()], [dataset(strings=once)], *RULE)
-    frame = STUDIES["training_size"].table(
-        **{k: made[k] for k in ("starts", "dataset", "learning")}
-    )
-    assert set(frame["n_repeated"]) == {0}
-    assert frame["weighted_repeated"].isna().all()
-
-
-def test_deduplication_band(made):
-    frame = STUDIES["deduplication"].table(
-        **{k: made[k] for k in ("starts", "dataset", "learning")}
-    )
-    contextual = frame[frame["measure"] == "contextual"]
-    np.testing.assert_allclose(contextual["start_p10"], 4.2)
-    np.testing.assert_allclose(contextual["start_p90"], 5.8)
-    # Of a and b, b never starts: it counts as starting in epoch 7.
-    bayes = frame[frame["measure"] == "bayes"]
-    np.testing.assert_allclose(bayes["start_p10"], 4.3)
-    np.testing.assert_allclose(bayes["start_p90"], 6.7)
-
-
-def test_tables_of_different_runs_make_no_study(made):
-    with pytest.raises(UserError, match="not of the same runs"):
-        STUDIES["tradeoff"].table(
-            dataset=made["dataset"], learning=made["learning"][made["learning"]["seed"] == 0]
-        )
-    with pytest.raises(UserError, match="model 'm' has no family"):
-        beside_sizes(
-            dataset=made["dataset"],
-            learning=made["learning"],
-            models=pd.DataFrame({"model": ["n"], "family": ["F"], "parameters": [1]}),
         )

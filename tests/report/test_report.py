@@ -46,11 +46,14 @@ def claim(question="RQ1", verdict="agrees", language="L1", **columns):
         "statistic": "share & excess",
         "agrees_if": ">= -0.1",
         "evidence": "same-frequency",
+        "coverage": np.nan,
         "language": language,
         "n_models": 1,
         "n_seeds": 3,
         "estimate": -0.25,
         "n_models_hold": 1,
+        "n_families": 1,
+        "n_families_hold": 0,
         "lower": -0.5,
         "upper": 0.125,
         "p_value": 0.01,
@@ -73,7 +76,8 @@ CLAIMS = pd.DataFrame(
             claim="Another claim.",
             verdict="cannot tell",
             p_holm=1.0,
-            note="the interval reaches across a bound",
+            note="about 7 seeds would decide this in half of such studies; 1 of 18 runs late",
+            coverage=0.75,
             seeds_needed=7,
         ),
         claim("bayes", claim="A third claim.", verdict="agrees"),
@@ -84,6 +88,8 @@ CLAIMS = pd.DataFrame(
             language="",
             n_models=0,
             n_models_hold=np.nan,
+            n_families=np.nan,
+            n_families_hold=np.nan,
             n_seeds=0,
             estimate=np.nan,
             lower=np.nan,
@@ -335,7 +341,8 @@ def test_the_headline_counts_the_claims(page):
 def test_a_row_says_what_would_decide_it(page):
     """A known number of seeds is shown instead of the note."""
     assert (
-        "seeds 1 cannot tell about 7 seeds would decide this in half of such studies" in page.text
+        "seeds 1 cannot tell about 7 seeds would decide this in half of such studies "
+        "1 of 18 runs late 75 % of the strings have stand-ins" in page.text
     )
     assert "cannot tell the statistic is undefined here, or what it needs was not run" in page.text
     assert (
@@ -345,7 +352,7 @@ def test_a_row_says_what_would_decide_it(page):
 
 
 def test_p_values_are_shown_after_their_correction(page):
-    assert "L1 1 of 1 model −0.25 [−0.5, 0.125] seeds 0.03 agrees" in page.text
+    assert "L1 1 of 1 model 0 of 1 family −0.25 [−0.5, 0.125] seeds 0.03 agrees" in page.text
     assert (
         "4 tests with an interval over seeds have p-values; corrected for testing so many claims "
         "at once (Holm), 3 of these are below 5 %." in page.text

@@ -53,6 +53,7 @@ rule claims:
         runtime=30,
     params:
         sections=[section.name for section in experiment.sections],
+        families=experiment.families,
         code=of_code("claims.py", *experiment.places("claims")),
     script:
         "../scripts/claims.py"

@@ -13,4 +13,5 @@ if __name__ == "__main__":
         # Every input is named by its kind of table.
         given = {kind.name: tables.read_all(snakemake.input[kind.name], kind) for kind in kinds}
         claims = [claim for section in asked for claim in section.load("claims")]
-        tables.write(snakemake.output.table, judge_all(claims, given), CLAIMS)
+        judged = judge_all(claims, given, snakemake.params.families)
+        tables.write(snakemake.output.table, judged, CLAIMS)

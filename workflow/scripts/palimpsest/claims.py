@@ -86,8 +86,13 @@ class Estimate(NamedTuple):
     over : what the interval is over, in a few words
         If it is `SEEDS`, the interval is Student's interval of `values`, and the claim has a
         p-value.
-    models : the statistic's mean over the seeds, for every model in which it is defined
+    models : the statistic's mean over the seeds, by the name of every model in which it is defined
         None if the statistic is not computed by model.
+    families : the same by the name of a family, if the statistic compares the models of a family
+        Otherwise None; a family's value is then the mean over its models.
+    coverage : lowest share of the training strings that have stand-ins, of the rows that are used
+        NaN if unknown. It is shown for claims that rest on stand-ins.
+    marks : what a reader has to know about the rows that are used, each in a few words
     counts_certain : whether the ends count cases that are certain one by one
         An example is the share of pairs of methods in a significant order. Then equal ends say that
         all cases are certain. Otherwise, equal ends say that nothing varies.
@@ -98,7 +103,10 @@ class Estimate(NamedTuple):
     lower: float = np.nan
     upper: float = np.nan
     over: str = ""
-    models: tuple[float, ...] | None = None
+    models: Mapping[str, float] | None = None
+    families: Mapping[str, float] | None = None
+    coverage: float = np.nan
+    marks: tuple[str, ...] = ()
     counts_certain: bool = False
 
 
@@ -169,7 +177,11 @@ class Claim:
 NOT_TESTED = [("", 0, Estimate())]
 
 
-def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
+def judge_all(
+    claims: Iterable[Claim],
+    given: Mapping[str, pd.DataFrame | None],
+    families: Mapping[str, str] | None = None,
+) -> pd.DataFrame:
     """The table `claims`: one row for every claim and every case of the claim.
 
     Parameters
@@ -177,6 +189,7 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
     claims : the claims of all sections
     given : whole tables, by the names of their kinds, which the claims use in `reads`
         A claim whose table is absent or empty has one row, without a language: cannot tell.
+    families : the family of every model; if None, families of models are not counted
 
     Raises
     ------
@@ -190,9 +203,11 @@ def judge_all(claims: Iterable[Claim], given: Mapping[str, pd.DataFrame | None])
             "statistic": claim.statistic,
             "agrees_if": claim.region.text,
             "evidence": ", ".join(claim.evidence),
+            "coverage": estimate.coverage if STAND_INS in claim.evidence else np.nan,
             "language": language,
             "n_models": n_models if estimate.models is None else len(estimate.models),
             **judge(estimate, claim),
+            **held_in(estimate, claim.region, families),
         }
         for claim in claims
         for language, n_models, estimate in claim.tests(given) or NOT_TESTED
@@ -214,7 +229,8 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         If the estimate lies outside the limits of the claim's statistic.
     """
     # Rounded, so that seeds that all give 0.1 have a mean equal to the bound 0.1.
-    mean, lower, upper = np.round([estimate.mean, estimate.lower, estimate.upper], DECIMALS)
+    rounded = np.round([estimate.mean, estimate.lower, estimate.upper], DECIMALS)
+    mean, lower, upper = rounded + 0.0  # -0 becomes 0
     least, most = claim.limits
     if mean < least or mean > most:
         raise ValueError(
@@ -230,7 +246,6 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
     bound = nearest_bound(mean, claim) if tested else np.nan
     needed = sample_size(estimate.values, bound) if verdict == CANNOT_TELL else np.nan
     return {
-        "n_models_hold": n_models_hold(estimate, claim.region),
         "n_seeds": len(estimate.values),
         "estimate": mean,
         "interval_over": "" if np.isnan([lower, upper]).any() else estimate.over,
@@ -238,7 +253,7 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         "upper": clipped[1],
         "p_value": student_p_value(estimate.values, bound),
         "verdict": verdict,
-        "note": note_on(verdict, estimate, needed),
+        "note": "; ".join(filter(None, [note_on(verdict, estimate, needed), *estimate.marks])),
         "seeds_needed": needed,
         "by_construction": forced,
     }
@@ -266,26 +281,43 @@ def nearest_bound(value: float, claim: Claim) -> float:
     return min(bounds, key=lambda bound: abs(value - bound), default=np.nan)
 
 
-def n_models_hold(estimate: Estimate, region: Region) -> float:
-    """The number of models whose mean over the seeds lies in the region; NaN if unknown."""
-    if estimate.models is None:
+def held_in(estimate: Estimate, region: Region, families: Mapping[str, str] | None) -> dict:
+    """The columns that say how consistent a claim is: models and families in which it holds."""
+    of_families = estimate.families
+    if of_families is None and families is not None and estimate.models is not None:
+        models = pd.Series(estimate.models, dtype=float)
+        of_families = models.groupby([families[name] for name in models.index]).mean()
+    return {
+        "n_models_hold": n_hold(estimate.models, region),
+        "n_families": np.nan if of_families is None else len(of_families),
+        "n_families_hold": n_hold(of_families, region),
+    }
+
+
+def n_hold(values: Mapping[str, float] | None, region: Region) -> float:
+    """The number of values that lie in the region; NaN if there are no values to count."""
+    if values is None:
         return np.nan
-    return sum(region.holds(value) for value in np.round(estimate.models, DECIMALS))
+    return sum(region.holds(np.round(value, DECIMALS)) for value in dict(values).values())
 
 
 def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:
-    """Why there is no verdict; or why an interval without width allows one."""
+    """Why there is no verdict, or what would decide it; or why no width is no obstacle."""
     alike = np.round(estimate.lower, DECIMALS) == np.round(estimate.upper, DECIMALS)
     if verdict != CANNOT_TELL:
         return "every case is certain, one by one" if alike and estimate.counts_certain else ""
     if not estimate.values:
         return "the statistic is undefined here, or what it needs was not run"
     if np.isnan([estimate.lower, estimate.upper]).any():
-        if estimate.over == SEEDS:
+        if estimate.over == SEEDS and len(estimate.values) == 1:
             return "one seed gives no interval; at least two are needed"
+        if estimate.over == SEEDS:
+            return "no interval: the statistic is undefined in some cases"
         return f"no interval over {estimate.over}: too few, or all give the same value"
     if alike and not estimate.counts_certain:
         return f"all {estimate.over} give the same value: the statistic is saturated or tied"
-    if estimate.over == SEEDS and np.isnan(seeds_needed):
+    if not np.isnan(seeds_needed):
+        return f"about {seeds_needed:.0f} seeds would decide this in half of such studies"
+    if estimate.over == SEEDS:
         return f"the estimate is too near a bound: even {MOST_VALUES:,} seeds would not tell"
     return "the interval reaches across a bound"

@@ -19,6 +19,7 @@ from palimpsest.configuration.sources import Sources
 from palimpsest.configuration.yaml_files import read_file
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.figures.figure import Figure
+from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, merged
@@ -148,6 +149,12 @@ class Experiment:
     def plan(self) -> list[dict]:
         """The table `plan`."""
         return self.planner.rows(self.requests, self.derived)
+
+    @cached_property
+    def families(self) -> dict[str, str]:
+        """The family of every model that is trained."""
+        names = dict.fromkeys(runs.model for runs in self.requests)
+        return {name: resolve(name, self.settings.models)[0].family for name in names}
 
     # Corpora
 

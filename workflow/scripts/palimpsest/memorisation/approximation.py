@@ -75,6 +75,23 @@ class StandIns:
         found = np.maximum(medians[:, window_of.ravel()] + self.optimal, 0.0)
         return np.where(self.exist, found, np.nan)
 
+    def mean_of(self, values: np.ndarray) -> np.ndarray:
+        """Mean float[train] over the stand-ins of each training string of float[unseen] values.
+
+        Unseen strings whose value is NaN are left out. The result is NaN for a string without
+        stand-ins, and if the values of all its stand-ins are NaN.
+        """
+        ordered = values[self.order]
+        is_known = np.isfinite(ordered)
+        total, n = (
+            np.concatenate([[0], np.cumsum(each)])
+            for each in (np.where(is_known, ordered, 0.0), is_known)
+        )
+        n = n[self.stop] - n[self.first]
+        mean = np.full(len(n), np.nan)
+        np.divide(total[self.stop] - total[self.first], n, out=mean, where=(n > 0) & self.exist)
+        return mean
+
 
 def stand_ins(
     optimal: ArrayLike,

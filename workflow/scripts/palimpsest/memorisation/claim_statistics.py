@@ -6,7 +6,7 @@ with an interval: it averages the values of each seed over the models, and compu
 interval over the seeds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -23,8 +23,11 @@ from palimpsest.claims import (
     Region,
     at_least,
 )
+from palimpsest.memorisation.joins import RUN
 from palimpsest.statistics import (
+    CONFIDENCE,
     DECIMALS,
+    chance_of_equal_orders,
     off_diagonal_mean,
     pair_order,
     rank_association,
@@ -32,6 +35,7 @@ from palimpsest.statistics import (
 )
 
 UNIT = ["model", "size", "seed"]
+SEEDS_OF_MODELS = "seeds, in every model"
 
 Statistic = Callable[..., pd.Series]  # takes a table; the index of the result has a level "seed"
 
@@ -40,43 +44,144 @@ Statistic = Callable[..., pd.Series]  # takes a table; the index of the result h
 
 
 def over_seeds(
-    statistic: Statistic, ends: tuple[Statistic, ...] = (), **settings
+    statistic: Statistic,
+    ends: tuple[Statistic, ...] = (),
+    variants: tuple[str, ...] = (),
+    beside: Mapping[str, Statistic] | None = None,
+    complete: bool = False,
+    remark: Callable[[pd.DataFrame], str] | None = None,
+    **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
     """An estimate of a statistic, with an interval over the seeds.
 
-    `settings` are passed to the statistic. `ends` are two statistics: the ends of an interval over
-    the training strings of a seed. They are used if there is only one seed; such an interval does
-    not cover other seeds.
+    Parameters
+    ----------
+    ends : two statistics, the ends of an interval over the training strings of a seed
+        They are used if there is only one seed; such an interval does not cover other seeds.
+    variants : the variants of the data that the statistic uses; by default, all rows are used
+    beside : statistics by which to read the estimate, by their names for a reader
+        Their means are marks of the estimate. They affect no verdict.
+    complete : whether a case in which the statistic is undefined takes away the interval
+        Such cases are left out, and this is marked. If the value itself decides that it is
+        undefined, the others are no fair sample.
+    remark : function from the rows that are used to one more mark
+    settings : passed to the statistic
     """
 
     def estimate(table: pd.DataFrame) -> Estimate:
-        # Rows with a null seed are means over the seeds; they are left out.
-        rows = table[table["seed"].notna()]
+        rows = used(table, variants)
         if rows.empty:
             return Estimate()
         found = statistic(rows, **settings)
         values = mean_by("seed", found)
-        models = tuple(mean_by("model", found)) if "model" in found.index.names else None
+        interval, over = student(values, DECIMALS), SEEDS
         if len(values) == 1 and ends:
             lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
-            interval = values.mean(), lower, upper
-            return Estimate(tuple(values), *interval, "training strings", models)
-        return Estimate(tuple(values), *student(values, DECIMALS), SEEDS, models)
+            interval, over = (values.mean(), lower, upper), "training strings"
+        if complete and not np.isfinite(found.astype(float)).all():
+            interval = values.mean(), np.nan, np.nan
+        about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
+        about["marks"] += left_out(found)
+        about["marks"] += () if remark is None else (remark(rows),)
+        about["marks"] += marks_of({name: each(rows) for name, each in (beside or {}).items()})
+        return Estimate(tuple(values), *interval, over, **about)
 
     return estimate
 
 
-def low_minus_high(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
+def low_minus_high(
+    statistic: Statistic, complete: bool = False, **settings
+) -> Callable[[pd.DataFrame], Estimate]:
     """`over_seeds` for the difference: language of low entropy minus its counterpart."""
 
-    def difference(table: pd.DataFrame) -> pd.Series:
+    def difference(table: pd.DataFrame, **settings) -> pd.Series:
         ((low, high),) = pairs_of_entropy(table)
         of_low, of_high = (
             statistic(table[table["language"] == language], **settings) for language in (low, high)
         )
         return of_low - of_high
 
-    return over_seeds(difference)
+    return over_seeds(difference, complete=complete, **settings)
+
+
+def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
+    """An estimate of a statistic in the model in which its mean over the seeds is lowest.
+
+    The lower end of the interval is the lowest of the models' own lower ends; this needs no
+    correction, because only the lowest model can be below it. The upper end is the lowest of their
+    upper ends, each corrected for the number of models (Bonferroni), because any of them can be too
+    low. The intervals of the models are Student's, over the seeds. If a model has one seed, or all
+    its seeds give the same value, there is no interval.
+
+    Source: the intersection-union test; Berger, Multiparameter hypothesis testing and acceptance
+    sampling, Technometrics 24 (1982).
+    """
+
+    def estimate(table: pd.DataFrame) -> Estimate:
+        rows = used(table)
+        found = statistic(rows, **settings).astype(float)
+        found = found[np.isfinite(found)]
+        by_model = {name: rows.groupby("seed").mean() for name, rows in found.groupby("model")}
+        if not by_model:
+            return Estimate()
+        lowest = min(by_model.values(), key=lambda values: values.mean())
+        each = [student(values, DECIMALS) for values in by_model.values()]
+        upper = [
+            student(values, DECIMALS, 1 - (1 - CONFIDENCE) / len(each)).upper
+            for values in by_model.values()
+        ]
+        is_flat = any(not of.lower < of.upper for of in each)
+        ends = (np.nan, np.nan) if is_flat else (min(of.lower for of in each), min(upper))
+        about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
+        return Estimate(tuple(lowest), lowest.mean(), *ends, SEEDS_OF_MODELS, **about)
+
+    return estimate
+
+
+def used(table: pd.DataFrame, variants: tuple[str, ...] = ()) -> pd.DataFrame:
+    """The rows of single seeds, of some variants of the data or of all; others are not used."""
+    rows = table[table["seed"].notna()]  # a null seed is a mean over the seeds
+    return rows[rows["variant"].isin(variants)] if variants else rows
+
+
+def by_group(found: pd.Series) -> dict[str, dict[str, float]]:
+    """A statistic's means over the seeds for each model and each family, as far as it has them."""
+    levels = {"models": "model", "families": "family"}
+    return {
+        field: mean_by(level, found).to_dict()
+        for field, level in levels.items()
+        if level in found.index.names
+    }
+
+
+def about_rows(rows: pd.DataFrame, measure: str | None) -> dict:
+    """Fields of an estimate about the rows that are used; of all measures if `measure` is None."""
+    if measure is not None and "measure" in rows:
+        rows = rows[rows["measure"] == measure]
+    coverage = rows["coverage"].min() if "coverage" in rows else np.nan
+    return {"coverage": coverage, "marks": still_learning(rows)}
+
+
+def left_out(found: pd.Series) -> tuple[str, ...]:
+    """A mark that the statistic is undefined in some cases; none if it is in all or in no case."""
+    n = int((~np.isfinite(found.astype(float))).sum())
+    if n in (0, len(found)):
+        return ()
+    return (f"undefined in {n} of {len(found)} cases, which are left out",)
+
+
+def marks_of(beside: Mapping[str, pd.Series]) -> tuple[str, ...]:
+    """The mean of each statistic over models, then over seeds, with its name."""
+    means = {name: mean_by("seed", found).mean() for name, found in beside.items()}
+    return tuple(f"{name}: {mean:.2g}" for name, mean in means.items())
+
+
+def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
+    """A mark that some of the runs may still be learning; none if the table does not say so."""
+    if "still_learning" not in rows:
+        return ()
+    runs = rows.drop_duplicates([key for key in RUN if key in rows])["still_learning"]
+    return (f"{runs.sum()} of {len(runs)} runs may still be learning",) if runs.any() else ()
 
 
 def mean_by(level: str, values: pd.Series) -> pd.Series:
@@ -137,6 +242,12 @@ def per_unit(
     return pd.Series([statistic(group) for _, group in groups], index=index, dtype=float)
 
 
+def at_optimum(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
+    """A column at the epoch of optimal learning."""
+    rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
+    return rows.set_index(UNIT)[column]
+
+
 # Statistics of the targets: one row per target, or per target and epoch.
 
 
@@ -152,6 +263,16 @@ def at_the_end(exact: pd.DataFrame, measure: str) -> pd.DataFrame:
     last = curves(exact, measure)
     last = last[last["epoch"] == last["epoch"].max()]
     return last.assign(start=last["start"].fillna(np.inf))
+
+
+def equal_by_chance(exact: pd.DataFrame) -> str:
+    """How often all seeds give the same rank association if the targets come in random order."""
+    n_targets, n_seeds, n_models = (exact[key].nunique() for key in ("role", "seed", "model"))
+    chance = chance_of_equal_orders(n_targets, n_seeds, n_models)
+    return (
+        f"if the {n_targets} targets came in random order, the {n_seeds} seeds would give the same "
+        f"value in {100 * chance:.2g} % of cases"
+    )
 
 
 def frequent_earlier(exact: pd.DataFrame, measure: str) -> pd.Series:
@@ -275,208 +396,6 @@ def stand_in_error(exact: pd.DataFrame) -> pd.Series:
     retrained = curves(exact, "contextual").set_index(keys)["loss_without"]
     stand_in = curves(exact, "contextual", "same-frequency").set_index(keys)["loss_without"]
     return ((stand_in - retrained).abs() / retrained).groupby(UNIT).mean()
-
-
-# Statistics of whole training sets.
-
-
-def at_optimum(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
-    """A column at the epoch of optimal learning."""
-    rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
-    return rows.set_index(UNIT)[column]
-
-
-def excess_at_optimum(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
-    """Memorisation of the distinct training strings minus that of strings never trained on.
-
-    The quantity is `below` (the share of strings whose loss is below the threshold) or `depth` (the
-    mean of the score). Both sides are measured at the epoch of optimal learning. Memorisation from
-    the start on would not do: the start is after the last miss, so later misses of an unseen string
-    would count as evidence at this epoch.
-    """
-    trained = at_optimum(study, f"{quantity}_distinct", measure)
-    return trained - at_optimum(study, f"{quantity}_unseen", measure)
-
-
-def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
-    """`excess_at_optimum` under deduplication."""
-    return excess_at_optimum(variant(study, "dedup"), quantity, measure)
-
-
-def least_excess_at_optimum(study: pd.DataFrame) -> pd.Series:
-    """The lowest excess fraction that any of the paper's three measures gives."""
-    measures = ("recollection", "counterfactual", "contextual")
-    excess = [excess_at_optimum(study, "below", measure) for measure in measures]
-    # If one measure is undefined, the lowest is unknown.
-    return pd.concat(excess, axis=1).min(axis=1, skipna=False)
-
-
-def largest_fall(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
-    """Largest fall of a column from one epoch to the next; 0 if it never falls."""
-    curve = study[study["measure"] == measure].sort_values("epoch")
-    fall = -curve.groupby(UNIT)[column].diff()
-    return curve.assign(fall=fall.clip(lower=0).round(12)).groupby(UNIT)["fall"].max()
-
-
-def runs_of(study: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """One row per run with its `last_epoch`, for columns that are the same at every epoch."""
-    rows = study[study["measure"] == measure]
-    last = rows.groupby(UNIT)["epoch"].max().rename("last_epoch")
-    return rows.drop_duplicates(UNIT).set_index(UNIT).join(last)
-
-
-def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Epochs from the first to the last start of memorisation, as a share of the training."""
-    run = runs_of(study, measure)
-    return (run["band_last"] - run["band_first"]) / run["last_epoch"]
-
-
-def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
-    """1 if the epoch of optimal learning lies in the band, 0 if not, NaN if there is no band."""
-    run = runs_of(study, measure)
-    inside = run["optimal_epoch"].between(run["band_first"], run["band_last"])
-    return inside.astype(float).where(run["band_first"].notna())
-
-
-def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Relative excess of the test loss over its minimum, just before any string is memorised."""
-    return per_unit(study[study["measure"] == measure], _cost_of_stopping_early)
-
-
-def _cost_of_stopping_early(unit: pd.DataFrame) -> float:
-    unit = unit.sort_values("epoch")
-    first = unit["band_first"].fillna(np.inf)
-    # If a string is memorised from the first measurement on, only the untrained model is before.
-    before = unit[unit["epoch"] < first] if (unit["epoch"] < first).any() else unit[:1]
-    return before["test_loss"].min() / unit["test_loss"].min() - 1
-
-
-# Statistics of frequent and infrequent strings.
-
-
-def top_minus_bottom(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
-    """A column of the most frequent strings minus the least frequent, at optimal learning."""
-    group = study["group"]
-    top = at_optimum(study[group == "top"], column, measure)
-    return top - at_optimum(study[group == "bottom"], column, measure)
-
-
-def contradiction(study: pd.DataFrame) -> pd.Series:
-    """How much more the frequent strings stand out by recollection than contextually."""
-    column = "fraction_distinct"
-    return top_minus_bottom(study, column, "recollection") - top_minus_bottom(
-        study, column, "contextual"
-    )
-
-
-# Statistics of variants of the training data.
-
-
-def variant(study: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows of one variant."""
-    return study[study["variant"] == name]
-
-
-def start_delay(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Epochs by which the middle of the band of starts comes later under deduplication."""
-    return _middle_start(study, "dedup", measure) - _middle_start(study, "base", measure)
-
-
-def _middle_start(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
-    run = runs_of(variant(study, name), measure)
-    return (run["start_p10"] + run["start_p90"]) / 2
-
-
-def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
-    """Epochs from the 10 % to the 90 % quantile of the starts of a variant.
-
-    NaN if more than 10 % of the strings never start: the end of training cuts the band.
-    """
-    run = runs_of(variant(study, name), measure)
-    return (run["start_p90"] - run["start_p10"]).where(run["start_p90"] <= run["last_epoch"])
-
-
-def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
-    """Width of the band under deduplication minus under another variant, as share of training."""
-    epochs = runs_of(variant(study, "dedup"), measure)["last_epoch"]
-    return (band(study, "dedup", measure) - band(study, other, measure)) / epochs
-
-
-def optimum_delay(study: pd.DataFrame) -> pd.Series:
-    """Epochs by which optimal learning comes later under deduplication."""
-    dedup, base = (runs_of(variant(study, name), "contextual") for name in ("dedup", "base"))
-    return dedup["optimal_epoch"] - base["optimal_epoch"]
-
-
-def excess_before_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Share of strings below the threshold minus that of unseen strings, before optimal learning.
-
-    Measured one measurement before optimal learning, under deduplication. Units whose best model is
-    the untrained model are left out.
-    """
-    rows = variant(study, "dedup")
-    before = rows[(rows["measure"] == measure) & (rows["epoch"] < rows["optimal_epoch"])]
-    last = before.sort_values("epoch").groupby(UNIT).tail(1).set_index(UNIT)
-    return last["below_distinct"] - last["below_unseen"]
-
-
-def spread(study: pd.DataFrame, name: str) -> pd.Series:
-    """Standard deviation of the loss over the test strings of a variant at optimal learning."""
-    return at_optimum(variant(study, name), "test_spread", "contextual")
-
-
-def spread_ratio(study: pd.DataFrame) -> pd.Series:
-    """Spread of the test strings under deduplication, relative to the base."""
-    return spread(study, "dedup") / spread(study, "base")
-
-
-def spread_above_matched(study: pd.DataFrame) -> pd.Series:
-    """Spread of the test strings under deduplication minus that of the matched data."""
-    return spread(study, "dedup") - spread(study, "dedup-matched")
-
-
-def slower_training(study: pd.DataFrame) -> pd.Series:
-    """Training loss under deduplication minus the base's, after equally many trained strings.
-
-    Each distinct string counts once on both sides. An epoch of deduplicated data has fewer strings,
-    so the losses are compared at each measurement of the base that the deduplicated training
-    reaches, mean over these. The learning rate falls to 0 at the end of each training, so it is
-    lower under deduplication after equally many strings.
-    """
-    return per_unit(study[study["measure"] == "contextual"], _slower_training)
-
-
-def _slower_training(unit: pd.DataFrame) -> float:
-    sides = []
-    for name in ("base", "dedup"):
-        rows = variant(unit, name).sort_values("epoch")
-        sides.append((rows["epoch"] * rows["n_train"], rows["train_loss_distinct"]))
-    (trained, base), (trained_dedup, dedup) = sides
-    if base.empty or dedup.empty:
-        return np.nan
-    reached = (trained <= trained_dedup.max()).to_numpy()
-    return (np.interp(trained[reached], trained_dedup, dedup) - base[reached]).mean()
-
-
-# Statistics across training sets and models of several sizes.
-
-
-def with_size(study: pd.DataFrame, column: str, measure: str = "contextual") -> pd.Series:
-    """Rank association of the training size with a column, at optimal learning."""
-    rows = study[(study["measure"] == measure) & study[column].notna()]
-    return per_unit(
-        rows, lambda unit: rank_association(unit["size"], unit[column]), ["model", "seed"]
-    )
-
-
-def with_test_loss(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Rank association of the lowest test loss with weighted memorisation, within families."""
-    rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
-    return per_unit(
-        rows,
-        lambda unit: rank_association(unit["test_loss"], unit["weighted"]),
-        ["family", "size", "seed"],
-    )
 
 
 # Statistics of cheaper thresholds.

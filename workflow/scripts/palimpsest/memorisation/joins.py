@@ -13,6 +13,8 @@ CURVE = [*RUN, "measure", "epoch"]
 DISTINCT = ["fraction_distinct", "weighted_distinct"]
 UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen"]
 AT_EPOCH = ["below_distinct", "depth_distinct"]
+COVERED = ["below_covered", "below_unseen_covered"]
+SCORES_OF_ALL = ["depth_distinct", "weighted_unseen", "depth_unseen"]  # beside `weighted`
 PERFECT = ["fraction_perfect", "weighted_perfect"]
 
 
@@ -27,3 +29,13 @@ def beside_learning(
             "are not of the same runs; make both anew"
         )
     return joined
+
+
+def matched(starts: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `starts` about strings that can be compared with unseen strings of their kind.
+
+    Such a string has stand-ins, and its stand-ins have stand-ins of their own. The rows of all
+    measures are then about the same strings.
+    """
+    is_known = starts["below_at_optimum"].notna() & starts["below_unseen"].notna()
+    return starts[is_known.groupby([starts[key] for key in [*RUN, "string_id"]]).transform("all")]

@@ -102,7 +102,7 @@ def run_tables(
     proxies, proxy_loss = stand_in_losses(trace, strings, train, largest_gap)
     loss_without = {"same-frequency": proxy_loss}
     measured = measured_strings(trained, train, loss_without, *rule)
-    unseen = false_alarms(trace, strings, largest_gap, *rule)
+    unseen = measured_unseen(trace, strings, largest_gap, *rule)
     perfect = of_perfect_learner(train, proxies, start, loss_threshold)
     learning = learning_table(trace, strings)
     optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
@@ -112,16 +112,21 @@ def run_tables(
         approximated = evidence in loss_without
         keys = {**trace.run, "measure": measure, "evidence": evidence}
         gap = proxies.gap if approximated else np.nan
-        starts.append(start_rows(keys, train, trace.epochs, result, optimum, gap))
+        others = unseen.get((measure, evidence))
+        beside = stand_ins_at_optimum(proxies, others, optimum)
+        rows = start_rows(keys, train, trace.epochs, result, optimum)
+        starts.append(rows.assign(**beside, stand_in_gap=gap))
         scores.append(score_rows(keys, trained, result))
         share = broken if approximated else np.nan
         placebos = {
-            **dict.fromkeys((*UNSEEN, *PERFECT), np.nan),
-            **unseen.get((measure, evidence), {}),
+            **dict.fromkeys((*UNSEEN, "below_unseen_covered", *PERFECT), np.nan),
+            **false_alarms(others, unseen.get(("contextual", "same-frequency"))),
             **perfect.get((measure, evidence), {}),
         }
         dataset.append(
-            dataset_rows({**keys, **placebos}, train["count"], trace.epochs, result, share)
+            dataset_rows(
+                {**keys, **placebos}, train["count"], trace.epochs, result, proxies.exist, share
+            )
         )
     return {
         "starts": pd.concat(starts, ignore_index=True),
@@ -151,15 +156,15 @@ def measured_strings(
     )
 
 
-def false_alarms(
+def measured_unseen(
     trace: Trace,
     strings: pd.DataFrame,
     largest_gap: float,
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
-) -> dict[tuple[str, str], dict[str, np.ndarray]]:
-    """Columns of `dataset` about the unseen strings, by measure and evidence.
+) -> dict[tuple[str, str], Memorisation]:
+    """The unseen strings under every measure and evidence, as if they were training strings.
 
     Unseen strings are distinct strings that may stand in: they were never trained on. For each of
     them, the other unseen strings stand in. A single unseen string has no stand-ins, so measures
@@ -173,16 +178,41 @@ def false_alarms(
         others = loss_of_others(never_trained.loss, optimal, n_tokens, largest_gap)
         without["same-frequency"] = others
     thresholds = (loss_threshold, accuracy_threshold)
-    measured = measured_strings(never_trained, unseen, without, start, *thresholds)
-    equally = np.ones(len(unseen))
+    return measured_strings(never_trained, unseen, without, start, *thresholds)
+
+
+def false_alarms(
+    unseen: Memorisation | None, with_stand_ins: Memorisation | None
+) -> dict[str, np.ndarray]:
+    """Columns of `dataset` about the unseen strings under one measure.
+
+    `with_stand_ins` is the result of a measure that needs stand-ins; None if there are none.
+    """
+    if unseen is None:
+        return {}
+    equally = np.ones(len(unseen.start))
+    shares = {
+        "fraction_unseen": share_of(unseen.memorised, unseen, equally),
+        "weighted_unseen": share_of(unseen.score, unseen, equally),
+        "below_unseen": share_of(unseen.is_below, unseen, equally),
+        "depth_unseen": share_of(unseen.depth, unseen, equally),
+    }
+    if with_stand_ins is None:
+        return shares
+    covered = share_of(unseen.is_below, unseen, with_stand_ins.is_known.astype(float))
+    return {**shares, "below_unseen_covered": covered}
+
+
+def stand_ins_at_optimum(
+    proxies: StandIns, unseen: Memorisation | None, optimum: int
+) -> dict[str, np.ndarray | float]:
+    """Columns of `starts` about each training string's stand-ins at optimal learning."""
+    if unseen is None:
+        return {"below_unseen": np.nan, "depth_unseen": np.nan}
+    at_optimum = {"below_unseen": unseen.is_below[optimum], "depth_unseen": unseen.depth[optimum]}
     return {
-        key: {
-            "fraction_unseen": share_of(result.memorised, result, equally),
-            "weighted_unseen": share_of(result.score, result, equally),
-            "below_unseen": share_of(result.is_below, result, equally),
-            "depth_unseen": share_of(result.depth, result, equally),
-        }
-        for key, result in measured.items()
+        name: proxies.mean_of(np.where(unseen.is_known, values, np.nan))
+        for name, values in at_optimum.items()
     }
 
 
@@ -229,17 +259,18 @@ def start_rows(
     epochs: np.ndarray,
     result: Memorisation,
     optimum: int,
-    gap: np.ndarray | float,
 ) -> pd.DataFrame:
-    """Rows of `starts` for one measure, one per training string."""
+    """Rows of `starts` for one measure, one per training string, without its stand-ins."""
     return pd.DataFrame(
         {
             **keys,
             **{name: train[name].to_numpy() for name in ("string_id", "count", "log_prob")},
             "start": epoch_of(result.start, epochs),
+            "threshold_at_optimum": result.threshold[optimum],
             "score_at_optimum": result.score[optimum],
             "score_at_end": result.score[-1],
-            "stand_in_gap": gap,
+            "below_at_optimum": np.where(result.is_known, result.is_below[optimum], np.nan),
+            "depth_at_optimum": result.depth[optimum],
         }
     )
 
@@ -260,14 +291,24 @@ def score_rows(keys: dict, trained: Trace, result: Memorisation) -> pd.DataFrame
 
 
 def dataset_rows(
-    keys: dict, count: pd.Series, epochs: np.ndarray, result: Memorisation, broken: float
+    keys: dict,
+    count: pd.Series,
+    epochs: np.ndarray,
+    result: Memorisation,
+    covered: np.ndarray,
+    broken: float,
 ) -> pd.DataFrame:
     """Rows of `dataset` for one measure: memorisation of the multiset and its distinct strings.
+
+    `covered` is bool[strings]: whether a string has stand-ins.
 
     Source: section 4, "Memorization Score of a Dataset"; footnote 2 for the band.
     """
     copies, equally = count.to_numpy(), np.ones(len(count))
-    started = epoch_of(result.start[np.isfinite(result.start)], epochs)
+    starts = epoch_of(result.start[result.is_known], epochs)
+    started = starts[np.isfinite(starts)]
+    late = np.where(np.isfinite(starts), starts, epochs[-1] + 1.0)
+    inner = np.quantile(late, [0.1, 0.9]) if late.size else (np.nan, np.nan)
     return pd.DataFrame(
         {
             **keys,
@@ -279,8 +320,12 @@ def dataset_rows(
             "weighted_distinct": share_of(result.score, result, equally),
             "below_distinct": share_of(result.is_below, result, equally),
             "depth_distinct": share_of(result.depth, result, equally),
+            "below_covered": share_of(result.is_below, result, covered.astype(float)),
             "band_first": started.min() if started.size else np.nan,
             "band_last": started.max() if started.size else np.nan,
+            "never_starts": np.isnan(starts).mean() if starts.size else np.nan,
+            "start_p10": inner[0],
+            "start_p90": inner[1],
             "assumption_broken": broken,
         }
     )

@@ -1,9 +1,10 @@
 """The claims on target strings: when memorisation starts, and how large it becomes (RQ1, RQ2).
 
-With few targets, rank associations have few values, and seeds often agree by chance. If three
-targets start in random order, one model has D = 1, 1/3, -1/3 or -1 with probabilities 1/6, 1/3,
-1/3 and 1/6. So three seeds give the same value in 2 (1/6)³ + 2 (1/3)³ = 8.3 % of cases. An interval
-without width is therefore no verdict.
+With few targets, rank associations have few values, and seeds often agree by chance. For example,
+if three targets start in random order, one model has D = 1, 1/3, -1/3 or -1 with probabilities 1/6,
+1/3, 1/3 and 1/6. So three seeds give the same value in 2 (1/6)³ + 2 (1/3)³ = 8.3 % of cases. An
+interval without width is therefore no verdict. The notes of the claims say how likely this is with
+the targets and the seeds of the study.
 """
 
 from palimpsest.claims import (
@@ -21,6 +22,7 @@ from palimpsest.claims import (
 from palimpsest.memorisation.claim_statistics import (
     contextual_above_counterfactual,
     counterfactual_overestimates,
+    equal_by_chance,
     frequent_earlier,
     frequent_threshold,
     loss_above_without,
@@ -36,19 +38,15 @@ from palimpsest.memorisation.claim_statistics import (
 from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE, STRONG, USUALLY
 
 EARLY_START = "rank association (Somers' D) of occurrence frequency with early start"
-BY_CHANCE = (
-    "three seeds of one model and of three targets in random order give the same value in 8.3 % of "
-    "cases"
-)
 
 CLAIMS = [
     Claim(
         "RQ1",
         "The more frequent a string, the earlier it is memorised by recollection.",
         "disagreement",
-        f"{EARLY_START}, recollection; strings that never start rank last; {BY_CHANCE}",
+        f"{EARLY_START}, recollection; strings that never start rank last",
         above(0),
-        over_seeds(frequent_earlier, measure="recollection"),
+        over_seeds(frequent_earlier, remark=equal_by_chance, measure="recollection"),
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
     ),
@@ -56,9 +54,9 @@ CLAIMS = [
         "RQ1",
         "Recollection-based memorisation is strongly correlated with occurrence frequency.",
         "disagreement",
-        f"{EARLY_START}, recollection; {BY_CHANCE}",
+        f"{EARLY_START}, recollection",
         at_least(STRONG),
-        over_seeds(frequent_earlier, measure="recollection"),
+        over_seeds(frequent_earlier, remark=equal_by_chance, measure="recollection"),
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
     ),
@@ -67,9 +65,9 @@ CLAIMS = [
         "The correlation of frequency with the order of memorisation is the same for other "
         "recollection measures (here by accuracy).",
         "disagreement",
-        f"{EARLY_START}, recollection by accuracy; {BY_CHANCE}",
+        f"{EARLY_START}, recollection by accuracy",
         above(0),
-        over_seeds(frequent_earlier, measure="recollection_accuracy"),
+        over_seeds(frequent_earlier, remark=equal_by_chance, measure="recollection_accuracy"),
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
     ),
@@ -78,9 +76,9 @@ CLAIMS = [
         "The order of counterfactual memorisation is uncorrelated, at times inversely correlated, "
         "with frequency.",
         "disagreement",
-        f"{EARLY_START}, counterfactual; {BY_CHANCE}",
+        f"{EARLY_START}, counterfactual",
         below(STRONG),
-        over_seeds(frequent_earlier, measure="counterfactual"),
+        over_seeds(frequent_earlier, remark=equal_by_chance, measure="counterfactual"),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -89,9 +87,9 @@ CLAIMS = [
         "The order of contextual memorisation is uncorrelated, at times inversely correlated, "
         "with frequency.",
         "disagreement",
-        f"{EARLY_START}, contextual; {BY_CHANCE}",
+        f"{EARLY_START}, contextual",
         below(STRONG),
-        over_seeds(frequent_earlier, measure="contextual"),
+        over_seeds(frequent_earlier, remark=equal_by_chance, measure="contextual"),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -99,10 +97,9 @@ CLAIMS = [
         "RQ1",
         "More frequent strings have a lower optimal contextual loss.",
         "disagreement",
-        "rank association (Somers' D) of occurrence frequency with optimal contextual loss; "
-        f"{BY_CHANCE}",
+        "rank association (Somers' D) of occurrence frequency with optimal contextual loss",
         below(0),
-        over_seeds(frequent_threshold),
+        over_seeds(frequent_threshold, remark=equal_by_chance),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),

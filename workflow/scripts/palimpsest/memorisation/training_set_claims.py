@@ -1,5 +1,10 @@
 """The claims on frequency, deduplication and training size (RQ4, RQ5, RQ8, RQ9)."""
 
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+
 from palimpsest.claims import (
     CONSTANT,
     DIFFERENCE,
@@ -13,23 +18,94 @@ from palimpsest.claims import (
     below,
     between,
 )
-from palimpsest.memorisation.claim_statistics import (
+from palimpsest.memorisation.claim_statistics import Statistic, over_seeds
+from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE
+from palimpsest.memorisation.training_set_statistics import (
     band,
     band_widening,
     contradiction,
     excess_before_optimum,
     excess_deduplicated,
+    excess_top_minus_bottom,
     optimum_delay,
-    over_seeds,
+    per_doubling,
+    pooled_with_test_loss,
     slower_training,
     spread_above_matched,
     spread_ratio,
     start_delay,
     top_minus_bottom,
-    with_size,
     with_test_loss,
 )
-from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE
+
+# The variants of the data that a claim on deduplication uses.
+DEDUP = ("dedup",)
+BASE_AND_DEDUP = ("base", "dedup")
+DEDUP_AND_MATCHED = ("dedup", "dedup-matched")
+# How memorisation changes where the lowest test loss is lower: figure 6. Better learning is a lower
+# loss, so less memorisation is a positive association with the loss.
+WITH_BETTER_LEARNING = (
+    ("recollection", "recollection-based", "more", below(0)),
+    ("counterfactual", "counterfactual", "less", above(0)),
+    ("contextual", "contextual", "less", above(0)),
+)
+
+
+def evidence_of(measure: str) -> str:
+    """What a measure rests on in the tables of the studies."""
+    return CONSTANT if measure == "recollection" else STAND_INS
+
+
+EXCESS_BELOW = (
+    "share of strings below the threshold at optimal learning, minus that share of strings never "
+    "trained on that are as probable; most frequent minus least frequent strings"
+)
+TWO_DIFFERENCES = (-2.0, 2.0)  # the range of a difference of two differences of shares
+# Columns of the scores: the paper's, that of unseen strings, and both without the rule for the
+# start. Of repeated strings, the unseen strings are as probable as these.
+SCORES = {
+    "the training strings": ("weighted", "weighted_unseen", "depth_distinct", "depth_unseen"),
+    "repeated strings": (
+        "weighted_repeated",
+        "depth_repeated_unseen",
+        "depth_repeated",
+        "depth_repeated_unseen",
+    ),
+}
+
+
+def paper_difference(column: str, measure: str) -> dict[str, Statistic]:
+    """The paper's number, most minus least frequent strings, for a reader."""
+    difference = partial(top_minus_bottom, column=column, measure=measure)
+    return {"as the paper counts, with false alarms": difference}
+
+
+def words_of_score(measure: str) -> str:
+    """The score of a measure whose change is tested."""
+    if measure == "recollection":
+        return "the mean score"
+    return "the mean score (minus that of strings never trained on, without the rule for the start)"
+
+
+def score_of(
+    statistic: Callable[..., pd.Series], measure: str, strings: str = "the training strings"
+) -> dict:
+    """Settings of `over_seeds` for a statistic of a score: the columns, and what to show beside.
+
+    By recollection the paper's score is tested, and otherwise the excess over unseen strings. The
+    other number is shown.
+    """
+    paper, of_unseen, trained, unseen = SCORES[strings]
+
+    def shown(name: str, column: str) -> dict[str, Statistic]:
+        return {name: partial(statistic, column=column, measure=measure)}
+
+    if measure == "recollection":
+        beside = shown("the same of strings never trained on", of_unseen)
+        return {"column": paper, "measure": measure, "beside": beside}
+    beside = shown("as the paper counts, with false alarms", paper)
+    return {"column": trained, "minus": unseen, "measure": measure, "beside": beside}
+
 
 CLAIMS = [
     Claim(
@@ -39,88 +115,119 @@ CLAIMS = [
         "fraction memorised at optimal learning, most frequent minus least frequent strings, "
         "recollection",
         above(0),
-        over_seeds(top_minus_bottom, column="fraction_distinct", measure="recollection"),
+        over_seeds(
+            top_minus_bottom,
+            beside={
+                "the same of unseen strings as probable": partial(
+                    top_minus_bottom, column="below_unseen_matched", measure="recollection"
+                )
+            },
+            column="fraction_distinct",
+            measure="recollection",
+        ),
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
     ),
     Claim(
         "RQ4",
-        "Frequent and infrequent strings are almost equally susceptible to contextual "
-        "memorisation.",
+        "By recollection, frequent strings are memorised more than infrequent ones, beyond unseen "
+        "strings as probable as they are.",
         "frequency",
-        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
-        "contextual",
-        between(-NEARLY_EQUAL, NEARLY_EQUAL),
-        over_seeds(top_minus_bottom, column="fraction_distinct", measure="contextual"),
-        limits=DIFFERENCE,
-        evidence=(STAND_INS,),
+        f"{EXCESS_BELOW}, by recollection",
+        above(0),
+        over_seeds(excess_top_minus_bottom, quantity="below", measure="recollection"),
+        limits=TWO_DIFFERENCES,
+        evidence=(CONSTANT, STAND_INS),
     ),
-    Claim(
-        "RQ4",
-        "Frequent and infrequent strings are almost equally susceptible to counterfactual "
-        "memorisation.",
-        "frequency",
-        "fraction memorised at optimal learning, most frequent minus least frequent strings, "
-        "counterfactual",
-        between(-NEARLY_EQUAL, NEARLY_EQUAL),
-        over_seeds(top_minus_bottom, column="fraction_distinct", measure="counterfactual"),
-        limits=DIFFERENCE,
-        evidence=(STAND_INS,),
-    ),
+    *[
+        Claim(
+            "RQ4",
+            f"Frequent and infrequent strings are almost equally susceptible to {measure} "
+            "memorisation.",
+            "frequency",
+            f"{EXCESS_BELOW}, {measure}",
+            between(-NEARLY_EQUAL, NEARLY_EQUAL),
+            over_seeds(
+                excess_top_minus_bottom,
+                beside=paper_difference("fraction_distinct", measure),
+                quantity="below",
+                measure=measure,
+            ),
+            limits=TWO_DIFFERENCES,
+            evidence=(STAND_INS,),
+        )
+        for measure in ("contextual", "counterfactual")
+    ],
     Claim(
         "RQ4",
         "Frequent strings are, if anything, contextually memorised less.",
         "frequency",
-        "weighted memorisation at optimal learning, most frequent minus least frequent strings, "
+        "mean score at optimal learning without the rule for the start, minus that of strings "
+        "never trained on that are as probable; most frequent minus least frequent strings, "
         "contextual",
         at_most(0),
-        over_seeds(top_minus_bottom, column="weighted_distinct", measure="contextual"),
-        limits=DIFFERENCE,
+        over_seeds(
+            excess_top_minus_bottom,
+            beside=paper_difference("weighted_distinct", "contextual"),
+            quantity="depth",
+            measure="contextual",
+        ),
+        limits=TWO_DIFFERENCES,
         evidence=(STAND_INS,),
     ),
     Claim(
         "RQ4",
         "Contextual memorisation contradicts recollection on the impact of frequency.",
         "frequency",
-        "fraction memorised at optimal learning, most frequent minus least frequent strings: this "
-        "difference by recollection minus the same difference by contextual memorisation",
+        "most frequent minus least frequent strings at optimal learning: this difference of the "
+        "shares below the threshold by recollection, minus this difference of the contextual "
+        "excess over strings never trained on; on the same strings",
         above(0),
         over_seeds(contradiction),
-        limits=(-2, 2),
+        limits=(-3, 3),
         evidence=(
             CONSTANT,
             STAND_INS,
         ),
     ),
-    Claim(
-        "RQ4",
-        "Deduplication delays memorisation by recollection.",
-        "deduplication",
-        "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
-        "recollection; no start counts as one epoch after the last epoch",
-        above(0),
-        over_seeds(start_delay, measure="recollection"),
-        evidence=(CONSTANT,),
-    ),
-    Claim(
-        "RQ4",
-        "Deduplication delays contextual memorisation.",
-        "deduplication",
-        "epochs by which the middle of the 10 % to 90 % band of starts is later than the base's, "
-        "contextual; no start counts as one epoch after the last epoch",
-        above(0),
-        over_seeds(start_delay, measure="contextual"),
-        evidence=(STAND_INS,),
-    ),
-    Claim(
-        "RQ4",
-        "Deduplication delays learning.",
-        "deduplication",
-        "epochs by which optimal learning is later than the base's",
-        above(0),
-        over_seeds(optimum_delay),
-        evidence=(NO_THRESHOLD,),
-    ),
+    *[
+        Claim(
+            "RQ4",
+            f"Deduplication delays {delayed}, counted in {unit}.",
+            "deduplication",
+            f"{unit} by which the middle of the 10 % to 90 % band of starts is later than the "
+            f"base's, {measure}; {never}",
+            above(0),
+            over_seeds(
+                start_delay,
+                variants=BASE_AND_DEDUP,
+                complete=in_strings,
+                measure=measure,
+                in_strings=in_strings,
+            ),
+            evidence=(evidence_of(measure),),
+        )
+        for unit, in_strings, never in (
+            ("epochs", False, "no start counts as one epoch after the last epoch"),
+            ("trained strings", True, "no verdict if the end of training cuts a band"),
+        )
+        for measure, delayed in (
+            ("recollection", "memorisation by recollection"),
+            ("contextual", "contextual memorisation"),
+        )
+    ],
+    *[
+        Claim(
+            "RQ4",
+            f"Deduplication delays learning, counted in {unit}.",
+            "deduplication",
+            f"{unit} by which optimal learning is later than the base's",
+            above(0),
+            over_seeds(optimum_delay, variants=BASE_AND_DEDUP, in_strings=in_strings),
+            evidence=(NO_THRESHOLD,),
+        )
+        for unit, in_strings in (("epochs", False), ("trained strings", True))
+    ],
     Claim(
         "RQ4",
         "Deduplication cannot avoid memorisation completely at optimal learning.",
@@ -128,7 +235,7 @@ CLAIMS = [
         "share of distinct training strings below the contextual threshold at optimal learning, "
         "minus that share of strings never trained on, deduplicated",
         above(0),
-        over_seeds(excess_deduplicated, quantity="below", measure="contextual"),
+        over_seeds(excess_deduplicated, variants=DEDUP, quantity="below", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -139,7 +246,13 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
         "recollection",
         at_least(-RARE),
-        over_seeds(band_widening, other="base", measure="recollection"),
+        over_seeds(
+            band_widening,
+            complete=True,
+            variants=BASE_AND_DEDUP,
+            other="base",
+            measure="recollection",
+        ),
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
     ),
@@ -150,7 +263,13 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
         "contextual",
         at_least(-RARE),
-        over_seeds(band_widening, other="base", measure="contextual"),
+        over_seeds(
+            band_widening,
+            complete=True,
+            variants=BASE_AND_DEDUP,
+            other="base",
+            measure="contextual",
+        ),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -158,23 +277,21 @@ CLAIMS = [
         "RQ5",
         "Optimal learning improves with the training size.",
         "training_size",
-        "rank association (Somers' D) of training size with lowest test loss",
+        "change of the lowest test loss for each doubling of the training size, nats per token",
         below(0),
-        over_seeds(with_size, column="test_loss"),
-        limits=DIFFERENCE,
+        over_seeds(per_doubling, column="test_loss"),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
         "RQ5",
         "Repetition increases with the training size.",
         "training_size",
-        "rank association (Somers' D) of training size with the number of repeated strings; never "
+        "change of the number of repeated strings for each doubling of the training size; never "
         "below 0 by construction, because a seed's smaller training sets are parts of its larger "
         "ones",
         above(0),
-        over_seeds(with_size, column="n_repeated"),
+        over_seeds(per_doubling, column="n_repeated"),
         by_construction=True,
-        limits=DIFFERENCE,
         evidence=(NO_THRESHOLD,),
     ),
     *[
@@ -182,36 +299,58 @@ CLAIMS = [
             "RQ5",
             f"A larger training set {verb} {adjective} memorisation of {strings}.",
             "training_size",
-            "rank association (Somers' D) of training size with the mean score of "
-            f"{strings} at optimal learning, {measure}",
+            f"change of {words_of_score(measure)} of {strings} at optimal learning for each "
+            f"doubling of the training size, {measure}",
             region,
-            over_seeds(with_size, column=column, measure=measure),
-            limits=DIFFERENCE,
-            evidence=(CONSTANT if measure == "recollection" else STAND_INS,),
+            over_seeds(per_doubling, **score_of(per_doubling, measure, strings)),
+            evidence=(evidence_of(measure),),
         )
-        for column, strings in (
-            ("weighted", "the training strings"),
-            ("weighted_repeated", "repeated strings"),
-        )
+        for strings in ("the training strings", "repeated strings")
         for measure, adjective, verb, region in (
             ("recollection", "recollection-based", "increases", above(0)),
             ("counterfactual", "counterfactual", "does not increase", at_most(0)),
             ("contextual", "contextual", "does not increase", at_most(0)),
         )
     ],
+    Claim(
+        "RQ5",
+        "The optimal contextual loss of the same strings falls with the training size.",
+        "training_size",
+        "change of the mean optimal contextual loss for each doubling of the training size, of the "
+        "strings that all training sets of a seed have, nats per token",
+        below(0),
+        over_seeds(per_doubling, column="threshold_shared", measure="contextual"),
+        evidence=(STAND_INS,),
+    ),
     *[
         Claim(
             "RQ5",
-            f"Models of other sizes that learn better show less {measure} memorisation.",
-            "model_size",
-            "rank association (Somers' D) of lowest test loss with weighted memorisation at "
-            f"optimal learning, within families, {measure}",
-            above(0),
-            over_seeds(with_test_loss, measure=measure),
+            f"Better learning goes with {less_or_more} {adjective} memorisation, over all models "
+            "and training sizes.",
+            "training_size",
+            f"rank association (Somers' D) of lowest test loss with {words_of_score(measure)} at "
+            f"optimal learning, all models and training sizes of a seed together, {measure}",
+            region,
+            over_seeds(pooled_with_test_loss, **score_of(pooled_with_test_loss, measure)),
             limits=DIFFERENCE,
-            evidence=(STAND_INS,),
+            evidence=(evidence_of(measure),),
         )
-        for measure in ("counterfactual", "contextual")
+        for measure, adjective, less_or_more, region in WITH_BETTER_LEARNING
+    ],
+    *[
+        Claim(
+            "RQ5",
+            f"Models of other sizes that learn better show {less_or_more} {adjective} "
+            "memorisation.",
+            "model_size",
+            f"rank association (Somers' D) of lowest test loss with {words_of_score(measure)} at "
+            f"optimal learning, within families, {measure}",
+            region,
+            over_seeds(with_test_loss, **score_of(with_test_loss, measure)),
+            limits=DIFFERENCE,
+            evidence=(evidence_of(measure),),
+        )
+        for measure, adjective, less_or_more, region in WITH_BETTER_LEARNING
     ],
     Claim(
         "RQ8",
@@ -220,7 +359,7 @@ CLAIMS = [
         "training loss minus the base's, each distinct string once, after equally many trained "
         "strings, nats per token",
         above(0),
-        over_seeds(slower_training),
+        over_seeds(slower_training, variants=BASE_AND_DEDUP),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -230,7 +369,7 @@ CLAIMS = [
         "standard deviation of the loss over test strings at optimal learning, deduplicated "
         "relative to base",
         at_least(1 - 2 * NEARLY_EQUAL),
-        over_seeds(spread_ratio),
+        over_seeds(spread_ratio, variants=BASE_AND_DEDUP),
         limits=NOT_NEGATIVE,
         evidence=(NO_THRESHOLD,),
     ),
@@ -242,7 +381,7 @@ CLAIMS = [
         "standard deviation of the loss over test strings at optimal learning, deduplicated "
         "minus dedup-matched, nats per token",
         above(0),
-        over_seeds(spread_above_matched),
+        over_seeds(spread_above_matched, variants=DEDUP_AND_MATCHED),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -251,7 +390,7 @@ CLAIMS = [
         "deduplication",
         "epochs in the 10 % to 90 % band of starts, deduplicated, recollection",
         above(1),
-        over_seeds(band, name="dedup", measure="recollection"),
+        over_seeds(band, complete=True, variants=DEDUP, name="dedup", measure="recollection"),
         limits=NOT_NEGATIVE,
         evidence=(CONSTANT,),
     ),
@@ -261,7 +400,7 @@ CLAIMS = [
         "deduplication",
         "epochs in the 10 % to 90 % band of starts, deduplicated, contextual",
         above(1),
-        over_seeds(band, name="dedup", measure="contextual"),
+        over_seeds(band, complete=True, variants=DEDUP, name="dedup", measure="contextual"),
         limits=NOT_NEGATIVE,
         evidence=(STAND_INS,),
     ),
@@ -273,7 +412,13 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus that of dedup-matched (share of the "
         "training), contextual",
         above(0),
-        over_seeds(band_widening, other="dedup-matched", measure="contextual"),
+        over_seeds(
+            band_widening,
+            complete=True,
+            variants=DEDUP_AND_MATCHED,
+            other="dedup-matched",
+            measure="contextual",
+        ),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -285,7 +430,7 @@ CLAIMS = [
         "measurement before optimal learning, minus that share of strings never trained on, "
         "deduplicated",
         above(0),
-        over_seeds(excess_before_optimum, measure="contextual"),
+        over_seeds(excess_before_optimum, variants=DEDUP, measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),

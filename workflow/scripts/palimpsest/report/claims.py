@@ -94,7 +94,8 @@ def answered(rows: pd.DataFrame) -> dict:
     forced = rows["by_construction"].astype(bool)
     rows = rows.assign(
         shown=rows["verdict"].mask(forced, "by construction"),
-        reason=[reason(row) for row in rows.itertuples()],
+        reasons=[reasons(row) for row in rows.itertuples()],
+        held=[held(row) for row in rows.itertuples()],
     )
     claims = rows.groupby(["claim", "statistic", "agrees_if", "evidence"], sort=False)
     return {
@@ -112,13 +113,24 @@ def answered(rows: pd.DataFrame) -> dict:
     }
 
 
-def reason(row: NamedTuple) -> str:
-    """What would decide a row of the claims, or why the row has its verdict; mostly empty."""
-    if row.by_construction:
-        return ""
-    if pd.notna(row.seeds_needed):
-        return f"about {row.seeds_needed:.0f} seeds would decide this in half of such studies"
-    return row.note
+def reasons(row: NamedTuple) -> list[str]:
+    """What a reader has to know about a row, besides its numbers; each in a few words."""
+    notes = [] if row.by_construction else row.note.split("; ")
+    covered = f"{100 * row.coverage:.0f} % of the strings have stand-ins"
+    return [note for note in (*notes, covered if pd.notna(row.coverage) else "") if note]
+
+
+def held(row: NamedTuple) -> list[str]:
+    """In how many of the models, and of their families, the claim of a row holds."""
+    counted = (
+        (row.n_models_hold, row.n_models, "model", "models"),
+        (row.n_families_hold, row.n_families, "family", "families"),
+    )
+    return [
+        f"{holds:.0f} of {n:.0f} {one if n == 1 else many}"
+        for holds, n, one, many in counted
+        if pd.notna(holds) and pd.notna(n)
+    ]
 
 
 def mathematical(region: str) -> str:

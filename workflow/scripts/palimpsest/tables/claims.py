@@ -19,6 +19,14 @@ CLAIMS = Kind(
             "same-frequency (stand-ins), language (exact probabilities), or several of them; no "
             "threshold if the statistic is about losses or counts alone",
         ),
+        Column(
+            "coverage",
+            float,
+            "lowest share of the training strings (with copies; for the study frequency, of a "
+            "group's distinct strings) that have stand-ins, over the runs that are used; null: the "
+            "claim does not rest on stand-ins, or the table does not say",
+            True,
+        ),
         Column("language", str, "language on which the claim was tested"),
         Column("n_models", int, "number of models in the mean"),
         Column(
@@ -26,6 +34,19 @@ CLAIMS = Kind(
             int,
             "number of models whose own mean over the seeds lies in the region; null: the "
             "statistic is not computed by model",
+            True,
+        ),
+        Column(
+            "n_families",
+            int,
+            "number of families of these models; null: the statistic is not computed by model",
+            True,
+        ),
+        Column(
+            "n_families_hold",
+            int,
+            "number of families whose own mean over the seeds and the family's models lies in the "
+            "region",
             True,
         ),
         Column("n_seeds", int, "number of seeds with a defined statistic; 0: not tested"),
@@ -57,7 +78,12 @@ CLAIMS = Kind(
             True,
         ),
         Column("verdict", str, "agrees, disagrees or cannot tell"),
-        Column("note", str, "why the verdict is cannot tell; otherwise mostly empty"),
+        Column(
+            "note",
+            str,
+            "why the verdict is cannot tell, or what would decide it; runs that may still be "
+            "learning; and numbers to read the estimate by. Parted by semicolons",
+        ),
         Column(
             "seeds_needed",
             int,

@@ -82,9 +82,12 @@ def over_models(
             return Estimate()
         index = pd.MultiIndex.from_tuples(defined, names=PROBLEM_KEYS)
         means = pd.Series([of.mean for of in defined.values()], index=index)
-        values, models = (tuple(means.groupby(level=key).mean()) for key in ("seed", "model"))
+        values = tuple(means.groupby(level="seed").mean())
+        models = means.groupby(level="model").mean().to_dict()
         ends = np.array([[of.lower, of.upper] for of in defined.values()]).mean(axis=0)
-        return Estimate(values, np.mean(values), *ends, over, models, of_pairs)
+        return Estimate(
+            values, np.mean(values), *ends, over, models=models, counts_certain=of_pairs
+        )
 
     return estimate
 

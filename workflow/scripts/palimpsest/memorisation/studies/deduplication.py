@@ -5,29 +5,30 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, RUN, beside_learning
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     BELOW_DISTINCT,
     BELOW_UNSEEN,
-    DATASET,
+    COVERAGE,
     DEPTH_DISTINCT,
     DEPTH_UNSEEN,
     FRACTION_DISTINCT,
-    LEARNING,
+    INNER_BAND,
     N_TRAIN,
     OPTIMAL_EPOCH,
     SPREAD,
-    STARTS,
+    STILL_LEARNING,
     TEST_LOSS,
     TRAIN_LOSS,
     TRAIN_LOSS_DISTINCT,
     WEIGHTED_DISTINCT,
 )
+from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, beside_learning
+from palimpsest.memorisation.kinds import DATASET, LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
@@ -39,6 +40,7 @@ KIND = Kind(
         *GROUP_SEED,
         MEASURE,
         EPOCH,
+        COVERAGE,
         FRACTION_DISTINCT,
         WEIGHTED_DISTINCT,
         BELOW_DISTINCT,
@@ -51,33 +53,20 @@ KIND = Kind(
         TEST_LOSS,
         *SPREAD,
         OPTIMAL_EPOCH,
-        Column(
-            "start_p10",
-            float,
-            "10 % quantile of the strings' starts, epochs; a string that never starts counts as "
-            "starting one epoch after the last",
-            True,
-        ),
-        Column("start_p90", float, "90 % quantile of these starts, epochs", True),
+        STILL_LEARNING,
+        *INNER_BAND,
     ),
 )
 
 
-def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
+def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Memorisation and learning with and without repeated strings: a curve per variant.
-
-    The band of starts is over the distinct strings, from the 10 % to the 90 % quantile. A string
-    that never starts counts as starting one epoch after the last; a string without stand-ins is
-    left out.
 
     Source: section 4, RQ4, figure 5; appendix G, RQ8 and RQ9, figures 39 and 40.
     """
-    last = dataset.groupby(RUN, as_index=False).agg(last_epoch=("epoch", "max"))
-    known = starts.dropna(subset="score_at_end").merge(last, on=RUN)
-    known["start"] = known["start"].fillna(known["last_epoch"] + 1)
-    band = known.groupby([*RUN, "measure"], sort=False)["start"].quantile([0.1, 0.9]).unstack()
-    band = band.rename(columns={0.1: "start_p10", 0.9: "start_p90"}).reset_index()
-    memorised = dataset[[*CURVE, *DISTINCT, *AT_EPOCH, "below_unseen", "depth_unseen"]]
+    bands = [column.name for column in INNER_BAND]
+    unseen = ["below_unseen", "depth_unseen"]
+    memorised = dataset[[*CURVE, "coverage", *DISTINCT, *AT_EPOCH, *unseen, *bands]]
     losses = [
         "train_loss",
         "train_loss_distinct",
@@ -85,8 +74,9 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
         "test_loss",
         *(column.name for column in SPREAD),
         "optimal_epoch",
+        "still_learning",
     ]
-    return beside_learning(memorised, learning, losses).merge(band, on=[*RUN, "measure"])
+    return beside_learning(memorised, learning, losses)
 
 
 class Deduplication(Study):
@@ -109,7 +99,6 @@ class Deduplication(Study):
     )
     kind = KIND
     reads = (
-        STARTS,
         DATASET,
         LEARNING,
     )

@@ -8,7 +8,10 @@ from typing import ClassVar
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.kinds import AGREEMENT, TARGET_COLUMNS, TARGET_SCORES
+from palimpsest.memorisation.columns import (
+    TARGET_COLUMNS,
+)
+from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill

@@ -12,7 +12,11 @@ from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation import kinds
-from palimpsest.memorisation.kinds import APPROXIMATION, CHEAP_EVIDENCE, QUANTITY
+from palimpsest.memorisation.columns import (
+    CHEAP_EVIDENCE,
+    QUANTITY,
+)
+from palimpsest.memorisation.kinds import APPROXIMATION
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill

@@ -8,15 +8,14 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import RUN, beside_learning
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     FRACTION_DISTINCT,
-    LEARNING,
     OPTIMAL_EPOCH,
-    SCORES,
-    STARTS,
+    STILL_LEARNING,
     WEIGHTED_DISTINCT,
 )
+from palimpsest.memorisation.joins import RUN, beside_learning, matched
+from palimpsest.memorisation.kinds import LEARNING, SCORES, STARTS
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
@@ -42,10 +41,33 @@ KIND = Kind(
         Column("group", str, "top or bottom: most or least frequent distinct strings"),
         EPOCH,
         Column("n_strings", int, "distinct strings in the group that the measure applies to"),
-        Column("loss", float, "mean loss of the group, nats per token"),
+        Column("loss", float, "mean loss of the whole group, nats per token"),
         FRACTION_DISTINCT,
         WEIGHTED_DISTINCT,
         OPTIMAL_EPOCH,
+        STILL_LEARNING,
+        Column(
+            "coverage",
+            float,
+            "share of the group's distinct strings that have stand-ins which have stand-ins of "
+            "their own; the following columns are about these strings, at optimal learning",
+        ),
+        Column(
+            "below_matched",
+            float,
+            "share of these strings whose loss is below the threshold, even if it rises above the "
+            "threshold later; NaN if the coverage is 0",
+            True,
+        ),
+        Column("depth_matched", float, "mean score without the rule for the start", True),
+        Column(
+            "below_unseen_matched",
+            float,
+            "`below_matched` of these strings' stand-ins: strings never trained on, of the same "
+            "Bayes-optimal loss",
+            True,
+        ),
+        Column("depth_unseen_matched", float, "`depth_matched` of these stand-ins", True),
     ),
 )
 
@@ -68,16 +90,42 @@ def table(
     if not 0 < share <= 0.5:
         raise UserError(f"share {share}: the groups must be a share above 0, at most 0.5")
     groups = frequency_groups(starts, share)
+    members = scores.merge(groups, on=[*RUN, "string_id"])
     # A string without stand-ins has no score by measures that need stand-ins.
-    members = scores.dropna(subset="score").merge(groups, on=[*RUN, "string_id"])
-    members["memorised"] = members["score"] > 0
+    members["memorised"] = (members["score"] > 0).astype(float).where(members["score"].notna())
     curves = members.groupby([*RUN, "measure", "group", "epoch"], sort=False, as_index=False).agg(
-        n_strings=("string_id", "size"),
+        n_strings=("score", "count"),
         loss=("loss", "mean"),
         fraction_distinct=("memorised", "mean"),
         weighted_distinct=("score", "mean"),
     )
-    return beside_learning(curves, learning, ["optimal_epoch"])
+    curves = curves.merge(beside_stand_ins(starts, groups), on=[*RUN, "measure", "group"])
+    return beside_learning(curves, learning, ["optimal_epoch", "still_learning"])
+
+
+def beside_stand_ins(starts: pd.DataFrame, groups: pd.DataFrame) -> pd.DataFrame:
+    """At optimal learning, every group and its stand-ins: run, measure, group and the columns.
+
+    Frequent strings have a lower loss even without memorisation, so each group is compared with
+    unseen strings that are as probable as its own.
+    """
+    keys = [*RUN, "measure", "group"]
+    members = starts.merge(groups, on=[*RUN, "string_id"])
+    means = (
+        matched(members)
+        .groupby(keys)
+        .agg(
+            n_matched=("string_id", "size"),
+            below_matched=("below_at_optimum", "mean"),
+            depth_matched=("depth_at_optimum", "mean"),
+            below_unseen_matched=("below_unseen", "mean"),
+            depth_unseen_matched=("depth_unseen", "mean"),
+        )
+    )
+    n_strings = members.groupby(keys).size().rename("n_group")
+    found = n_strings.to_frame().join(means)
+    coverage = found.pop("n_matched").fillna(0) / found.pop("n_group")
+    return found.assign(coverage=coverage).reset_index()
 
 
 def frequency_groups(starts: pd.DataFrame, share: float) -> pd.DataFrame:

@@ -6,17 +6,20 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import CURVE, beside_learning
-from palimpsest.memorisation.kinds import (
-    DATASET,
+from palimpsest.memorisation.columns import (
+    COVERAGE,
+    DEPTH_DISTINCT,
+    DEPTH_UNSEEN,
     FRACTION,
-    LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
     STILL_LEARNING,
     TEST_LOSS,
     WEIGHTED,
+    WEIGHTED_UNSEEN,
 )
+from palimpsest.memorisation.joins import CURVE, SCORES_OF_ALL, beside_learning
+from palimpsest.memorisation.kinds import DATASET, LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.models import resolve
@@ -39,8 +42,12 @@ KIND = Kind(
         EPOCH,
         TEST_LOSS,
         OPTIMAL_TEST,
+        COVERAGE,
         FRACTION,
         WEIGHTED,
+        DEPTH_DISTINCT,
+        WEIGHTED_UNSEEN,
+        DEPTH_UNSEEN,
         OPTIMAL_EPOCH,
         STILL_LEARNING,
     ),
@@ -75,7 +82,8 @@ def beside_sizes(
             f"{nearest(name, known)}"
         )
     losses = ["test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
-    curves = beside_learning(dataset[[*CURVE, "fraction", "weighted"]], learning, losses)
+    memorised = dataset[[*CURVE, "coverage", "fraction", "weighted", *SCORES_OF_ALL]]
+    curves = beside_learning(memorised, learning, losses)
     return curves.merge(models[["model", "family", "parameters"]], on="model")
 
 

@@ -5,28 +5,21 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import (
-    AT_EPOCH,
-    CURVE,
-    DISTINCT,
-    PERFECT,
-    UNSEEN,
-    beside_learning,
-)
-from palimpsest.memorisation.kinds import (
+from palimpsest.memorisation.columns import (
     BAND,
+    BELOW_COVERED,
     BELOW_DISTINCT,
     BELOW_UNSEEN,
+    BELOW_UNSEEN_COVERED,
     COUNTERPART,
     COVERAGE,
-    DATASET,
     DEPTH_DISTINCT,
     DEPTH_UNSEEN,
     FRACTION,
     FRACTION_DISTINCT,
     FRACTION_PERFECT,
     FRACTION_UNSEEN,
-    LEARNING,
+    INNER_BAND,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
     STILL_LEARNING,
@@ -37,6 +30,16 @@ from palimpsest.memorisation.kinds import (
     WEIGHTED_PERFECT,
     WEIGHTED_UNSEEN,
 )
+from palimpsest.memorisation.joins import (
+    AT_EPOCH,
+    COVERED,
+    CURVE,
+    DISTINCT,
+    PERFECT,
+    UNSEEN,
+    beside_learning,
+)
+from palimpsest.memorisation.kinds import DATASET, LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
@@ -64,6 +67,8 @@ KIND = Kind(
         WEIGHTED_UNSEEN,
         BELOW_UNSEEN,
         DEPTH_UNSEEN,
+        BELOW_COVERED,
+        BELOW_UNSEEN_COVERED,
         FRACTION_PERFECT,
         WEIGHTED_PERFECT,
         TRAIN_LOSS,
@@ -72,6 +77,7 @@ KIND = Kind(
         OPTIMAL_EPOCH,
         STILL_LEARNING,
         *BAND,
+        *INNER_BAND,
         COUNTERPART,
     ),
 )
@@ -89,7 +95,9 @@ def table(
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
     of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
-    memorised = dataset[[*CURVE, *of_all, *UNSEEN, *PERFECT, "band_first", "band_last"]]
+    placebos = [*UNSEEN, *COVERED, *PERFECT]
+    bands = [column.name for column in (*BAND, *INNER_BAND)]
+    memorised = dataset[[*CURVE, *of_all, *placebos, *bands]]
     losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
     counterparts = pd.array([counterpart] * len(memorised), dtype="string")
     return beside_learning(memorised.assign(counterpart=counterparts), learning, losses)

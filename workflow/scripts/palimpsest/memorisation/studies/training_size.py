@@ -6,18 +6,20 @@ from typing import ClassVar
 
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.joins import CURVE, RUN, beside_learning
-from palimpsest.memorisation.kinds import (
-    DATASET,
+from palimpsest.memorisation.columns import (
+    COVERAGE,
+    DEPTH_DISTINCT,
+    DEPTH_UNSEEN,
     FRACTION,
-    LEARNING,
     OPTIMAL_EPOCH,
     OPTIMAL_TEST,
-    STARTS,
     STILL_LEARNING,
     TEST_LOSS,
     WEIGHTED,
+    WEIGHTED_UNSEEN,
 )
+from palimpsest.memorisation.joins import CURVE, RUN, SCORES_OF_ALL, beside_learning, matched
+from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
@@ -44,13 +46,37 @@ KIND = Kind(
         STILL_LEARNING,
         TEST_LOSS,
         OPTIMAL_TEST,
+        COVERAGE,
         FRACTION,
         WEIGHTED,
+        DEPTH_DISTINCT,
+        WEIGHTED_UNSEEN,
+        DEPTH_UNSEEN,
         Column("n_repeated", int, "distinct training strings that occur more than once"),
         Column(
             "weighted_repeated",
             float,
             "mean score of the distinct strings that occur more than once",
+            True,
+        ),
+        Column(
+            "depth_repeated",
+            float,
+            "mean score of these strings without the rule for the start; of those whose stand-ins "
+            "have stand-ins of their own",
+            True,
+        ),
+        Column(
+            "depth_repeated_unseen",
+            float,
+            "`depth_repeated` of these strings' stand-ins, which were never trained on",
+            True,
+        ),
+        Column(
+            "threshold_shared",
+            float,
+            "mean threshold of the strings that are in the seed's training sets of all sizes, and "
+            "have a threshold in each; for contextual: their mean optimal contextual loss",
             True,
         ),
     ),
@@ -63,14 +89,37 @@ def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame
     Source: section 4, RQ5, figure 6.
     """
     losses = ["test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
-    curves = beside_learning(dataset[[*CURVE, "fraction", "weighted"]], learning, losses)
+    memorised = dataset[[*CURVE, "coverage", "fraction", "weighted", *SCORES_OF_ALL]]
+    curves = beside_learning(memorised, learning, losses)
     optimum = curves[curves["epoch"] == curves["optimal_epoch"]].drop(columns="epoch")
     repeated = starts[starts["count"] > 1].groupby([*RUN, "measure"], as_index=False)
     repeated = repeated.agg(
         n_repeated=("string_id", "size"), weighted_repeated=("score_at_optimum", "mean")
     )
+    compared = matched(starts[starts["count"] > 1]).groupby([*RUN, "measure"], as_index=False)
+    compared = compared.agg(
+        depth_repeated=("depth_at_optimum", "mean"), depth_repeated_unseen=("depth_unseen", "mean")
+    )
     sizes = optimum.merge(repeated, on=[*RUN, "measure"], how="left")
-    return sizes.assign(n_repeated=sizes["n_repeated"].fillna(0).astype(int))
+    sizes = sizes.merge(compared, on=[*RUN, "measure"], how="left")
+    sizes = sizes.assign(n_repeated=sizes["n_repeated"].fillna(0).astype(int))
+    return sizes.merge(shared_thresholds(starts), on=[*RUN, "measure"], how="left")
+
+
+def shared_thresholds(starts: pd.DataFrame) -> pd.DataFrame:
+    """The mean threshold over the strings that all sizes of a seed have: run, measure, threshold.
+
+    A larger training set has other strings, too, and these are rarer on average. The thresholds of
+    two sizes are comparable only on the same strings. A string whose threshold is unknown at any
+    size is left out at all sizes.
+    """
+    same = ["model", "language", "seed", "variant"]
+    n_sizes = starts.groupby(same)["size"].transform("nunique")
+    known = starts.assign(n_sizes=n_sizes).dropna(subset="threshold_at_optimum")
+    n_known = known.groupby([*same, "measure", "string_id"])["size"].transform("nunique")
+    shared = known[n_known == known["n_sizes"]]
+    means = shared.groupby([*RUN, "measure"], as_index=False)["threshold_at_optimum"].mean()
+    return means.rename(columns={"threshold_at_optimum": "threshold_shared"})
 
 
 class TrainingSize(Study):
