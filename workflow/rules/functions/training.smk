@@ -3,6 +3,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from palimpsest.requests import TOKENS
 from palimpsest.variants import LEAVE_ONE_OUT, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
@@ -48,15 +49,22 @@ HOW_TO_TRAIN = (
 )
 
 
-def train_command(weights, more=""):
-    """The command that trains; it also delivers the weights if `weights` is true."""
+def train_command(weights, tokens=False, more=""):
+    """The command that trains; it also delivers weights and losses of tokens, if they are true."""
     delivery = " --trace {output.trace} --manifest {output.manifest}"
     if weights:
         delivery += " --weights {output.weights}"
+    if tokens:
+        delivery += " --tokens {output.tokens}"
     return f"{OF_THE_MODEL}{delivery}{more}{HOW_TO_TRAIN}"
 
 
 TRAIN = train_command(weights=config["save_weights"])
+
+
+def train_command_of(job):
+    """The command of a job that trains several runs, some of which may keep losses of tokens."""
+    return train_command(weights=config["save_weights"], tokens=bool(with_tokens(job)))
 
 
 def trained_files(requests, patterns):
@@ -85,6 +93,19 @@ def all_runs(job):
 def trained(files):
     """The outputs of training; the function `files` expands a pattern to the runs of a job."""
     return {name: update(files(pattern)) for name, pattern in TRAINED.items()}
+
+
+def trained_together(job):
+    """The outputs of a job that trains several runs."""
+    outputs = trained(all_runs(job))
+    if by_token := with_tokens(job):
+        outputs[TOKENS] = update(all_runs(by_token)(paths.TOKENS))
+    return outputs
+
+
+def with_tokens(requests):
+    """The requests whose runs keep the losses of single tokens."""
+    return [runs for runs in requests if TOKENS in runs.keeps]
 
 
 def trained_on(job):
@@ -124,13 +145,14 @@ def models_in(places):
 def rules_of_several_runs(groups):
     """The jobs of each rule that trains several runs, by the rule's name; equal names get numbers.
 
-    A full model's job with only one run belongs to the rule `train_one_run` instead.
+    A full model's job with only one run, which keeps no losses of tokens, belongs to the rule
+    `train_one_run` instead.
     """
     rules, seen = {}, Counter()
     for jobs in groups:
         first = jobs[0]
         is_twin = settings.is_twin(first[0].model)
-        if not is_twin and len(first[0].seeds) == 1:
+        if not is_twin and len(first[0].seeds) == 1 and not with_tokens(first):
             continue
         variants = ["targets" if target_of(runs.variant) else runs.variant for runs in first]
         scale = "twins" if is_twin else "full"
