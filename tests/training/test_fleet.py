@@ -441,7 +441,7 @@ class Command:
     datasets: list[str]
     variants: list[str]
     recipe: Recipe = RECIPE
-    more: list[str] = field(default_factory=list)
+    more: list = field(default_factory=list)
 
     def file(self, name: str, place: int = 0) -> Path:
         return self.folder / str(place) / self.variants[place] / name
@@ -459,7 +459,7 @@ class Command:
             **asdict(self.recipe),
         )
         log = (self.folder / "log").open("a")
-        return subprocess.Popen([*words, *self.more], stdout=log, stderr=log)
+        return subprocess.Popen([*words, *map(str, self.more)], stdout=log, stderr=log)
 
     def finish(self) -> "Command":
         assert self.start().wait(timeout=300) == 0, (self.folder / "log").read_text()
@@ -469,12 +469,31 @@ class Command:
         return json.loads(self.file("manifest.json", place).read_text())
 
 
+def tokens_file(folder: Path) -> Path:
+    """The losses of tokens of the second dataset of a command."""
+    return folder / "1/base/tokens.parquet"
+
+
+def test_a_checkpoint_without_losses_of_tokens_does_not_count(folder):
+    """A run that is asked to keep them begins anew; one that is not cuts what it does not keep."""
+    run = run_of(dataset(folder))
+    plain, keeping = Material(run), Material(replace(run, by_token=True))
+    longest = plain.encoded.n_tokens.max()
+    assert (plain.n_rows, keeping.n_rows) == (3, 3 + longest)
+    with pytest.raises(ValueError, match="losses of single tokens"):
+        keeping.resumed({0: np.zeros((3, 4))})
+    assert plain.resumed({0: np.zeros((3 + longest, 4))})[0].shape == (3, 4)
+
+
 def test_killed_in_the_middle_of_a_wave(folder):
-    """Every member goes on from its checkpoint and leaves the same bytes."""
+    """Every member goes on from its checkpoint and leaves the same bytes; one keeps tokens."""
     data, variants = [dataset(folder, seed=seed) for seed in (0, 1)], ["base", "base"]
     recipe = replace(RECIPE, epochs=40)
-    whole = Command(folder / "whole", data, variants, recipe).finish()
-    killed = Command(folder / "killed", data, variants, recipe)
+    whole, killed = (
+        Command(folder / name, data, variants, recipe, ["--tokens", tokens_file(folder / name)])
+        for name in ("whole", "killed")
+    )
+    whole.finish()
     process = killed.start()
     deadline = time.monotonic() + 120
     while len(list((killed.folder / "state").glob("*/epoch-*"))) < 2:
@@ -489,6 +508,9 @@ def test_killed_in_the_middle_of_a_wave(folder):
         assert killed.manifest(place)["resumed_from_epoch"] > 0
         expected = whole.file("trace.parquet", place).read_bytes()
         assert killed.file("trace.parquet", place).read_bytes() == expected
+    expected = tokens_file(whole.folder).read_bytes()
+    assert tokens_file(killed.folder).read_bytes() == expected
+    assert not killed.file("tokens.parquet", 0).exists()
     assert not [path for path in (killed.folder / "state").rglob("*") if path.is_file()]
 
 
