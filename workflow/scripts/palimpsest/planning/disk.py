@@ -11,7 +11,7 @@ def trace_bytes(training: Training, strings: Strings) -> float:
     return TRACE_BYTES * strings.n_measured * training.measurements
 
 
-TOKEN_BYTES = 8  # per predicted token and measurement, compressed
+TOKEN_BYTES = 5  # per predicted token and measurement, compressed; measured in finished studies
 
 
 def tokens_bytes(training: Training, strings: Strings) -> float:
