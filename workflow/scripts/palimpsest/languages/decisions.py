@@ -14,7 +14,8 @@ of its choices in proportion to the positive part of their gains. Where a string
 derivations, the shares are averaged over draws from their posterior distribution.
 
 The probabilities are inside and prefix sums over charts (see `inside`), where each symbol is
-divided by its own probability, so that numbers of long strings stay within a float64.
+divided by its own probability, so that numbers of long strings stay within a float64. Memory grows
+with the square of a string's length, times the number of rules and the depth of the derivation.
 """
 
 import zlib
