@@ -8,10 +8,10 @@ these choices one after another predicts the symbol better and better, and is ce
                      - log P(symbol | symbols before it, choices 1 to k - 1)
 
 The gains of all choices sum to the loss of the symbol. By Bayes' theorem, a gain is also what the
-symbol tells about the choice; over all symbols of a string with one derivation, the gains of a
-choice therefore sum to minus the log probability of its rule. A symbol is shared among the rules
-of its choices in proportion to the positive part of their gains. Where a string has several
-derivations, the shares are averaged over draws from their posterior distribution.
+symbol tells about the choice; over all symbols of a string with one derivation and a known end, the
+gains of a choice therefore sum to minus the log probability of its rule. A symbol is shared among
+the rules of its choices in proportion to the positive part of their gains. Where a string has
+several derivations, the shares are averaged over draws from their posterior distribution.
 
 The probabilities are inside and prefix sums over charts (see `inside`), where each symbol is
 divided by its own probability, so that numbers of long strings stay within a float64. Memory grows
@@ -27,6 +27,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from palimpsest.languages import inside as charts
 from palimpsest.languages import structure
 from palimpsest.languages.grammar import Grammar
 from palimpsest.languages.structure import Rule
@@ -96,8 +97,8 @@ class _Tables(NamedTuple):
     column: np.ndarray  # of every rule in the shares; -1 where there is no choice
     first: np.ndarray
     rhs: np.ndarray
-    # float64[non-terminals, non-terminals]: weights of the chains of unary steps from the first to
-    # the second, and of the chains of leftmost symbols
+    # float64[non-terminals, non-terminals]: weights of all chains from the first down to the
+    # second, of unary steps, and of leftmost symbols
     unary: np.ndarray
     corner: np.ndarray
 
@@ -167,7 +168,6 @@ class _Asked:
                 corner[left, right[0] - n_terminals] += probability
                 if len(right) == 1:
                     unary[left, right[0] - n_terminals] += probability
-        identity = np.eye(len(unary))
         return _Tables(
             n_terminals,
             lhs,
@@ -175,8 +175,8 @@ class _Asked:
             np.array([*(column.get(rule, -1) for rule in rules), -1]),
             np.cumsum([0, *map(len, rhs)]),
             np.concatenate(rhs),
-            np.maximum(np.linalg.inv(identity - unary), 0.0),
-            np.maximum(np.linalg.inv(identity - corner), 0.0),
+            charts._geometric_sum(unary),
+            charts._geometric_sum(corner),
         )
 
 

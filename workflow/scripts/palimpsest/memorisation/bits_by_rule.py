@@ -6,7 +6,7 @@ import pandas as pd
 from palimpsest import token_losses
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
-from palimpsest.languages.decisions import Decisions, decisions, levels
+from palimpsest.languages.decisions import decisions, levels
 from palimpsest.memorisation.bits import memorised_bits
 from palimpsest.memorisation.likelihoods import TRAIN, UNSEEN, members_of_groups, read_runs
 from palimpsest.memorisation.runs import run_name
@@ -58,7 +58,7 @@ class Decided:
 
     def __init__(self, grammar: Grammar, predict_end: bool):
         self._grammar, self._predict_end = grammar, predict_end
-        self._known: dict[str, Decisions] = {}
+        self._known: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         level = levels(grammar)
         rules = decisions(grammar, [], predict_end).rules
         named = [
@@ -71,18 +71,18 @@ class Decided:
 
     def of(self, texts: pd.Series) -> tuple[np.ndarray, np.ndarray]:
         """Losses float64[tokens] in nats, and shares float64[tokens, rules + 1], end to end."""
-        found = [self._of_string(text) for text in texts]
+        self._work_out([text for text in dict.fromkeys(texts) if text not in self._known])
+        losses = [self._known[text][0] for text in texts]
+        shares = [self._known[text][1] for text in texts]
         nothing = np.zeros((0, len(self.rules)))
-        return (
-            np.concatenate([np.zeros(0), *(one.loss for one in found)]),
-            np.concatenate([nothing, *(one.share for one in found)]),
-        )
+        return np.concatenate([nothing[:, 0], *losses]), np.concatenate([nothing, *shares])
 
-    def _of_string(self, text: str) -> Decisions:
-        if text not in self._known:
-            string = tuple(text.split(" "))
-            self._known[text] = decisions(self._grammar, [string], self._predict_end)
-        return self._known[text]
+    def _work_out(self, texts: list[str]) -> None:
+        strings = [tuple(text.split(" ")) for text in texts]
+        found = decisions(self._grammar, strings, self._predict_end)
+        ends = np.cumsum(found.lengths)[:-1]
+        parts = np.split(found.loss, ends), np.split(found.share, ends)
+        self._known.update(zip(texts, zip(*parts, strict=True), strict=False))
 
 
 def rows_of_run(losses: TokenLosses, strings: pd.DataFrame, decided: Decided) -> pd.DataFrame:

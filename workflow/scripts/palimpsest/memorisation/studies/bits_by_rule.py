@@ -85,7 +85,7 @@ def table(
     strings: pd.DataFrame,
     learning: pd.DataFrame,
     tokens: list[str],
-    corpus: str,
+    corpus: list[str],
     predict_end: bool,
 ) -> pd.DataFrame:
     """Memorised bits of training strings and unseen strings by rule, for every run and epoch.
@@ -93,12 +93,13 @@ def table(
     Parameters
     ----------
     tokens : paths of the tables `tokens` of the runs
-    corpus : path of the grammar of the language
+    corpus : path of the grammar of the language, in a list
     predict_end : whether the end of a string is a predicted token
 
     Source: Palimpsest's own split of the bits of arXiv 2505.24832.
     """
-    grammar = languages.Grammar.from_file(corpus)
+    (path,) = corpus
+    grammar = languages.Grammar.from_file(path)
     return by_rule.bits_by_rule_table(tokens, strings, learning, grammar, predict_end)
 
 
@@ -156,7 +157,7 @@ class BitsByRule(Study):
         return {
             **super().inputs(settings, language),
             "tokens": paths_of(self.runs(settings, language), TOKENS_PATH),
-            "corpus": settings.corpus_file(language),
+            "corpus": [settings.corpus_file(language)],
         }
 
     def parameters(self, settings: Settings, language: str) -> dict:
