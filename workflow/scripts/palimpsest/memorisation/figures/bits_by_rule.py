@@ -17,6 +17,7 @@ NO_RULE_COLOUR = "0.55"
 CEILING = {"marker": "|", "markersize": 8, "linestyle": "none"}
 ROW = 0.15  # inches, of a rule
 EPOCHS_HEIGHT = 2.2  # inches
+DOT = {"linestyle": "none", "marker": "o", "markersize": 4}
 PLAIN = FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
 
 
@@ -30,10 +31,9 @@ def bits_by_rule(study: pd.DataFrame) -> Figure:
 
     Source: Palimpsest's own split of the bits of arXiv 2505.24832.
     """
-    models, sizes = list(study["model"].unique()), sorted(study["size"].unique())
-    rules = ordered(study)
+    sizes, rules = sorted(study["size"].unique()), ordered(study)
     colours = level_colours(rules)
-    height = 0.6 + ROW * len(rules) * (1 + 0.25 * (len(models) - 1))
+    height = 0.6 + ROW * len(rules)
     figure = curves.figure_of(
         EPOCHS_HEIGHT + height + 1.3, f"Memorised bits by rule: {curves.subject(study)}"
     )
@@ -46,14 +46,15 @@ def bits_by_rule(study: pd.DataFrame) -> Figure:
     above.axes[0].set_ylabel("bits per string (symmetric\nlogarithmic scale)")
     above.supxlabel("epoch", fontsize=8)
     for axes, size in zip(row_of(below, sizes), sizes, strict=True):
-        draw_rules(axes, last[last["size"] == size], rules, colours, models)
+        draw_rules(axes, last[last["size"] == size], rules, colours)
         axes.set_title(f"{size} training strings", weight="bold")
     below.axes[0].set_yticks(range(len(rules)), list(rules["label"]), fontsize=6)
     below.axes[0].set_ylim(len(rules) - 0.4, -0.6)
     below.axes[0].set_ylabel("rule (probability)")
     below.supxlabel("bits per string, last epoch (symmetric logarithmic scale)", fontsize=8)
-    note = f"{curves.spread_note(study)} {curves.error_note(study)}"
-    curves.legend(figure, handles(colours, models), note)
+    several = len(study[["model", "seed"]].drop_duplicates()) > 1
+    also = " Points of rules and error bars: likewise." if several else ""
+    curves.legend(figure, handles(colours), curves.spread_note(study) + also)
     return figure
 
 
@@ -110,45 +111,34 @@ def draw_levels(axes: Axes, rows: pd.DataFrame, colours: dict[str, object]) -> N
 
 
 def draw_rules(
-    axes: Axes,
-    rows: pd.DataFrame,
-    rules: pd.DataFrame,
-    colours: dict[str, object],
-    models: list[str],
+    axes: Axes, rows: pd.DataFrame, rules: pd.DataFrame, colours: dict[str, object]
 ) -> None:
     """Bits of each rule: training strings filled, unseen strings hollow, and the most there is."""
     axes.axvline(0, **style.BAYES_LINE)
-    rows = rows.assign(rule=rows["rule"].fillna(NO_RULE))
-    offsets = np.linspace(-0.3, 0.3, len(models)) if len(models) > 1 else [0.0]
-    for model, offset in zip(models, offsets, strict=True):
-        of_rule = dict(list(rows[rows["model"] == model].groupby("rule")))
-        for place, (rule, level) in enumerate(
-            zip(rules["rule"].fillna(NO_RULE), level_of(rules["level"]), strict=True)
-        ):
-            colour, found = colours[level], of_rule[rule]
-            for column, face in (("bits_unseen", "white"), ("bits", colour)):
-                mean, reach = curves.whiskers(found[column])
-                axes.errorbar(
-                    mean, place + offset, xerr=reach, color=colour, elinewidth=0.7,
-                    marker=style.marker(model), markersize=4, markerfacecolor=face,
-                )  # fmt: skip
-            axes.plot(found["optimal"].mean(), place + offset, color=style.INK, **CEILING)
+    of_rule = dict(list(rows.groupby(rows["rule"].fillna(NO_RULE))))
+    named = zip(rules["rule"].fillna(NO_RULE), level_of(rules["level"]), strict=True)
+    for place, (rule, level) in enumerate(named):
+        colour, found = colours[level], of_rule[rule]
+        for column, face in (("bits_unseen", "white"), ("bits", colour)):
+            mean, reach = curves.whiskers(found[column])
+            axes.errorbar(
+                mean, place, xerr=reach, color=colour, elinewidth=0.7, markerfacecolor=face, **DOT
+            )
+        axes.plot(found["optimal"].mean(), place, color=style.INK, **CEILING)
     axes.set_xscale("symlog", linthresh=LINEAR)
     axes.xaxis.set_major_formatter(PLAIN)
 
 
-def handles(colours: dict[str, object], models: list[str]) -> list:
-    """Entries for the levels, the groups, the ceiling and the models."""
+def handles(colours: dict[str, object]) -> list:
+    """Entries for the levels, the groups and the ceiling."""
     labels = {name: f"{name} of grammar" for name in colours}
     labels[NO_RULE] = "decided by no rule"
-    dot = {"linestyle": "none", "marker": "o", "markersize": 4}
     return [
         *(curves.line_handle(labels[name], colour) for name, colour in colours.items()),
         curves.line_handle("training strings", linestyle=style.LINES["train"]),
         curves.line_handle("strings never trained on", linestyle=style.LINES["test"]),
-        curves.line_handle("training strings, by rule", **dot),
-        curves.line_handle("never trained on, by rule", markerfacecolor="white", **dot),
+        curves.line_handle("training strings, by rule", **DOT),
+        curves.line_handle("never trained on, by rule", markerfacecolor="white", **DOT),
         curves.line_handle("most that a model can hold", **CEILING),
         curves.line_handle("the language", style.BAYES_LINE["color"], linewidth=1.6),
-        *(curves.model_handles(models) if len(models) > 1 else []),
     ]
