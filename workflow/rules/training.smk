@@ -48,7 +48,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             **{**RECIPE, "recipe": recipe_of_all(jobs[0])},
             script=FINETUNE,
         shell:
-            train_command_of(jobs[0])
+            TRAIN
 
 
 # A single run of a full model, or a run that no section requests but a user asks Snakemake for.

@@ -49,22 +49,15 @@ HOW_TO_TRAIN = (
 )
 
 
-def train_command(weights, tokens=False, more=""):
-    """The command that trains; it also delivers weights and losses of tokens, if they are true."""
+def train_command(weights, more=""):
+    """The command that trains; it also delivers the weights if `weights` is true."""
     delivery = " --trace {output.trace} --manifest {output.manifest}"
     if weights:
         delivery += " --weights {output.weights}"
-    if tokens:
-        delivery += " --tokens {output.tokens}"
     return f"{OF_THE_MODEL}{delivery}{more}{HOW_TO_TRAIN}"
 
 
 TRAIN = train_command(weights=config["save_weights"])
-
-
-def train_command_of(job):
-    """The command of a job that trains several runs, some of which may keep losses of tokens."""
-    return train_command(weights=config["save_weights"], tokens=bool(with_tokens(job)))
 
 
 def trained_files(requests, patterns):
@@ -188,9 +181,21 @@ def minutes_of_all(job):
 
 
 def recipe_of_all(job):
-    """A parameter function: the recipe, and the number of strings to leave out, if it is limited."""
+    """A parameter function: the recipe, the number of strings to leave out, and files of tokens.
+
+    The last two are named where there are any. They are in a parameter and not in the command,
+    because the rules of all jobs share one command.
+    """
     limits = {runs.left_out for runs in job} - {None}
-    return lambda wildcards: " ".join([recipe(wildcards), *(f"--left-out {n}" for n in limits)])
+    left_out = [f"--left-out {n}" for n in limits]
+
+    def flags(wildcards, output):
+        tokens = output.get(TOKENS, [])
+        return " ".join(
+            [recipe(wildcards), *left_out, *([f"--{TOKENS}", *tokens] if tokens else [])]
+        )
+
+    return flags
 
 
 def replicates_training(wildcards):
