@@ -233,7 +233,7 @@ def test_extraction_and_bits_train_nothing_more(files):
     )
 
 
-SPLIT = {"models": ["pythia-1b-twin"], "languages": ["L2"], "sizes": [64]}
+SPLIT = {"models": ["opt-1.3b-twin"], "languages": ["L2"], "sizes": [64]}
 
 
 def test_only_runs_of_bits_by_rule_keep_the_losses_of_tokens():
@@ -242,7 +242,7 @@ def test_only_runs_of_bits_by_rule_keep_the_losses_of_tokens():
     whole = experiment(DEFAULT, command_line=studies)
     (keeping,) = [runs for runs in whole.requests if TOKENS in runs.keeps]
     assert (
-        keeping.names.items() >= {"model": "pythia-1b-twin", "size": 64, "variant": "base"}.items()
+        keeping.names.items() >= {"model": "opt-1.3b-twin", "size": 64, "variant": "base"}.items()
     )
     assert keeping.seeds == tuple(whole.settings.seeds)
     (job,) = [job for jobs in whole.training_jobs for job in jobs if keeping in job]
