@@ -13,8 +13,9 @@ from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.memorisation.section import measured
 from palimpsest.memorisation.studies import STUDIES, asked
 from palimpsest.paths import DATASET, MANIFEST
+from palimpsest.paths import TOKENS as RUN_TOKENS
 from palimpsest.paths import TRACE as RUN_TRACE
-from palimpsest.requests import TRACE, WEIGHTS, Runs
+from palimpsest.requests import TOKENS, TRACE, WEIGHTS, Runs
 from palimpsest.section import Derived, Section
 from palimpsest.sections import NAMES
 from palimpsest.tables.columns import LANGUAGE
@@ -100,6 +101,8 @@ def test_every_study_reads_what_is_measured(files):
     files = set(whole.outputs["memorisation"])
     for runs in whole.single_runs:
         files.update(*(runs.paths(pattern) for pattern in (DATASET, RUN_TRACE, MANIFEST)))
+        files.update(runs.paths(RUN_TOKENS) if TOKENS in runs.keeps else [])
+        files.add(settings.corpus_file(runs.corpus))
     for study in asked(settings):
         if study.name == "disagreement":  # reads tables of targets, not of runs
             continue
@@ -230,6 +233,35 @@ def test_extraction_and_bits_train_nothing_more(files):
     )
 
 
+SPLIT = {"models": ["opt-1.3b-twin"], "languages": ["L2"], "sizes": [64]}
+
+
+def test_only_runs_of_bits_by_rule_keep_the_losses_of_tokens():
+    """The other runs of a job do not, and without the study no run does."""
+    studies = {"memorisation": {"studies": {"bits_by_rule": SPLIT}}}
+    whole = experiment(DEFAULT, command_line=studies)
+    (keeping,) = [runs for runs in whole.requests if TOKENS in runs.keeps]
+    assert (
+        keeping.names.items() >= {"model": "opt-1.3b-twin", "size": 64, "variant": "base"}.items()
+    )
+    assert keeping.seeds == tuple(whole.settings.seeds)
+    (job,) = [job for jobs in whole.training_jobs for job in jobs if keeping in job]
+    assert len(job) > 1
+    without = {"memorisation": {"studies": {"bits_by_rule": None}}}
+    rest = experiment(DEFAULT, command_line=without)
+    assert not [runs for runs in rest.requests if TOKENS in runs.keeps]
+    assert {runs.key for runs in rest.requests} == {runs.key for runs in whole.requests}
+
+
+def test_weights_and_the_losses_of_tokens_are_kept_together():
+    more = {"save_weights": True, "memorisation": {"studies": {"bits_by_rule": SPLIT}}}
+    saved = experiment(DEFAULT, command_line=more)
+    assert {runs.keeps for runs in saved.single_runs} == {
+        frozenset({TRACE, WEIGHTS}),
+        frozenset({TRACE, WEIGHTS, TOKENS}),
+    }
+
+
 def test_extraction_uses_the_leave_one_out_of_exact():
     """Of the same models, language and size, for the seeds that `exact` has."""
     default = experiment(DEFAULT).settings
@@ -305,8 +337,8 @@ def test_a_job_trains_some_seeds_of_a_full_model(seeds_per_job, seeds):
 def test_weights_are_kept_if_asked_for():
     """The weights of every run are kept; the runs are the same."""
     kept, default = changed(save_weights=True), experiment(DEFAULT)
-    assert {runs.keeps for runs in kept.requests} == {frozenset({TRACE, WEIGHTS})}
-    assert {runs.keeps for runs in default.single_runs} == {frozenset({TRACE})}
+    assert {runs.keeps - {TOKENS} for runs in kept.requests} == {frozenset({TRACE, WEIGHTS})}
+    assert {runs.keeps - {TOKENS} for runs in default.single_runs} == {frozenset({TRACE})}
     assert [runs.key for runs in kept.requests] == [runs.key for runs in default.requests]
 
 

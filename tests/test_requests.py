@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from palimpsest import paths
 from palimpsest.errors import UserError
-from palimpsest.requests import TRACE, WEIGHTS, Runs, merged, parts
+from palimpsest.requests import TOKENS, TRACE, WEIGHTS, Runs, merged, parts
 from palimpsest.variants import LEAVE_ONE_OUT
 
 BASE = Runs("opt-1.3b-twin", "L1", 16, seeds=(0, 1))
@@ -75,6 +75,16 @@ def test_contradictory_requests_are_refused(change, name):
         (BASE, {"training": {"epochs": 4}}, "only replicates may have"),
         (BASE, {"keeps": frozenset({TRACE, WEIGHTS})}, "only replicates may have"),
         (BASE, {"keeps": frozenset({TRACE, "checkpoints"})}, "keeps 'checkpoints', which no run"),
+        (
+            REPLICATES,
+            {"keeps": frozenset({TRACE, WEIGHTS, TOKENS})},
+            "only single runs keep the losses of tokens",
+        ),
+        (
+            BASE,
+            {"keeps": frozenset({TRACE, TOKENS}), "variant": "leave-one-out"},
+            "only single runs keep the losses of tokens",
+        ),
         (REPLICATES, {"keeps": frozenset({TRACE})}, "replicates always keep their weights"),
     ],
 )

@@ -268,6 +268,29 @@ def bits(models, seeds, ever):
     )
 
 
+def bits_by_rule(models, seeds, ever):
+    """Three rules at two levels and, in the last rows, no rule."""
+    rules = [(1, "A", "A -> B B", 0.9), (1, "A", "A -> 'a' B", 0.1), (2, "B", "B -> 'b'", 0.5)]
+    frame = rows(models, seeds, of=[*rules, (None,) * 4]).drop(columns="size")
+    named = ["level", "nonterminal", "rule", "probability"]
+    frame[named] = pd.DataFrame(frame.pop("of").tolist(), index=frame.index)
+    frame = frame.merge(pd.DataFrame({"size": [16, 64]}), how="cross")
+    most = frame["level"].fillna(0) * 1.0
+    share = ever * frame["epoch"] / EPOCHS[-1]
+    held = most * share - 50.0 * (frame["epoch"] == 0)
+    return frame.assign(
+        optimal_epoch=OPTIMUM,
+        n_train=12,
+        n_unseen=30,
+        symbols=4.0,
+        symbols_unseen=4.0,
+        optimal=most,
+        optimal_unseen=most,
+        bits=held,
+        bits_unseen=held - 1,
+    )
+
+
 TABLES = {
     "language_sample": language_sample,
     "derivation": derivation,
@@ -280,6 +303,7 @@ TABLES = {
     "model_size": model_size,
     "extraction": extraction,
     "bits": bits,
+    "bits_by_rule": bits_by_rule,
 }
 
 
@@ -606,6 +630,24 @@ def test_the_band_of_the_test_strings_is_a_standard_deviation():
         assert grey == pytest.approx([0.26, 0.3, 0.34])
         said = axes.texts[0].get_text()
         assert said == "standard deviation\nat optimal learning: 0.100\nperfect learner: 0.040"
+
+
+def test_bits_of_a_level_are_those_of_its_rules():
+    """A curve per level and group; below, a mark per rule and group, and the most there is."""
+    figure = draw("bits_by_rule", table("bits_by_rule", "one model, three seeds"))
+    epochs, _, rules, _ = figure.axes
+    curves = [line for line in epochs.get_lines() if len(line.get_xdata()) > 2]
+    assert [line.get_ydata()[-1] for line in curves] == pytest.approx([2, 0, 2, 1, 0, -1])
+    assert [tick.get_text() for tick in rules.get_yticklabels()] == [
+        "A → B B  (0.9)",
+        "A → a B  (0.1)",
+        "B → b  (0.5)",
+        "no rule",
+    ]
+    marks = [(line.get_ydata()[0], line.get_xdata()[0]) for line in rules.get_lines()[1:]]
+    for place, most in enumerate([1, 1, 2, 0]):
+        at = sorted(x for y, x in marks if y == place and isinstance(x, float))
+        assert at == pytest.approx([most - 1, most, most])
 
 
 def test_an_approximation_may_be_missing():

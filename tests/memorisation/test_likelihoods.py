@@ -235,6 +235,6 @@ def test_runs_that_do_not_fit_are_refused(paths):
     unknown = DATASETS.assign(log_prob=np.nan)
     with pytest.raises(UserError, match="have no known probabilities"):
         extraction_table([paths["0"]], [], unknown, LEARNING)
-    part = DATASETS.assign(count=[3, 1, 1, 0, 0] * 2)
+    part = DATASETS.assign(count=[3, 0, 1, 0, 0] * 2)
     with pytest.raises(UserError, match="a run without .*, no training string"):
         extraction_table([paths["0"]], [paths["left-out"]], part, LEARNING)

@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 
 from helpers.commands import MODELS as TABLE
 from helpers.commands import ROOT, SCRIPTS, finetune
-from palimpsest import tables, traces
+from palimpsest import tables, token_losses, traces
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
@@ -28,6 +28,7 @@ from palimpsest.errors import UserError
 from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
 from palimpsest.sections import KINDS
+from palimpsest.token_losses import TokenLosses
 from palimpsest.training.evaluation import evaluate
 from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet import engine as fleet_engine
@@ -132,7 +133,8 @@ engine = DeepSpeedEngine(recipe, state)
 for name in families.split():
     row = read_models(table)[name]
     for dataset in datasets.split():
-        run = Run(name + "-twin", row, "twin", GrammarCorpus.from_file(grammar), dataset, recipe)
+        corpus = GrammarCorpus.from_file(grammar)
+        run = Run(name + "-twin", row, "twin", corpus, dataset, recipe, by_token=True)
         engine.train([run], lambda name: lambda *_: None)
         print(name, dataset, engine.state(run).trace)
 engine.close()
@@ -151,7 +153,25 @@ def alone(folder: Path, name: str, data: list[str], recipe: Recipe, families) ->
     )
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in done.stdout.splitlines() if line.endswith(".parquet")]
-    return {(family, path): traces.read(trace) for family, path, trace in lines}
+    return {
+        (family, path): (traces.read(trace), tokens_of(Path(trace)))
+        for family, path, trace in lines
+    }
+
+
+def tokens_of(trace: Path) -> TokenLosses:
+    """The losses of tokens in the state that has the trace."""
+    return token_losses.read(trace.with_name("tokens.parquet"))
+
+
+def assert_equal_tokens(ours: TokenLosses, theirs: TokenLosses, trace: traces.Trace) -> None:
+    """The same losses of both engines, which sum to those of the trace."""
+    assert (ours.string_ids == theirs.string_ids).all()
+    assert (ours.n_tokens == theirs.n_tokens).all()
+    assert (ours.epochs == trace.epochs).all()
+    assert np.abs(ours.nll - theirs.nll).max() < TOLERANCE
+    firsts = np.cumsum(ours.n_tokens) - ours.n_tokens
+    np.testing.assert_allclose(np.add.reduceat(ours.nll, firsts, axis=1), trace.nll, rtol=1e-12)
 
 
 # At the twins' own learning rate of 3e-3 training amplifies the last bit of a float32 by a factor
@@ -173,7 +193,7 @@ def test_a_member_equals_the_same_run_alone(folder, calm, family):
     data = [dataset(folder, size=16, seed=1), dataset(folder, size=64)]
     runs = [run_of(path, CALM, family) for path in data]
     for path, trace in zip(data, train(runs, folder / "calm" / family), strict=True):
-        assert np.abs(trace.loss - calm[family, path].loss).max() < TOLERANCE
+        assert np.abs(trace.loss - calm[family, path][0].loss).max() < TOLERANCE
         assert trace.loss[0].mean() - trace.loss[-1].mean() > 0.05
     assert CALM.steps_per_epoch(64) * CALM.epochs >= STEPS
 
@@ -183,7 +203,7 @@ def test_equal_at_the_learning_rate_of_the_twins_while_it_rises(folder):
     data = [dataset(folder, size=16), dataset(folder, size=16, seed=1)]
     expected = alone(folder, "own-rate", data, RECIPE, [SMALL])
     for path, trace in zip(data, train([run_of(p) for p in data], folder / "own"), strict=True):
-        early = np.abs(trace.loss - expected[SMALL, path].loss)[:4]
+        early = np.abs(trace.loss - expected[SMALL, path][0].loss)[:4]
         assert early.max() < 1e-5
 
 
@@ -192,9 +212,13 @@ def test_equal_on_strings_of_many_lengths(folder):
     data = dataset(folder, "L4", 20)
     expected = alone(folder, "lengths", [data], CALM, [SMALL, "opt-1.3b"])
     for family in (SMALL, "opt-1.3b"):
-        (trace,) = train([run_of(data, CALM, family)], folder / "lengths-fleet")
+        run, state = run_of(data, CALM, family), folder / "lengths-fleet"
+        (trace,) = train([replace(run, by_token=True)], state)
+        alone_trace, alone_tokens = expected[family, data]
         assert len(np.unique(trace.n_tokens)) > 3
-        assert np.abs(trace.loss - expected[family, data].loss).max() < TOLERANCE
+        assert np.abs(trace.loss - alone_trace.loss).max() < TOLERANCE
+        ours = tokens_of(FleetEngine(state, 1, 2**33).state(run).trace)
+        assert_equal_tokens(ours, alone_tokens, trace)
 
 
 # A member does not depend on its company
@@ -224,6 +248,30 @@ def test_company_changes_no_bit(folder, fleet, request):
     for place, run in enumerate(runs):
         (trace,) = train([run], folder / f"alone-{fleet}-{place}")
         assert same(trace, expected[place])
+
+
+def test_losses_of_tokens_change_no_bit(folder, of_many_lengths):
+    """Neither the key nor the trace, of the run that keeps them or of another one in its wave."""
+    runs, expected = of_many_lengths
+    first, *others = runs
+    keeping = replace(first, by_token=True)
+    state = folder / "by-token"
+    found = train([keeping, *others], state)
+    assert all(map(same, found, expected))
+    engine = FleetEngine(state, 1, 2**33)
+    assert engine.state(keeping).key == engine.state(first).key
+    assert engine.state(keeping).tokens.exists()
+    assert not any(engine.state(run).tokens.exists() for run in others)
+    kept = tokens_of(engine.state(keeping).trace)
+    assert_equal_tokens(kept, kept, expected[0])
+
+
+def test_a_finished_run_without_losses_of_tokens_is_trained_for_them(folder):
+    run, state = run_of(dataset(folder, "L4", 20)), folder / "later"
+    (before,) = train([run], state)
+    (after,) = train([replace(run, by_token=True)], state)
+    assert same(before, after)
+    assert_equal_tokens(*[tokens_of(FleetEngine(state, 1, 2**33).state(run).trace)] * 2, after)
 
 
 def test_waves_change_no_bit(folder, together, monkeypatch):
@@ -393,7 +441,7 @@ class Command:
     datasets: list[str]
     variants: list[str]
     recipe: Recipe = RECIPE
-    more: list[str] = field(default_factory=list)
+    more: list = field(default_factory=list)
 
     def file(self, name: str, place: int = 0) -> Path:
         return self.folder / str(place) / self.variants[place] / name
@@ -411,7 +459,7 @@ class Command:
             **asdict(self.recipe),
         )
         log = (self.folder / "log").open("a")
-        return subprocess.Popen([*words, *self.more], stdout=log, stderr=log)
+        return subprocess.Popen([*words, *map(str, self.more)], stdout=log, stderr=log)
 
     def finish(self) -> "Command":
         assert self.start().wait(timeout=300) == 0, (self.folder / "log").read_text()
@@ -421,12 +469,31 @@ class Command:
         return json.loads(self.file("manifest.json", place).read_text())
 
 
+def tokens_file(folder: Path) -> Path:
+    """The losses of tokens of the second dataset of a command."""
+    return folder / "1/base/tokens.parquet"
+
+
+def test_a_checkpoint_without_losses_of_tokens_does_not_count(folder):
+    """A run that is asked to keep them begins anew; one that is not cuts what it does not keep."""
+    run = run_of(dataset(folder))
+    plain, keeping = Material(run), Material(replace(run, by_token=True))
+    longest = plain.encoded.n_tokens.max()
+    assert (plain.n_rows, keeping.n_rows) == (3, 3 + longest)
+    with pytest.raises(ValueError, match="losses of single tokens"):
+        keeping.resumed({0: np.zeros((3, 4))})
+    assert plain.resumed({0: np.zeros((3 + longest, 4))})[0].shape == (3, 4)
+
+
 def test_killed_in_the_middle_of_a_wave(folder):
-    """Every member goes on from its checkpoint and leaves the same bytes."""
+    """Every member goes on from its checkpoint and leaves the same bytes; one keeps tokens."""
     data, variants = [dataset(folder, seed=seed) for seed in (0, 1)], ["base", "base"]
     recipe = replace(RECIPE, epochs=40)
-    whole = Command(folder / "whole", data, variants, recipe).finish()
-    killed = Command(folder / "killed", data, variants, recipe)
+    whole, killed = (
+        Command(folder / name, data, variants, recipe, ["--tokens", tokens_file(folder / name)])
+        for name in ("whole", "killed")
+    )
+    whole.finish()
     process = killed.start()
     deadline = time.monotonic() + 120
     while len(list((killed.folder / "state").glob("*/epoch-*"))) < 2:
@@ -441,6 +508,9 @@ def test_killed_in_the_middle_of_a_wave(folder):
         assert killed.manifest(place)["resumed_from_epoch"] > 0
         expected = whole.file("trace.parquet", place).read_bytes()
         assert killed.file("trace.parquet", place).read_bytes() == expected
+    expected = tokens_file(whole.folder).read_bytes()
+    assert tokens_file(killed.folder).read_bytes() == expected
+    assert not killed.file("tokens.parquet", 0).exists()
     assert not [path for path in (killed.folder / "state").rglob("*") if path.is_file()]
 
 

@@ -78,6 +78,7 @@ class Run:
     models: Path = TABLE
     processes: int = 1
     saves_weights: bool = False
+    keeps_tokens: bool = False
 
     @property
     def state(self) -> Path:
@@ -89,12 +90,17 @@ class Run:
     def weights_file(self, place=0) -> Path:
         return self.folder / f"{place}" / "weights.safetensors"
 
+    def tokens_file(self, place=0) -> Path:
+        return self.folder / f"{place}" / "tokens.parquet"
+
     def manifest_file(self, place=0) -> Path:
         return self.folder / f"{place}" / "manifest.json"
 
     def command(self) -> list[str]:
         places = range(len(self.datasets))
-        weights = {"weights": map(self.weights_file, places)} if self.saves_weights else {}
+        kept = {"weights": map(self.weights_file, places)} if self.saves_weights else {}
+        if self.keeps_tokens:
+            kept["tokens"] = map(self.tokens_file, places)
         return finetune(
             model=self.model,
             models=self.models,
@@ -103,7 +109,7 @@ class Run:
             manifest=map(self.manifest_file, places),
             state=self.state,
             processes=self.processes,
-            **weights,
+            **kept,
             **self.recipe,
         )
 
@@ -178,7 +184,7 @@ class House:
     def submit(self, name, *given, work=Run.finish, **more):
         self.runs[name] = self.pool.submit(lambda: work(self.run(name, *given, **more)))
 
-    def resume_later(self, name, damage):
+    def resume_later(self, name, damage, **more):
         """Resume the killed run in a copy of what it left, damaged."""
 
         def work(run):
@@ -187,7 +193,7 @@ class House:
             damage(checkpoint)
             return run.finish()
 
-        self.submit(name, recipe={"zero_stage": 2}, work=work)
+        self.submit(name, recipe={"zero_stage": 2}, work=work, **more)
 
     def __getitem__(self, name) -> Run:
         return self.runs[name].result()
@@ -242,16 +248,16 @@ def scramble(path):
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("training"))
-    house.submit("killed", recipe={"zero_stage": 2}, work=kill_midway)
+    house.submit("killed", recipe={"zero_stage": 2}, work=kill_midway, keeps_tokens=True)
     house.submit("plain")
-    house.resume_later("resumed", lambda checkpoint: None)
+    house.resume_later("resumed", lambda checkpoint: None, keeps_tokens=True)
     house.resume_later("torn model", lambda c: halve(largest(c, "*model_states.pt")))
     house.resume_later("scrambled optimiser", lambda c: scramble(largest(c, "*optim_states.pt")))
     for stage in (1, 2, 3):
         house.submit(f"zero{stage}", recipe={"zero_stage": stage}, saves_weights=True)
     house.submit("again")
     house.submit("accumulated", recipe={"micro_batch_size": 2})
-    house.submit("two processes", recipe={"zero_stage": 2}, processes=2)
+    house.submit("two processes", recipe={"zero_stage": 2}, processes=2, keeps_tokens=True)
     house.submit("two datasets", ("seed1", "seed0"))
     house.submit("absurd", recipe={"learning_rate": 1e30}, work=Run.fail)
     house.submit("mixed", recipe={"predict_end": True}, work=Run.fail)
@@ -379,6 +385,17 @@ def test_a_killed_run_resumes_to_the_same_bits(house):
     assert 0 < manifest["resumed_from_epoch"] < RECIPE["epochs"]
     assert manifest["resumed_from_epoch"] % RECIPE["checkpoint_every"] == 0
     assert house["zero2"].manifest()["resumed_from_epoch"] == 0
+
+
+@pytest.mark.parametrize("name", ["resumed", "two processes"])
+def test_losses_of_tokens_sum_to_the_trace(house, name):
+    """Also in a run that was killed and resumed, and where processes share the strings."""
+    tokens = tables.read(house[name].tokens_file(), KINDS["tokens"])
+    trace = house[name].trace().set_index(["epoch", "string_id"])
+    of_strings = tokens.groupby(["epoch", "string_id"])["nll"]
+    np.testing.assert_allclose(of_strings.sum()[trace.index], trace["nll"], rtol=1e-12)
+    assert (of_strings.size()[trace.index] == trace["n_tokens"]).all()
+    assert not house["torn model"].tokens_file().exists()
 
 
 def test_a_key_is_of_a_datasets_values(tmp_path):

@@ -316,6 +316,15 @@ CASES = {
             *END,
         ],
     ),
+    "the study `bits_by_rule` is taken out": Case(
+        "memorisation={studies: {bits_by_rule: null}}",
+        [
+            f"train/{RICHEST}",
+            f"measure*/{RICHEST}*",
+            *studies_but("bits_by_rule", on="L2"),
+            *END,
+        ],
+    ),
     "the size of a study": Case(
         "memorisation={studies: {tradeoff: {size: 24}}}",
         [

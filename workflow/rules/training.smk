@@ -10,6 +10,7 @@ include: "functions/training.smk"
 rule finetune:
     input:
         trained_files(experiment.single_runs, TRAINED.values()),
+        trained_files(with_tokens(experiment.single_runs), [paths.TOKENS]),
         trained_files(experiment.replicates, REPLICATES.values()),
     localrule: True
 
@@ -26,7 +27,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             corpus=corpus,
             dataset=trained_on(jobs[0]),
         output:
-            **trained(all_runs(jobs[0])),
+            **trained_together(jobs[0]),
         log:
             f"logs/train/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.log",
         benchmark:

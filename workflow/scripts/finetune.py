@@ -38,6 +38,9 @@ def parse_arguments() -> argparse.Namespace:
         "--weights", nargs="*", default=[], help="weights to write, one per dataset"
     )
     parser.add_argument("--left-out", type=int, help="number of strings for leave-one-out")
+    parser.add_argument(
+        "--tokens", nargs="*", default=[], help="losses of tokens to write, beside some traces"
+    )
     parser.add_argument("--replicates", nargs=2, type=int, help="first and last of many trainings")
     return command.parsed(parser)
 
@@ -77,8 +80,18 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     files = zip(arguments.dataset, arguments.trace, arguments.manifest, weights, strict=True)
     first_and_last = arguments.replicates
     replicates = range(first_and_last[0], first_and_last[1] + 1) if first_and_last else None
+    tokens = {Path(path).parent: path for path in arguments.tokens}
     jobs = [
-        Job(dataset, trace, manifest, weights, variant(trace), arguments.left_out, replicates)
+        Job(
+            dataset,
+            trace,
+            manifest,
+            weights,
+            variant(trace),
+            arguments.left_out,
+            replicates,
+            tokens.get(Path(trace).parent),
+        )
         for dataset, trace, manifest, weights in files
     ]
     finetune(

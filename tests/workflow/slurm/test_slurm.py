@@ -25,7 +25,8 @@ SMALL = [
     "--config",
     "languages=[L1]",
     "memorisation={studies: {exact: null, disagreement: null, frequency: null, "
-    "deduplication: null, training_size: null, model_size: null, extraction: null, bits: null}}",
+    "deduplication: null, training_size: null, model_size: null, extraction: null, bits: null, "
+    "bits_by_rule: null}}",
     "unlearning=null",
 ]
 # Long enough to be met in the middle.

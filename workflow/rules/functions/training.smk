@@ -3,6 +3,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
+from palimpsest.requests import TOKENS
 from palimpsest.variants import LEAVE_ONE_OUT, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
@@ -87,6 +88,19 @@ def trained(files):
     return {name: update(files(pattern)) for name, pattern in TRAINED.items()}
 
 
+def trained_together(job):
+    """The outputs of a job that trains several runs."""
+    outputs = trained(all_runs(job))
+    if by_token := with_tokens(job):
+        outputs[TOKENS] = update(all_runs(by_token)(paths.TOKENS))
+    return outputs
+
+
+def with_tokens(requests):
+    """The requests whose runs keep the losses of single tokens."""
+    return [runs for runs in requests if TOKENS in runs.keeps]
+
+
 def trained_on(job):
     """The datasets that the runs of a job read."""
     return all_runs([runs.on(runs.dataset_variant) for runs in job])(paths.DATASET)
@@ -124,13 +138,14 @@ def models_in(places):
 def rules_of_several_runs(groups):
     """The jobs of each rule that trains several runs, by the rule's name; equal names get numbers.
 
-    A full model's job with only one run belongs to the rule `train_one_run` instead.
+    A full model's job with only one run, which keeps no losses of tokens, belongs to the rule
+    `train_one_run` instead.
     """
     rules, seen = {}, Counter()
     for jobs in groups:
         first = jobs[0]
         is_twin = settings.is_twin(first[0].model)
-        if not is_twin and len(first[0].seeds) == 1:
+        if not is_twin and len(first[0].seeds) == 1 and not with_tokens(first):
             continue
         variants = ["targets" if target_of(runs.variant) else runs.variant for runs in first]
         scale = "twins" if is_twin else "full"
@@ -166,9 +181,21 @@ def minutes_of_all(job):
 
 
 def recipe_of_all(job):
-    """A parameter function: the recipe, and the number of strings to leave out, if it is limited."""
+    """A parameter function: the recipe, the number of strings to leave out, and files of tokens.
+
+    The last two are named where there are any. They are in a parameter and not in the command,
+    because the rules of all jobs share one command.
+    """
     limits = {runs.left_out for runs in job} - {None}
-    return lambda wildcards: " ".join([recipe(wildcards), *(f"--left-out {n}" for n in limits)])
+    left_out = [f"--left-out {n}" for n in limits]
+
+    def flags(wildcards, output):
+        tokens = output.get(TOKENS, [])
+        return " ".join(
+            [recipe(wildcards), *left_out, *([f"--{TOKENS}", *tokens] if tokens else [])]
+        )
+
+    return flags
 
 
 def replicates_training(wildcards):

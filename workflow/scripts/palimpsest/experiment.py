@@ -22,7 +22,7 @@ from palimpsest.figures.figure import Figure
 from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
-from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished, merged
+from palimpsest.requests import WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Section, nothing
 from palimpsest.sections import FIGURES, SECTIONS, variants_of
 from palimpsest.tables.kinds import Kind
@@ -91,7 +91,7 @@ class Experiment:
             maker(variants, runs.dataset_variant)
         if not self.config["save_weights"]:
             return asked
-        return [replace(runs, keeps=frozenset({TRACE, WEIGHTS})) for runs in asked]
+        return [replace(runs, keeps=runs.keeps | {WEIGHTS}) for runs in asked]
 
     @cached_property
     def single_runs(self) -> list[Runs]:
@@ -105,7 +105,7 @@ class Experiment:
 
     @cached_property
     def training_jobs(self) -> list[list[list[Runs]]]:
-        """The jobs that train single runs; jobs with equal variants and seeds form one group.
+        """The jobs that train single runs, in groups with equal variants, seeds and kept files.
 
         A job is a list of `Runs`. A twin's job trains all seeds and variants of one language and
         size. A full model's job trains at most `hardware/seeds_per_job` seeds of one variant, one
@@ -121,7 +121,7 @@ class Experiment:
                 of_full_models += [[part] for part in runs.of_some_seeds(most)]
         alike: dict[tuple, list[list[Runs]]] = {}
         for job in (*of_twins.values(), *of_full_models):
-            variants = tuple((runs.variant, runs.seeds) for runs in job)
+            variants = tuple((runs.variant, runs.seeds, runs.keeps) for runs in job)
             alike.setdefault(variants, []).append(job)
         return list(alike.values())
 

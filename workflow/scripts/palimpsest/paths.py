@@ -20,6 +20,7 @@ RUN = RUNS + "/{model}/{language}/n{size}-seed{seed}/{variant}"
 TRACE = f"{RUN}/trace.parquet"
 MANIFEST = f"{RUN}/manifest.json"
 WEIGHTS = f"{RUN}/weights.safetensors"
+TOKENS = f"{RUN}/tokens.parquet"
 # Many trainings on one dataset: one job delivers the replicates from `first` to `last` together.
 # Replicates of every section are in this folder, although its name is that of one section.
 REPLICATES = (

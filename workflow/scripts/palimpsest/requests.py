@@ -12,7 +12,7 @@ from palimpsest.errors import UserError
 from palimpsest.paths import fill
 from palimpsest.variants import BASE, LEAVE_ONE_OUT_AGAIN, LEAVING_ONE_OUT, dataset_variant
 
-TRACE, WEIGHTS = "trace", "weights"
+TRACE, WEIGHTS, TOKENS = "trace", "weights", "tokens"
 
 
 @dataclass(frozen=True)
@@ -23,9 +23,10 @@ class Runs:
     each seed is trained several times; the range holds the numbers of these replicates. One job
     trains at most `replicates_per_job` replicates. `training` overrides keys of the block
     `training` in the configuration. Only replicates may have it, because only they have separate
-    files. `keeps` names the files of a run: always "trace", and sometimes "weights". Weights are
-    kept for replicates; with `save_weights`, for all runs. With a variant of leave-one-out, at most
-    `left_out` training strings are left out, each in a run of its own; None means every string.
+    files. `keeps` names the files of a run: always "trace", and sometimes "weights" or "tokens".
+    Weights are kept for replicates; with `save_weights`, for all runs. "tokens" are the losses of
+    single tokens; only single runs keep them. With a variant of leave-one-out, at most `left_out`
+    training strings are left out, each in a run of its own; None means every string.
     """
 
     model: str
@@ -116,12 +117,15 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
     """
     found: dict[tuple, Runs] = {}
     for asked in requests:
-        if unknown := asked.keeps - {TRACE, WEIGHTS}:
+        if unknown := asked.keeps - {TRACE, WEIGHTS, TOKENS}:
             raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run makes")
         if asked.replicates is None and (asked.training or WEIGHTS in asked.keeps):
             raise ValueError(
                 f"{asked}: only replicates may have their own training and keep weights"
             )
+        holds_many = asked.replicates is not None or asked.variant in LEAVING_ONE_OUT
+        if holds_many and TOKENS in asked.keeps:
+            raise ValueError(f"{asked}: only single runs keep the losses of tokens")
         if asked.replicates is not None and WEIGHTS not in asked.keeps:
             raise ValueError(f"{asked}: replicates always keep their weights; add them to `keeps`")
         if asked.replicates is not None:

@@ -15,6 +15,7 @@ from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
 from palimpsest.section import Section
 from palimpsest.tables.claims import CLAIMS
 from palimpsest.tables.kinds import Kind
+from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
 from palimpsest.variants import Variant
 
@@ -36,7 +37,7 @@ KINDS: dict[str, Kind] = {
     kind.name: kind
     for kinds in (
         DATASET_KINDS,
-        (TRACE,),
+        (TRACE, TOKENS),
         *(section.load("kinds") for section in SECTIONS),
         (CLAIMS,),
         PLANNING_KINDS,

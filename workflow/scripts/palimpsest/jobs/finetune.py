@@ -13,6 +13,7 @@ from palimpsest import manifests, tables
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.memory import less_next_time
+from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
@@ -23,7 +24,9 @@ from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT
 
 @dataclass(frozen=True)
 class Job:
-    """A dataset to train on and the files to write; `weights` is None unless they are wanted.
+    """A dataset to train on and the files to write.
+
+    `weights` and `tokens` are None unless they are wanted; only a single run has `tokens`.
 
     With the variant leave-one-out, the job trains one run per distinct training string, on the
     dataset without that string, for at most `left_out` strings. The variant leave-one-out-again is
@@ -39,12 +42,14 @@ class Job:
     variant: str = BASE
     left_out: int | None = None
     replicates: range | None = None
+    tokens: str | None = None
 
     @property
     def files(self) -> Files:
         """The files that the job delivers."""
         weights = (self.weights,) if self.weights else ()
-        return Files(self.manifest, ((self.trace, TRACE),), weights)
+        tokens = ((self.tokens, TOKENS),) if self.tokens else ()
+        return Files(self.manifest, ((self.trace, TRACE), *tokens), weights)
 
     @property
     def holds_many(self) -> bool:
@@ -53,7 +58,7 @@ class Job:
 
     def runs(self, assignment: Assignment) -> list[Run]:
         """The runs of an assignment's model."""
-        run = assignment.run(self.dataset)
+        run = replace(assignment.run(self.dataset), by_token=self.tokens is not None)
         if self.replicates is not None:
             return [replace(run, draw=number) for number in self.replicates]
         if self.variant not in LEAVING_ONE_OUT:
@@ -129,6 +134,8 @@ def deliver(job: Job, states: list[State]) -> None:
     pairs = [(state.trace, job.trace), (state.manifest, job.manifest)]
     if job.weights:
         pairs.insert(0, (state.weights, job.weights))
+    if job.tokens:
+        pairs.insert(0, (state.tokens, job.tokens))
     for source, target in pairs:
         with tables.replacing(target) as temporary:
             shutil.copyfile(source, temporary)

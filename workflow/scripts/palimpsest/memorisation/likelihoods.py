@@ -1,7 +1,8 @@
 """Likelihoods of strings under a model and under the language, for runs of several models."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,9 +12,11 @@ from palimpsest.datasets.strings import candidates
 from palimpsest.errors import UserError
 from palimpsest.memorisation.joins import RUN
 from palimpsest.memorisation.runs import check_same_run, restrict, run_name
+from palimpsest.token_losses import TokenLosses
 from palimpsest.traces import Trace
 
 TRAIN, UNSEEN = "train", "unseen"
+Measured = TypeVar("Measured", Trace, TokenLosses)
 
 
 @dataclass(frozen=True)
@@ -30,18 +33,22 @@ class Likelihoods:
 
 
 def read_runs(
-    paths: list[str], strings: pd.DataFrame, learning: pd.DataFrame
-) -> Iterator[tuple[Trace, pd.DataFrame, int]]:
+    paths: list[str],
+    strings: pd.DataFrame,
+    learning: pd.DataFrame,
+    read: Callable[[str], Measured] = traces.read,
+) -> Iterator[tuple[Measured, pd.DataFrame, int]]:
     """Every run's trace, its table `strings`, and its epoch of optimal learning.
 
-    `strings` and `learning` are stacked tables of these kinds. One trace is read at a time, because
-    the traces of all runs may not fit into memory together. Raises `UserError` if a run has no
+    `strings` and `learning` are stacked tables of these kinds. `read` may read the losses of tokens
+    in place of traces. One file is read at a time, because those of all runs may not fit into
+    memory together. Raises `UserError` if a run has no
     dataset or no learning, or if its dataset has no known probabilities.
     """
     datasets = dict(list(strings.groupby(RUN[1:], sort=False)))
     optima = learning.drop_duplicates(RUN).set_index(RUN)["optimal_epoch"].to_dict()
     for path in paths:
-        trace = traces.read(path)
+        trace = read(path)
         run = tuple(trace.run[name] for name in RUN)
         if run not in optima or run[1:] not in datasets:
             raise UserError(
@@ -57,11 +64,15 @@ def by_group(trace: Trace, strings: pd.DataFrame) -> dict[str, Likelihoods]:
 
     Unseen strings are the distinct strings that may stand in: they were never trained on.
     """
-    groups = {TRAIN: strings[strings["count"] > 0], UNSEEN: strings[candidates(strings)]}
     return {
         name: Likelihoods(
             restrict(trace, members).nll,
             (members["optimal_loss"] * members["n_tokens"]).to_numpy(),
         )
-        for name, members in groups.items()
+        for name, members in members_of_groups(strings).items()
     }
+
+
+def members_of_groups(strings: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of the distinct training strings and of the unseen strings."""
+    return {TRAIN: strings[strings["count"] > 0], UNSEEN: strings[candidates(strings)]}

@@ -11,6 +11,14 @@ def trace_bytes(training: Training, strings: Strings) -> float:
     return TRACE_BYTES * strings.n_measured * training.measurements
 
 
+TOKEN_BYTES = 5  # per predicted token and measurement, compressed; measured in finished studies
+
+
+def tokens_bytes(training: Training, strings: Strings) -> float:
+    """The losses of single tokens of one run, if they are kept."""
+    return TOKEN_BYTES * strings.tokens_measured(training)
+
+
 def weights_bytes(shape: Shape, training: Training) -> float:
     """The final weights of one run, if they are saved."""
     return training.width * shape.parameters

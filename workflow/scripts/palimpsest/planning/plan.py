@@ -25,7 +25,7 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.requests import WEIGHTS, Runs
+from palimpsest.requests import TOKENS, WEIGHTS, Runs
 from palimpsest.section import Derived
 from palimpsest.variants import BASE, LEAVING_ONE_OUT
 
@@ -281,6 +281,8 @@ class Planner:
         left = disk.trace_bytes(training, strings)
         if WEIGHTS in runs.keeps:
             left += disk.weights_bytes(shape, training)
+        if TOKENS in runs.keeps:
+            left += disk.tokens_bytes(training, strings)
         is_twin = self.settings.is_twin(model)
         return {
             **runs.names,

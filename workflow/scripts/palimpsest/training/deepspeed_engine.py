@@ -84,12 +84,13 @@ class DeepSpeedEngine:
 
     def _train(self, run: Run, progress) -> None:
         state = self.state(run)
-        if state.is_finished(self.save_weights):
+        if state.is_finished(self.save_weights, run.by_token):
             return
         started = time.perf_counter()
         if torch.cuda.is_available():
             torch.cuda.reset_peak_memory_stats()
-        training = self._ready(run, Material(run), state)
+        material = Material(run)
+        training = self._ready(run, material, state)
         trace = training.to_the_end(progress(f"{run.model} on {run.dataset}"))
         weights = training.weights() if self.save_weights else None
         if self.rank == 0:
@@ -110,7 +111,8 @@ class DeepSpeedEngine:
                 training_seconds=training.seconds,
                 training_tokens=training.tokens,
             )
-            state.finish(traces.to_frame(trace), content, weights)
+            tokens = material.tokens(training.measured)
+            state.finish(traces.to_frame(trace), content, weights, tokens)
         self.accelerator.free_memory(training.model, training.optimizer)
         self.accelerator.wait_for_everyone()
 
@@ -243,7 +245,10 @@ class _Training:
             group["lr"] = rate
 
     def _evaluate(self) -> np.ndarray:
-        """float64[3, strings], 0 where nothing is measured; `UserError` if a loss is not finite."""
+        """float64[n_rows, strings], 0 where nothing is measured.
+
+        `UserError` if a loss is not finite.
+        """
         engine = self.engine
         engine.is_measuring = True
         measured = evaluate(
@@ -253,6 +258,7 @@ class _Training:
             engine.passes.evaluation_batch_size,
             engine.device,
             (engine.rank, engine.processes),
+            self.material.n_rows,
         )
         engine.is_measuring = False
         return self.material.check(measured)
@@ -280,7 +286,8 @@ class _Training:
         """Load a checkpoint; False if it cannot be loaded."""
         try:
             _, client = self.model.load_checkpoint(str(checkpoint), tag="model")
-            self.measured, self.resumed_from = client["measured"], client["epoch"]
+            self.measured = self.material.resumed(client["measured"])
+            self.resumed_from = client["epoch"]
         except LOADING_ERRORS as error:
             log.warning("%s: %s: %s", checkpoint, type(error).__name__, error)
             return False

@@ -8,10 +8,13 @@ import torch
 from palimpsest.training.batches import IGNORED, Batch, TokenisedStrings, by_length
 
 
-def measure_batch(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.Tensor:
+def measure_batch(
+    logits_BTV: torch.Tensor, targets_BT: torch.Tensor, by_token: bool = False
+) -> torch.Tensor:
     """float64[3, B]: nll in nats, number of right tokens, sum of the true tokens' ranks.
 
     The rank of a token is one more than the number of tokens with a larger logit, so the best is 1.
+    With `by_token`, T rows follow: the nll of each token, 0 where there is none.
     """
     predicted_BT = targets_BT != IGNORED
     index_BT1 = targets_BT.clamp(min=0).unsqueeze(-1)
@@ -26,12 +29,16 @@ def measure_batch(logits_BTV: torch.Tensor, targets_BT: torch.Tensor) -> torch.T
     rank_BT = (logits_BTV > true_BT1).sum(-1) + 1
     # A cumulative sum adds token by token, so padding after a string does not change its sum, not
     # even in the last bit.
-    columns = [(x * predicted_BT).double().cumsum(-1)[..., -1] for x in (nll_BT, hit_BT, rank_BT)]
-    return torch.stack(columns)
+    of_tokens = [(x * predicted_BT).double() for x in (nll_BT, hit_BT, rank_BT)]
+    sums = torch.stack([x.cumsum(-1)[..., -1] for x in of_tokens])
+    return torch.cat([sums, of_tokens[0].T]) if by_token else sums
 
 
 # Number of strings (of all models) per forward pass when measuring on a CPU: few fit its caches.
 MEASURED_ON_CPU = 64
+
+# Rows of every measurement; the losses of single tokens, if they are kept, follow these rows.
+SUMS = 3
 
 # Maps rows int[M, B] to logits [M, B, T, V] and true tokens int[M, B, T]
 Predict = Callable[[np.ndarray], tuple[torch.Tensor, torch.Tensor]]
@@ -43,8 +50,11 @@ def measure(
     n_strings: Sequence[int],
     predict: Predict,
     width: int | None = None,
+    n_rows: Sequence[int] | None = None,
 ) -> list[np.ndarray]:
     """Nll, number of right tokens and rank sum, float64[3, strings] for each of M models.
+
+    With `n_rows`, the rows behind these three are the losses of the first tokens.
 
     Parameters
     ----------
@@ -53,19 +63,23 @@ def measure(
     n_strings : the number of strings of each model; the results of strings in no pass are 0
     predict : the models' forward pass; a row of -1 means no string
     width : strings per model in each pass; by default the largest number in that pass
+    n_rows : the number of rows of each model's result; by default 3
     """
-    results = [np.zeros((3, n)) for n in n_strings]
+    n_rows = n_rows or [SUMS] * len(plans)
+    results = [np.zeros((kept, n)) for kept, n in zip(n_rows, n_strings, strict=True)]
     for place in range(max(map(len, plans))):
         of_pass = [plan[place] if place < len(plan) else [] for plan in plans]
         rows_MB = np.full((len(plans), width or max(map(len, of_pass))), -1)
         for filled, rows in zip(rows_MB, of_pass, strict=True):
             filled[: len(rows)] = rows
         logits_MBTV, targets_MBT = predict(rows_MB)
-        measured = measure_batch(logits_MBTV.flatten(0, 1), targets_MBT.flatten(0, 1))
-        measured = measured.cpu().numpy().reshape(3, *rows_MB.shape)
+        logits, targets = logits_MBTV.flatten(0, 1), targets_MBT.flatten(0, 1)
+        measured = measure_batch(logits, targets, by_token=max(n_rows) > SUMS)
+        measured = measured.cpu().numpy().reshape(-1, *rows_MB.shape)
         for model, rows in enumerate(rows_MB):
-            real = rows >= 0
-            results[model][:, rows[real]] = measured[:, model, real]
+            # A pass is as long as its longest string, of any model.
+            kept, real = min(n_rows[model], len(measured)), rows >= 0
+            results[model][:kept, rows[real]] = measured[:kept, model, real]
     return results
 
 
@@ -81,12 +95,14 @@ def evaluate(
     batch_size: int,
     device: torch.device,
     processes=None,
+    n_rows: int = SUMS,
 ):
     """float64[3, strings]: nll, number of right tokens and rank sum of the strings in some rows.
 
-    All other rows are 0. Each string is measured once, in batches of similar length. If several
+    All other strings are 0. Each string is measured once, in batches of similar length. If several
     processes share the work, `processes` is (rank, number of processes), and each process returns
-    the whole result.
+    the whole result. With `n_rows` above three, the other numbers are the losses of the first
+    tokens.
     """
     rank, count = processes or (0, 1)
 
@@ -96,7 +112,7 @@ def evaluate(
 
     plan = by_length(strings.lengths, rows, batch_size, count)[rank::count]
     model.eval()
-    (result,) = measure([plan], [len(strings.lengths)], of_rows)
+    (result,) = measure([plan], [len(strings.lengths)], of_rows, n_rows=[n_rows])
     model.train()
     return _merge(result, device) if count > 1 else result
 

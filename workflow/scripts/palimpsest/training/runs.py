@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from palimpsest import tables, traces
+from palimpsest import tables, token_losses, traces
 from palimpsest.corpora import Corpus
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.datasets.strings import placebo_of, sample_by_copies
@@ -15,7 +15,7 @@ from palimpsest.errors import UserError
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, tokens
 from palimpsest.training.batches import TokenisedStrings, encode
-from palimpsest.training.evaluation import summarise
+from palimpsest.training.evaluation import SUMS, summarise
 from palimpsest.training.recipe import Recipe
 from palimpsest.variants import (
     LEAVE_ONE_OUT_AGAIN,
@@ -32,7 +32,8 @@ class Run:
     `left_out` is the name of a training string. If given, the run is trained without any copy of
     that string, and is measured on that string and on its placebo only. `draw` is the number of a
     replicate, which has its own initial weights and its own order of the data. `again` means: once
-    more, with the initial weights and the order of the runs `leave-one-out-again`.
+    more, with the initial weights and the order of the runs `leave-one-out-again`. With `by_token`,
+    the run also keeps the losses of single tokens; this affects neither its trace nor its key.
     """
 
     model: str
@@ -44,6 +45,7 @@ class Run:
     left_out: str | None = None
     draw: int | None = None
     again: bool = False
+    by_token: bool = False
 
     def about(self) -> dict:
         """A short description of the run."""
@@ -125,6 +127,9 @@ class Material:
             strings["text"], run.corpus.terminals, self.token_ids, run.recipe.predict_end
         )
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
+        longest = int(self.encoded.n_tokens.max())
+        # Rows of each measurement of the run
+        self.n_rows = SUMS + longest if run.by_token else SUMS
         _check_tokens(strings, self.encoded, run)
 
     @cached_property
@@ -145,7 +150,7 @@ class Material:
         return summarise(measured[max(measured)], counts, self.encoded.n_tokens)
 
     def check(self, measured: np.ndarray) -> np.ndarray:
-        """Return `measured` float[3, strings]; `UserError` if a number is not finite."""
+        """Return `measured` float[n_rows, strings]; `UserError` if a number is not finite."""
         if not np.isfinite(measured).all():
             run = ", ".join(f"{name} {value}" for name, value in self.keys.items())
             raise UserError(
@@ -154,10 +159,19 @@ class Material:
             )
         return measured
 
+    def resumed(self, measured: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """The measurements of a checkpoint, with the rows that this run keeps.
+
+        Raises `ValueError` if the checkpoint lacks the losses of single tokens.
+        """
+        if any(len(rows) < self.n_rows for rows in measured.values()):
+            raise ValueError("it does not have the losses of single tokens")
+        return {epoch: rows[: self.n_rows] for epoch, rows in measured.items()}
+
     def trace(self, measured: dict[int, np.ndarray]) -> traces.Trace:
-        """The trace of a run, from the measurements float[3, strings] of each epoch."""
+        """The trace of a run, from the measurements float[n_rows, strings] of each epoch."""
         epochs, rows = sorted(measured), self.measured_rows
-        nll, n_correct, rank_sum = np.stack([measured[epoch][:, rows] for epoch in epochs], 1)
+        nll, n_correct, rank_sum = np.stack([measured[epoch][:SUMS, rows] for epoch in epochs], 1)
         return traces.Trace(
             run=self.keys,
             epochs=np.array(epochs),
@@ -167,6 +181,23 @@ class Material:
             n_correct=n_correct.astype(np.int64),
             rank_sum=rank_sum.astype(np.int64),
         )
+
+    def tokens(self, measured: dict[int, np.ndarray]) -> pd.DataFrame | None:
+        """The table `tokens` of a run, from the measurements of each epoch; None if not kept."""
+        if self.n_rows == SUMS:
+            return None
+        epochs, rows = sorted(measured), self.measured_rows
+        of_strings = np.stack([measured[epoch][SUMS:, rows].T for epoch in epochs])
+        n_tokens = self.encoded.n_tokens[rows]
+        within = np.arange(of_strings.shape[-1]) < n_tokens[:, None]
+        losses = token_losses.TokenLosses(
+            run=self.keys,
+            epochs=np.array(epochs),
+            string_ids=self.string_ids[rows],
+            n_tokens=n_tokens,
+            nll=of_strings[:, within],
+        )
+        return token_losses.to_frame(losses)
 
 
 def _left_out_and_placebo(strings: pd.DataFrame, left_out: str) -> np.ndarray:

@@ -26,6 +26,7 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.fingerprint import of_all_code
 from palimpsest.recovery import ends_as_parquet
+from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
 
 CONTENTS = "contents.json"  # sizes and checksums of a checkpoint's files, written last
@@ -108,14 +109,16 @@ class State(StateFolder):
         self.trace = self.folder / "trace.parquet"
         self.manifest = self.folder / "manifest.json"
         self.weights = self.folder / "weights.safetensors"
+        self.tokens = self.folder / "tokens.parquet"
 
-    def is_finished(self, with_weights: bool = False) -> bool:
+    def is_finished(self, with_weights: bool = False, with_tokens: bool = False) -> bool:
         """Whether the run was trained to its end; the manifest is written last."""
         return (
             self.manifest.exists()
             and self.trace.exists()
             and ends_as_parquet(self.trace)
             and (self.weights.exists() or not with_weights)
+            and (self.tokens.exists() or not with_tokens)
         )
 
     def checkpoints(self) -> list[Path]:
@@ -156,11 +159,17 @@ class State(StateFolder):
         for folder in older:
             shutil.rmtree(folder)
 
-    def finish(self, trace, manifest: dict, weights: dict | None = None) -> None:
-        """Keep the result until every run of the job is done; checkpoints are no longer needed."""
+    def finish(self, trace, manifest: dict, weights: dict | None = None, tokens=None) -> None:
+        """Keep the result until every run of the job is done; checkpoints are no longer needed.
+
+        `trace` and `tokens` are tables of these kinds; `weights` and `tokens` are None unless they
+        are wanted.
+        """
         # The manifest means that all files are complete, so an older manifest is deleted first.
         self.manifest.unlink(missing_ok=True)
         tables.write(self.trace, trace, TRACE)
+        if tokens is not None:
+            tables.write(self.tokens, tokens, TOKENS)
         if weights is not None:
             weights = {name: tensor.contiguous() for name, tensor in weights.items()}
             with tables.replacing(self.weights) as temporary, writing(self.weights):

@@ -72,10 +72,13 @@ class FleetEngine:
         groups: dict[tuple, list[tuple[Run, State]]] = {}
         for run in runs:
             state = self.state(run)
-            if not state.is_finished(self.save_weights):
+            if not self._is_finished(run, state):
                 groups.setdefault(trained_alike(run), []).append((run, state))
         for group in groups.values():
             self._train_group(group, progress)
+
+    def _is_finished(self, run: Run, state: State) -> bool:
+        return state.is_finished(self.save_weights, run.by_token)
 
     def _train_group(self, runs: list[tuple[Run, State]], progress) -> None:
         """Train runs that can take their steps together, wave by wave."""
@@ -87,7 +90,7 @@ class FleetEngine:
             wave = [
                 Member(run, Material(run), state)
                 for run, state in runs[done : done + size]
-                if not state.is_finished(self.save_weights)
+                if not self._is_finished(run, state)
             ]
             name = f"{first.model}, runs {done + 1} to {done + size} of {len(runs)}"
             try:
@@ -258,7 +261,10 @@ class Wave:
                 member.measured[member.epoch] = member.material.check(measured)
 
     def _evaluate(self) -> list[np.ndarray]:
-        """float64[3, strings] for every member: nll, number of right tokens and rank sum."""
+        """float64[n_rows, strings] for every member: nll, number of right tokens and rank sum.
+
+        The losses of single tokens follow for the members that keep them.
+        """
         self.stack.use(len(self.members))
         asked = self.members[0].recipe.evaluation_batch_size
         together = strings_at_once(asked, self.device, len(self.members))
@@ -267,7 +273,8 @@ class Wave:
             for m in self.members
         ]
         n_strings = [len(member.material.string_ids) for member in self.members]
-        return measure(plans, n_strings, self._predict, width=together)
+        n_rows = [member.material.n_rows for member in self.members]
+        return measure(plans, n_strings, self._predict, width=together, n_rows=n_rows)
 
     def _predict(self, rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Logits and true tokens of all members, each on its own rows."""
@@ -317,4 +324,5 @@ class Wave:
                 training_tokens=member.tokens,
             ),
             weights,
+            member.material.tokens(member.measured),
         )

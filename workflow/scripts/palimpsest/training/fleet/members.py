@@ -15,8 +15,8 @@ CHECKPOINT = "member.safetensors"
 class Member:
     """A run in progress: its epoch, and the measurements so far.
 
-    `measured` maps an epoch to float64[3, strings]. `tokens` counts the tokens that this process
-    has trained the run on.
+    `measured` maps an epoch to float64[n_rows, strings]. `tokens` counts the tokens that this
+    process has trained the run on.
     """
 
     def __init__(self, run: Run, material: Material, state: State):
@@ -92,6 +92,7 @@ class Member:
                     raise ValueError("it is of another model")
                 epochs = saved["epochs"].tolist()
                 measured = dict(zip(epochs, saved["measured"].numpy(), strict=True))
+                measured = self.material.resumed(measured)
                 epoch = int(saved["epoch"])
             except (OSError, ValueError, KeyError, SafetensorError) as error:
                 self.state.discard(checkpoint, error)

@@ -1,0 +1,168 @@
+"""The study `bits_by_rule`: which rules of the grammar the memorised bits belong to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from palimpsest.configuration.settings import Settings
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.kinds import LEARNING, OPTIMAL_EPOCH
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.studies.training_size import SIZES_KEY
+from palimpsest.memorisation.study import Study, paths_of
+from palimpsest.paths import STUDY_TABLE, fill
+from palimpsest.paths import TOKENS as TOKENS_PATH
+from palimpsest.requests import TOKENS, Runs
+from palimpsest.tables.columns import EPOCH, GROUP_SEED
+from palimpsest.tables.kinds import Column, Kind
+
+pd = lazy_import("pandas")
+by_rule = lazy_import("palimpsest.memorisation.bits_by_rule")
+languages = lazy_import("palimpsest.languages")
+
+KIND = Kind(
+    "bits_by_rule",
+    "One row per model, size, seed, epoch and rule of the grammar: memorised bits of the symbols "
+    "that the rule decides. The sum over all rows of a run and epoch is that of the table `bits`.",
+    fill(STUDY_TABLE, study="bits_by_rule"),
+    (
+        *GROUP_SEED,
+        EPOCH,
+        OPTIMAL_EPOCH,
+        Column(
+            "level",
+            int,
+            "fewest steps from the start symbol to the non-terminal; null: no rule",
+            True,
+        ),
+        Column("nonterminal", str, "left-hand side of the rule; null: no rule", True),
+        Column(
+            "rule",
+            str,
+            "the rule, of a non-terminal with a choice; null: symbols that no rule decides, "
+            "because the symbols before them determine them",
+            True,
+        ),
+        Column("probability", float, "probability of the rule; null: no rule", True),
+        Column("n_train", int, "distinct training strings"),
+        Column("n_unseen", int, "distinct strings that were never trained on: the placebo"),
+        Column(
+            "symbols",
+            float,
+            "symbols that the rule decides, mean over the distinct training strings; a symbol that "
+            "several rules decide is shared among them",
+        ),
+        Column(
+            "symbols_unseen", float, "the same mean over the unseen strings; NaN without any", True
+        ),
+        Column(
+            "optimal",
+            float,
+            "Bayes-optimal loss of these symbols, bits per distinct training string: what a model "
+            "can hold of them at most",
+        ),
+        Column(
+            "optimal_unseen", float, "the same mean over the unseen strings; NaN without any", True
+        ),
+        Column(
+            "bits",
+            float,
+            "Bayes-optimal loss minus the model's loss of these symbols, bits per distinct "
+            "training string",
+        ),
+        Column(
+            "bits_unseen", float, "the same mean over the unseen strings; NaN without any", True
+        ),
+    ),
+)
+
+
+def table(
+    *,
+    strings: pd.DataFrame,
+    learning: pd.DataFrame,
+    tokens: list[str],
+    corpus: list[str],
+    predict_end: bool,
+) -> pd.DataFrame:
+    """Memorised bits of training strings and unseen strings by rule, for every run and epoch.
+
+    Parameters
+    ----------
+    tokens : paths of the tables `tokens` of the runs
+    corpus : path of the grammar of the language, in a list
+    predict_end : whether the end of a string is a predicted token
+
+    Source: Palimpsest's own split of the bits of arXiv 2505.24832.
+    """
+    (path,) = corpus
+    grammar = languages.Grammar.from_file(path)
+    return by_rule.bits_by_rule_table(tokens, strings, learning, grammar, predict_end)
+
+
+class BitsByRule(Study):
+    """Which rules of the grammar the memorised bits belong to."""
+
+    name = "bits_by_rule"
+    order = 95
+    title = "Which choices are memorised"
+    description = "Memorised bits, split over the rules of the grammar; its runs keep token losses."
+    text = (
+        "Each symbol of a string reveals choices that the grammar left open, at some level of the "
+        "grammar. Other symbols reveal nothing, because the symbols before them determine them. "
+        "The memorised bits of a symbol are shared among the rules whose choice it reveals. This "
+        "shows whether a model holds the small choices at the ends of the grammar or the large "
+        "ones at its top, and the frequent ones or the rare ones. Strings never trained on show "
+        "the same without memorisation."
+    )
+    kind = KIND
+    reads = (
+        STRINGS,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="bits_by_rule",
+            chapter="bits_by_rule",
+            title="Memorised bits by rule",
+            caption=(
+                "Above, the mean bits per string over the epochs, summed over the rules of each "
+                "level of the grammar, for the training strings (solid) and for strings never "
+                "trained on (dashed), with one panel per training size. Level 0 is the start "
+                "symbol. Below, the bits of each rule after the last epoch: training strings "
+                "(filled), strings never trained on (hollow), and the most that a model can hold "
+                "of the training strings (bar). See which filled marks come near their bar while "
+                "the hollow ones stay at 0 or below: these choices are memorised and not predicted."
+            ),
+            numbers="",
+            paper=PAPER,
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.bits_by_rule:bits_by_rule",
+        ),
+    )
+
+    keys: ClassVar = {"sizes": SIZES_KEY}
+
+    def runs(self, settings: Settings, language: str) -> list[Runs]:
+        """The runs on a language; each keeps the losses of its tokens."""
+        return [
+            replace(runs, keeps=runs.keeps | {TOKENS}) for runs in super().runs(settings, language)
+        ]
+
+    def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
+        """The tables that the study reads, the losses of tokens, and the grammar."""
+        return {
+            **super().inputs(settings, language),
+            "tokens": paths_of(self.runs(settings, language), TOKENS_PATH),
+            "corpus": [settings.corpus_file(language)],
+        }
+
+    def parameters(self, settings: Settings, language: str) -> dict:
+        """Whether the end of a string is a predicted token."""
+        return {"predict_end": settings.config["datasets"]["predict_end"]}
+
+
+STUDY = BitsByRule()
