@@ -236,5 +236,5 @@ def test_runs_that_do_not_fit_are_refused(paths):
     with pytest.raises(UserError, match="have no known probabilities"):
         extraction_table([paths["0"]], [], unknown, LEARNING)
     part = DATASETS.assign(count=[3, 0, 1, 0, 0] * 2)
-    with pytest.raises(UserError, match="a run without .*, no training string"):
+    with pytest.raises(UserError, match=r"a run without .*, no training string"):
         extraction_table([paths["0"]], [paths["left-out"]], part, LEARNING)
