@@ -50,7 +50,7 @@ def bits_by_rule(study: pd.DataFrame) -> Figure:
         axes.set_title(f"{size} training strings", weight="bold")
     below.axes[0].set_yticks(range(len(rules)), list(rules["label"]), fontsize=6)
     below.axes[0].set_ylim(len(rules) - 0.4, -0.6)
-    below.axes[0].set_ylabel("rule (probability)")
+    below.supylabel("rule (probability)", fontsize=8)
     below.supxlabel("bits per string, last epoch (symmetric logarithmic scale)", fontsize=8)
     several = len(study[["model", "seed"]].drop_duplicates()) > 1
     also = " Points of rules and error bars: likewise." if several else ""

@@ -14,6 +14,9 @@ GREY = "0.6"
 IDENTITY = {"linewidth": 1, "zorder": 1}
 JITTER = 0.3  # epochs
 TICKS = {"nbins": 5, "steps": [1, 2, 5, 10]}
+# A measure that retraining once more does not have, and the measure with the same exact values.
+SAME_EXACT = {"bayes": "contextual"}
+CROSS = {"linestyle": "none", "marker": "x", "markersize": 4, "markeredgewidth": 0.7}
 NOTE = (
     "Each marker is a training string. Counterfactual threshold: the loss without the string, "
     "mean over the epochs. Exact threshold for contextual and Bayes: the optimal contextual loss. "
@@ -32,6 +35,8 @@ def exact(study: pd.DataFrame) -> Figure:
 
     Source: section 3.3; the figure is Palimpsest's own.
     """
+    is_ceiling = study["evidence"] == "replicate"
+    ceiling, study = study[is_ceiling], study[~is_ceiling]
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
     figure = curves.figure_of(
@@ -41,13 +46,15 @@ def exact(study: pd.DataFrame) -> Figure:
     for row, (quantity, unit) in zip(rows, QUANTITIES.items(), strict=True):
         shown = study[study["quantity"] == quantity]
         panels = row.subplots(1, len(measures), squeeze=False)[0]
+        again = ceiling[ceiling["quantity"] == quantity]
         for axes, measure in zip(panels, measures, strict=True):
             strings = shown[shown["measure"] == measure]
+            best = again[again["measure"] == SAME_EXACT.get(measure, measure)]
             if quantity == "start":
-                draw_starts(axes, strings, measure, last_start(study))
+                draw_starts(axes, strings, best, measure, last_start(study))
             else:
-                draw_points(axes, strings, measure)
-            name_panel(axes, strings, measure)
+                draw_points(axes, strings, best, measure)
+            name_panel(axes, strings, best, measure)
             axes.set_box_aspect(1)
         row.supxlabel(f"exact {quantity} ({unit})", fontsize=8)
         row.supylabel(f"approximate {quantity} ({unit})", fontsize=8)
@@ -55,16 +62,20 @@ def exact(study: pd.DataFrame) -> Figure:
         *copies_handles(study["count"]),
         curves.line_handle("approximate = exact", GREY, **IDENTITY),
     ]
+    if len(ceiling):
+        handles.append(curves.line_handle("retraining once more (the ceiling)", GREY, **CROSS))
     if len(models) > 1:
         handles += model_handles(models)
     curves.legend(figure, handles, NOTE)
     return figure
 
 
-def name_panel(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
-    """The measure's name above its panel, in its colour, with the rank correlation."""
+def name_panel(axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
+    """The measure's name above its panel, with the rank correlation and its ceiling."""
     look = style.MEASURES[measure]
-    title = f"{look.label}\n{correlation_in_words(strings)}"
+    title = f"{look.label}\nrank correlation {correlation_in_words(strings)}"
+    if len(best):
+        title += f"\nceiling {correlation_in_words(best)}"
     axes.set_title(title, color=style.darkened(look.colour), weight="bold")
 
 
@@ -72,14 +83,18 @@ def correlation_in_words(strings: pd.DataFrame) -> str:
     """The rank correlation of the runs, from the smallest to the largest."""
     values = strings.drop_duplicates(["model", "seed"])["correlation"].dropna()
     if values.empty:
-        return "rank correlation undefined"
+        return "undefined"
     ends = dict.fromkeys(f"{value:.2f}" for value in (values.min(), values.max()))
-    return "rank correlation " + " to ".join(ends).replace("-", "−")
+    return " to ".join(ends).replace("-", "−")
 
 
-def draw_points(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
-    """A marker per string; strings with more copies have a stronger fill, and are on top."""
+def draw_points(axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
+    """A marker per string; strings with more copies have a stronger fill, and are on top.
+
+    The crosses below them are the same strings by retraining once more.
+    """
     axes.axline((0, 0), slope=1, color=GREY, **IDENTITY)
+    axes.plot(best["exact"], best["approximate"], color=GREY, zorder=1.5, **CROSS)
     colour = style.MEASURES[measure].colour
     for least, members in strings.groupby(copies_class(strings["count"])):
         for model, of_model in members.groupby("model"):
@@ -88,7 +103,7 @@ def draw_points(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
                 marker=style.marker(model), markersize=MARKER,
                 markerfacecolor=filled(colour, least), markeredgecolor=colour, markeredgewidth=0.7,
             )  # fmt: skip
-    values = strings[["exact", "approximate"]]
+    values = pd.concat([strings, best])[["exact", "approximate"]]
     low, high = values.min().min(), values.max().max()
     margin = 0.06 * (high - low) or 0.1
     axes.set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin))
@@ -96,16 +111,21 @@ def draw_points(axes: Axes, strings: pd.DataFrame, measure: str) -> None:
         axis.set_major_locator(MaxNLocator(**TICKS))
 
 
-def draw_starts(axes: Axes, strings: pd.DataFrame, measure: str, last: float) -> None:
+def draw_starts(
+    axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str, last: float
+) -> None:
     """The starts of memorisation; strings that never start are drawn beyond the last start."""
     generator = np.random.default_rng(0)
     begin, never, end = 1.04 * last, 1.13 * last, 1.22 * last
-    moved = {}
-    for side in ("exact", "approximate"):
-        aside = generator.uniform(-1, 1, len(strings))
-        starts = strings[side] + JITTER * aside
-        moved[side] = starts.fillna(pd.Series(never + 0.06 * last * aside, strings.index))
-    draw_points(axes, strings.assign(**moved), measure)
+    moved = []
+    for rows in (strings, best):
+        sides = {}
+        for side in ("exact", "approximate"):
+            aside = generator.uniform(-1, 1, len(rows))
+            starts = rows[side] + JITTER * aside
+            sides[side] = starts.fillna(pd.Series(never + 0.06 * last * aside, rows.index))
+        moved.append(rows.assign(**sides))
+    draw_points(axes, *moved, measure)
     for span in (axes.axvspan, axes.axhspan):
         span(begin, end, color="0.94", linewidth=0, zorder=0)
     # The last tick label would overlap the next word.

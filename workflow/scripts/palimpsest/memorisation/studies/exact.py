@@ -137,7 +137,9 @@ class Exact(Study):
                 "retraining the model without that string (horizontal axis) and by the "
                 "approximation without retraining (vertical axis). See how near the markers are "
                 "to the diagonal, where the approximation is exact: above the diagonal, a string "
-                "counts as memorised too easily (thresholds) or too late (starts)."
+                "counts as memorised too easily (thresholds) or too late (starts). Crosses, if "
+                "there are any, are retraining once more with other initial weights: no "
+                "approximation can be expected to be nearer to the diagonal."
             ),
             numbers="",
             paper=PAPER,
