@@ -176,7 +176,7 @@ def test_the_seeds_needed_are_the_fewest_that_would_decide(values):
     [
         ((-0.1, 0.1), "the estimate is too near a bound: even 1,000 seeds would not tell"),
         ((-0.1, 0.10001), "the estimate is too near a bound: even 1,000 seeds would not tell"),
-        ((0.3,), "one seed gives no interval; at least two are needed"),
+        ((0.3,), "only one seed has a value, which gives no interval; at least two are needed"),
         ((), "the statistic is undefined here, or what it needs was not run"),
         ((0.5, 0.6, 0.7), ""),
     ],
@@ -248,7 +248,9 @@ def test_marks_are_added_to_the_note():
     marked = of([0.5, 0.6, 0.7])._replace(marks=("1 of 3 runs", "raw: 0.2"))
     assert judge(marked, claim())["note"] == "1 of 3 runs; raw: 0.2"
     open_row = judge(of([0.3])._replace(marks=("1 of 3 runs",)), claim())
-    assert open_row["note"] == ("one seed gives no interval; at least two are needed; 1 of 3 runs")
+    assert open_row["note"] == (
+        "only one seed has a value, which gives no interval; at least two are needed; 1 of 3 runs"
+    )
 
 
 def test_coverage_is_shown_of_claims_that_rest_on_stand_ins():

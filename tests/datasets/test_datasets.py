@@ -23,6 +23,7 @@ from palimpsest.datasets.sampling import DISJOINT, Sampler
 from palimpsest.datasets.strings import (
     candidates,
     distinct_sample,
+    placebo_of,
     sample_by_copies,
     summarise,
 )
@@ -535,18 +536,38 @@ def test_a_text_is_not_split(tmp_path):
 
 
 def test_a_sample_by_copies():
-    """Every string is equally likely; frequent strings are chosen in proportion; few are all."""
+    """Half are repeated strings; within a group, every string is equally likely; few are all."""
     n, times = 4, 2000
     strings = pd.DataFrame(
         {"string_id": list("abcdefghijk"), "count": [1, 9, 1, 1, 2, 1, 5, 1, 1, 1, 2]}
     )
     samples = [sample_by_copies(strings, n, seed) for seed in range(times)]
     assert {len(set(sample["string_id"])) for sample in samples} == {n}
-    times_chosen = pd.concat(samples)["string_id"].value_counts()
-    share = n / len(strings)
-    error = (times * share * (1 - share)) ** 0.5
-    assert (times_chosen.reindex(strings["string_id"]) - times * share).abs().max() < 4 * error
-    # Four of eleven strings are repeated, so one or two of four chosen ones are.
-    assert {int((sample["count"] > 1).sum()) for sample in samples} == {1, 2}
+    assert {int((sample["count"] > 1).sum()) for sample in samples} == {2}
+    times_chosen = pd.concat(samples)["string_id"].value_counts().reindex(strings["string_id"])
+    expected = np.where(strings["count"] > 1, times * 2 / 4, times * 2 / 7)
+    assert (np.abs(times_chosen - expected) < 4 * np.sqrt(expected)).all()
     assert sample_by_copies(strings, 11, 0).equals(strings)
     assert sample_by_copies(strings, n, 5).equals(samples[5])
+    # With too few of one group, there are more of the other.
+    repeated = [(sample_by_copies(strings, n, 0)["count"] > 1).sum() for n in (10, 9, 8)]
+    assert repeated == [4, 4, 4]
+    one = strings.assign(count=[3] + [1] * 10)
+    assert (sample_by_copies(one, 4, 0)["count"] > 1).sum() == 1
+    assert (sample_by_copies(strings.assign(count=2), 4, 0)["count"] > 1).sum() == 4
+
+
+def test_equally_near_placebos_are_shared_out():
+    """Twenty strings of one probability do not all have the same placebo."""
+    strings = pd.DataFrame(
+        {
+            "string_id": [f"{i:012x}" for i in range(40)],
+            "split": ["train"] * 20 + ["test"] * 20,
+            "count": [1] * 20 + [0] * 20,
+            "optimal_loss": [0.3] * 20 + [0.3, 0.3 + 1e-12] * 9 + [0.2, np.nan],
+        }
+    )
+    found = [placebo_of(strings, name) for name in strings["string_id"][:20]]
+    assert len(set(found)) > 5
+    assert set(found) <= set(strings["string_id"][20:38])
+    assert placebo_of(strings.assign(optimal_loss=np.nan), "0" * 12) is None

@@ -195,6 +195,7 @@ def tradeoff(world):
                     "weighted_distinct": fraction / 2,
                     "fraction_unseen": share(false_alarms, chance, 0.003),
                     "weighted_unseen": share(false_alarms / 2, chance, 0.003),
+                    "fraction_perfect": 0.0,
                     "below_distinct": fraction,
                     "depth_distinct": fraction / 2,
                     "below_unseen": share(false_alarms, chance, 0.003),
@@ -454,12 +455,14 @@ def leave_one_out(world):
                     "language": language,
                     "counterpart": "high" if language == "low" else None,
                     "count": np.where(repeated, 3, 1),
+                    "string_id": [f"{language}{place}" for place in range(60)],
+                    "weight": np.full(60, 1.0),
                     "measure": measure,
                     "evidence": "retraining",
                     "score_at_optimum": score,
                     "below_at_optimum": memorised,
                     "depth_at_optimum": score,
-                    "placebo_below_at_optimum": (np.arange(60) < 60 * placebo).astype(float),
+                    "placebo_below_at_optimum": (np.arange(60) % 10 < 10 * placebo).astype(float),
                     "placebo_depth_at_optimum": np.full(60, 0.6 * placebo),
                 }
 

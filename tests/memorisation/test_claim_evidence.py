@@ -11,6 +11,7 @@ from helpers.memorisation_worlds import (
 )
 from palimpsest.memorisation import claim_statistics as statistics
 from palimpsest.memorisation.claims import CLAIMS
+from palimpsest.memorisation.retraining_claims import STRONGER
 from palimpsest.statistics import student
 
 IN_EXCESS = [
@@ -142,7 +143,7 @@ def test_rows_with_runs_that_may_still_be_learning_are_marked():
     """Seed 2 of one of the six models; the study of deduplication has none."""
     rows = verdicts("paper").set_index("claim")
     name = "Memorisation is unavoidable when a language is learned optimally."
-    assert set(rows.loc[name, "note"]) == {"1 of 30 runs may still be learning"}
+    assert set(rows.loc[name, "note"]) == {f"1 of 30 runs may still be learning; {STRONGER}"}
     assert set(rows.loc[name, "verdict"]) == {"agrees"}
     # A pair of languages has the runs of both.
     name = (

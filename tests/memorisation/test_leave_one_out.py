@@ -362,7 +362,7 @@ def test_some_strings_left_out():
     every, few = (measured(base, strings, each)["leave_one_out"] for each in (runs, some))
     assert list(few["string_id"].unique()) == [NAMES[3], NAMES[20], NAMES[41]]
     own = every[every["string_id"].isin(few["string_id"])].reset_index(drop=True)
-    pd.testing.assert_frame_equal(own, few)
+    pd.testing.assert_frame_equal(own.assign(weight=20.0), few)
 
 
 def only_what_is_measured(run, strings):
@@ -411,3 +411,13 @@ def test_retraining_once_more_is_the_ceiling():
     wanted = (table["evidence"] == "replicate") & (table["measure"] == "contextual")
     found = chosen(table[wanted], "threshold", "correlation")
     assert found == pytest.approx(stats.spearmanr(LEVEL, noisy).statistic)
+
+
+def test_a_string_counts_for_all_that_it_was_drawn_from():
+    """Of 20 repeated and 40 other strings, 4 and 2 are left out: weights 5 and 20."""
+    base, strings, runs = world(LEVEL)
+    some = [runs[place] for place in (0, 5, 10, 15, 30, 50)]
+    rows = measured(base, strings, some)["leave_one_out"]
+    found = rows.drop_duplicates("string_id")
+    assert list(found["weight"]) == [5] * 4 + [20] * 2
+    assert (measured(base, strings, runs)["leave_one_out"]["weight"] == 1).all()

@@ -22,6 +22,7 @@ from palimpsest.claims import SEEDS as OVER_SEEDS
 from palimpsest.claims import Estimate, each_language, judge
 from palimpsest.memorisation import claim_statistics as statistics
 from palimpsest.memorisation.claims import CLAIMS, QUESTIONS
+from palimpsest.memorisation.retraining_claims import BY_RETRAINING, STRONGER
 from palimpsest.sections import KINDS
 from palimpsest.statistics import DECIMALS, chance_of_equal_orders, student
 
@@ -167,7 +168,7 @@ def test_one_seed_never_tells_unless_every_string_was_retrained():
 
 
 def test_one_seed_with_every_string_retrained_is_judged_over_the_strings():
-    assert len(OVER_STRINGS) == 9
+    assert len(OVER_STRINGS) == 3
     for world, verdict in (("paper", "agrees"), ("wrong", "disagrees")):
         frame, over_strings = of_one_seed(world)
         judged = frame[over_strings]
@@ -194,8 +195,9 @@ def test_an_undefined_correlation_cannot_tell():
     undefined = table["statistic"] == "correlation"
     table.loc[undefined, ["value", "lower", "upper"]] = np.nan
     frame = claims({}, None, table[table["seed"] == 0])
-    ranks = frame[frame["claim"].str.contains("ranks") & (frame["language"] == "L")]
-    assert len(ranks) == 10
+    ranks = frame[frame["claim"].str.contains("ranks")]
+    assert len(ranks) == 6
+    assert set(ranks["language"]) == {""}  # there is no language on which it can be tested
     assert set(ranks["verdict"]) == {"cannot tell"}
     assert (ranks["n_seeds"] == 0).all()
 
@@ -279,3 +281,16 @@ def test_languages_are_compared_in_pairs():
     assert cases[statistics.low_and_high_entropy] == [("L2 - L1", 1), ("L4 - L3", 1)]
     assert cases[statistics.low_entropy] == [("L2", 2), ("L4", 1)]
     assert cases[statistics.high_entropy] == [("L1", 1), ("L3", 1)]
+
+
+def test_retraining_follows_what_it_is_stronger_than():
+    """Seven claims are tested both ways; the row with stand-ins names the stronger evidence."""
+    names = [claim.claim for claim in CLAIMS]
+    by_retraining = [name for name in names if BY_RETRAINING in name]
+    twins = [name for name in by_retraining if name.replace(BY_RETRAINING, "") in names]
+    assert (len(by_retraining), len(twins)) == (8, 7)
+    for name in twins:
+        assert names.index(name) == names.index(name.replace(BY_RETRAINING, "")) + 1
+    notes = verdicts("paper").set_index("claim")["note"]
+    weaker = {name.replace(BY_RETRAINING, "") for name in twins}
+    assert set(notes.index[notes.str.contains(STRONGER)]) == weaker

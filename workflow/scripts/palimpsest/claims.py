@@ -310,7 +310,7 @@ def note_on(verdict: str, estimate: Estimate, seeds_needed: float) -> str:
         return "the statistic is undefined here, or what it needs was not run"
     if np.isnan([estimate.lower, estimate.upper]).any():
         if estimate.over == SEEDS and len(estimate.values) == 1:
-            return "one seed gives no interval; at least two are needed"
+            return "only one seed has a value, which gives no interval; at least two are needed"
         if estimate.over == SEEDS:
             return "no interval: the statistic is undefined in some cases"
         return f"no interval over {estimate.over}: too few, or all give the same value"

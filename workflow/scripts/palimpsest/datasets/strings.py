@@ -1,6 +1,7 @@
 """The permanent name of a string, and the sample and target strings of a language."""
 
 import hashlib
+import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,8 @@ import pandas as pd
 from palimpsest.corpora import text_of
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
+
+DECIMALS = 9  # losses that are equal to so many are equally near
 
 
 def string_id(string: Sequence[str]) -> str:
@@ -99,24 +102,34 @@ def candidates(strings: pd.DataFrame) -> np.ndarray:
 
 
 def sample_by_copies(strings: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
-    """At most `n` rows of a table `strings`: a systematic sample by number of copies.
+    """At most `n` rows of a table `strings`, half of them repeated strings, if there are so many.
 
-    The ranks by number of copies are evenly spaced from a random start. So every string is equally
-    likely to be chosen, and frequent and infrequent strings are chosen in proportion.
+    The repeated strings and the others are sampled separately, each string of a group with the same
+    probability. In proportion, there would be too few repeated strings to compare the groups.
     """
     if len(strings) <= n:
         return strings
-    ranks = (np.arange(n) + np.random.default_rng(seed).random()) * len(strings) / n
-    by_copies = strings.sort_values(["count", "string_id"], ascending=[False, True])
-    return strings.loc[sorted(by_copies.index[ranks.astype(int)])]
+    chance, repeated = np.random.default_rng(seed), strings["count"] > 1
+    n_single = min(int((~repeated).sum()), max(n - n // 2, n - int(repeated.sum())))
+    chosen = [
+        chance.choice(group.sort_values("string_id").index, size, replace=False)
+        for group, size in ((strings[repeated], n - n_single), (strings[~repeated], n_single))
+    ]
+    return strings.loc[sorted(np.concatenate(chosen))]
 
 
 def placebo_of(strings: pd.DataFrame, name: str) -> str | None:
     """The placebo of a string: the candidate whose Bayes-optimal loss is nearest to the string's.
 
     No run on the dataset is trained on the placebo. So whatever a comparison of two trainings finds
-    for the placebo is not memorisation. None if there is no candidate with a known loss.
+    for the placebo is not memorisation. If several candidates are equally near, the string's name
+    decides, so that strings have different placebos. None if there is no candidate with a known
+    loss.
     """
     loss = strings.set_index("string_id")["optimal_loss"]
     unseen = loss[candidates(strings)].dropna()
-    return None if unseen.empty else (unseen - loss[name]).abs().idxmin()
+    if unseen.empty:
+        return None
+    distance = (unseen - loss[name]).abs().round(DECIMALS)
+    nearest = sorted(unseen.index[distance == distance.min()])
+    return nearest[zlib.crc32(name.encode()) % len(nearest)]

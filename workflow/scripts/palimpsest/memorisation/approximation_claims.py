@@ -24,31 +24,6 @@ from palimpsest.memorisation.claim_statistics import (
 )
 from palimpsest.memorisation.margins import ALMOST_ALL, NEARLY_EQUAL, RARE, SAME_ORDER
 
-# How well retraining agrees with itself: quantity, statistic, bar, and two texts.
-CEILINGS = (
-    (
-        "start",
-        "correlation",
-        SAME_ORDER,
-        "ranks the strings by the start as retraining does",
-        "rank correlation (Spearman) of the start",
-    ),
-    (
-        "score_at_optimum",
-        "correlation",
-        SAME_ORDER,
-        "ranks the strings by the score as retraining does",
-        "rank correlation (Spearman) of the score at optimal learning",
-    ),
-    (
-        "score_at_optimum",
-        "same_verdict",
-        ALMOST_ALL,
-        "gives the same verdicts as retraining",
-        "share of strings with the same verdict at optimal learning",
-    ),
-)
-
 CLAIMS = [
     Claim(
         "approximation",
@@ -174,21 +149,6 @@ CLAIMS = [
             RETRAINING,
         ),
     ),
-    *[
-        of_every_string(
-            "approximation",
-            f"Retraining once more {agrees} ({measure}): the ceiling for approximations.",
-            f"{words} by two retrainings, the training strings left out, {measure}",
-            at_least(bar),
-            measure=measure,
-            quantity=quantity,
-            statistic=statistic,
-            replicate=True,
-            evidence=(RETRAINING,),
-        )
-        for measure in ("counterfactual", "contextual")
-        for quantity, statistic, bar, agrees, words in CEILINGS
-    ],
     Claim(
         "approximation",
         "Contextual memorisation by the same-frequency approximation is no false alarm: strings "

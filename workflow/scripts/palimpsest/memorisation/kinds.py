@@ -216,6 +216,7 @@ LEAVE_ONE_OUT = Kind(
         STRING_ID,
         COUNT,
         LOG_PROB,
+        Column("weight", float, "number of distinct training strings that the string stands for"),
         MEASURE,
         EVIDENCE,
         Column(

@@ -78,7 +78,7 @@ def leave_one_out_tables(
     largest_gap : float, nats; see `palimpsest.memorisation.stand_ins`
     again : for every seed, the runs of leave-one-out-again
         The first of them is the run on the whole training set. They say how well retraining agrees
-        with itself (evidence `replicate`): no approximation can be expected to agree better.
+        with itself (evidence `replicate`).
     counterpart : the language's counterpart of high entropy, or None
 
     Returns
@@ -143,6 +143,9 @@ def string_rows(
         whole, *others = again
         whole = replace(whole, run={**whole.run, "variant": trace.run["variant"]})
         sources["replicate"] = compared(whole, strings, train, others)
+    about = train[STRING].assign(
+        **{name: trace.run[name] for name in RUN}, weight=weights(strings, train)
+    )
     optimal = train["optimal_loss"].to_numpy()
     exactly = measures_by_string(exact.loss, optimal, {"retraining": exact.without}, start)
     parts = []
@@ -154,9 +157,21 @@ def string_rows(
             distance, ratio = threshold_distance(result, exactly[CHEAPER_OR_AGAIN.get(key, key)])
             rows = measure_rows(key, result, source, trace.epochs, start)
             rows |= {"threshold_distance": distance, "threshold_ratio": ratio}
-            parts.append(train[STRING].assign(**{name: trace.run[name] for name in RUN}, **rows))
+            parts.append(about.assign(**rows))
     learned = learning_table(trace, strings)[["optimal_epoch", "still_learning"]].iloc[0]
     return pd.concat(parts, ignore_index=True).assign(**learned)
+
+
+def weights(strings: pd.DataFrame, train: pd.DataFrame) -> np.ndarray:
+    """Weight float[strings] of each string that is left out: how many training strings it is for.
+
+    Repeated strings and others are sampled with different probabilities.
+    """
+    among, chosen = (rows["count"] > 1 for rows in (strings[strings["count"] > 0], train))
+    of_repeated, of_single = (
+        (among == group).sum() / max(1, (chosen == group).sum()) for group in (True, False)
+    )
+    return np.where(chosen, of_repeated, of_single)
 
 
 def measure_rows(

@@ -104,12 +104,25 @@ def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
 
 def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
     """Relative excess of the test loss over its minimum, just before any string is memorised."""
-    return per_unit(study[study["measure"] == measure], _cost_of_stopping_early)
+    rows = study[study["measure"] == measure]
+    return per_unit(rows, lambda unit: _cost_of_stopping_before(unit, unit["band_first"].iloc[0]))
 
 
-def _cost_of_stopping_early(unit: pd.DataFrame) -> float:
+def cost_of_stopping_before_unseen(study: pd.DataFrame, measure: str) -> pd.Series:
+    """The same, just before any string that was never trained on is called memorised."""
+    rows = study[study["measure"] == measure]
+    return per_unit(
+        rows,
+        lambda unit: _cost_of_stopping_before(
+            unit, unit.loc[unit["fraction_unseen"] > 0, "epoch"].min()
+        ),
+    )
+
+
+def _cost_of_stopping_before(unit: pd.DataFrame, first: float) -> float:
+    """Relative excess of the lowest test loss before the epoch `first`; NaN stands for no epoch."""
     unit = unit.sort_values("epoch")
-    first = unit["band_first"].fillna(np.inf)
+    first = np.inf if np.isnan(first) else first
     # If a string is memorised from the first measurement on, only the untrained model is before.
     before = unit[unit["epoch"] < first] if (unit["epoch"] < first).any() else unit[:1]
     return before["test_loss"].min() / unit["test_loss"].min() - 1

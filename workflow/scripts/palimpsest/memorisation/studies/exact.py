@@ -47,12 +47,12 @@ SEEDS_KEY = {
 }
 STRINGS_KEY = {
     "description": "Number of distinct training strings that are left out, one after another; "
-    "`all`: every string. Fewer are a systematic sample by number of copies.",
+    "`all`: every string. Half of fewer strings are repeated ones, if there are so many.",
     "oneOf": [{"const": "all"}, {"type": "integer", "minimum": 2, "maximum": 1000000}],
 }
 REPLICATE_KEY = {
     "description": "Whether everything is trained once more, with other initial weights: how well "
-    "retraining agrees with itself is the ceiling for every approximation.",
+    "retraining agrees with itself is the ceiling by which approximations are judged.",
     "type": "boolean",
 }
 KIND = Kind(
@@ -119,7 +119,7 @@ class Exact(Study):
         "string, or for a sample of them. The paper avoids these trainings: it uses unseen strings "
         "of the same frequency instead. Another shortcut is the Bayes-optimal loss. The question "
         "is how near these shortcuts come to retraining. Retraining once more, with other initial "
-        "weights, says how near anything can come."
+        "weights, says how near another retraining comes."
     )
     kind = KIND
     reads = (
@@ -138,8 +138,8 @@ class Exact(Study):
                 "approximation without retraining (vertical axis). See how near the markers are "
                 "to the diagonal, where the approximation is exact: above the diagonal, a string "
                 "counts as memorised too easily (thresholds) or too late (starts). Crosses, if "
-                "there are any, are retraining once more with other initial weights: no "
-                "approximation can be expected to be nearer to the diagonal."
+                "there are any, are retraining once more with other initial weights: how near they "
+                "are to the diagonal is what an approximation is judged by."
             ),
             numbers="",
             paper=PAPER,
