@@ -11,6 +11,9 @@ from palimpsest.variants import LEAVE_ONE_OUT
 
 PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
 
+# The rule of the paper's only twin
+LEAVING_OUT = "train_twins_on_base_and_leave_one_out_and_leave_one_out_again"
+
 
 def planned(project, **options):
     """The plan of a study, as it is written and as it is shown."""
@@ -29,7 +32,7 @@ def test_a_plan_is_made_before_anything_else(project):
     assert set(plan["basis"]) == {"assumed"}
     assert plan["gpu_memory_gb"].isna().all()
     left_out = plan[plan["variant"] == LEAVE_ONE_OUT]
-    assert left_out["trainings"].tolist() == [16]
+    assert left_out["trainings"].tolist() == [4]
     assert (plan["hours"] > 0).all()
     for model in plan["model"].unique():
         assert f"\n{model} " in shown
@@ -104,7 +107,7 @@ def test_jobs_ask_for_what_is_planned(project):
         lines = [line for line in job.splitlines() if line.strip().startswith("resources: ")]
         words = [word.split("=") for word in lines[0].split(": ")[1].split(", ")]
         asked[job.split(":")[0]] = dict(words)
-    full, twin = asked["train_full_on_base"], asked["train_twins_on_base_and_leave_one_out"]
+    full, twin = asked["train_full_on_base"], asked[LEAVING_OUT]
     assert full["gpu"] == "2"
     assert int(full["mem_mb"]) > 300_000
     paper = experiment(DEFAULT, PAPER)

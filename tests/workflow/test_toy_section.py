@@ -20,7 +20,10 @@ ROOT = Path(__file__).parents[2]
 TOY = Path(__file__).with_name("toy_section")
 BLOCK = "\nrepetition:\n  model: opt-1.3b-twin\n  languages: [L1, L2]\n  size: 24\n"
 OF_ALL_SECTIONS = ("sections", "experiment", "structure", "claims", "reference", "fingerprint")
-RULE_OF_MANY = "train_twins_on_base_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
+RULE_OF_MANY = (
+    "train_twins_on_base_and_dedup_and_dedup_matched_and_targets_and_leave_one_out"
+    "_and_leave_one_out_again"
+)
 # Where it is registered, and where its jobs are put into a group: behind which line, and which.
 ONE_LINE = {
     "workflow/scripts/palimpsest/sections.py": ('    "unlearning",\n', '    "repetition",\n'),
