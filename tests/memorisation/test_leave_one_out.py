@@ -328,7 +328,7 @@ def test_runs_that_do_not_fit_are_refused_with_one_line():
     refused([*runs, stranger], f"a run without {NAMES[N]}, no training string")
     other_strings = replace(runs[3], string_ids=runs[3].string_ids[::-1].copy())
     other_strings.string_ids[NAMES[::-1] == NAMES[3]] = "another"
-    refused([*runs[:3], other_strings, *runs[4:]], f"without-{NAMES[3]} was not measured on that")
+    refused([*runs[:3], other_strings, *runs[4:]], f"without-{NAMES[3]} was not measured on")
     cut = replace(runs[3], epochs=EPOCHS[1:], nll=runs[3].nll[1:])
     refused([*runs[:3], cut, *runs[4:]], f"without-{NAMES[3]} was measured at other epochs")
     other_seed = replace(runs[3], run={**runs[3].run, "seed": 1})

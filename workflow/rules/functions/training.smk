@@ -188,12 +188,12 @@ def recipe_of_all(job):
     """
     limits = {runs.left_out for runs in job} - {None}
     left_out = [f"--left-out {n}" for n in limits]
+    tokens = all_runs(with_tokens(job))(paths.TOKENS)
 
-    def flags(wildcards, output):
-        tokens = output.get(TOKENS, [])
-        return " ".join(
-            [recipe(wildcards), *left_out, *([f"--{TOKENS}", *tokens] if tokens else [])]
-        )
+    # A function of `output` would not do: Snakemake ignores changes of such parameters.
+    def flags(wildcards):
+        files = [pattern.format(**wildcards) for pattern in tokens]
+        return " ".join([recipe(wildcards), *left_out, *([f"--{TOKENS}", *files] if files else [])])
 
     return flags
 

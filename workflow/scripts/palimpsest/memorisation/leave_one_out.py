@@ -228,16 +228,20 @@ def compared(
 
 
 def losses_of(names: Iterable[str | None], runs: list[Trace]) -> np.ndarray:
-    """Loss float[epochs, strings], each string's by its own run; NaN for a name that is None."""
-    return np.stack(
-        [
-            np.full(len(run.epochs), np.nan)
-            if name is None
-            else run.loss[:, run.column_of([name])[0]]
-            for name, run in zip(names, runs, strict=True)
-        ],
-        axis=1,
-    )
+    """Loss float[epochs, strings], each string's by its own run; NaN for a name that is None.
+
+    Raises `UserError` if a run was not measured on its string.
+    """
+
+    def loss(name: str | None, run: Trace) -> np.ndarray:
+        if name is None:
+            return np.full(len(run.epochs), np.nan)
+        if name not in run.string_ids:
+            what = f"{_of_leave_one_out(run)}: the run {run.run['variant']}"
+            raise UserError(f"{what} was not measured on {name}; {REMEDY}")
+        return run.loss[:, run.column_of([name])[0]]
+
+    return np.stack([loss(*each) for each in zip(names, runs, strict=True)], axis=1)
 
 
 def strings_left_out(trace: Trace, strings: pd.DataFrame, left_out: list[Trace]) -> pd.DataFrame:
@@ -267,8 +271,6 @@ def runs_without(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) -> li
         what = f"{name}: the run {run.run['variant']}"
         if any(run.run[key] != trace.run[key] for key in RUN):
             raise UserError(f"{what} is of {run_name(run.run)}; {REMEDY}")
-        if string not in run.string_ids:
-            raise UserError(f"{what} was not measured on that string; {REMEDY}")
         if not np.array_equal(run.epochs, trace.epochs):
             raise UserError(
                 f"{what} was measured at other epochs than {run_name(trace.run)}; {REMEDY}"
