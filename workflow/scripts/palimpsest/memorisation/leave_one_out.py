@@ -267,7 +267,7 @@ def runs_without(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) -> li
         )
     if len(left_out) != len(train):
         raise UserError(f"{name}: {len(left_out)} runs for {len(train)} training strings; {REMEDY}")
-    for string, run in runs.items():
+    for run in runs.values():
         what = f"{name}: the run {run.run['variant']}"
         if any(run.run[key] != trace.run[key] for key in RUN):
             raise UserError(f"{what} is of {run_name(run.run)}; {REMEDY}")
