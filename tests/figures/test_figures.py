@@ -492,15 +492,15 @@ def test_correlations_stand_above_their_panels():
     """With the ceiling below, which Bayes shares with contextual; without one, no line about it."""
     frame = table("exact", "one model, one seed")
     once = frame[frame["evidence"] != "replicate"]
-    alone = [f"{name}\nrank correlation 0.90" for name in ("counterfactual", "contextual", "Bayes")]
+    alone = [f"{name}\ncorrelation 0.90" for name in ("counterfactual", "contextual", "Bayes")]
     assert titles(draw("exact", once)) == 2 * alone
     assert titles(draw("exact", frame)) == 2 * [f"{title}\nceiling 0.90" for title in alone]
     assert titles(draw("exact", table("exact", "three models, three seeds")))[0] == (
-        "counterfactual\nrank correlation 0.70 to 0.90\nceiling 0.70 to 0.90"
+        "counterfactual\ncorrelation 0.70 to 0.90\nceiling 0.70 to 0.90"
     )
     never = titles(draw("exact", table("exact", "nothing is memorised")))
-    assert all("rank correlation undefined" in title for title in never[3:])
-    assert "rank correlation −0.50" in titles(draw("exact", once.assign(correlation=-0.5)))[0]
+    assert all("correlation undefined" in title for title in never[3:])
+    assert "correlation −0.50" in titles(draw("exact", once.assign(correlation=-0.5)))[0]
 
 
 def test_every_string_has_its_marker_beside_the_diagonal():

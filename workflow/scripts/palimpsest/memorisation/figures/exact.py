@@ -18,7 +18,7 @@ TICKS = {"nbins": 5, "steps": [1, 2, 5, 10]}
 SAME_EXACT = {"bayes": "contextual"}
 CROSS = {"linestyle": "none", "marker": "x", "markersize": 4, "markeredgewidth": 0.7}
 NOTE = (
-    "Each marker is a training string. Counterfactual threshold: the loss without the string, "
+    "Each marker is a training string. Correlations are of ranks. Counterfactual threshold: the loss without the string, "
     "mean over the epochs. Exact threshold for contextual and Bayes: the optimal contextual loss. "
     "Starts are moved by up to 0.3 epochs, and strings that never start are spread out, so that "
     "markers do not hide each other."
@@ -73,7 +73,7 @@ def exact(study: pd.DataFrame) -> Figure:
 def name_panel(axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
     """The measure's name above its panel, with the rank correlation and its ceiling."""
     look = style.MEASURES[measure]
-    title = f"{look.label}\nrank correlation {correlation_in_words(strings)}"
+    title = f"{look.label}\ncorrelation {correlation_in_words(strings)}"
     if len(best):
         title += f"\nceiling {correlation_in_words(best)}"
     axes.set_title(title, color=style.darkened(look.colour), weight="bold")
