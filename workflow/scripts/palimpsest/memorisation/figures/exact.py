@@ -19,9 +19,9 @@ SAME_EXACT = {"bayes": "contextual"}
 CROSS = {"linestyle": "none", "marker": "x", "markersize": 4, "markeredgewidth": 0.7}
 NOTE = (
     "Each marker is a training string. Correlations are of ranks. Counterfactual threshold: the "
-    "loss without the string, mean over the epochs. Exact threshold for contextual and Bayes: the optimal contextual loss. "
-    "Starts are moved by up to 0.3 epochs, and strings that never start are spread out, so that "
-    "markers do not hide each other."
+    "loss without the string, mean over the epochs. Exact threshold for contextual and Bayes: the "
+    "optimal contextual loss. Starts are moved by up to 0.3 epochs, and strings that never start "
+    "are spread out, so that markers do not hide each other."
 )
 
 
