@@ -51,6 +51,7 @@ def over_seeds(
     beside: Mapping[str, Statistic] | None = None,
     complete: bool = False,
     remark: Callable[[pd.DataFrame], str] | None = None,
+    at_least: Statistic | None = None,
     **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
     """An estimate of a statistic, with an interval over the seeds.
@@ -66,6 +67,9 @@ def over_seeds(
         Such cases are left out, and this is marked. If the value itself decides that it is
         undefined, the others are no fair sample.
     remark : function from the rows that are used to one more mark
+    at_least : a lower bound of the statistic, where the end of training makes it undefined
+        If it is used in any case, the interval has no upper end, so the claim can only be found to
+        lie above a bound.
     settings : passed to the statistic
     """
 
@@ -74,8 +78,13 @@ def over_seeds(
         if rows.empty:
             return Estimate()
         found = statistic(rows, **settings)
+        bounded = found if at_least is None else found.fillna(at_least(rows, **settings))
+        n_bounds = int((found.isna() & bounded.notna()).sum())
+        found = bounded
         values = mean_by("seed", found)
         interval, over = student(values, DECIMALS), SEEDS
+        if n_bounds:
+            interval = interval.mean, interval.lower, np.inf
         if len(values) == 1 and ends:
             lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
             interval, over = (values.mean(), lower, upper), "training strings"
@@ -83,6 +92,9 @@ def over_seeds(
             interval = values.mean(), np.nan, np.nan
         about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
         about["marks"] += left_out(found)
+        if n_bounds:
+            bounds = f"{n_bounds} of {len(found)} values are lower bounds"
+            about["marks"] += (f"{bounds}: the end of training cuts a band",)
         about["marks"] += () if remark is None else (remark(rows),)
         about["marks"] += marks_of({name: each(rows) for name, each in (beside or {}).items()})
         return Estimate(tuple(values), *interval, over, **about)
@@ -91,18 +103,24 @@ def over_seeds(
 
 
 def low_minus_high(
-    statistic: Statistic, complete: bool = False, **settings
+    statistic: Statistic,
+    complete: bool = False,
+    at_least: Statistic | None = None,
+    **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
-    """`over_seeds` for the difference: language of low entropy minus its counterpart."""
+    """`over_seeds` for the difference: language of low entropy minus its counterpart.
 
-    def difference(table: pd.DataFrame, **settings) -> pd.Series:
+    `at_least` is a lower bound of the statistic in the language of low entropy.
+    """
+
+    def minus_high(of_low: Statistic, table: pd.DataFrame, **settings) -> pd.Series:
         ((low, high),) = pairs_of_entropy(table)
-        of_low, of_high = (
-            statistic(table[table["language"] == language], **settings) for language in (low, high)
-        )
-        return of_low - of_high
+        sides = [table[table["language"] == language] for language in (low, high)]
+        return of_low(sides[0], **settings) - statistic(sides[1], **settings)
 
-    return over_seeds(difference, complete=complete, **settings)
+    bound = None if at_least is None else partial(minus_high, at_least)
+    difference = partial(minus_high, statistic)
+    return over_seeds(difference, complete=complete, at_least=bound, **settings)
 
 
 def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:

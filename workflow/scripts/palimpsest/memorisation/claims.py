@@ -69,6 +69,7 @@ from palimpsest.memorisation.training_set_statistics import (
     cost_of_stopping_early,
     excess_at_optimum,
     largest_fall,
+    least_band_width,
     least_excess_at_optimum,
     optimum_in_band,
     share_made_to_fall,
@@ -278,9 +279,11 @@ WITH_STAND_INS = [
         "for the low-entropy one.",
         "tradeoff",
         "width of the 10 % to 90 % band of starts (share of the training), recollection, low minus "
-        "high entropy; no verdict if the end of training cuts a band",
+        "high entropy; no verdict if the end of training cuts a band of high entropy",
         above(0),
-        low_minus_high(band_width, complete=True, measure="recollection"),
+        low_minus_high(
+            band_width, complete=True, at_least=least_band_width, measure="recollection"
+        ),
         low_and_high_entropy,
         limits=DIFFERENCE,
         evidence=(CONSTANT,),
@@ -291,9 +294,9 @@ WITH_STAND_INS = [
         "low-entropy one.",
         "tradeoff",
         "width of the 10 % to 90 % band of starts (share of the training), contextual, low minus "
-        "high entropy; no verdict if the end of training cuts a band",
+        "high entropy; no verdict if the end of training cuts a band of high entropy",
         above(0),
-        low_minus_high(band_width, complete=True, measure="contextual"),
+        low_minus_high(band_width, complete=True, at_least=least_band_width, measure="contextual"),
         low_and_high_entropy,
         limits=DIFFERENCE,
         evidence=(STAND_INS,),

@@ -82,9 +82,24 @@ def inner_band(study: pd.DataFrame, measure: str) -> pd.Series:
     return (run["start_p90"] - run["start_p10"]).where(run["start_p90"] <= run["last_epoch"])
 
 
+def least_inner_band(study: pd.DataFrame, measure: str) -> pd.Series:
+    """`inner_band` or, if the end of training cuts the band, the part of it that is before the end.
+
+    NaN if the band begins after the end.
+    """
+    run = runs_of(study, measure)
+    until = run["start_p90"].clip(upper=run["last_epoch"])
+    return (until - run["start_p10"]).where(run["start_p10"] <= run["last_epoch"])
+
+
 def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
     """`inner_band` as a share of the training."""
     return inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
+
+
+def least_band_width(study: pd.DataFrame, measure: str) -> pd.Series:
+    """`least_inner_band` as a share of the training."""
+    return least_inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
 
 
 def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
@@ -193,10 +208,21 @@ def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
     return inner_band(variant(study, name), measure)
 
 
+def least_band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
+    """`least_inner_band` of a variant."""
+    return least_inner_band(variant(study, name), measure)
+
+
 def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
     """Width of the band under deduplication minus under another variant, as share of training."""
     epochs = runs_of(variant(study, "dedup"), measure)["last_epoch"]
     return (band(study, "dedup", measure) - band(study, other, measure)) / epochs
+
+
+def least_band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
+    """A lower bound of `band_widening`: only the part of the band that is before the end counts."""
+    epochs = runs_of(variant(study, "dedup"), measure)["last_epoch"]
+    return (least_band(study, "dedup", measure) - band(study, other, measure)) / epochs
 
 
 def optimum_delay(study: pd.DataFrame, in_strings: bool = False) -> pd.Series:
