@@ -664,7 +664,15 @@ def test_the_words_of_the_page_count_in_its_fingerprint(file, monkeypatch):
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(np.nan, "–"), (None, "–"), (0.0, "0"), (-0.12345, "−0.123"), (12345.6, "12,346"), (2, "2")],
+    [
+        (np.nan, "–"),
+        (None, "–"),
+        (0.0, "0"),
+        (-0.12345, "−0.123"),
+        (12345.6, "12,346"),
+        (2, "2"),
+        (-np.inf, "−∞"),
+    ],
 )
 def test_numbers_for_a_reader(value, shown):
     assert number(value) == shown

@@ -14,7 +14,7 @@ def number(value: float | None) -> str:
     if value == 0 or abs(value) < 1e-9:
         return "0"
     shown = f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return shown.replace("-", "−")
+    return shown.replace("-", "−").replace("inf", "∞")
 
 
 def score(value: float) -> str:
