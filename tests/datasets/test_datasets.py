@@ -18,15 +18,10 @@ from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.corpora.corpus import COUNTERPART, stream
 from palimpsest.datasets import string_id, target_strings
 from palimpsest.datasets.build import build
+from palimpsest.datasets.choices import candidates, placebo_of, sample_by_copies
 from palimpsest.datasets.grammar import derivation_table, grammar_table, typical_string
 from palimpsest.datasets.sampling import DISJOINT, Sampler
-from palimpsest.datasets.strings import (
-    candidates,
-    distinct_sample,
-    placebo_of,
-    sample_by_copies,
-    summarise,
-)
+from palimpsest.datasets.strings import distinct_sample, summarise
 from palimpsest.datasets.targets import target_counts
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palimpsest.datasets.strings import candidates
+from palimpsest.datasets.choices import candidates
 from palimpsest.errors import UserError
 from palimpsest.memorisation import stand_ins
 from palimpsest.memorisation.approximation import TIE, loss_of_others

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from palimpsest import tables
-from palimpsest.datasets.strings import placebo_of
+from palimpsest.datasets.choices import placebo_of
 from palimpsest.errors import UserError
 from palimpsest.memorisation import leave_one_out_tables
 from palimpsest.memorisation.leave_one_out import rank_correlation

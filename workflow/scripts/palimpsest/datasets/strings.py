@@ -1,7 +1,6 @@
 """The permanent name of a string, and the sample and target strings of a language."""
 
 import hashlib
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,8 +9,6 @@ import pandas as pd
 from palimpsest.corpora import text_of
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
-
-DECIMALS = 9  # losses that are equal to so many are equally near
 
 
 def string_id(string: Sequence[str]) -> str:
@@ -89,47 +86,3 @@ def summarise(grammar: Grammar, language: str, sample: pd.DataFrame) -> dict:
         "ambiguous": bool((sample["log_prob"] > sample["derivation_log_prob"] + 1e-9).any()),
         "sample_size": len(surprise),
     }
-
-
-def candidates(strings: pd.DataFrame) -> np.ndarray:
-    """bool[strings] of a table `strings`: the strings that may stand in for training strings.
-
-    They are strings of the language that were not trained on: drawn for the test set, or set apart
-    from the training strings. A string with the split held_out may not stand in: it was chosen, not
-    drawn.
-    """
-    return (strings["split"].isin(["test", "stand_in"]) & (strings["count"] == 0)).to_numpy()
-
-
-def sample_by_copies(strings: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
-    """At most `n` rows of a table `strings`, half of them repeated strings, if there are so many.
-
-    The repeated strings and the others are sampled separately, each string of a group with the same
-    probability. In proportion, there would be too few repeated strings to compare the groups.
-    """
-    if len(strings) <= n:
-        return strings
-    chance, repeated = np.random.default_rng(seed), strings["count"] > 1
-    n_single = min(int((~repeated).sum()), max(n - n // 2, n - int(repeated.sum())))
-    chosen = [
-        chance.choice(group.sort_values("string_id").index, size, replace=False)
-        for group, size in ((strings[repeated], n - n_single), (strings[~repeated], n_single))
-    ]
-    return strings.loc[sorted(np.concatenate(chosen))]
-
-
-def placebo_of(strings: pd.DataFrame, name: str) -> str | None:
-    """The placebo of a string: the candidate whose Bayes-optimal loss is nearest to the string's.
-
-    No run on the dataset is trained on the placebo. So whatever a comparison of two trainings finds
-    for the placebo is not memorisation. If several candidates are equally near, the string's name
-    decides, so that strings have different placebos. None if there is no candidate with a known
-    loss.
-    """
-    loss = strings.set_index("string_id")["optimal_loss"]
-    unseen = loss[candidates(strings)].dropna()
-    if unseen.empty:
-        return None
-    distance = (unseen - loss[name]).abs().round(DECIMALS)
-    nearest = sorted(unseen.index[distance == distance.min()])
-    return nearest[zlib.crc32(name.encode()) % len(nearest)]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from palimpsest.datasets.strings import placebo_of
+from palimpsest.datasets.choices import placebo_of
 from palimpsest.errors import UserError
 from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.measures import (

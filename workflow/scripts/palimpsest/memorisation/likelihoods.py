@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import traces
-from palimpsest.datasets.strings import candidates
+from palimpsest.datasets.choices import candidates
 from palimpsest.errors import UserError
 from palimpsest.memorisation.joins import RUN
 from palimpsest.memorisation.runs import check_same_run, restrict, run_name

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from palimpsest.datasets.strings import candidates
+from palimpsest.datasets.choices import candidates
 from palimpsest.errors import UserError
 from palimpsest.memorisation.approximation import (
     GAP,

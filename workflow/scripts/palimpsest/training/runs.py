@@ -9,8 +9,8 @@ import pandas as pd
 
 from palimpsest import tables, token_losses, traces
 from palimpsest.corpora import Corpus
+from palimpsest.datasets.choices import placebo_of, sample_by_copies
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.datasets.strings import placebo_of, sample_by_copies
 from palimpsest.errors import UserError
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, tokens

@@ -130,11 +130,11 @@ class BitsByRule(Study):
             title="Memorised bits by rule",
             caption=(
                 "Above, the mean bits per string over the epochs, summed over the rules of each "
-                "level of the grammar, for the training strings (solid) and for strings never "
-                "trained on (dashed), with one panel per training size. Level 0 is the start "
-                "symbol. Below, the bits of each rule after the last epoch: training strings "
-                "(filled), strings never trained on (hollow), and the most that a model can hold "
-                "of the training strings (bar). See which filled marks come near their bar while "
+                "level of the grammar (level 0 is the start symbol), for the training strings "
+                "(solid) and for strings never trained on (dashed); below, the bits of each rule "
+                "after the last epoch, of training strings (filled) and of strings never trained "
+                "on (hollow), with the most that a model can hold of the training strings (bar), "
+                "in one panel per training size. See which filled marks come near their bar while "
                 "the hollow ones stay at 0 or below: these choices are memorised and not predicted."
             ),
             numbers="",

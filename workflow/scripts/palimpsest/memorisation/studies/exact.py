@@ -136,10 +136,9 @@ class Exact(Study):
                 "For every training string, the threshold and the start of memorisation by "
                 "retraining the model without that string (horizontal axis) and by the "
                 "approximation without retraining (vertical axis). See how near the markers are "
-                "to the diagonal, where the approximation is exact: above the diagonal, a string "
-                "counts as memorised too easily (thresholds) or too late (starts). Crosses, if "
-                "there are any, are retraining once more with other initial weights: how near they "
-                "are to the diagonal is what an approximation is judged by."
+                "to the diagonal, where the approximation is exact (above it, a string counts as "
+                "memorised too easily, for thresholds, or too late, for starts), and how near the "
+                "crosses are, if there are any: retraining once more with other initial weights."
             ),
             numbers="",
             paper=PAPER,
