@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers.commands import ROOT
+from helpers.grammars import finite_grammars, grammar_of
 from palimpsest.languages import Grammar, GrammarWarning
 from palimpsest.languages import decisions as module
 from palimpsest.languages.decisions import decisions, levels
@@ -20,31 +21,11 @@ from palimpsest.languages.notation import Symbol
 END = "$"
 
 
-def grammar_of(text):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GrammarWarning)
-        return Grammar.from_string(text)
-
-
 @cache
 def language(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GrammarWarning)
         return Grammar.from_file(ROOT / f"config/languages/{name}.pcfg")
-
-
-@st.composite
-def small_grammars(draw):
-    """Grammars without recursion, some of them ambiguous, with rules that begin alike."""
-    lines = []
-    for level in range(3):
-        lower = [f"N{i}" for i in range(level + 1, 3)]
-        symbol = st.sampled_from([*lower, *lower, "'a'", "'b'"])
-        sides = draw(st.lists(st.lists(symbol, min_size=1, max_size=2), min_size=1, max_size=3))
-        weights = draw(st.lists(st.integers(1, 9), min_size=len(sides), max_size=len(sides)))
-        for side, weight in zip(sides, weights, strict=True):
-            lines.append(f"N{level} -> {' '.join(side)} [{weight / sum(weights):.15f}]")
-    return grammar_of("\n".join(lines))
 
 
 def derivations(grammar):
@@ -102,7 +83,7 @@ def expected_share(grammar, string, end, columns):
 
 
 @settings(deadline=None, max_examples=40)
-@given(small_grammars(), st.booleans())
+@given(finite_grammars(n_levels=3, longest=2), st.booleans())
 def test_shares_are_those_of_the_definition(grammar, end):
     """Exact for a string with one derivation; within chance of the draws for the others."""
     strings = sorted({string for _, string, _ in derivations(grammar)})[:6]

@@ -17,6 +17,7 @@ import scipy.stats
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from helpers.grammars import finite_grammars
 from palimpsest.languages import Grammar, GrammarWarning, inside
 from palimpsest.languages.notation import Symbol
 
@@ -86,22 +87,6 @@ def nltk_log_probability(grammar, string):
         return -math.inf
     total = sum(tree.prob() for tree in parser.parse(list(string)))
     return math.log(total) if total else -math.inf
-
-
-@st.composite
-def finite_grammars(draw):
-    """Grammars without recursion, rich in unary rules, shared beginnings and ambiguity."""
-    lines = []
-    for level in range(4):
-        lower = [f"N{i}" for i in range(level + 1, 4)]
-        symbol = st.sampled_from([*lower, *lower, "'a'", "'b'"])
-        sides = draw(st.lists(st.lists(symbol, min_size=1, max_size=3), min_size=1, max_size=3))
-        weights = draw(st.lists(st.integers(1, 9), min_size=len(sides), max_size=len(sides)))
-        for side, weight in zip(sides, weights, strict=True):
-            lines.append(f"N{level} -> {' '.join(side)} [{weight / sum(weights):.15f}]")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", GrammarWarning)
-        return Grammar.from_string("\n".join(lines))
 
 
 class TestFiles:
@@ -293,7 +278,7 @@ class TestRandomGrammars:
     """Everything exact against plain enumeration."""
 
     @settings(max_examples=60, deadline=None)
-    @given(grammar=finite_grammars())
+    @given(grammar=finite_grammars(n_levels=4, longest=3))
     def test_probabilities(self, grammar):
         assume(grammar.n_derivations() <= 5_000)
         exact = enumerate_strings(grammar)
@@ -307,7 +292,7 @@ class TestRandomGrammars:
         np.testing.assert_allclose(begun, list(prefixes.values()), rtol=1e-10)
 
     @settings(max_examples=60, deadline=None)
-    @given(grammar=finite_grammars())
+    @given(grammar=finite_grammars(n_levels=4, longest=3))
     def test_summaries(self, grammar):
         assume(grammar.n_derivations() <= 5_000)
         exact = enumerate_strings(grammar)

@@ -110,14 +110,15 @@ class Compared:
 
     `loss` and `without` are float[epochs, strings] in nats per token. `placebo` and
     `placebo_without` are the losses of each string's placebo in the same runs; none of these runs
-    was trained on it. They are NaN if there is no placebo. `optimum` is the index of the epoch of
-    optimal learning.
+    was trained on it. They are NaN if there is no placebo. `learned` has the columns
+    `optimal_epoch` and `still_learning` of the first run, and `optimum` is the index of that epoch.
     """
 
     loss: np.ndarray
     without: np.ndarray
     placebo: np.ndarray
     placebo_without: np.ndarray
+    learned: pd.Series
     optimum: int
 
 
@@ -147,19 +148,20 @@ def string_rows(
         **{name: trace.run[name] for name in RUN}, weight=weights(strings, train)
     )
     optimal = train["optimal_loss"].to_numpy()
-    exactly = measures_by_string(exact.loss, optimal, {"retraining": exact.without}, start)
-    parts = []
+    measured = {
+        evidence: measures_by_string(source.loss, optimal, {evidence: source.without}, start)
+        for evidence, source in sources.items()
+    }
+    exactly, parts = measured["retraining"], []
     for evidence, source in sources.items():
-        measured = measures_by_string(source.loss, optimal, {evidence: source.without}, start)
-        for key, result in measured.items():
+        for key, result in measured[evidence].items():
             if key in OF_THE_LANGUAGE and evidence != "retraining":
                 continue  # the language is the same for every source
             distance, ratio = threshold_distance(result, exactly[CHEAPER_OR_AGAIN.get(key, key)])
             rows = measure_rows(key, result, source, trace.epochs, start)
             rows |= {"threshold_distance": distance, "threshold_ratio": ratio}
             parts.append(about.assign(**rows))
-    learned = learning_table(trace, strings)[["optimal_epoch", "still_learning"]].iloc[0]
-    return pd.concat(parts, ignore_index=True).assign(**learned)
+    return pd.concat(parts, ignore_index=True).assign(**exact.learned)
 
 
 def weights(strings: pd.DataFrame, train: pd.DataFrame) -> np.ndarray:
@@ -188,8 +190,7 @@ def measure_rows(
         known = np.isfinite(source.placebo_without).all(axis=0)
         losses = source.placebo[:, known], source.placebo_without[:, known]
         found = COMPARED_WITH_LOSS_WITHOUT[measure](*losses, start).among(known)
-        placebo_below, placebo_depth = below_and_depth(found, at)
-    below, depth = below_and_depth(result, at)
+        placebo_below, placebo_depth = found.below_at(at), found.depth[at]
     return {
         "measure": measure,
         "evidence": evidence,
@@ -197,18 +198,13 @@ def measure_rows(
         "start": epoch_of(result.start, epochs),
         "score_at_optimum": result.score[at],
         "score_at_end": result.score[-1],
-        "below_at_optimum": below,
-        "depth_at_optimum": depth,
+        "below_at_optimum": result.below_at(at),
+        "depth_at_optimum": result.depth[at],
         "placebo_below_at_optimum": placebo_below,
         "placebo_depth_at_optimum": placebo_depth,
         "self_influence": influence,
         "assumption_broken": broken,
     }
-
-
-def below_and_depth(result: Memorisation, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-    """Whether each string is below its threshold at an epoch (1 or 0), and how deep, float[n]."""
-    return np.where(result.is_known, result.is_below[epoch], np.nan), result.depth[epoch]
 
 
 def compared(
@@ -217,13 +213,14 @@ def compared(
     """The losses of the strings `train`, by the run on all strings and by runs without each."""
     runs = runs_without(trace, train, left_out)
     placebos = [placebo_of(strings, name) for name in train["string_id"]]
-    optimal_epoch = learning_table(trace, strings)["optimal_epoch"].iloc[0]
+    learned = learning_table(trace, strings)[["optimal_epoch", "still_learning"]].iloc[0]
     return Compared(
         loss=restrict(trace, train).loss,
         without=losses_of(train["string_id"], runs),
         placebo=losses_of(placebos, [trace] * len(runs)),
         placebo_without=losses_of(placebos, runs),
-        optimum=int(np.searchsorted(trace.epochs, optimal_epoch)),
+        learned=learned,
+        optimum=int(np.searchsorted(trace.epochs, learned["optimal_epoch"])),
     )
 
 
@@ -248,7 +245,8 @@ def strings_left_out(trace: Trace, strings: pd.DataFrame, left_out: list[Trace])
     """The training strings of a dataset that the runs leave out, in the dataset's order."""
     train = strings[strings["count"] > 0]
     names = [string_left_out(run.run["variant"]) for run in left_out]
-    strangers = [name for name in names if name not in set(train["string_id"])]
+    known = set(train["string_id"])
+    strangers = [name for name in names if name not in known]
     if strangers or not names:
         found = f"a run without {strangers[0]}, no training string" if strangers else "no runs"
         raise UserError(f"{_of_leave_one_out(trace)}: {found}; {REMEDY}")

@@ -60,6 +60,10 @@ class Memorisation:
         """bool[epochs, strings]: whether the loss is below the threshold at this epoch."""
         return self.depth > 0
 
+    def below_at(self, epoch: int) -> np.ndarray:
+        """float[strings]: 1 if the loss is below the threshold at an epoch, 0 if not, or NaN."""
+        return np.where(self.is_known, self.is_below[epoch], np.nan)
+
     @property
     def is_known(self) -> np.ndarray:
         """bool[strings]: whether the string has a threshold."""

@@ -27,17 +27,18 @@ from palimpsest.claims import (
     between,
 )
 from palimpsest.memorisation import claim_statistics
-from palimpsest.memorisation.claim_statistics import UNIT, high_entropy, low_entropy, per_unit
+from palimpsest.memorisation.claim_statistics import (
+    UNIT,
+    curves,
+    high_entropy,
+    low_entropy,
+    per_unit,
+)
 from palimpsest.memorisation.margins import ALMOST_ALL, NEARLY_EQUAL, NEXT_TO_NONE
 
 BY_RETRAINING = " (by retraining)"  # in the words of each claim
 
 # Statistics of the table `leave_one_out`: one row per string that is left out.
-
-
-def by_retraining(strings: pd.DataFrame, measure: str) -> pd.DataFrame:
-    """The rows of a measure by retraining."""
-    return strings[(strings["measure"] == measure) & (strings["evidence"] == "retraining")]
 
 
 def excess_over_placebos(strings: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
@@ -52,7 +53,7 @@ def excess_over_placebos(strings: pd.DataFrame, quantity: str, measure: str) -> 
 
 def with_excess(strings: pd.DataFrame, quantity: str, measure: str) -> pd.DataFrame:
     """The rows of a measure by retraining; `excess` is a string's quantity minus its placebo's."""
-    rows = by_retraining(strings, measure)
+    rows = curves(strings, measure)
     excess = rows[f"{quantity}_at_optimum"] - rows[f"placebo_{quantity}_at_optimum"]
     return rows.assign(excess=excess)
 
@@ -73,14 +74,14 @@ def least_excess_over_placebos(strings: pd.DataFrame) -> pd.Series:
 
 def fraction_by_retraining(strings: pd.DataFrame, measure: str) -> pd.Series:
     """Fraction of the strings that are memorised at optimal learning."""
-    rows = by_retraining(strings, measure)
+    rows = curves(strings, measure)
     memorised = (rows["score_at_optimum"] > 0).astype(float)
     return weighted_mean(rows.assign(memorised=memorised), "memorised")
 
 
 def below_placebos(strings: pd.DataFrame) -> pd.Series:
     """Share of the placebos that are below the contextual threshold at optimal learning."""
-    return weighted_mean(by_retraining(strings, "contextual"), "placebo_below_at_optimum")
+    return weighted_mean(curves(strings, "contextual"), "placebo_below_at_optimum")
 
 
 def repeated_minus_single(strings: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
@@ -97,7 +98,7 @@ def repeated_minus_single(strings: pd.DataFrame, quantity: str, measure: str) ->
 def repeated_minus_single_as_paper(strings: pd.DataFrame, measure: str) -> pd.Series:
     """The same difference of the fractions memorised, as the paper counts."""
     return per_unit(
-        by_retraining(strings, measure),
+        curves(strings, measure),
         lambda unit: difference_of_means(unit["score_at_optimum"] > 0, unit["count"] > 1),
     )
 

@@ -269,7 +269,7 @@ def start_rows(
             "threshold_at_optimum": result.threshold[optimum],
             "score_at_optimum": result.score[optimum],
             "score_at_end": result.score[-1],
-            "below_at_optimum": np.where(result.is_known, result.is_below[optimum], np.nan),
+            "below_at_optimum": result.below_at(optimum),
             "depth_at_optimum": result.depth[optimum],
         }
     )

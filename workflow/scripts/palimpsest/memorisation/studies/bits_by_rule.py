@@ -9,7 +9,8 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.kinds import LEARNING, OPTIMAL_EPOCH
+from palimpsest.memorisation.columns import OPTIMAL_EPOCH
+from palimpsest.memorisation.kinds import LEARNING
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
 from palimpsest.memorisation.study import Study, paths_of
