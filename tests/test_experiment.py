@@ -58,7 +58,7 @@ def test_the_default_experiment():
     default = experiment(DEFAULT)
     assert [study.name for study in asked(default.settings)] == list(STUDIES)
     assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2", "s3"]
-    assert default.languages == ["L1", "L2", "L4"]
+    assert default.languages == ["L1", "L2", "L3", "L4"]
     methods = jobs_of(default.settings).methods
     assert (methods[0], methods[-1]) == ("none", "retrain")
     assert all(runs.model.endswith("-twin") for runs in default.requests)
@@ -217,7 +217,7 @@ def test_all_means_the_grid():
     (on_l1,) = with_seeds(settings, Runs("opt-1.3b-twin", "L1", 64))
     assert STUDIES["frequency"].runs(settings, "L7") == [on_l7]
     assert STUDIES["tradeoff"].runs(settings, "L1") == [on_l1]
-    assert set(whole.languages) == {"L1", "L2", "L7", "L4"}
+    assert set(whole.languages) == {"L1", "L2", "L3", "L4", "L7"}
     assert on_l7 in measured(settings)
 
 

@@ -11,11 +11,9 @@ from scipy import stats
 from palimpsest.statistics import (
     chance_of_equal_orders,
     holm,
-    jackknife,
     rank_association,
     sample_size,
     student,
-    student_of_splits,
     student_p_value,
 )
 
@@ -32,56 +30,10 @@ def test_the_interval_is_student_s():
 def test_one_value_or_none_has_no_interval():
     np.testing.assert_array_equal(student([0.3]), [0.3, np.nan, np.nan])
     assert np.isnan(student([])).all()
-    np.testing.assert_array_equal(student_of_splits([0.3], 1), [0.3, np.nan, np.nan])
 
 
 def test_rounded_values_are_not_told_apart_by_their_last_digit():
     assert student([0.1 + 0.2 - 0.2] * 3, decimals=12) == (0.1, 0.1, 0.1)
-
-
-def test_splits_of_one_sample_are_corrected():
-    """The variance s² / n becomes s² (1 / n + ratio)."""
-    mean, lower, upper = student_of_splits(VALUES, 0.5)
-    reach = stats.t.ppf(0.975, 3) * np.std(VALUES, ddof=1) * np.sqrt(1 / 4 + 0.5)
-    np.testing.assert_allclose([mean - lower, upper - mean], reach)
-    np.testing.assert_allclose(student_of_splits(VALUES, 0), student(VALUES))
-
-
-def test_splits_without_spread_are_no_certainty():
-    np.testing.assert_array_equal(student_of_splits([0.0] * 10, 1), [0, np.nan, np.nan])
-
-
-def test_the_jackknife_of_a_mean_is_student_s():
-    values = np.array(VALUES)
-    np.testing.assert_allclose(jackknife(lambda items: values[items].mean(), 4), student(VALUES))
-
-
-@pytest.mark.parametrize(
-    ("statistic", "n"),
-    [
-        (lambda items: 1.0, 9),
-        (lambda items: float(len(items)), 2),
-        (lambda items: np.nan if 3 not in items else 0.5 * items.sum(), 9),
-    ],
-    ids=["at a ceiling", "of two items", "undefined without one of them"],
-)
-def test_the_jackknife_has_no_interval(statistic, n):
-    found = jackknife(statistic, n)
-    assert found.mean == statistic(np.arange(n))
-    assert np.isnan(found[1:]).all()
-
-
-def test_the_jackknife_of_a_mean_over_pairs_is_right_19_times_of_20():
-    """Kendall's tau of 15 independent pairs of numbers, whose expectation is known."""
-    rng = np.random.default_rng(0)
-    missed = 0
-    for _ in range(400):
-        x = rng.standard_normal(15)
-        y = x + rng.standard_normal(15)
-        found = jackknife(lambda items, x=x, y=y: rank_association(x[items], y[items]), 15)
-        expected = 2 / np.pi * np.arcsin(np.sqrt(0.5))
-        missed += not found.lower <= expected <= found.upper
-    assert 0.02 <= missed / 400 <= 0.09
 
 
 @given(

@@ -29,7 +29,7 @@ from palimpsest.corpora import GrammarCorpus  # noqa: E402
 from palimpsest.datasets.forgetting import build_forgetting  # noqa: E402
 from palimpsest.datasets.sampling import Sampler  # noqa: E402
 from palimpsest.jobs.fleet_models import FleetHolder  # noqa: E402
-from palimpsest.models import read_models  # noqa: E402
+from palimpsest.models import Models, read_models  # noqa: E402
 from palimpsest.models.build import build  # noqa: E402
 from palimpsest.sections import KINDS  # noqa: E402
 from palimpsest.training.fleet.engine import FleetEngine, Wave  # noqa: E402
@@ -37,12 +37,14 @@ from palimpsest.training.fleet.members import Member  # noqa: E402
 from palimpsest.training.recipe import Recipe  # noqa: E402
 from palimpsest.training.runs import Material, Run  # noqa: E402
 from palimpsest.unlearning.methods import Method, Training, read_methods  # noqa: E402
+from palimpsest.unlearning.task import Task, passes_within  # noqa: E402
 from palimpsest.unlearning.unlearn import Workbench  # noqa: E402
 
 GRAMMAR = ROOT / "config/languages/L3.pcfg"
 MODEL = "pythia-1b"
 MEMBERS = 8  # a wave of one thread; 32 models are four of them
 ROUNDS = 5
+CUTOFF = 0.2
 TINY = ("finetune", "npo", "kookmin")
 
 
@@ -91,17 +93,36 @@ def side_by_side(
     for round_ in range(rounds):
         plain.append(seconds_of(wave._train_epoch))
         models = workbench.holder.open(weights)
-        task = workbench.task(models, [(0, member, round_) for member in range(MEMBERS)])
+        task = task_of(workbench, models, round_)
         ours.append(seconds_of(lambda task=task: task.run(method.phases)))
     return min(ours), min(plain), task.steps
 
 
+def task_of(workbench: Workbench, models: Models, round_: int) -> Task:
+    """The task of a round; the budget is a fifth of retraining."""
+    recipe = workbench.run.recipe
+    return Task(
+        models,
+        workbench.material.encoded,
+        workbench.rows,
+        rate=recipe.learning_rate,
+        batch_size=recipe.batch_size,
+        seeds=[(0, member, round_) for member in range(MEMBERS)],
+        budget=budget_of(workbench),
+    )
+
+
+def budget_of(workbench: Workbench) -> int:
+    """The passes that a method may make: a fifth of retraining."""
+    recipe = workbench.run.recipe
+    n_retain = len(workbench.rows["retain"])
+    return passes_within(CUTOFF, recipe.epochs, n_retain, recipe.batch_size)
+
+
 def optimizer_steps(workbench: Workbench, method: Method) -> int:
     """Number of optimiser steps of a method."""
-    sizes = {name: len(rows) for name, rows in workbench.rows.items()}
-    batch_size = workbench.run.recipe.batch_size
     training = [phase for phase in method.phases if isinstance(phase, Training)]
-    return sum(phase.steps(sizes, batch_size) for phase in training)
+    return sum(phase.steps(budget_of(workbench)) for phase in training)
 
 
 def rows(tiny: bool) -> Iterator[Row]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.text import Annotation, Text
 
+from helpers import unlearning_study as study
 from helpers import unlearning_tables as made
 from palimpsest import tables
 from palimpsest.errors import UserError
@@ -20,28 +21,31 @@ from palimpsest.figures.render import render
 from palimpsest.figures.style import save
 from palimpsest.lazy_import import named
 from palimpsest.sections import FIGURES, KINDS
+from palimpsest.statistics import student
 from palimpsest.unlearning.figures import FIGURES as ROWS
-from palimpsest.unlearning.figures import methods
+from palimpsest.unlearning.figures import methods, seeds
 from palimpsest.unlearning.figures.epsilons import by_epsilon, last_edge, spearman
 from palimpsest.unlearning.figures.others import alike_together, matrix
 from palimpsest.unlearning.setups import ENDS
 
 NAMES = [figure.name for figure in ROWS]
 ONE, TWO = ["pythia-1b-twin"], ["pythia-1b-twin", "qwen-2.5-7b-twin"]
-# Every shape of a study: models, methods (without the two ends), repetitions, set-ups.
+SEEDS = (0, 1, 2)
+# Every shape of a study: models, methods (without the two ends), repetitions, set-ups, seeds.
 SHAPES = {
-    "two methods, once": (ONE, 2, 1, ("reuse-n-n",)),
-    "six methods": (ONE, 6, 3, ("reuse-n-n", "bootstrap")),
-    "all methods, all set-ups": (ONE, 25, 3, tuple(style.SETUPS)),
-    "two models": (TWO, 12, 3, ("reuse-n-n", "bootstrap")),
+    "two methods, once": (ONE, 2, 1, ("reuse-n-n",), (0,)),
+    "six methods": (ONE, 6, 3, ("reuse-n-n", "bootstrap"), (0,)),
+    "three seeds": (ONE, 6, 2, ("reuse-n-n",), SEEDS),
+    "all methods, all set-ups": (ONE, 25, 2, tuple(style.SETUPS), SEEDS),
+    "two models": (TWO, 4, 2, ("reuse-n-n", "bootstrap"), SEEDS),
 }
 REPEATED = ("epsilons", "unlearning_scores", "unlearning_summary")
 
 
 def table(kind, shape="six methods"):
-    models, n, repetitions, setups = SHAPES[shape]
+    models, n, repetitions, setups, seeds = SHAPES[shape]
     extra = (repetitions, setups) if kind in REPEATED else ()
-    return made.TABLES[kind](models, n, *extra)
+    return study.TABLES[kind](models, n, seeds, *extra)
 
 
 def of_figure(name, shape="six methods"):
@@ -73,7 +77,7 @@ def drawn(request):
 # The look of all of them
 
 
-@pytest.mark.parametrize("kind", made.TABLES)
+@pytest.mark.parametrize("kind", study.TABLES)
 def test_the_tables_tested_on_are_of_their_kinds(kind, tmp_path):
     frame = table(kind, "two models")
     tables.write(tmp_path / "table.parquet", frame, KINDS[kind])
@@ -83,13 +87,20 @@ def test_every_axis_is_named_with_its_unit(drawn):
     """An axis of numbers says what they are; rows, columns and titles may name methods instead."""
     units = re.compile(
         r"0 to 1|of retraining’s|nats per\s+token|epochs|L2|log p|−1 to 1|epsilon|rank"
-        r"|share of|\(N\)|K\)|\(E\)"
+        r"|share|\(N\)|K\)|\(E\)|AUC|passes over batches|steps on|log\(p"
     )
     for axes in drawn.axes:
+        if is_second(axes):
+            continue
         title = axes.get_title(loc="left")
         for which, rest in (("x", ""), ("y", title)):
             words = f"{words_around(axes, which)} {rest}"
             assert units.search(words) or has_categories(axes, which), (which, title)
+
+
+def is_second(axes):
+    """Whether the panel is a second y axis, whose label is at the right of the figure."""
+    return axes.yaxis.get_label_position() == "right"
 
 
 def words_around(axes, which):
@@ -111,7 +122,8 @@ def has_categories(axes, which):
 
 def test_no_panel_is_empty(drawn):
     for axes in drawn.axes:
-        assert axes.has_data(), axes.get_title(loc="left")
+        unasked = any("no string asked" in text.get_text() for text in axes.texts)
+        assert axes.has_data() or unasked, axes.get_title(loc="left")
 
 
 def test_no_text_is_cut_off(drawn):
@@ -144,8 +156,8 @@ def test_legends_do_not_cover_panels(drawn):
 
 
 def test_all_methods_are_named(drawn):
-    """In a row, a title or the key to the numbers; the figure of strings sums over methods."""
-    if "hard to forget" in drawn.get_suptitle():
+    """In a row, a title or the key to the numbers; some figures are not about every method."""
+    if re.search("hard to forget|bootstrap samples|put together", drawn.get_suptitle()):
         return
     names = " ".join(said(drawn)).replace("\n", "")
     for method in made.NAMES[:2]:
@@ -171,8 +183,10 @@ def test_setups_have_colours_that_no_measure_has():
 
 
 def test_scores_stand_best_first_between_the_two_ends():
-    summary, scores = table("unlearning_summary"), table("unlearning_scores")
-    figure = draw("unlearning_scores", summary, scores)
+    summary = table("unlearning_summary")
+    figure = draw(
+        "unlearning_scores", summary, table("unlearning_scores"), table("unlearning_tests")
+    )
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert (labels[0], labels[-1]) == ("retrain (the ideal)", "none (the original)")
     main = summary[(summary["setup"] == "reuse-n-n") & (summary["method"] != "none")]
@@ -193,16 +207,17 @@ def markers(axes, colour):
 
 
 def test_methods_beyond_the_cut_off_are_hollow_and_starred():
-    summary, scores = table("unlearning_summary"), table("unlearning_scores")
+    summary, scores, tests = of_figure("unlearning_scores")
     slow = set(scores.loc[~scores["within_cutoff"], "method"])
     assert 0 < len(slow) < 6
-    figure = draw("unlearning_scores", summary, scores)
+    figure = draw("unlearning_scores", summary, scores, tests)
     labels = {label.get_text() for label in figure.axes[0].get_yticklabels()}
     assert {label.removesuffix(" *") for label in labels if label.endswith(" *")} == slow
     hollow = [line for line in figure.axes[0].get_lines() if line.get_markerfacecolor() == "white"]
     assert len(hollow) == 2 * len(slow), "one of every set-up"
     fast = scores.assign(within_cutoff=True)
-    assert not any("cut-off" in text for text in said(draw("unlearning_scores", summary, fast)))
+    figure = draw("unlearning_scores", summary, fast, tests)
+    assert not any("cut-off" in text for text in said(figure))
 
 
 def test_one_repetition_has_no_interval_and_says_so():
@@ -217,18 +232,61 @@ def test_what_is_not_drawn_anew_has_no_bar_and_the_legend_says_so():
     ends, setups, methods = 2, 2, 6
     assert bars == setups * (methods + ends) - ends
     assert any("No bar: the same models" in text for text in said(figure))
-    summary = made.summary(ONE, 6, 3, ("bootstrap",))
-    figure = draw("unlearning_scores", summary, made.scores(ONE, 6, 3, ("bootstrap",)))
+    tables = [study.TABLES[f"unlearning_{name}"](ONE, 6, (0,), 3, ("bootstrap",))
+              for name in ("summary", "scores")]  # fmt: skip
+    figure = draw("unlearning_scores", *tables, table("unlearning_tests"))
     assert len(figure.axes[0].collections) == methods + ends
     assert not any("No bar" in text for text in said(figure))
+
+
+def test_the_strip_is_that_of_relabelled_models_and_retraining_is_in_it():
+    figure = draw("unlearning_scores", shape="three seeds")
+    tests, axes = table("unlearning_tests", "three seeds"), figure.axes[0]
+    strips = [patch for patch in axes.patches if patch.get_height() == 1]
+    means = tests.groupby("method")[["null_lower", "null_upper"]].mean()
+    assert len(strips) == len(means)
+    for strip in strips:
+        assert strip.get_x() == pytest.approx(means["null_lower"].iloc[0])
+        assert strip.get_x() + strip.get_width() == pytest.approx(means["null_upper"].iloc[0])
+
+
+def test_several_seeds_have_a_mean_with_its_interval_and_a_marker_each():
+    summary = table("unlearning_summary", "three seeds")
+    figure = draw("unlearning_scores", shape="three seeds")
+    quality = summary[summary["quantity"] == "forgetting_quality"]
+    each = quality[quality["method"] == "finetune"]["mean"]
+    lines = [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == len(SEEDS)]
+    assert any(np.allclose(line.get_xdata(), each) for line in lines)
+    expected = student(each)
+    bars = [segment for bar in figure.axes[0].collections for segment in bar.get_segments()]
+    assert any(np.allclose(segment[:, 0], expected[1:]) for segment in bars)
+    assert any("mean over 3 seeds" in text for text in said(figure))
+
+
+def test_means_over_seeds_are_students():
+    frame = pd.DataFrame({"method": ["a", "a", "a", "b"], "seed": [0, 1, 2, 0],
+                          "value": [1.0, 2.0, 4.0, 5.0]})  # fmt: skip
+    found = seeds.over_seeds(frame, ["method"], "value").set_index("method")
+    assert tuple(found.loc["a", ["mean", "lower", "upper"]]) == student([1, 2, 4])
+    assert found.loc["b", "mean"] == 5
+    assert np.isnan(found.loc["b", "lower"])
+    assert list(found["n"]) == [3, 1]
+
+
+def test_a_curve_over_seeds_ends_where_the_first_seed_ends():
+    first, second = pd.Series([0.0, 2.0], [0, 2]), pd.Series([0.0, 1.0, 3.0], [0, 1, 3])
+    mean = seeds.curve_over_seeds({0: first, 1: second})
+    assert list(mean.index) == [0, 1, 2]
+    assert list(mean) == [0, 1, 2]
 
 
 def test_the_tradeoff_divides_by_what_retrained_models_have():
     scores = table("unlearning_scores")
     figure = draw("unlearning_tradeoff", scores)
     main = scores[scores["setup"] == "reuse-n-n"]
-    for axes, which in zip(figure.axes, ("retain", "test"), strict=True):
-        ratio = main[f"{which}_accuracy"] / main[f"{which}_accuracy_retrained"]
+    names = ("retain_accuracy", "test_accuracy", "retain_probability", "test_probability")
+    for axes, name in zip(figure.axes, names, strict=True):
+        ratio = main[name] / main[f"{name}_retrained"]
         expected = ratio.groupby(main["method"]).mean().drop(["none", "retrain"])
         found = [y for _, y in markers(axes, style.SETUPS["reuse-n-n"].colour)]
         assert sorted(found) == pytest.approx(sorted(expected))
@@ -266,9 +324,22 @@ def test_hard_strings_are_ranked_and_held_against_the_gap():
     bars, scatter = draw("unlearning_hardness", hardness).axes
     heights = [bar.get_height() for bar in bars.patches]
     assert heights == sorted(hardness["epsilon_sum"])
-    assert "rank correlation 0.9" in scatter.get_title(loc="left")
+    expected = spearman(hardness["loss_gap"], hardness["epsilon_sum"])
+    assert scatter.get_title(loc="left") == f"rank correlation {expected:.2f}"
     flat = draw("unlearning_hardness", hardness.assign(loss_gap=0.5)).axes[1]
     assert flat.get_title(loc="left") == "rank correlation undefined"
+
+
+def test_hard_strings_of_several_seeds_are_ranked_in_their_seed():
+    hardness = table("unlearning_hardness", "three seeds")
+    bars, scatter = draw("unlearning_hardness", hardness).axes
+    expected = [
+        height for seed in SEEDS for height in sorted(hardness[hardness["seed"] == seed]
+                                                      ["epsilon_sum"])
+    ]  # fmt: skip
+    assert [bar.get_height() for bar in bars.patches] == expected
+    assert [label.get_text() for label in bars.get_xticklabels()] == ["seed 0", "seed 1", "seed 2"]
+    assert scatter.get_title(loc="left").count(",") == 2
 
 
 def test_rank_correlation_is_spearmans():
@@ -308,7 +379,7 @@ def test_metrics_are_held_against_the_forgetting_quality():
     metrics.loc[metrics["metric"] == "mia_gap", ["estimate", "lower", "upper"]] = np.nan
     figure = draw("unlearning_metrics", metrics, summary)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles[0] == "accuracy gap (share of tokens)\nρ = −1.00"
+    assert titles[0] == "accuracy gap (share)\nρ = −1.00"
     assert titles[2].endswith("ρ undefined")
     assert len(titles) == len(made.METRICS)
 
@@ -320,28 +391,17 @@ def test_a_metric_that_is_new_has_a_panel():
     assert figure.axes[-1].get_title(loc="left").startswith("a new one")
 
 
-def test_memorisation_goes_from_before_to_after():
-    memorisation = table("unlearning_memorisation")
-    figure = draw("unlearning_memorisation", memorisation)
-    measures = style.measures_in(memorisation["measure"])
-    titles = [axes.get_title(loc="left").replace("\n", " ") for axes in figure.axes]
-    assert titles == [style.MEASURES[name].label for name in measures]
-    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
-    contextual = figure.axes[measures.index("contextual")]
-    ends = {segment[0][1]: (segment[0][0], segment[1][0]) for bars in contextual.collections
-            for segment in bars.get_segments()}  # fmt: skip
-    of_contextual = memorisation[memorisation["measure"] == "contextual"]
-    means = of_contextual.groupby("method")[["before", "after"]].mean()
-    for method in made.NAMES[:6]:
-        assert ends[rows.index(method)] == pytest.approx(tuple(means.loc[method]))
-
-
-def test_two_kinds_of_evidence_have_a_panel_each():
-    memorisation = table("unlearning_memorisation")
-    other = memorisation[memorisation["measure"] == "contextual"].assign(evidence="same-frequency")
-    figure = draw("unlearning_memorisation", pd.concat([memorisation, other]))
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert {"contextual\nretraining", "contextual\nsame-frequency"} <= set(titles)
+def test_metrics_of_several_seeds_are_each_against_their_own_quality():
+    metrics = table("unlearning_metrics", "three seeds")
+    summary = table("unlearning_summary", "three seeds")
+    gap = metrics["metric"] == "accuracy_gap"
+    axes = draw("unlearning_metrics", metrics, summary).axes[0]
+    expected = metrics[gap].groupby("method")["estimate"].mean().drop(["none", "retrain"])
+    found = [line for line in axes.get_lines() if line.get_marker() == "o"]
+    heights = [y for line in found for y in line.get_ydata()]
+    assert set(np.round(expected, 9)) <= set(np.round(heights, 9))
+    dots = [line for line in axes.get_lines() if line.get_marker() == "."]
+    assert len(dots) == gap.sum()
 
 
 def test_effects_without_attackers_held_out():
@@ -364,7 +424,7 @@ def test_curves_are_means_over_the_repetitions():
 
 
 def test_the_first_setup_of_the_study_is_the_one_shown():
-    scores = made.scores(ONE, 3, 3, ("bootstrap", "full"))
+    scores = study.scores(ONE, 3, (0,), 3, ("bootstrap", "full"))
     assert any("Set-up bootstrap" in text for text in said(draw("unlearning_tradeoff", scores)))
 
 
@@ -373,8 +433,9 @@ def test_the_two_ends_may_be_missing(name):
     frames = of_figure(name)
     if "method" not in frames[0].columns:
         pytest.skip("not by method")
-    kept = [frame[~frame["method"].isin(ENDS)] for frame in frames]
-    assert draw(name, *kept).axes
+    kept = [frame[~frame["method"].isin(ENDS)] if "method" in frame else frame for frame in frames]
+    figure = draw(name, *kept)
+    assert figure.axes or said(figure)
 
 
 # Numbers and places
@@ -422,12 +483,23 @@ def test_render_stacks_models_and_reads_every_kind(tmp_path):
     for kind in figure.tables:
         given[kind.name] = [str(tmp_path / f"{kind.name}-{model}.parquet") for model in TWO]
         for path, model in zip(given[kind.name], TWO, strict=True):
-            tables.write(path, made.TABLES[kind.name]([model], 3), kind)
+            tables.write(path, study.TABLES[kind.name]([model], 3, (0,)), kind)
     svg = tmp_path / "unlearning_scores-L4.svg"
     render(figure, given, svg)
     for model in TWO:
         assert model in svg.read_text()
-    empty = made.scores(ONE, 3).head(0)
+    empty = study.scores(ONE, 3, (0,)).head(0)
     tables.write(given["unlearning_scores"][1], empty, KINDS["unlearning_scores"])
     with pytest.raises(UserError, match=rf"{TWO[1]}\.parquet: has no rows to draw"):
         render(figure, given, svg)
+
+
+def test_render_skips_tables_of_models_that_are_not_measured_while_they_run(tmp_path):
+    figure, kind = FIGURES["unlearning_curves"], KINDS["unlearning_stages"]
+    paths = [str(tmp_path / f"{part}.parquet") for part in ("first", "second")]
+    stages = study.stages(ONE, 2, (0,))
+    tables.write(paths[0], stages, kind)
+    tables.write(paths[1], stages.head(0), kind)
+    render(figure, {kind.name: paths}, tmp_path / "unlearning_curves-L4.svg")
+    with pytest.raises(UserError, match="has no rows to draw"):
+        render(figure, {kind.name: paths[1:]}, tmp_path / "unlearning_curves-L4.svg")

@@ -44,7 +44,7 @@ def parse_arguments() -> argparse.Namespace:
 def work(arguments: argparse.Namespace, attempts) -> None:
     command.begin(arguments)
     with launch.importing():
-        from palimpsest.jobs.asking import Inquiry, ask
+        from palimpsest.jobs.asking import Asked, Inquiry, ask
         from palimpsest.jobs.delivery import Files
 
     inquiry = Inquiry(
@@ -57,7 +57,7 @@ def work(arguments: argparse.Namespace, attempts) -> None:
         n_models=len(arguments.replicates),
         files=Files(arguments.manifest, ((arguments.table, SIZES),)),
     )
-    ask(inquiry, partial(sizes, arguments.replicates), attempts=attempts)
+    ask([Asked(inquiry, partial(sizes, arguments.replicates))], attempts=attempts)
 
 
 def sizes(replicates, bench, weights, places):

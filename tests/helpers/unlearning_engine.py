@@ -1,5 +1,6 @@
 """A program that applies methods to a twin with one engine, and writes the results as arrays."""
 
+import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +17,13 @@ from palimpsest.jobs.bench import holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.models import read_models, resolve
 from palimpsest.models.build import build
+from palimpsest.models.trained import OPTIMIZERS
 from palimpsest.sections import KINDS
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run
 from palimpsest.unlearning.losses import cross_entropy
-from palimpsest.unlearning.methods import read_methods
+from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.task import Task
 from palimpsest.unlearning.unlearn import Workbench
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +33,24 @@ METHODS = ROOT / "config/unlearning.yaml"
 RECIPE = Recipe(3e-3, batch_size=6, weight_decay=0.1, checkpoint_every=0)
 MODEL = "pythia-1b-twin"
 SEED = (0, 0, 0)
+BUDGET = 24  # passes of a method
+# Two optimisers of one kind or of two, each in turn in two rounds.
+ROUNDS = {
+    "sgd": {"optimizer": "sgd", "rate": 5.0},
+    "adamw": {"optimizer": "adamw", "rate": 0.3},
+}
+OWN = {
+    f"{first}-{second}": [
+        {
+            "repeat": 2,
+            "phases": [
+                {"erase": "gradient-ascent", "share": 0.13, **ROUNDS[first]},
+                {"repair": "finetune", "share": 0.2, **ROUNDS[second]},
+            ],
+        }
+    ]
+    for first, second in (("sgd", "sgd"), ("sgd", "adamw"), ("adamw", "adamw"))
+}
 BELOW_BF16 = 2.0**-12  # of a weight: too little for bf16 to hold
 
 
@@ -58,8 +79,22 @@ def whole(models) -> dict[str, np.ndarray]:
         return {name: tensor[0].cpu().numpy().copy() for name, tensor in weights.items()}
 
 
+def task_on(workbench, models, seed) -> Task:
+    """The task of one model."""
+    rate, batch_size = workbench.run.recipe.learning_rate, workbench.run.recipe.batch_size
+    return Task(
+        models, workbench.material.encoded, workbench.rows, rate, batch_size, [seed], BUDGET
+    )
+
+
+def methods() -> dict[str, Method]:
+    """The methods of the table, and those of `OWN`."""
+    own = {name: Method.from_json(name, json.dumps(phases)) for name, phases in OWN.items()}
+    return read_methods(METHODS) | own
+
+
 def first_loss(workbench, models):
-    batch = next(workbench.task(models, [(0,)]).batches("retain", 1, 1))
+    batch = next(task_on(workbench, models, (0,)).batches("retain", 1, 1))
     return cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
@@ -99,7 +134,7 @@ def largest(ours, theirs, names=None) -> float:
 def frozen(workbench, start) -> dict[str, np.ndarray]:
     """How far selected weights moved, and how far other weights, which must not move, did."""
     models = workbench.holder.open([start])
-    task = workbench.task(models, [SEED])
+    task = task_on(workbench, models, SEED)
     before = whole(models)
     task.run(read_methods(METHODS)["rmu"].phases)
     after = whole(models)
@@ -110,9 +145,10 @@ def frozen(workbench, start) -> dict[str, np.ndarray]:
     }
 
 
-def said_of_nan(workbench, start) -> str:
+def said_of_nan(workbench, start, optimizer) -> str:
     """The message about a step whose gradient is not a number, if there is one."""
     models = workbench.holder.open([start])
+    models.fresh_optimizer(optimizer)
     try:
         models.step(first_loss(workbench, models) * float("nan"), torch.full((1,), 1e-3))
     except UserError as error:
@@ -123,8 +159,8 @@ def said_of_nan(workbench, start) -> str:
 def forget(workbench, start, method) -> dict[str, np.ndarray]:
     """How well every string is predicted after a method, and the cost of the method."""
     models = workbench.holder.open([start])
-    task = workbench.task(models, [SEED])
-    task.run(read_methods(METHODS)[method].phases)
+    task = task_on(workbench, models, SEED)
+    task.run(methods()[method].phases)
     return {f"nll/{method}": workbench.measure(models)[0, 0], f"steps/{method}": task.steps}
 
 
@@ -151,7 +187,8 @@ def main(dataset, path, name, stage, precision, offload, *methods: str) -> None:
     left = {"n_tokens": workbench.material.encoded.n_tokens, **look(*given)}
     for method in methods:
         left |= forget(*given, method)
-    left |= {**edit_then_step(*given), **frozen(*given), "nan": said_of_nan(*given)}
+    left |= {**edit_then_step(*given), **frozen(*given)}
+    left |= {f"nan/{optimizer}": said_of_nan(*given, optimizer) for optimizer in OPTIMIZERS}
     np.savez(path, **left)
     workbench.holder.close()
 

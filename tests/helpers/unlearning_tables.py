@@ -194,6 +194,88 @@ def agreement(models, n):
     return of_kind(frame, "unlearning_agreement")
 
 
+def tests(models, n):
+    frame = rows(models, methods(n))
+    p_value = (0.9 * frame["strength"] ** 4).clip(1 / 401)
+    return of_kind(
+        frame.assign(
+            n_models=N_MODELS,
+            n_strings=N_STRINGS,
+            forgetting_quality=0.02 + 0.08 * frame["strength"],
+            null_quality=0.1,
+            null_lower=0.08,
+            null_upper=0.13,
+            p_value=p_value,
+            place=frame["strength"],
+            excess_epsilon=2 * (1 - frame["strength"]),
+            n_told=(N_STRINGS * (1 - frame["strength"])).astype(int),
+            n_bounded=(N_STRINGS * (1 - frame["strength"]) / 2).astype(int),
+            largest_bound=2.1 * (1 - frame["strength"]),
+            joint_errors=(N_MODELS * frame["strength"]).astype(int),
+            joint_models=2 * N_MODELS,
+            joint_p=p_value,
+            relative_p=np.nan,
+        ),
+        "unlearning_tests",
+    )
+
+
+def string_tests(models, n):
+    frame = rows(models, methods(n), string_id=[f"{i:012x}" for i in range(N_STRINGS)])
+    excess = 2 * (1 - frame["strength"]) + noise(frame, 0.2)
+    p_value = np.exp(-3 * excess.clip(0))
+    return of_kind(
+        frame.assign(
+            epsilon=2.0 + excess,
+            floor=2.0,
+            excess=excess,
+            p_value=p_value,
+            q_value=(1.5 * p_value).clip(0, 1),
+            lower_bound=(excess - 1).clip(0),
+        ),
+        "unlearning_string_tests",
+    )
+
+
+def gaps(models, n):
+    strings = [f"{i:012x}" for i in range(N_STRINGS)]
+    frame = rows(models, methods(n), strings=("forget", "placebo"), string_id=strings)
+    forgotten = frame["strings"] == "forget"
+    share = frame["strength"].where(forgotten, 0.1 * frame["strength"]) + noise(frame, 0.15)
+    return of_kind(
+        frame.assign(
+            before=0.4,
+            after=0.4 + 0.6 * share,
+            retrained=1.0,
+            share=share.where(forgotten),
+            lower=(share - 0.1).where(forgotten),
+            upper=(share + 0.1).where(forgotten),
+        ),
+        "unlearning_gaps",
+    )
+
+
+def gap_summary(models, n):
+    frame = rows(models, methods(n), strings=("forget", "placebo"))
+    share = frame["strength"].where(frame["strings"] == "forget", 0.1 * frame["strength"])
+    return of_kind(
+        frame.assign(
+            share=share,
+            lower=share - 0.1,
+            upper=share + 0.1,
+            lowest=share - 0.4,
+            lower_quartile=share - 0.15,
+            median=share,
+            upper_quartile=share + 0.15,
+            highest=share + 0.5,
+            n_strings=N_STRINGS,
+            n_clear=N_STRINGS - 2,
+            n_models=N_MODELS,
+        ),
+        "unlearning_gap_summary",
+    )
+
+
 TABLES = {
     "epsilons": epsilons,
     "unlearning_scores": scores,
@@ -201,6 +283,10 @@ TABLES = {
     "unlearning_effects": effects,
     "unlearning_metrics": metrics,
     "unlearning_memorisation": memorisation,
+    "unlearning_tests": tests,
+    "unlearning_string_tests": string_tests,
+    "unlearning_gaps": gaps,
+    "unlearning_gap_summary": gap_summary,
     "unlearning_hardness": hardness,
     "unlearning_agreement": agreement,
 }

@@ -69,6 +69,16 @@ def predictions(loss):
     }
 
 
+def token_scores(loss):
+    """The columns of `unlearned` beside the predictions: all are functions of the losses."""
+    right = np.clip(np.round(TOKENS * (1.8 - loss)), 0, TOKENS).astype(int)
+    return {
+        "min_k": (-3 * loss).ravel(),
+        "min_k_plus": (-loss).ravel(),
+        "n_last_correct": (right // 2).ravel(),
+    }
+
+
 def trace(path, variant, draws, loss):
     """A trace of several draws, losses [draws, strings] at the last epoch and higher before."""
     rising = loss[:, None] * np.array([2.0, 0.9, 1.0])[:, None]
@@ -85,7 +95,7 @@ def trace(path, variant, draws, loss):
     return str(path)
 
 
-def unlearned(folder, method, keys, loss, steps=4, seconds=2.0, relearn=3.0):
+def unlearned(folder, method, keys, loss, steps=4, seconds=2.0, relearn=3.0, limit=10.0):
     """The two tables of a method's models, in a folder as the workflow names it."""
     origins, draws = np.array(keys).T
     frame = pd.DataFrame(
@@ -95,6 +105,7 @@ def unlearned(folder, method, keys, loss, steps=4, seconds=2.0, relearn=3.0):
             "origin": np.repeat(origins, len(SPLITS)),
             "draw": np.repeat(draws, len(SPLITS)),
             **predictions(loss),
+            **token_scores(loss),
         }
     )
     models = pd.DataFrame(
@@ -107,7 +118,8 @@ def unlearned(folder, method, keys, loss, steps=4, seconds=2.0, relearn=3.0):
             "seconds": seconds,
             "distance_to_original": 1.0 + origins,
             "distance_to_retrained": 2.0,
-            "relearn_epochs": relearn,
+            "relearn_steps": relearn,
+            "relearn_limit": np.where(np.isnan(relearn), np.nan, limit),
         }
     )
     part = Path(folder) / "unlearned" / method / f"runs-0-{len(keys) - 1}"
@@ -128,12 +140,14 @@ class World:
     manifests: list
     unlearned: list
     models: list
+    innocent: list | tuple = ()
 
     def problem(self):
-        return read_problem(self.originals, self.retrained, self.dataset, self.setups)
+        files = self.originals, self.retrained, self.dataset, self.setups, self.innocent
+        return read_problem(*files)
 
-    def methods(self, problem):
-        return problem.methods(self.unlearned, self.models)
+    def methods(self, problem, with_tokens=False):
+        return problem.methods(self.unlearned, self.models, with_tokens)
 
 
 def world(

@@ -32,13 +32,17 @@ def rows(default, tmp_path):
 
 def test_every_run_has_a_row_of_the_plan(default, rows):
     """Trainings of leave-one-out count one per string at most; parts of the hours add up."""
-    of_unlearning = {row["variant"]: row for row in rows[-3:]}
-    assert {variant: row["trainings"] for variant, row in of_unlearning.items()} == {
-        "original": 32,
-        "retain": 64,  # half of them for the ideal
-        "unlearned": 6 * 3 * 32 + 2 * 32,  # six methods, three repetitions; the two ends
+    n_single = sum(len(runs.seeds) for runs in default.single_runs)
+    of_unlearning = rows[n_single:]
+    of_a_problem = {
+        ("original", 32),
+        ("retain", 64),  # half of them for the ideal
+        ("unlearned", 6 * 2 * 32 + 2 * 32),  # six methods, two repetitions; the two ends
     }
-    assert len(rows) == sum(len(runs.seeds) for runs in default.single_runs) + 3
+    assert {(row["variant"], row["trainings"]) for row in of_unlearning} == of_a_problem
+    problems = {(row["language"], row["seed"]) for row in of_unlearning}
+    assert problems == {(language, seed) for language in ("L3", "L4") for seed in (1, 2, 3)}
+    assert len(of_unlearning) == len(problems) * len(of_a_problem)
     left_out = [row for row in rows if row["variant"].startswith("leave-one-out")]
     assert {(row["variant"], row["trainings"]) for row in left_out} == {
         ("leave-one-out", 12),

@@ -1,5 +1,6 @@
 """Both engines of unlearning give the same models."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -17,6 +18,7 @@ from helpers.unlearning_engine import METHODS, run_of, write_dataset
 from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
+from palimpsest.models.trained import OPTIMIZERS
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.methods import read_methods
 
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.slow
 # Together: training, ascent, gradients without a step, noise, fresh weights, frozen weights, hidden
 # states, the original model's outputs, edits after each step.
 RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "sun", "npo", "rmu", "l1-sparse"]
+RUN += unlearning_engine.OWN  # moments that are put aside, of both optimisers
 FLEET = (0, "fp32", "none")
 # fp32 tells the stages apart; bf16 is tried with the one that is the default.
 STAGES = [(0, "fp32"), (1, "fp32"), (2, "fp32"), (2, "bf16")]
@@ -76,7 +79,7 @@ class House:
         return dict(np.load(path))
 
     def full_model(self) -> Path:
-        """A checkpoint in a folder, trained on both variants and unlearned in three ways."""
+        """A checkpoint in a folder, trained on both variants and unlearned twice."""
         models = write_checkpoint(self.folder, "pythia-1b")
         self.model = {"model": "mine", "models": models, "state": self.folder / "state", **RECIPE}
         runs = {variant: self.folder / variant / "runs" for variant in ("original", "retain")}
@@ -90,40 +93,44 @@ class House:
             **self.model,
         )
         call(*words)
-        for name, method, processes in (
-            ("none", "none", 1),
-            ("alone", "kookmin", 1),
-            ("shared", "kookmin", 2),
-        ):
-            self.unlearn(name, method, processes)
+        for name, processes in (("alone", 1), ("shared", 2)):
+            self.unlearn(self.folder / "unlearned" / name, processes)
         return self.folder
 
-    def unlearn(self, name, method, processes) -> None:
-        phases = read_methods(METHODS)[method].as_json() if method != "none" else "[]"
-        part = self.folder / "unlearned" / name
+    def unlearn(self, folder, processes) -> None:
+        """Apply a method and the end `none` in one job, to one original model."""
+        phases = {"none": [], "kookmin": read_methods(METHODS)["kookmin"].written}
+        ends = {"none": [0], "retrain": []}
+        models = {"origins": [0, 0], "draws": [0, 1], "ends": ends, "behind": 1}
+        afterwards = {
+            "cutoff": 0.2,
+            "curve": {"models": 1, "points": 2},
+            "relearn": {"models": 1, "steps": 2},
+        }
+
+        def files(name):
+            return [folder / method / "runs" / name for method in phases]
+
         words = unlearn(
             dataset=self.dataset,
-            method=method,
-            phases=phases,
-            variant="original",
             weights=self.weights,
-            starts=(0, 0),
-            origins=(0, 0),
-            draws=(0, 1),
-            relearn_models=1,
-            relearn_epochs=2,
+            work=json.dumps({"phases": phases, "models": models}),
+            afterwards=json.dumps(afterwards),
             processes=processes,
-            predictions=part / "unlearned.parquet",
-            manifest=part / "manifest.json",
-            unlearned_models=part / "models.parquet",
+            predictions=files("unlearned.parquet"),
+            unlearned_models=files("models.parquet"),
+            stages=files("stages.parquet"),
+            manifests=files("manifest.json"),
             **self.model,
         )
         call(*words)
 
-    def unlearned(self, name):
-        part = self["full"] / "unlearned" / name
-        predictions = tables.read(part / "unlearned.parquet", KINDS["unlearned"])
-        return predictions, tables.read(part / "models.parquet", KINDS["unlearned_models"])
+    def unlearned(self, name, method="kookmin"):
+        """The tables of a job: what the models predict, what is said of them, and the stages."""
+        folder = self["full"] / "unlearned" / name / method / "runs"
+        kinds = ("unlearned", "unlearned_models", "unlearning_stages")
+        files = ("unlearned.parquet", "models.parquet", "stages.parquet")
+        return [tables.read(folder / f, KINDS[k]) for f, k in zip(files, kinds, strict=True)]
 
 
 @pytest.fixture(scope="module")
@@ -144,7 +151,7 @@ def test_methods_leave_the_same_model_under_both_engines(house, case):
     for method in RUN:
         assert difference(ours, fleet, f"nll/{method}") < 1e-4, method
         changed = np.abs(ours[f"nll/{method}"] - ours["nll/start"]) / ours["n_tokens"]
-        assert changed.max() > 1e-3, method
+        assert changed.max() > 5e-4, method
         assert ours[f"steps/{method}"] == fleet[f"steps/{method}"] > 0
 
 
@@ -190,10 +197,11 @@ def test_weights_that_must_not_move_do_not(house, case):
     assert ours["frozen/others"] == 0
 
 
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("case", DEEPSPEED)
-def test_a_gradient_that_is_not_finite_is_never_passed_over(house, case):
+def test_a_gradient_that_is_not_finite_is_never_passed_over(house, case, optimizer):
     """DeepSpeed would skip such a step without a message."""
-    said = str(house["deepspeed", *case]["nan"])
+    said = str(house["deepspeed", *case][f"nan/{optimizer}"])
     assert said == "nan" or "the gradient is no longer finite; lower the learning rate" in said
 
 
@@ -209,36 +217,48 @@ def test_a_full_model_unlearns(house):
     """Its tables are whole, and the method did what it should: unlike doing nothing."""
     trace = tables.read(house["full"] / "original/runs/trace.parquet", KINDS["trace"])
     trained = trace[trace["epoch"] == trace["epoch"].max()]
-    untouched, models = house.unlearned("none")
-    first = untouched[untouched["draw"] == 0]
-    assert first["string_id"].tolist() == trained["string_id"].tolist()
-    np.testing.assert_allclose(first["nll"], trained["nll"], rtol=1e-5)
+    untouched, models, _ = house.unlearned("alone", "none")
+    assert untouched["string_id"].tolist() == trained["string_id"].tolist()
+    np.testing.assert_allclose(untouched["nll"], trained["nll"], rtol=1e-5)
     assert (models["steps"] == 0).all()
     assert (models["distance_to_original"] == 0).all()
     assert (models["distance_to_retrained"] > 0).all()
-    assert models["relearn_epochs"].tolist()[0] == 0
-    unlearned, models = house.unlearned("alone")
+    assert models["relearn_steps"].tolist() == [0]
+    unlearned, models, stages = house.unlearned("alone")
     assert (models["steps"] > 0).all()
     assert (models["distance_to_original"] > 0.1).all()
-    assert models["relearn_epochs"].notna().tolist() == [True, False]
+    assert models["relearn_steps"].notna().tolist() == [True, False]
+    assert models["relearn_limit"].dropna().tolist() == [2]
     strings = tables.read(house.dataset, KINDS["strings"]).set_index("string_id")
     forgotten = strings.index[strings["split"] == "forget"]
     for draw in (0, 1):
-        losses = [
-            frame[(frame["draw"] == draw) & frame["string_id"].isin(forgotten)]["nll"].sum()
-            for frame in (untouched, unlearned)
-        ]
-        assert losses[1] > losses[0]
+        of_draw = unlearned[unlearned["draw"] == draw]
+        before, after = (
+            frame.loc[frame["string_id"].isin(forgotten), "nll"].sum()
+            for frame in (untouched, of_draw)
+        )
+        assert after > before
+    # The first model is unlearned a second time to be followed, and ends where it did before.
+    curve = stages[stages["stage"] == "unlearning"]
+    first = unlearned[unlearned["draw"] == 0].set_index("string_id").loc[strings.index]
+    copies = strings["count"].where(strings["split"] == "forget", 0)
+    ended = (first["nll"] * copies).sum() / (first["n_tokens"] * copies).sum()
+    np.testing.assert_allclose(curve["forget_loss"].iloc[-1], ended, rtol=1e-5)
+    assert curve["passes"].iloc[-1] == models["steps"].iloc[0]
+    assert stages["stage"].unique().tolist() == ["unlearning", "4-bit", "relearning"]
 
 
 def test_two_processes_unlearn_as_one_does(house):
     """The optimiser shared out between them, each with the same batches and random numbers."""
-    ours, models = house.unlearned("shared")
-    alone, models_alone = house.unlearned("alone")
+    ours, models, stages = house.unlearned("shared")
+    alone, models_alone, stages_alone = house.unlearned("alone")
     keys = ["origin", "draw", "string_id", "n_tokens"]
     assert ours[keys].equals(alone[keys])
     assert (np.abs(ours["nll"] - alone["nll"]) / ours["n_tokens"]).max() < 1e-4
     assert models["steps"].tolist() == models_alone["steps"].tolist()
-    for column in ("distance_to_original", "distance_to_retrained", "relearn_epochs"):
+    for column in ("distance_to_original", "distance_to_retrained", "relearn_steps"):
         np.testing.assert_allclose(models[column], models_alone[column], rtol=1e-4)
+    keys = ["stage", "phase", "passes"]
+    assert stages[keys].equals(stages_alone[keys])
+    np.testing.assert_allclose(stages["forget_loss"], stages_alone["forget_loss"], rtol=1e-4)
     assert not list((house["full"] / "state").rglob("*.parquet"))

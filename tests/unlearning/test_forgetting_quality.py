@@ -53,6 +53,12 @@ def test_quality_is_1_where_no_attack_works_and_0_where_all_do():
     assert unlearning.forgetting_quality(np.full(5, 50.0), 64) == 0
 
 
+def test_final_score_by_probability_sees_what_accuracy_does_not():
+    """Equation 2 with TOFU's probabilities: all tokens are right, at half of the probability."""
+    assert final_score(0.5, 1, 1, 1, 1) == 0.5
+    assert final_score(0.5, 0.4, 0.8, 0.3, 0.6) == pytest.approx(0.125)
+
+
 def test_final_score_by_hand():
     assert final_score(0.5, 0.9, 1.0, 0.4, 0.8) == pytest.approx(0.5 * 0.9 * 0.5)
     # More accurate than retrained models: above the forgetting quality, as in equation 2.

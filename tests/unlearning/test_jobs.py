@@ -12,8 +12,8 @@ from palimpsest import paths
 from palimpsest.configuration.settings import Settings
 from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.unlearning import kinds
-from palimpsest.unlearning.jobs import Forgetter, UnlearningJobs, jobs_of
-from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.jobs import Forgetter, UnlearningJobs, jobs_of, models_by_method
+from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.section import SECTION
 from palimpsest.unlearning.setups import SETUPS
 
@@ -23,12 +23,12 @@ UNHURRIED = settings(deadline=None)
 TWIN, FULL = "pythia-1b-twin", "pythia-1b"
 TRAINING = {"epochs": 50, "batch_size": 8}
 VARIANTS = ("original", "retain")
-METHODS = ("none", "scrub", "npo", "scrub.2", "retrain")
+METHODS = ("none", "scrub", "npo", "retrain")
 BLOCK = {
     "models": [TWIN, FULL],
     "languages": ["L1", "L3"],
     "size": 80,
-    "seed": 5,
+    "seeds": [5, 6],
     "training": {"epochs": 30},
     "n": 4,
     "repetitions": 3,
@@ -36,7 +36,9 @@ BLOCK = {
     "setups": ["reuse-n-n"],
     "table": str(TABLE),
     "methods": ["scrub", "npo"],
-    "tuning": ["scrub"],
+    "cutoff": 0.2,
+    "curve": {"models": 2, "points": 4},
+    "relearn": {"models": 2, "steps": 6},
     "runs_per_job": 5,
 }
 
@@ -78,7 +80,7 @@ some_jobs = st.builds(
     repetitions=st.integers(1, 4),
     setups=st.lists(st.sampled_from(SETUPS), min_size=1, unique=True),
     runs_per_job=st.integers(1, 20),
-    seed=st.integers(0, 99),
+    seeds=st.lists(st.integers(0, 99), min_size=1, max_size=2, unique=True),
 )
 
 
@@ -148,23 +150,33 @@ def test_every_member_of_a_repetition_is_made(asked):
         assert {(int(draw), 0) for draw in retrained} <= set(asked.runs("retrain"))
         assert origins.max() < asked.n_trained("original")
         assert retrained.max() < reference
-    assert asked.runs("npo") == asked.runs("scrub.2") == runs
+    assert asked.runs("npo") == runs
+
+
+def of_methods(asked, part):
+    """The models of every method in a job."""
+    return models_by_method(asked.methods, asked.models_of_job(*part))
+
+
+def of_method(asked, method, model=TWIN):
+    """The origins, draws and starts of a method's models in all jobs, one after another."""
+    found = [of_methods(asked, part)[method] for part in asked.jobs(model)]
+    return {key: [one for of in found for one in of[key]] for key in ("origins", "draws", "starts")}
 
 
 @UNHURRIED
 @given(some_jobs)
 def test_the_ideal_shares_no_model_with_the_reference(asked):
     """The ideal has as many models of its own; all are trained, and each is used once."""
-    variant, draws = asked.starts("retrain", 0, len(asked.runs("retrain")) - 1)
-    assert variant == "retain"
+    ideal = of_method(asked, "retrain")
+    starts, half = ideal["starts"], asked.n_trained("retain") // 2
     reference = {int(draw) for m in members(asked) for draw in m.retrained}
-    assert not reference & set(draws)
-    assert len(set(draws)) == len(draws) == asked.n_trained("retain") // 2
-    assert max(draws) == asked.n_trained("retain") - 1
-    origins = asked.origins("retrain", 0, len(draws) - 1)
-    assert [draw - origin for draw, origin in zip(draws, origins, strict=True)] == [
-        asked.n_trained("retain") // 2
-    ] * len(draws)
+    assert not reference & set(starts)
+    assert len(set(starts)) == len(starts) == half
+    assert max(starts) == asked.n_trained("retain") - 1
+    assert [draw - origin for draw, origin in zip(starts, ideal["origins"], strict=True)] == (
+        [half] * half
+    )
 
 
 # Jobs
@@ -172,12 +184,26 @@ def test_the_ideal_shares_no_model_with_the_reference(asked):
 
 @UNHURRIED
 @given(some_jobs, st.sampled_from(METHODS))
-def test_the_parts_of_a_method_hold_every_run_once(asked, method):
+def test_the_jobs_hold_every_run_of_a_method_once(asked, method):
+    """One job applies all methods; the two ends may have fewer models, then the last jobs none."""
     runs = asked.runs(method)
-    parts = asked.jobs(TWIN, method)
-    check_parts(parts, 0, len(runs), asked.block["runs_per_job"])
-    origins = [origin for part in parts for origin in asked.origins(method, *part)]
-    assert origins == [origin for origin, _ in runs]
+    check_parts(asked.jobs(TWIN), 0, len(asked.runs("scrub")), asked.block["runs_per_job"])
+    found = of_method(asked, method)
+    assert list(zip(found["origins"], found["draws"], strict=True)) == runs
+
+
+@UNHURRIED
+@given(some_jobs)
+def test_a_file_is_awaited_only_of_a_job_that_has_models(asked):
+    """Every other file of the job is an empty table, which no evaluation reads."""
+    one = forgetter()
+    for method in METHODS:
+        awaited = asked.unlearned(one, [method], "unlearned.parquet")
+        full = [part for part in asked.jobs(TWIN) if of_methods(asked, part)[method]["starts"]]
+        assert [Path(path).parent.name for path in awaited] == [
+            f"runs-{first}-{last}" for first, last in full
+        ]
+        assert {Path(path).parent.parent.name for path in awaited} == {method}
 
 
 @UNHURRIED
@@ -208,16 +234,25 @@ def test_replicates_are_found_in_their_jobs(asked, variant, model, data):
 
 
 @UNHURRIED
-@given(some_jobs, st.sampled_from(METHODS))
-def test_every_job_starts_from_models_that_are_trained(asked, method):
-    """Each model from its own original, the ideal from the ideal's."""
-    for part in asked.jobs(TWIN, method):
-        variant, starts = asked.starts(method, *part)
-        assert variant == ("retain" if method == "retrain" else "original")
-        assert len(starts) == part[1] - part[0] + 1
-        assert set(starts) <= set(places(asked.training_jobs(forgetter(), variant)))
-        if method != "retrain":
-            assert starts == asked.origins(method, *part)
+@given(some_jobs)
+def test_every_job_starts_from_models_that_are_trained(asked):
+    """Each model from its own original, the ideal from the ideal's; the weights hold them all."""
+    one = forgetter()
+    trained = {v: set(places(asked.training_jobs(one, v))) for v in VARIANTS}
+    for part in asked.jobs(TWIN):
+        needed = set(asked.weights(one, *part))
+        for method, found in of_methods(asked, part).items():
+            assert found["variant"] == ("retain" if method == "retrain" else "original")
+            assert set(found["starts"]) <= trained[found["variant"]]
+            if method != "retrain":
+                assert found["starts"] == found["origins"]
+            for variant, numbers in (
+                (found["variant"], found["starts"]),
+                ("original", found["origins"]),
+                ("retain", found["origins"]),
+            ):
+                pattern = paths.REPLICATES_WEIGHTS
+                assert set(asked.trained_among(one, variant, pattern, numbers)) <= needed
 
 
 @UNHURRIED
@@ -229,47 +264,48 @@ def test_a_full_model_has_a_job_of_its_own(asked):
     for variant in VARIANTS:
         each = range(asked.n_trained(variant))
         assert asked.training_jobs(forgetter(FULL), variant) == [(draw, draw) for draw in each]
-    for method in METHODS:
-        each = range(len(asked.runs(method)))
-        assert asked.jobs(FULL, method) == [(place, place) for place in each]
+    each = range(len(asked.runs("scrub")))
+    assert asked.jobs(FULL) == [(place, place) for place in each]
 
 
 # Methods
 
 
 def test_phases_survive_the_command_line():
-    """The phases of every method and of every point of a grid are JSON in one line."""
-    names = list(usual().table)
-    assert {"scrub", "scrub.2"} <= set(names)
-    for name in names:
-        text = usual().phases(name)
-        assert "\n" not in text
-        again = Method.from_json(name, text)
-        assert (again.name, again.as_json()) == (name, text)
-        assert again.phases == usual().table[name].phases
-        assert len(again.phases) > 0
-
-
-@pytest.mark.parametrize("name", ["none", "retrain"])
-def test_the_ends_have_no_phases(name):
-    text = usual().phases(name)
-    assert json.loads(text) == []
-    assert Method.from_json(name, text).phases == []
-
-
-def test_methods_stand_between_the_ends_and_points_are_apart():
+    """The phases of every method that is applied, the two ends too, are JSON in one line."""
     asked = usual()
-    assert asked.methods == ["none", "scrub", "npo", "retrain"]
-    scrub = read_methods(TABLE)["scrub"]
-    grid = scrub.points()
-    assert asked.points == list(grid)
-    assert len(grid) > 1
-    assert {point: about["method"] for point, about in asked.settings_of_points().items()} == (
-        dict.fromkeys(grid, "scrub")
+    text = json.dumps(asked.phases())
+    assert "\n" not in text
+    again = {name: Method.from_json(name, json.dumps(p)) for name, p in json.loads(text).items()}
+    assert list(again) == asked.methods == ["none", "scrub", "npo", "retrain"]
+    for name in ("scrub", "npo"):
+        assert again[name].phases == asked.table[name].phases
+        assert len(again[name].phases) > 0
+    assert again["none"].phases == again["retrain"].phases == []
+
+
+def test_the_models_of_a_job_survive_the_command_line():
+    """By hand: a set-up with one origin, where the two ends have fewer models than a method."""
+    asked = jobs(setups=["reuse-n-1"], n=2, repetitions=2, runs_per_job=3)
+    assert asked.jobs(TWIN) == [(0, 1), (2, 3)]
+    text = json.dumps(asked.models_of_job(0, 1))
+    assert (
+        models_by_method(asked.methods, json.loads(text))
+        == of_methods(asked, (0, 1))
+        == {
+            "none": {"origins": [0], "draws": [0], "variant": "original", "starts": [0]},
+            "scrub": {"origins": [0, 0], "draws": [0, 1], "variant": "original", "starts": [0, 0]},
+            "npo": {"origins": [0, 0], "draws": [0, 1], "variant": "original", "starts": [0, 0]},
+            "retrain": {"origins": [0, 1], "draws": [0, 0], "variant": "retain", "starts": [2, 3]},
+        }
     )
-    for point, about in asked.settings_of_points().items():
-        assert about["settings"] == scrub.settings()[point]
-    assert jobs(tuning=[]).points == []
+    last = of_methods(asked, (2, 3))
+    assert last["scrub"]["draws"] == [2, 3]
+    assert last["none"]["starts"] == last["retrain"]["starts"] == []
+
+
+def test_what_follows_unlearning_is_the_blocks():
+    assert usual().afterwards == {name: BLOCK[name] for name in ("cutoff", "curve", "relearn")}
 
 
 # Files
@@ -284,7 +320,12 @@ def test_every_forgetter_has_three_kinds_of_models():
     """Original and retrained ones are asked for, and unlearned ones are made of them."""
     asked = usual()
     keys = [(f.model, f.language, f.size, f.seed) for f in asked.forgetters]
-    assert keys == [(model, language, 80, 5) for model in (TWIN, FULL) for language in ("L1", "L3")]
+    assert keys == [
+        (model, language, 80, seed)
+        for model in (TWIN, FULL)
+        for language in ("L1", "L3")
+        for seed in (5, 6)
+    ]
     requests = list(asked.requests())
     for one in asked.forgetters:
         for variant, n in {"original": 4, "retain": 8}.items():
@@ -293,18 +334,12 @@ def test_every_forgetter_has_three_kinds_of_models():
             assert sum(runs.trainings for runs in found) == n == asked.n_trained(variant)
             named = {(r.model, r.corpus, r.size, *r.seeds) for r in found}
             assert named == {(one.model, one.language, one.size, one.seed)}
-    n_applied = len(asked.points) + 2
-    derived = list(SECTION.derived(with_cutoff()))
+    derived = list(SECTION.derived(settings_with(BLOCK)))
     assert [
         (made.runs.model, made.runs.corpus, made.runs.size, made.seed) for made in derived
     ] == keys
-    assert {made.n for made in derived} == {4 + 4 + n_applied * 4 * 3}
+    assert {made.n for made in derived} == {4 + 4 + 2 * 4 * 3}
     assert {(made.name, made.share) for made in derived} == {("unlearned", 0.2)}
-
-
-def with_cutoff():
-    """The settings of the block above, with the other values that the plan needs."""
-    return settings_with({**BLOCK, "cutoff": 0.2})
 
 
 def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
@@ -313,6 +348,24 @@ def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
         assert runs.training == {"epochs": 30}
         assert runs.keeps == {TRACE, WEIGHTS}
         assert runs.replicates_per_job == (5 if runs.model == TWIN else 1)
+
+
+def test_innocent_models_are_asked_for_with_values_of_their_own():
+    """As many as the reference has, with numbers of their own: their dataset is that of retain."""
+    one, asked = forgetter(), jobs(innocent={"batch_size": 4})
+    (runs,) = asked.replicates(one, "retain-innocent")
+    assert runs in list(asked.requests())
+    assert runs.training == {"epochs": 30, "batch_size": 4}
+    assert runs.dataset_variant == "retain"
+    retained = [number for of in asked.replicates(one, "retain") for number in of.replicates]
+    assert [*retained, *runs.replicates] == list(range(12))
+    assert len(asked.innocent_trained(one, paths.REPLICATES_TRACE)) == 1
+
+
+def test_without_innocent_models_nothing_more_is_trained():
+    asked = jobs(innocent=None)
+    assert list(asked.requests()) == list(usual().requests())
+    assert asked.innocent_trained(forgetter(), paths.REPLICATES_TRACE) == []
 
 
 @settings(UNHURRIED, max_examples=15)
@@ -327,8 +380,10 @@ def test_every_job_has_a_manifest_of_its_own(asked):
             )
             for variant in VARIANTS
         }
-        n_unlearned = sum(len(asked.runs(method)) for method in METHODS)
-        unlearned = asked.unlearned(one, METHODS, "manifest.json")
+        # A folder of an end is named like those of the methods, and may hold fewer models.
+        applied = asked.methods[1:-1]
+        n_unlearned = sum(len(asked.runs(method)) for method in applied)
+        unlearned = asked.unlearned(one, applied, "manifest.json")
         for folder, (files, n) in {**of_variants, "unlearned": (unlearned, n_unlearned)}.items():
             assert len(set(files)) == len(files)
             ends = [Path(file).parent.name.split("-")[1:] for file in files]
@@ -339,23 +394,22 @@ def test_every_job_has_a_manifest_of_its_own(asked):
 
 
 def test_the_tables_of_an_evaluation_are_of_every_forgetter():
-    """The table of the grids exists only if a grid is searched."""
+    """The table of the search is not among them: its own target makes it."""
     names = [Path(path).stem for path in usual().tables()]
-    assert len(names) == 4 * len(set(names))
-    assert {"epsilons", "scores", "metrics", "memorisation", "tuning"} <= set(names)
-    without = [Path(path).stem for path in jobs(tuning=[]).tables()]
-    assert set(names) - set(without) == {"tuning"}
-    assert kinds.TUNING.path.format(**vars(forgetter())) in usual().tables()
+    assert len(names) == 8 * len(set(names))
+    assert {"epsilons", "scores", "metrics", "memorisation"} <= set(names)
+    assert "tuning" not in names
+    assert kinds.METRICS.path.format(**vars(forgetter())) in usual().tables()
 
 
 def test_the_section_delivers_the_models_and_their_tables():
     """Files of unlearned models are outputs; else Snakemake would not make a lost one again."""
-    delivered = list(SECTION.outputs(with_cutoff()))
+    delivered = list(SECTION.outputs(settings_with(BLOCK)))
     assert len(set(delivered)) == len(delivered)
     asked = usual()
     for one in asked.forgetters:
-        for name in ("unlearned.parquet", "models.parquet", "manifest.json"):
-            assert set(asked.unlearned(one, asked.applied, name)) <= set(delivered)
+        for name in ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json"):
+            assert set(asked.unlearned(one, asked.methods, name)) <= set(delivered)
     assert set(asked.tables()) <= set(delivered)
 
 
@@ -367,5 +421,5 @@ def test_the_training_of_the_block_wins():
 
 def test_the_jobs_of_some_settings_are_worked_out_once():
     """Every input function asks for the jobs."""
-    given = with_cutoff()
+    given = settings_with(BLOCK)
     assert jobs_of(given) is jobs_of(given)

@@ -134,6 +134,50 @@ def test_undial_by_hand():
     near(losses.undial(logits, reference, targets, gamma=0.0), 1.276433)
 
 
+def test_weighted_ascent_by_hand():
+    # The first model gives its targets 1/2 and 3/4. Their weights at beta1 2 are 1/4 and 9/16:
+    # -(0.25 * 0.693147 + 0.5625 * 0.287682) / 2 = -(0.173287 + 0.161821) / 2. The second gives 1/4
+    # and 1/2, with weights 1/16 and 1/4: -(0.0625 * 1.386294 + 0.25 * 0.693147) / 2.
+    near(losses.weighted_ascent(P, TARGETS, 2.0), -0.167554, -0.129965)
+    # With beta2 1, also times 1/2 and 1/4, and times 3/4 and 1/2.
+    near(losses.weighted_ascent(P, TARGETS, 2.0, 1.0), -0.063549, -0.075813)
+
+
+def test_weighted_ascent_without_weights_is_ascent():
+    near(losses.weighted_ascent(P, TARGETS, 0.0), -0.980829 / 2, -2.079442 / 2)
+
+
+def test_the_weights_of_ascent_have_no_gradient():
+    logits = torch.tensor([[[QUARTER]]]).log().requires_grad_()
+    losses.weighted_ascent(logits, torch.tensor([[[0]]]), 1.0, 1.0).sum().backward()
+    # 1/4 * 3/4 * d(log p)/d(logits) = 3/16 * (1 - 1/4, -3/4)
+    near(logits.grad.flatten(), 0.140625, -0.140625)
+
+
+def test_weighted_ascent_is_finite_at_certain_and_at_impossible_tokens():
+    logits = torch.tensor([[[[200.0, 0.0], [-200.0, 0.0]]]], requires_grad=True)
+    loss = losses.weighted_ascent(logits, torch.tensor([[[0, 0]]]), 0.5, 0.5)
+    loss.sum().backward()
+    assert loss.isfinite().all()
+    assert logits.grad.isfinite().all()
+
+
+def test_cross_entropy_unlearning_by_hand():
+    # Over three tokens, (1/2, 1/4, 1/4) without the first is (0, 1/2, 1/2): log 4. With (1/4, 1/2,
+    # 1/4) it is (0, 2/3, 1/3): 2/3 log 2 + 1/3 log 4 = 0.462098 + 0.462098.
+    p = torch.tensor([[[(0.5, 0.25, 0.25), (0.25, 0.5, 0.25), (0.1, 0.1, 0.8)]]]).log()
+    targets = torch.tensor([[[0, 0, IGNORED]]])
+    near(losses.cross_entropy_unlearning(p, targets), (2 * LOG_2 + 0.924196) / 2)
+
+
+def test_the_gradient_of_cross_entropy_unlearning_is_bounded():
+    """It is p - teacher, wherever the true token's probability lies."""
+    p = torch.tensor([[[(0.5, 0.25, 0.25)]]])
+    logits = p.log().requires_grad_()
+    losses.cross_entropy_unlearning(logits, torch.tensor([[[0]]])).sum().backward()
+    near(logits.grad.flatten(), 0.5, 0.25 - 0.5, 0.25 - 0.5)
+
+
 # Phases, which put losses together
 
 
@@ -148,7 +192,7 @@ BATCH = SimpleNamespace(ids_MBT=None, targets_MBT=TARGETS)
 
 
 def loss_of(name, **values):
-    phase = registered()[name](epochs=1, rate=1, **values)
+    phase = registered()[name](share=1, rate=1, **values)
     return phase.loss(task_with(P, Q), BATCH, None)
 
 
@@ -171,6 +215,30 @@ def test_ascent_is_the_negative_of_training():
 
 
 def test_neggrad_balances_both_sets():
-    phase = registered()["neggrad"](epochs=1, rate=1, alpha=0.75)
+    phase = registered()["neggrad"](share=1, rate=1, alpha=0.75)
     loss = phase.loss(task_with(P, Q), BATCH, BATCH)
     near(loss, 0.5 * 0.980829 / 2, 0.5 * 2.079442 / 2)  # 0.75 - 0.25 of the same
+
+
+@pytest.mark.parametrize(
+    ("name", "forget"),
+    [
+        ("gradient-difference", (-0.980829 / 2, -2.079442 / 2)),
+        ("wga", (-0.281168, -0.346574)),  # p^1: -(1/2 * log 2 + 3/4 * log 4/3) / 2, as above
+        # p^5 (1 - p) is 1/64 at 1/2, 243/4096 at 3/4 and 3/4096 at 1/4.
+        ("satimp", (-0.013949, -0.005923)),
+        ("ce-u", None),
+    ],
+)
+@pytest.mark.parametrize("retain_loss", ["cross-entropy", "kl"])
+def test_a_retain_loss_is_added_times_its_weight(name, forget, retain_loss):
+    """The same batch stands for both sets."""
+    phase = registered()[name](share=1, rate=1, retain=3, retain_loss=retain_loss)
+    if forget is None:
+        forget = losses.cross_entropy_unlearning(P, TARGETS).tolist()
+    retain = {
+        "cross-entropy": (0.980829 / 2, 2.079442 / 2),
+        "kl": (KL_QUARTER_HALF / 2, KL_HALF_QUARTER / 2),
+    }[retain_loss]
+    expected = [ours + 3 * other for ours, other in zip(forget, retain, strict=True)]
+    near(phase.loss(task_with(P, Q), BATCH, BATCH), *expected)

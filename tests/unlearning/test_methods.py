@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ from palimpsest.jobs.fleet_models import FleetModels
 from palimpsest.models import read_models
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED, TokenisedStrings
+from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.unlearning import losses
 from palimpsest.unlearning.losses import string_nll
 from palimpsest.unlearning.methods import Method, Training, read_methods, registered
 from palimpsest.unlearning.methods.selection import parts_of, weight_layers
 from palimpsest.unlearning.methods.values import DOMAIN
-from palimpsest.unlearning.task import Task
+from palimpsest.unlearning.task import Task, passes_within
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +35,7 @@ FAMILIES = [
     "pythia-1b",
     "opt-1.3b",
 ]
-VOCABULARY, BATCH_SIZE, RATE = 8, 4, 3e-3
+VOCABULARY, BATCH_SIZE, RATE, BUDGET = 8, 4, 3e-3, 100
 SETS = {"forget": np.arange(5), "retain": np.arange(5, 18), "validation": np.arange(18, 24)}
 
 
@@ -57,7 +59,7 @@ def task_of(family="pythia-1b", seeds=((1,), (2,))):
     """A task. A seed's first number decides a model's weights, the whole seed its random draws."""
     weights = [initial(family, seed[0]) for seed in seeds]
     models = FleetModels(MODELS[family], VOCABULARY, weights, torch.device("cpu"))
-    return Task(models, strings(), SETS, RATE, BATCH_SIZE, list(seeds))
+    return Task(models, strings(), SETS, RATE, BATCH_SIZE, list(seeds), BUDGET)
 
 
 def weights_of(task):
@@ -71,8 +73,8 @@ def shortened(written):
     for entry in written:
         if "repeat" in entry:
             entry.update(repeat=1, phases=shortened(entry["phases"]))
-        elif "epochs" in entry:
-            entry["epochs"] = 0.01
+        elif "rate" in entry:  # a phase that trains
+            entry["share"] = 0.001
     return written
 
 
@@ -98,7 +100,7 @@ def test_every_method_runs_on_every_family(family):
         assert all(weight.isfinite().all() for weight in after.values()), name
         for member in range(2):
             assert any((after[n][member] != start[n][member]).any() for n in start), name
-        assert task.steps == method.passes(task.sizes, BATCH_SIZE), name
+        assert task.steps == method.passes(task.sizes, BATCH_SIZE, BUDGET), name
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -124,11 +126,33 @@ def test_the_same_seed_gives_the_same_model_and_another_seed_another(name):
 # Training
 
 
-def test_fractional_epochs_end_early():
-    (phase,) = phases(("finetune", {"epochs": 1.5, "rate": 1}))
+@pytest.mark.parametrize(
+    ("share", "budget", "steps"),
+    [(0.06, 100, 6), (0.069, 100, 6), (0.29, 100, 29), (0.07, 100, 7), (0.5, 1, 1), (0.5, 0, 1)],
+)
+def test_steps_are_a_share_of_the_budget(share, budget, steps):
+    """Rounded down, whatever floats make of 0.29 * 100, and at least one."""
+    (phase,) = phases(("finetune", {"share": share, "rate": 1}))
+    assert phase.steps(budget) == steps
+    assert phase.passes(task_of().sizes, BATCH_SIZE, budget) == steps
+
+
+def test_a_step_with_two_sets_takes_two_passes_of_the_budget():
+    (phase,) = phases(("neggrad", {"share": 0.07, "rate": 1, "alpha": 0.9}))
     task = task_of()
     task.run([phase])
-    assert task.steps == 6  # 4 batches of 13 strings in an epoch
+    assert phase.steps(BUDGET) == 3
+    assert task.steps == phase.passes(task.sizes, BATCH_SIZE, BUDGET) == 6
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "epochs", "n_retain", "batch_size", "passes"),
+    [(0.2, 50, 38, 8, 50), (0.2, 30, 512, 8, 384), (0.1, 3, 80, 8, 3), (0.07, 100, 8, 8, 7)],
+)
+def test_the_budget_is_a_share_of_the_passes_of_retraining(
+    cutoff, epochs, n_retain, batch_size, passes
+):
+    assert passes_within(cutoff, epochs, n_retain, batch_size) == passes
 
 
 def test_an_epoch_reads_every_string_once_in_an_order_of_each_models_own():
@@ -156,6 +180,155 @@ def test_padding_is_no_target():
     assert n_targets.tolist() == task.strings.n_tokens[[[0, 1], [1, 2]]].tolist()
 
 
+# Optimisers
+
+
+def rounds(name, times, **values):
+    """A phase in a repeat: the same object in every round."""
+    return phases((name, {"share": 0.03, "rate": 1, **values})) * times
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_an_optimiser_is_that_of_torch(optimizer):
+    """Three steps of every model, against torch's optimiser with the same gradients."""
+    task = task_of()
+    models, start = task.models, weights_of(task)
+    ours = [{n: w[m].clone().requires_grad_() for n, w in start.items()} for m in range(2)]
+    if optimizer == "sgd":
+        peers = [torch.optim.SGD(of.values(), lr=RATE, momentum=0.9) for of in ours]
+    else:
+        values = {"lr": RATE, "betas": ADAM_BETAS, "eps": ADAM_EPS, "weight_decay": 0}
+        peers = [torch.optim.AdamW(of.values(), **values) for of in ours]
+    models.fresh_optimizer(optimizer)
+    for batch in itertools.islice(task.batches("retain", 1, 1), 3):
+        gradients = models.gradients(retain_loss(models, batch))
+        models.step(retain_loss(models, batch), torch.full((2,), RATE, dtype=torch.float64))
+        for member, (of, peer) in enumerate(zip(ours, peers, strict=True)):
+            for name, weight in of.items():
+                weight.grad = gradients[name][member].clone()
+            torch.nn.utils.clip_grad_norm_(of.values(), 1.0)
+            peer.step()
+    for name, weight in weights_of(task).items():
+        for member in range(2):
+            peers_weight = ours[member][name].detach()
+            torch.testing.assert_close(weight[member], peers_weight, atol=2e-6, rtol=0)
+
+
+def retain_loss(models, batch):
+    return losses.cross_entropy(models.logits(batch.ids_MBT), batch.targets_MBT)
+
+
+def optimisers_in(task, run):
+    """The optimisers with which phases begin: (how, steps that were taken with it before)."""
+    seen, models = [], task.models
+
+    def watched(how, method):
+        def watching(given):
+            method(given)
+            seen.append((how, models._optimizer.steps_taken))
+
+        return watching
+
+    models.fresh_optimizer = watched("fresh", models.fresh_optimizer)
+    models.restore_optimizer = watched("restored", models.restore_optimizer)
+    task.run(run)
+    return seen
+
+
+def test_moments_persist_over_the_rounds_of_a_repeat_and_not_beyond():
+    task = task_of()
+    finetune = ("finetune", {"share": 0.03, "rate": 1})
+    erase, repair, equal = phases(
+        ("gradient-ascent", {"share": 0.02, "rate": 1}), finetune, finetune
+    )
+    assert equal == repair
+    assert optimisers_in(task, [erase, repair, erase, repair, equal]) == [
+        ("fresh", 0),  # erase
+        ("fresh", 0),  # repair
+        ("restored", 2),  # erase
+        ("restored", 3),  # repair
+        ("fresh", 0),  # equal, but at another place
+    ]
+    assert not task._optimizers._aside
+
+
+def test_moments_are_not_put_aside_where_no_other_phase_trains():
+    task = task_of()
+    task.models.optimizer_state = lambda: pytest.fail("the moments were copied for nothing")
+    select, noise = phases(("select-layers", {"share": 0.5}), ("noise", {"sigma": 0.01}))
+    (repair,) = phases(("finetune", {"share": 0.03, "rate": 1}))
+    assert optimisers_in(task, [select, noise, repair] * 3) == [("fresh", 0)]
+    assert task.models._optimizer.steps_taken == 9
+
+
+def test_a_second_run_begins_with_new_moments():
+    task, (repair,) = task_of(), phases(("finetune", {"share": 0.03, "rate": 1}))
+    assert optimisers_in(task, [repair]) == [("fresh", 0)]
+    task.run([repair])
+    assert task.models._optimizer.steps_taken == 3
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "sgd"])
+def test_a_repeat_of_one_phase_is_one_long_phase_to_its_optimiser(optimizer):
+    """Over one and the same batch, where the order of the strings plays no part."""
+    long, repeated = task_of(), task_of()
+    for task in long, repeated:
+        task.sets["retain"] = SETS["retain"][:1]
+    long.run(phases(("finetune", {"share": 0.06, "rate": 1, "optimizer": optimizer})))
+    repeated.run(rounds("finetune", 2, optimizer=optimizer))
+    for weight, other in zip(weights_of(long).values(), weights_of(repeated).values(), strict=True):
+        assert torch.equal(weight, other)
+
+
+# Observing
+
+
+@pytest.mark.parametrize("name", ["scrub", "salun", "forget", "dpo", "fanchuan"])
+def test_observing_does_not_change_the_result(name):
+    plain, observed = task_of(), task_of()
+
+    def look(task):
+        nll("forget")(task)
+        nll("retain")(task)
+        weights_of(task)
+
+    plain.run(METHODS[name].phases)
+    observed.run(METHODS[name].phases, observe=look)
+    assert observed.steps == plain.steps
+    for weight, other in zip(
+        weights_of(plain).values(), weights_of(observed).values(), strict=True
+    ):
+        assert torch.equal(weight, other)
+
+
+def test_an_observer_sees_every_phase_and_every_share_of_the_budget():
+    task, seen = task_of(), []
+    run = phases(
+        ("finetune", {"share": 0.12, "rate": 1}),
+        ("select-gradient", {"share": 0.5, "which": "largest"}),
+        ("neggrad", {"share": 0.1, "rate": 1, "alpha": 0.9}),
+    )
+    task.run(
+        run, observe=lambda task: seen.append((task.phase_number, task.steps)), observations=20
+    )
+    # Every 5 passes of 100 while a phase trains, and after each phase. The second takes 2 passes
+    # over the forget set, and ends at 14; the third takes 2 passes in a step.
+    assert seen == [(1, 5), (1, 10), (1, 12), (2, 14), (3, 16), (3, 20), (3, 24)]
+    task.run(run[:1])
+    assert len(seen) == 7
+
+
+def test_an_observer_may_look_more_often_than_steps_are_made():
+    task, seen = task_of(), []
+    task.budget = 3
+    task.run(
+        phases(("finetune", {"share": 1, "rate": 1})),
+        observe=lambda task: seen.append(task.steps),
+        observations=20,
+    )
+    assert seen == [1, 2, 3]
+
+
 # Directions
 
 
@@ -173,7 +346,7 @@ def learned():
     """Weights of models that were trained on the forget set, too."""
     task = task_of()
     task.sets["retain"] = np.arange(18)
-    task.run(phases(("finetune", {"epochs": 20, "rate": 1})))
+    task.run(phases(("finetune", {"share": 1, "rate": 1})))
     return weights_of(task)
 
 
@@ -250,17 +423,30 @@ def size_of_weights(task):
 
 
 UP, DOWN = 1, -1
-AWAY = ("gradient-ascent", {"epochs": 2, "rate": 0.3})  # at the original itself, KL has no slope
+AWAY = ("gradient-ascent", {"share": 0.04, "rate": 0.3})  # at the original itself, KL has no slope
 FROM_AWAY = {"distil", "distil-finetune", "entropy-finetune", "noisy-distil"}
 FROM_AWAY |= {"scrub-max", "scrub-min"}
+LENGTHS = {"neggrad": 0.16}  # of its passes, half are over the retain set
 
+KL = {"retain_loss": "kl"}
 # A phase with some values, next to it with others or not at all (None): what goes where.
 DIRECTIONS = [
     ("gradient-ascent", {}, None, nll("forget"), UP),
     ("gradient-difference", {}, None, nll("forget"), UP),
     ("gradient-difference", {"retain": 20}, {"retain": 0.1}, nll("retain"), DOWN),
-    ("kl-ascent", {}, None, nll("forget"), UP),
-    ("kl-ascent", {"retain": 20}, {"retain": 0.1}, kl_from_before("retain"), DOWN),
+    ("gradient-difference", KL, None, nll("forget"), UP),
+    ("gradient-difference", {**KL, "retain": 20}, {"retain": 0.1}, kl_from_before("retain"), DOWN),
+    ("npo", {**KL, "retain": 20}, {"retain": 0}, kl_from_before("retain"), DOWN),
+    ("simnpo", {**KL, "retain": 20}, {"retain": 0}, kl_from_before("retain"), DOWN),
+    ("dpo", {**KL, "retain": 20}, {"retain": 0}, kl_from_before("retain"), DOWN),
+    ("undial", {"gamma": 2, **KL, "retain": 20}, {"gamma": 2}, kl_from_before("retain"), DOWN),
+    ("undial", {"gamma": 2, "retain": 20}, {"gamma": 2}, nll("retain"), DOWN),
+    ("wga", {"retain": 0}, None, nll("forget"), UP),
+    ("wga", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
+    ("satimp", {"retain": 0}, None, nll("forget"), UP),
+    ("satimp", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
+    ("ce-u", {}, None, nll("forget"), UP),
+    ("ce-u", {"retain": 20}, {"retain": 0}, nll("retain"), DOWN),
     ("neggrad", {"alpha": 0.1}, None, nll("forget"), UP),
     ("neggrad", {"alpha": 0.9}, {"alpha": 0.1}, nll("retain"), DOWN),
     ("npo", {"retain": 0}, None, nll("forget"), UP),
@@ -296,11 +482,26 @@ DIRECTIONS = [
 def test_a_phase_moves_what_it_is_about(name, values, others, measured, direction):
     def after(values):
         task, before = learned_task(), [AWAY] if name in FROM_AWAY else []
-        asked = [] if values is None else [(name, {"epochs": 2, "rate": 0.1, **values})]
+        asked = (
+            []
+            if values is None
+            else [(name, {"share": LENGTHS.get(name, 0.08), "rate": 0.1, **values})]
+        )
         task.run(phases(*before, *asked))
         return measured(task)
 
     assert (direction * (after(values) - after(others)) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "measured", "direction"),
+    [("finetune", {}, nll("retain"), DOWN), ("gradient-ascent", {}, nll("forget"), UP)],
+)
+def test_sgd_moves_in_the_same_direction(name, values, measured, direction):
+    task = learned_task()
+    before = measured(task)
+    task.run(phases((name, {"share": 0.08, "rate": 1, "optimizer": "sgd", **values})))
+    assert (direction * (measured(task) - before) > 0).all()
 
 
 def test_there_is_a_direction_for_every_phase_that_trains():
@@ -309,7 +510,8 @@ def test_there_is_a_direction_for_every_phase_that_trains():
 
 
 def test_saluns_mask_is_of_the_largest_gradients_and_holds_the_rest():
-    written = METHODS["salun"].written[:2]
+    select, erase = METHODS["salun"].written[:2]
+    written = [select, {**erase, "rate": 0.3}]  # fast enough to be seen in a few steps
     task = learned_task()
     start, before = weights_of(task), nll("forget")(task)
     batch = task.batch(np.tile(SETS["forget"], (2, 1)))
@@ -334,7 +536,7 @@ def test_weights_that_are_not_selected_move_by_a_share_of_their_step():
     select = ("select-norm", {"share": 0.5})
     full, held = task_of(), task_of()
     start = weights_of(full)
-    training = {"epochs": 0.01, "rate": 1}
+    training = {"share": 0.01, "rate": 1}
     full.run(phases(select, ("finetune", training)))
     held.run(phases(select, ("finetune", {**training, "elsewhere": 0.25})))
     moved, moved_less = weights_of(full), weights_of(held)
@@ -350,7 +552,7 @@ def test_layers_that_are_not_selected_stay_where_elsewhere_is_0():
     task = task_of()
     start = weights_of(task)
     select = ("select-layers", {"share": 0.3})
-    task.run(phases(select, ("finetune", {"epochs": 1, "rate": 1, "elsewhere": 0})))
+    task.run(phases(select, ("finetune", {"share": 0.04, "rate": 1, "elsewhere": 0})))
     moved = {name: (w != start[name]).flatten(1).any(1) for name, w in weights_of(task).items()}
     chosen = {name: mask.flatten(1).all(1) for name, mask in task.selected.items()}
     assert {n: m.tolist() for n, m in moved.items()} == {n: c.tolist() for n, c in chosen.items()}
@@ -427,23 +629,24 @@ def test_a_reinitialised_head_is_the_embedding_too_where_they_are_tied():
     assert (weights_of(task)[changed[0]][0] != weights_of(task)[changed[0]][1]).any()
 
 
-def test_noise_is_in_units_of_each_matrix():
+@pytest.mark.parametrize("name", ["noise", "relative-noise"])
+def test_noise_is_absolute_or_in_units_of_each_matrix(name):
     task = task_of()
     start = weights_of(task)
-    task.run(phases(("select-parts", {"parts": ("matrices",)}), ("noise", {"sigma": 0.5})))
-    for name, weight in weights_of(task).items():
-        added = weight - start[name]
-        if parts_of(task.models, name) != {"matrices"}:
+    task.run(phases(("select-parts", {"parts": ("matrices",)}), (name, {"sigma": 0.5})))
+    for weight_name, weight in weights_of(task).items():
+        added = weight - start[weight_name]
+        if parts_of(task.models, weight_name) != {"matrices"}:
             assert not added.any()
             continue
         for member in range(2):
-            ratio = added[member].std() / start[name][member].std()
-            assert ratio == pytest.approx(0.5, rel=0.1)
+            unit = start[weight_name][member].std() if name == "relative-noise" else 1
+            assert added[member].std() / unit == pytest.approx(0.5, rel=0.1)
 
 
 def test_the_l1_penalty_leaves_weights_at_0():
     task = task_of()
-    task.run(phases(("l1-finetune", {"epochs": 0.01, "rate": 1, "alpha": 5.0})))
+    task.run(phases(("l1-finetune", {"share": 0.01, "rate": 1, "alpha": 5.0})))
     for name, start in weights_of(task_of()).items():
         weight, shrunk = weights_of(task)[name], 5.0 * RATE
         far = start.abs() < shrunk - 2 * RATE  # a step of Adam is at most the rate, or little more
@@ -453,9 +656,9 @@ def test_the_l1_penalty_leaves_weights_at_0():
 
 def test_sparsity_comes_from_alpha():
     task = task_of()
-    task.run(phases(("l1-finetune", {"epochs": 0.01, "rate": 1, "alpha": 0.0})))
+    task.run(phases(("l1-finetune", {"share": 0.01, "rate": 1, "alpha": 0.0})))
     plain = task_of()
-    plain.run(phases(("finetune", {"epochs": 0.01, "rate": 1})))
+    plain.run(phases(("finetune", {"share": 0.01, "rate": 1})))
     for name, weight in weights_of(plain).items():
         torch.testing.assert_close(weights_of(task)[name], weight, atol=0, rtol=0)
 
@@ -464,7 +667,7 @@ def test_sparsity_comes_from_alpha():
 
 
 def test_seif_steps_are_as_long_as_a_batch_has_of_the_most_frequent_token():
-    (phase,) = phases(("majority-finetune", {"epochs": 1, "rate": 2, "others": 0.25}))
+    (phase,) = phases(("majority-finetune", {"share": 0.04, "rate": 2, "others": 0.25}))
     task = task_of()
     retained = [task.strings.ids[r, 1 : task.strings.lengths[r]] for r in SETS["retain"]]
     share = (np.concatenate(retained) == 3).mean()
@@ -479,7 +682,7 @@ def test_seif_steps_are_as_long_as_a_batch_has_of_the_most_frequent_token():
 
 
 def test_seif_without_weights_is_finetuning():
-    (phase,) = phases(("majority-finetune", {"epochs": 1, "rate": 2, "others": 1}))
+    (phase,) = phases(("majority-finetune", {"share": 0.04, "rate": 2, "others": 1}))
     task = task_of()
     assert phase.rate_M(task, task.batch(np.array([[5], [6]]))).tolist() == pytest.approx(
         [6e-3] * 2
@@ -512,7 +715,7 @@ def test_noisy_inputs_keep_the_start_and_most_tokens():
 def test_dpo_prefers_the_first_validation_string():
     task = task_of()
     before = nll_of_string(task, SETS["validation"][0])
-    task.run(phases(("dpo", {"epochs": 5, "rate": 0.3, "retain": 0})))
+    task.run(phases(("dpo", {"share": 0.1, "rate": 0.3, "retain": 0})))
     assert (nll_of_string(task, SETS["validation"][0]) < before).all()
     assert task.steps == 10
 
@@ -524,7 +727,7 @@ def nll_of_string(task, row):
 
 
 def test_rmu_turns_states_into_the_models_own_directions():
-    (phase,) = phases(("rmu", {"epochs": 30, "rate": 1, "retain": 0}))
+    (phase,) = phases(("rmu", {"share": 0.6, "rate": 1, "retain": 0}))
     task = task_of()
     task.run([phase])
     batch = task.batch(np.tile(SETS["forget"], (2, 1)))
@@ -561,8 +764,8 @@ def count_calls(models, name):
 def test_the_original_is_asked_once_for_every_string():
     task = task_of()
     calls = count_calls(task.models, "logits")
-    distil = ("distil", {"epochs": 3, "rate": 1})
-    near = ("distil-finetune", {"epochs": 2, "rate": 1})
+    distil = ("distil", {"share": 0.06, "rate": 1})
+    near = ("distil-finetune", {"share": 0.08, "rate": 1})
     task.run(phases(distil, near, near, distil))
     assert sum(ids.shape[1] for (ids, *_) in calls) == len(SETS["retain"]) + len(SETS["validation"])
 
@@ -573,7 +776,7 @@ def test_the_reference_is_of_the_models_before_the_first_phase():
     with torch.no_grad():
         original = task.models.logits(batch.ids_MBT)
     edit = ("select-parts", {"parts": ("head",)}), ("reinitialise", {})
-    task.run(phases(*edit, ("distil", {"epochs": 0.01, "rate": 1})))
+    task.run(phases(*edit, ("distil", {"share": 0.01, "rate": 1})))
     real = batch.targets_MBT != IGNORED
     kept = task.reference.logits(batch)
     torch.testing.assert_close(kept[real], original[real], atol=1e-5, rtol=0)
@@ -584,7 +787,7 @@ def test_the_reference_is_of_the_models_before_the_first_phase():
 def test_a_number_is_kept_of_a_string_of_which_no_more_is_asked():
     task = task_of()
     before = string_nll_of(task, "forget")
-    task.run(phases(("npo", {"epochs": 1, "rate": 1}), ("dpo", {"epochs": 1, "rate": 1})))
+    task.run(phases(("npo", {"share": 0.04, "rate": 1}), ("dpo", {"share": 0.04, "rate": 1})))
     batch = task.batch(np.tile(SETS["forget"], (2, 1)))
     torch.testing.assert_close(task.reference.nll(batch), before, atol=1e-5, rtol=0)
     assert (string_nll_of(task, "forget") - before).abs().max() > 0.01
@@ -600,23 +803,25 @@ def string_nll_of(task, name):
 def test_original_outputs_take_no_more_room_than_the_longest_string():
     task = task_of()
     task.strings.lengths[SETS["validation"]] = [5, 7, 6, 5, 7, 6]
-    task.run(phases(("distil", {"epochs": 0.01, "rate": 1})))
+    task.run(phases(("distil", {"share": 0.01, "rate": 1})))
     (kept,) = task.reference._kept.values()
     assert kept.shape == (2, 6, 6, VOCABULARY)
 
 
 def test_a_second_run_does_not_take_changed_models_for_the_original():
     task = task_of()
-    task.run(phases(("distil", {"epochs": 1, "rate": 1}), ("finetune", {"epochs": 1, "rate": 1})))
+    task.run(
+        phases(("distil", {"share": 0.02, "rate": 1}), ("finetune", {"share": 0.04, "rate": 1}))
+    )
     batch = task.batch(np.tile(SETS["validation"], (2, 1)))
     before = task.reference.logits(batch)
-    task.run(phases(("finetune", {"epochs": 1, "rate": 1})))
+    task.run(phases(("finetune", {"share": 0.04, "rate": 1})))
     assert torch.equal(task.reference.logits(batch), before)
 
 
 def test_what_was_not_kept_cannot_be_asked_for():
     task = task_of()
-    task.run(phases(("distil", {"epochs": 0.01, "rate": 1})))
+    task.run(phases(("distil", {"share": 0.01, "rate": 1})))
     with pytest.raises(RuntimeError, match="not kept"):
         task.reference.logits(task.batch(np.tile(SETS["retain"], (2, 1))))
     with pytest.raises(RuntimeError, match="before the first phase"):
@@ -627,12 +832,12 @@ def test_an_empty_set_that_is_needed_is_refused():
     task = task_of()
     task.sets["validation"] = np.array([], dtype=int)
     with pytest.raises(UserError, match="no string in the validation set"):
-        task.run(phases(("distil", {"epochs": 1, "rate": 1})))
+        task.run(phases(("distil", {"share": 0.02, "rate": 1})))
 
 
 def test_seeds_are_one_for_each_model():
     with pytest.raises(ValueError, match="1 seeds"):
-        Task(task_of().models, strings(), SETS, RATE, BATCH_SIZE, [(1,)])
+        Task(task_of().models, strings(), SETS, RATE, BATCH_SIZE, [(1,)], BUDGET)
 
 
 def test_every_field_of_every_phase_is_in_the_documentation():

@@ -12,6 +12,7 @@ from helpers.unlearning_world import (
     TRAINED,
     only,
     trace,
+    unlearned,
     world,
 )
 from palimpsest import tables
@@ -19,6 +20,7 @@ from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.samples import (
     Members,
+    Predictions,
     read_problem,
     read_trained,
     read_unlearned,
@@ -208,6 +210,9 @@ def test_a_dataset_of_another_problem_is_refused(made, tmp_path):
         (["reuse-n-n", "bootstrap"], 7, 7),
         (["full"], 12, 12),
         (["reuse-n-1"], 4, 1),
+        (["reuse-n-1", "reuse-n-n"], 4, 4),
+        (["reuse-n-n", "reuse-n-1"], 4, 4),
+        (["reuse-n-1", "bootstrap", "reuse-n-n"], 7, 7),
     ],
 )
 def test_the_stock_has_every_model_once(made, names, size, origins):
@@ -218,3 +223,44 @@ def test_the_stock_has_every_model_once(made, names, size, origins):
     assert len(set(zip(stock.origins, stock.draws, strict=True))) == size
     assert len(set(stock.retrained)) == size
     assert len(set(stock.origins)) == origins
+    assert problem.independent == (origins == size)
+
+
+def test_scores_of_tokens_are_read_where_asked_for(tmp_path):
+    """Those of an end are in its own tables; a model of the ideal has its pair's number there."""
+    made = world(tmp_path, n=4, pool=4)
+    problem = made.problem()
+    loss = known_losses(4)
+    for end in ("none", "retrain"):
+        keys = [(origin, 0) for origin in range(4)]
+        made.unlearned.append(unlearned(tmp_path, end, keys, loss)[0])
+    asked = problem.methods(made.unlearned, made.models, with_tokens=True)
+    methods = {method.name: method for method in asked}
+    assert list(methods) == ["none", "good", "shifted", "retrain"]
+    members = Members(np.array([1, 2]), np.array([0, 1]), np.array([3, 0]))
+    for end, rows in (("none", [1, 2]), ("retrain", [3, 0])):
+        found = methods[end].measured_of(members)
+        np.testing.assert_array_equal(found.tokens.min_k, -3 * loss[rows])
+        np.testing.assert_array_equal(found.tokens.min_k_plus, -loss[rows])
+    good = methods["good"].measured_of(members).restricted(FORGET)
+    np.testing.assert_allclose(good.tokens.min_k, -3 * good.loss)
+    np.testing.assert_array_equal(good.tokens.n_last_correct, good.n_correct // 2)
+    for method in made.methods(problem):
+        assert method.measured_of(members) is None
+
+
+def test_probability_by_hand():
+    """TOFU's Probability: the geometric mean over tokens, then the mean over copies of strings."""
+    found = Predictions(
+        {},
+        "",
+        {},
+        None,
+        string_ids=np.array(["a", "b", "c"]),
+        n_tokens=np.array([2, 1, 4]),
+        nll=-np.log([[0.5 * 0.5, 0.1, 0.2**4], [0.9 * 0.4, 0.3, 1]]),
+        n_correct=np.zeros((2, 3)),
+        rank_sum=np.zeros((2, 3)),
+    )
+    expected = [(3 * 0.5 + 0.1) / 4, (3 * 0.6 + 0.3) / 4]
+    np.testing.assert_allclose(found.probability(np.array([3, 1, 0])), expected)

@@ -14,13 +14,14 @@ from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
 from palimpsest.statistics import student
-from palimpsest.unlearning import scores
-from palimpsest.unlearning.jobs import SCORED
+from palimpsest.unlearning import scores, told_apart
+from palimpsest.unlearning.jobs import REMAINING, SCORED
 from palimpsest.unlearning.scores import Rules, evaluate, retraining
 from palimpsest.unlearning.setups import Setup, wanted
 
 RULES = Rules("geometric_mean", "exact", 1e-5, 0.5, 0.2)
-MADE = ("epsilons", "unlearning_scores", "unlearning_summary", "unlearning_effects")
+OF_TESTS = ("unlearning_tests", "unlearning_string_tests")
+MADE = ("epsilons", "unlearning_scores", "unlearning_summary", "unlearning_effects", *OF_TESTS)
 SCRIPTS = Path(scores.__file__).parents[2]
 
 
@@ -61,6 +62,50 @@ def test_every_table_is_of_its_kind(found, tmp_path):
     n_methods, n_repetitions, n_setups = 5, 2, 2
     assert len(found["unlearning_scores"]) == n_methods * n_repetitions * n_setups
     assert len(found["epsilons"]) == len(found["unlearning_scores"]) * FORGET.sum()
+
+
+def test_only_models_unlike_retrained_ones_are_told(found):
+    """By F, by single strings and by all strings together; lower bounds say how surely."""
+    told = found["unlearning_tests"].set_index("method")
+    for name in ("none", "shifted"):
+        assert told.loc[name, ["p_value", "joint_p"]].max() < 0.05
+        assert told.loc[name, "n_told"] == told.loc[name, "n_strings"] == FORGET.sum()
+    for name in ("good", "retrain"):
+        assert told.loc[name, ["p_value", "joint_p"]].min() > 0.05
+        assert told.loc[name, ["n_told", "n_bounded"]].max() == 0
+    assert told.loc["none", "place"] == 0 < told.loc["shifted", "place"] < 1
+    assert told.loc["none", "largest_bound"] > 1
+    strings = found["unlearning_string_tests"]
+    assert (strings["q_value"] >= strings["p_value"]).all()
+    excess = strings.groupby("method")["excess"].mean()
+    np.testing.assert_allclose(excess[told.index], told["excess_epsilon"])
+
+
+def test_models_of_one_original_model_are_not_tested(tmp_path):
+    """Nothing is relabelled and nothing bounded, for no method; the rest of the tables is there."""
+    found = evaluated(world(tmp_path, ["reuse-n-1"], n=6, repetitions=2))
+    for kind, table in found.items():
+        tables.write(tmp_path / f"{kind}.parquet", table, KINDS[kind])
+    tests, strings = (found[kind] for kind in OF_TESTS)
+    assert tests[[*told_apart.OF_METHOD, "place"]].isna().all(axis=None)
+    assert strings[[*told_apart.OF_STRING]].isna().all(axis=None)
+    assert tests[["n_models", "n_strings", "forgetting_quality"]].notna().all(axis=None)
+    assert strings["epsilon"].notna().all()
+
+
+@pytest.mark.parametrize("names", [("reuse-n-1", "reuse-n-n"), ("reuse-n-n", "reuse-n-1")])
+def test_luck_of_original_models_is_no_difference_to_retrained_ones(tmp_path, names):
+    """A model is as lucky as its original, and both kinds of models are as lucky on average."""
+    problem = world(tmp_path, names, n=12, repetitions=2, methods=()).problem()
+    chance, rules = np.random.default_rng(1), Rules("geometric_mean", "grid", 1e-5, 0.5, 0.2)
+    false, n_studies = 0, 20
+    for _ in range(n_studies):
+        luck, retrained = chance.standard_normal((2, 12, FORGET.sum()))
+        unlearned = luck[problem.stock.origins]
+        unlearned = unlearned + 0.1 * chance.standard_normal(unlearned.shape)
+        row, _ = told_apart.tell_apart(problem, "lucky", (unlearned, retrained), rules)
+        false += min(2 * row["p_value"], 2 * row["joint_p"]) <= 0.05
+    assert false <= stats.binom.ppf(0.99, n_studies, 0.05)
 
 
 def test_methods_are_ranked_as_they_forget(found):
@@ -170,8 +215,9 @@ def test_what_is_not_drawn_anew_has_no_interval(found):
     assert (missing["lower"] == missing["upper"]).all()
     ends = table["method"].isin(["none", "retrain"])
     of_retrained = table["quantity"].str.endswith("_retrained")
+    n_of_retrained = sum(name.endswith("_retrained") for name in scores.QUANTITIES)
     expected = (table["setup"] == "reuse-n-n") & (ends | of_retrained)
-    assert expected.sum() == 2 * len(scores.QUANTITIES) + 3 * 3
+    assert expected.sum() == 2 * len(scores.QUANTITIES) + 3 * n_of_retrained
     pd.testing.assert_series_equal(missing["lower"], expected, check_names=False)
     assert table["mean"].notna().all()
 
@@ -318,17 +364,16 @@ class Outputs(dict):
             "scores",
             {kind.name: kind.name for kind in SCORED},
         ),
-        ("tuning", {"table": "unlearning_tuning"}),
         ("metrics", {"table": "unlearning_metrics"}),
-        ("memorisation", {"table": "unlearning_memorisation"}),
+        ("memorisation", {kind.name: kind.name for kind in REMAINING}),
     ],
 )
 def test_scripts_write_their_tables(made, tmp_path, name, kinds):
     outputs = Outputs({key: tmp_path / f"{key}.parquet" for key in kinds})
-    point = {"method": "good", "settings": {"learning_rate": 0.1}}
     job = SimpleNamespace(
         log=[tmp_path / "log"],
         output=outputs,
+        wildcards=SimpleNamespace(seed="0"),
         input=SimpleNamespace(
             **{
                 key: getattr(made, key)
@@ -340,7 +385,6 @@ def test_scripts_write_their_tables(made, tmp_path, name, kinds):
             n=16,
             repetitions=2,
             pool=16,
-            seed=0,
             confidence="geometric_mean",
             thresholds="exact",
             delta=1e-5,
@@ -348,10 +392,8 @@ def test_scripts_write_their_tables(made, tmp_path, name, kinds):
             cutoff=0.2,
             epochs=10,
             batch_size=8,
-            relearn_epochs=10,
             loss_threshold=0.2,
             accuracy_threshold=0.95,
-            points={"good": point, "shifted": point, "copied": point},
         ),
     )
     runpy.run_path(str(SCRIPTS / f"unlearning_{name}.py"), {"snakemake": job}, run_name="__main__")

@@ -9,45 +9,47 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors.numpy import load_file
 
+from helpers.unlearning_twins import (
+    GRAMMAR,
+    MODEL,
+    MODELS,
+    RECIPE,
+    VARIANTS,
+    Trained,
+    assignment,
+    trained_twins,
+)
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
-from palimpsest.datasets.forgetting import build_forgetting
-from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
+from palimpsest.jobs import asking
 from palimpsest.jobs.bench import TrainedWeights
-from palimpsest.jobs.command import Assignment
-from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.models import read_models, resolve
 from palimpsest.sections import KINDS
 from palimpsest.training.fleet.members import Member
-from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.unlearning import unlearn as unlearning
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.unlearn import Part, Relearning, Unlearning, UnlearningWave, unlearn
+from palimpsest.unlearning.parts import Afterwards, Curve, Part, Relearning
+from palimpsest.unlearning.unlearn import Unlearning, unlearn
+from palimpsest.unlearning.wave import UnlearningWave
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
 
-ROOT = Path(__file__).parents[2]
-GRAMMAR = str(ROOT / "config/languages/L3.pcfg")
-MODELS = str(ROOT / "config/models.tsv")
-MODEL = "pythia-1b-twin"
-RECIPE = Recipe(3e-3, epochs=2, batch_size=4, checkpoint_every=0)
-VARIANTS = ("original", "retain")
 DRAWS = 3
 ONE_AT_A_TIME = 1  # bytes of memory, in which no two models fit
 NOTHING = ("none", [])
+SELECTION = {"erase": "select-gradient", "share": 0.5, "which": "largest", "alpha": 0.5}
 # Random numbers decide its noise on weights, its order of strings and its second batches.
 METHOD = (
     "mine",
     [
         {"erase": "select-parts", "parts": ["matrices"]},
         {"erase": "noise", "sigma": 0.2},
-        {"erase": "gradient-ascent", "epochs": 2, "rate": 1.0},
-        {"repair": "neggrad", "epochs": 1.5, "rate": 0.5, "alpha": 0.9},
+        {"erase": "gradient-ascent", "share": 0.4, "rate": 1.0},
+        {"repair": "neggrad", "share": 0.6, "rate": 0.5, "alpha": 0.9},
     ],
 )
 
@@ -60,61 +62,10 @@ def _on_the_cpu():
         yield
 
 
-@dataclass
-class Trained:
-    """The files of a problem's originals and retrained models."""
-
-    folder: Path
-    datasets: dict
-
-    def path(self, variant, name):
-        return str(self.folder / variant / name)
-
-    def train(self, draws, recipe=RECIPE):
-        jobs = [
-            Job(
-                self.datasets[variant],
-                self.path(variant, "trace.parquet"),
-                self.path(variant, "manifest.json"),
-                self.path(variant, "weights.safetensors"),
-                replicates=draws,
-            )
-            for variant in VARIANTS
-        ]
-        state = str(self.folder / "state")
-        finetune(Assignment(MODEL, MODELS, GRAMMAR, recipe, "fleet", state), jobs)
-        return self
-
-    @property
-    def weights(self):
-        return [self.path(variant, "weights.safetensors") for variant in VARIANTS]
-
-    def trace(self, variant, draw, epoch=None):
-        """What a model predicts, at one epoch or all of them."""
-        frame = tables.read(self.path(variant, "trace.parquet"), KINDS["trace"])
-        chosen = frame["variant"] == f"{variant}-{draw}"
-        if epoch is not None:
-            chosen &= frame["epoch"] == epoch
-        return frame[chosen].reset_index(drop=True)
-
-    def vector(self, variant, draw):
-        """All weights of a model, as one vector."""
-        held = load_file(self.path(variant, "weights.safetensors"))
-        start = f"{variant}-{draw}/"
-        chosen = [held[name] for name in sorted(held) if name.startswith(start)]
-        return np.concatenate([values.ravel() for values in chosen]).astype(float)
-
-
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """Twelve strings, three of them to be forgotten; three models of each variant."""
-    folder = tmp_path_factory.mktemp("trained")
-    sampler = Sampler("L3", GrammarCorpus.from_file(GRAMMAR), 0)
-    datasets = {}
-    for variant, frame in build_forgetting(sampler, 12, 8, 4, False, "string", 0.25).items():
-        datasets[variant] = str(folder / variant / "strings.parquet")
-        tables.write(datasets[variant], frame, KINDS["strings"])
-    return Trained(folder, datasets).train(range(DRAWS))
+    return trained_twins(tmp_path_factory.mktemp("trained"), DRAWS)
 
 
 @dataclass
@@ -129,24 +80,46 @@ class Bench:
         return self.folder / "state"
 
     def part(self, name, origins, draws=None, variant="original", starts=None):
-        files = [str(self.folder / name / file) for file in ("u.parquet", "m.parquet", "m.json")]
+        names = ("u.parquet", "m.parquet", "s.parquet", "m.json")
+        files = [str(self.folder / name / file) for file in names]
         return Part(origins, draws or [0] * len(origins), variant, starts or origins, *files)
 
-    def apply(self, method, part, relearn=(0, 0), memory=2**33, recipe=RECIPE, **more):
+    def apply(self, method, part, **more):
         """The tables of a part, strings and models, as they are delivered."""
-        name, phases = method
+        self.apply_all([(method, part)], **more)
+        return tables.read(part.predictions, KINDS["unlearned"]), timeless(part.models)
+
+    def apply_all(
+        self,
+        methods,
+        relearn=(0, 0),
+        curve=(0, 1),
+        cutoff=1.0,
+        memory=2**33,
+        recipe=RECIPE,
+        **more,
+    ):
+        """Apply methods, each with its part, in one job."""
         given = {"dataset": self.trained.datasets["original"], "weights": self.trained.weights}
+        afterwards = Afterwards(cutoff, Curve(*curve), Relearning(*relearn))
         unlearn(
-            Unlearning(Method.from_json(name, json.dumps(phases)), part, Relearning(*relearn)),
-            Assignment(MODEL, MODELS, GRAMMAR, recipe, "fleet", str(self.state), memory=memory),
+            [
+                Unlearning(Method.from_json(name, json.dumps(phases)), part, afterwards)
+                for (name, phases), part in methods
+            ],
+            assignment(self.state, recipe, memory=memory),
             **{**given, **more},
         )
-        return tables.read(part.predictions, KINDS["unlearned"]), timeless(part.models)
 
 
 @pytest.fixture
 def bench(tmp_path, trained):
     return Bench(tmp_path, trained)
+
+
+def stages(part):
+    """The losses of a part's models on the way."""
+    return tables.read(part.stages, KINDS["unlearning_stages"]).reset_index(drop=True)
 
 
 def timeless(path):
@@ -203,7 +176,7 @@ def test_none_is_the_original_model(bench):
         assert here[PREDICTED].drop(columns="nll").equals(expected[PREDICTED].drop(columns="nll"))
     assert models["steps"].tolist() == [0] * DRAWS
     assert models["distance_to_original"].tolist() == [0] * DRAWS
-    assert models["relearn_epochs"].tolist() == [0] * DRAWS
+    assert models["relearn_steps"].tolist() == [0] * DRAWS
 
 
 def test_the_ideal_is_a_retrained_model(bench):
@@ -230,11 +203,11 @@ def test_the_ideal_is_a_retrained_model(bench):
 
 def test_a_model_does_not_depend_on_its_part_or_wave(bench):
     """Three models at once, in waves of one and in parts of one: bit for bit."""
-    origins, draws, relearn = [0, 1, 1], [0, 0, 1], (2, 3)
-    found, models = bench.apply(METHOD, bench.part("whole", origins, draws), relearn)
-    waves = bench.apply(METHOD, bench.part("waves", origins, draws), relearn, ONE_AT_A_TIME)
+    origins, draws, then = [0, 1, 1], [0, 0, 1], {"relearn": (2, 3)}
+    found, models = bench.apply(METHOD, bench.part("whole", origins, draws), **then)
+    waves = bench.apply(METHOD, bench.part("waves", origins, draws), memory=ONE_AT_A_TIME, **then)
     parts = [
-        bench.apply(METHOD, bench.part(f"part-{place}", [origin], [draw]), relearn)
+        bench.apply(METHOD, bench.part(f"part-{place}", [origin], [draw]), **then)
         for place, (origin, draw) in enumerate(zip(origins, draws, strict=True))
     ]
     for others in (waves, [pd.concat(of_parts) for of_parts in zip(*parts, strict=True)]):
@@ -247,17 +220,21 @@ def test_a_model_does_not_depend_on_its_part_or_wave(bench):
 
 
 @pytest.mark.parametrize(
-    "phases",
+    ("phases", "cutoff", "passes"),
     [
-        METHOD[1],
-        [{"repair": "finetune", "epochs": 1, "rate": 0.5}],
-        [{"repair": "finetune", "epochs": 0.3, "rate": 0.5}] * 2,
-        [{"erase": "select-gradient", "share": 0.5, "which": "largest"}, METHOD[1][1]],
-        [{"repair": "distil", "epochs": 2, "rate": 1.0, "over": "validation"}],
+        (METHOD[1], 1.0, 2 + 2),  # 0.4 of 6 passes; a step of neggrad makes two
+        ([{"repair": "finetune", "share": 1.0, "rate": 0.5}], 0.5, 3),
+        ([{"repair": "finetune", "share": 0.3, "rate": 0.5}] * 2, 1.0, 1 + 1),
+        ([SELECTION, METHOD[1][1]], 1.0, 1 + 3),
+        ([{"repair": "distil", "share": 1.0, "rate": 1.0, "over": "validation"}], 1.0, 6),
     ],
 )
-def test_steps_are_what_the_method_is_planned_to_take(bench, phases):
-    """The sizes of the sets are counted here; batches have four strings."""
+def test_steps_are_what_the_method_is_planned_to_take(bench, phases, cutoff, passes):
+    """The sizes of the sets are counted here; batches have four strings.
+
+    Retraining takes 2 epochs of 3 steps. A selection by gradients takes an epoch over the forget
+    set, one step, and one over the retain set, three.
+    """
     strings = tables.read(bench.trained.datasets["original"], KINDS["strings"])
     counts = strings.groupby("split")["count"].agg(["sum", "size"])
     sizes = {
@@ -266,10 +243,10 @@ def test_steps_are_what_the_method_is_planned_to_take(bench, phases):
         "validation": int(counts.loc["validation", "size"]),
     }
     assert sizes == {"retain": 9, "forget": 3, "validation": 4}
-    planned = Method.from_json("m", json.dumps(phases)).passes(sizes, RECIPE.batch_size)
-    _, models = bench.apply(("m", phases), bench.part("m", [0, 2]))
-    assert models["steps"].tolist() == [planned] * 2
-    assert planned > 0
+    method = Method.from_json("m", json.dumps(phases))
+    assert method.passes(sizes, RECIPE.batch_size, round(6 * cutoff)) == passes
+    _, models = bench.apply(("m", phases), bench.part("m", [0, 2]), cutoff=cutoff)
+    assert models["steps"].tolist() == [passes] * 2
 
 
 def test_a_method_works_on_the_sets_that_it_names(bench):
@@ -281,21 +258,23 @@ def test_a_method_works_on_the_sets_that_it_names(bench):
     before, _ = bench.apply(NOTHING, bench.part("none", origins))
     split = strings["split"].reindex(before["string_id"]).to_numpy()
 
-    def rise(phase):
+    def rise(phase, epochs):
         """The rise of each split's mean loss per token."""
-        found, models = bench.apply(("m", [phase]), bench.part("m", origins))
+        given = {**phase, "share": 1.0, "rate": 1.0}
+        cutoff = epochs / RECIPE.epochs
+        found, models = bench.apply(("m", [given]), bench.part("m", origins), cutoff=cutoff)
         assert (models["distance_to_original"] > 0.1).all()
         return ((found["nll"] - before["nll"]) / found["n_tokens"]).groupby(split).mean()
 
-    assert rise({"erase": "gradient-ascent", "epochs": 4, "rate": 1.0})["forget"] > 0.1
-    learned = rise({"repair": "finetune", "epochs": 40, "rate": 1.0})
+    assert rise({"erase": "gradient-ascent"}, 4 / 3)["forget"] > 0.1  # four steps
+    learned = rise({"repair": "finetune"}, 40)
     assert learned["train"] < learned.drop("train").min() - 0.3
 
 
 @pytest.mark.parametrize(
     "phases",
     [
-        [{"repair": "finetune", "epochs": 1, "rate": 1000}],
+        [{"repair": "finetune", "share": 1.0, "rate": 1000}],
         [
             {"erase": "select-parts", "parts": ["matrices"]},
             {"erase": "noise", "sigma": 1e30},
@@ -320,29 +299,138 @@ def test_a_method_that_diverges_is_refused(bench, phases):
 
 
 def test_relearning_is_of_the_first_models_and_ends_in_time(bench):
-    """Origin 2 is not among the first two, nor is another draw the first of its origin."""
+    """Origin 2 is not among the first two, nor is another draw the first of its origin.
+
+    A model that needs more steps than were tried is counted as not yet done.
+    """
     part = bench.part("long", [0, 0, 1, 2], [0, 1, 0, 0])
     _, models = bench.apply(METHOD, part, relearn=(2, 20))
-    epochs = models["relearn_epochs"].to_numpy()
-    assert np.isnan(epochs).tolist() == [False, True, False, True]
-    tried = epochs[[0, 2]]
+    steps = models["relearn_steps"].to_numpy()
+    assert np.isnan(steps).tolist() == [False, True, False, True]
+    np.testing.assert_array_equal(models["relearn_limit"], [20, np.nan, 20, np.nan])
+    tried = steps[[0, 2]]
     assert (tried >= 2).all()
     assert (tried <= 20).all()
     for most in (int(tried.min()), 1, 0):
         part = bench.part(f"at-most-{most}", [0, 1])
         _, models = bench.apply(METHOD, part, relearn=(2, most))
         expected = np.where(tried <= most, tried, np.inf)
-        np.testing.assert_array_equal(models["relearn_epochs"], expected)
+        np.testing.assert_array_equal(models["relearn_steps"], expected)
+        assert models["relearn_limit"].tolist() == [most] * 2
 
 
-def test_relearning_leaves_the_tables_of_the_unlearned_models(bench):
-    """Relearning uses copies of the models."""
-    with_it, models = bench.apply(METHOD, bench.part("with", [0, 1]), relearn=(2, 5))
-    without, others = bench.apply(METHOD, bench.part("without", [0, 1]), relearn=(0, 5))
+def test_a_model_has_relearned_when_its_loss_is_the_originals(bench):
+    """The stages show the losses from which the number of steps follows."""
+    part = bench.part("told", [0, 1])
+    _, models = bench.apply(METHOD, part, relearn=(2, 8))
+    goal = forget_losses(bench, bench.apply(NOTHING, bench.part("none", [0, 1]))[0])
+    rows = stages(part)
+    rows = rows[rows["stage"] == "relearning"]
+    for origin, steps in zip((0, 1), models["relearn_steps"], strict=True):
+        curve = rows[rows["origin"] == origin]
+        assert curve["passes"].tolist() == list(range(9))
+        there = np.flatnonzero(curve["forget_loss"] <= goal[origin])
+        assert steps == (there[0] if len(there) else np.inf)
+    assert np.isfinite(models["relearn_steps"]).any()
+    assert rows[["retain_loss", "unseen_loss"]].isna().all(axis=None)
+
+
+def test_what_follows_leaves_the_tables_of_the_unlearned_models(bench):
+    """Relearning, rounding and the curve use copies of the models."""
+    both = {"relearn": (2, 5), "curve": (2, 3)}
+    with_it, models = bench.apply(METHOD, bench.part("with", [0, 1]), **both)
+    without, others = bench.apply(METHOD, bench.part("without", [0, 1]))
     assert with_it.equals(without)
-    assert others["relearn_epochs"].isna().all()
-    columns = models.columns.drop("relearn_epochs")
+    assert others["relearn_steps"].isna().all()
+    columns = models.columns.drop(["relearn_steps", "relearn_limit"])
     assert models[columns].equals(others[columns])
+
+
+# Stages
+
+
+def losses_of(bench, found, split):
+    """Loss of a split, nats per token with copies, of each model in a table `unlearned`."""
+    strings = tables.read(bench.trained.datasets["original"], KINDS["strings"])
+    copies = np.maximum(strings["count"], 1).where(strings["split"] == split, 0).to_numpy()
+    nll = found["nll"].to_numpy().reshape(-1, len(strings))
+    n_tokens = found["n_tokens"].to_numpy().reshape(-1, len(strings))
+    return (nll @ copies) / (n_tokens @ copies)
+
+
+def forget_losses(bench, found):
+    return losses_of(bench, found, "forget")
+
+
+def test_the_curve_begins_at_the_originals_and_ends_at_what_is_delivered(bench):
+    """Of the first models only: not of origin 2, nor of another draw."""
+    part = bench.part("followed", [0, 0, 1, 2], [0, 1, 0, 0])
+    found, models = bench.apply(METHOD, part, curve=(2, 6))
+    originals, _ = bench.apply(NOTHING, bench.part("none", [0, 1, 2]))
+    rows = stages(part)
+    assert set(rows["stage"]) == {"unlearning"}
+    assert rows.groupby(["origin", "draw"]).size().index.tolist() == [(0, 0), (1, 0)]
+    for origin, place in ((0, 0), (1, 2)):
+        curve = rows[rows["origin"] == origin]
+        assert curve["phase"].isna().tolist() == [True] + [False] * (len(curve) - 1)
+        assert curve["phase"].iloc[1:].is_monotonic_increasing
+        assert set(curve["phase"].iloc[1:]) == {"1", "2", "3", "4"}
+        assert curve["passes"].is_monotonic_increasing
+        assert curve["passes"].iloc[-1] == models["steps"].iloc[place]
+        # Of 6 passes each is measured; a step of the last phase makes two, so one is between.
+        assert set(curve["passes"]) == {0, 1, 2, 4}
+        for name, split in (("forget", "forget"), ("retain", "train"), ("unseen", "test")):
+            ends = curve[f"{name}_loss"].iloc[[0, -1]]
+            expected = losses_of(bench, originals, split)[origin], losses_of(bench, found, split)
+            np.testing.assert_allclose(ends, [expected[0], expected[1][place]], rtol=1e-9)
+            assert ends.iloc[0] != ends.iloc[1]
+
+
+def test_an_end_has_no_curve(bench):
+    part = bench.part("none", [0, 1])
+    bench.apply(NOTHING, part, curve=(2, 4))
+    assert stages(part).empty
+    assert list(stages(part).columns) == KINDS["unlearning_stages"].names
+
+
+def test_weights_of_4_bits_are_measured_once(bench, monkeypatch):
+    """Rounded matrices change the losses; with a rounding that does nothing, they do not."""
+    part, exact = bench.part("rounded", [0, 1, 2]), bench.part("exact", [0, 1])
+    found, _ = bench.apply(METHOD, part, relearn=(2, 1))
+    rows = stages(part)
+    rows = rows[rows["stage"] == "4-bit"]
+    assert rows["origin"].tolist() == [0, 1]
+    assert rows["passes"].tolist() == [0, 0]
+    delivered = losses_of(bench, found, "train")[:2]
+    apart = np.abs(rows["retain_loss"] - delivered)
+    assert (apart > 1e-4).all()
+    assert (apart < 1).all()
+    monkeypatch.setattr("palimpsest.unlearning.wave.rounded_to_4_bits", lambda weight: weight)
+    bench.apply(METHOD, exact, relearn=(2, 1))
+    rows = stages(exact)
+    rows = rows[rows["stage"] == "4-bit"]
+    np.testing.assert_allclose(rows["retain_loss"], delivered, rtol=1e-9)
+
+
+def test_stages_do_not_depend_on_the_part_or_wave(bench):
+    """Models of later waves are followed, rounded and taught as well."""
+    then = {"relearn": (3, 2), "curve": (3, 3)}
+    whole, waves, alone = (
+        bench.part(name, origins)
+        for name, origins in (("whole", [0, 1, 2]), ("waves", [0, 1, 2]), ("alone", [2]))
+    )
+    bench.apply(METHOD, whole, **then)
+    bench.apply(METHOD, waves, memory=ONE_AT_A_TIME, **then)
+    bench.apply(METHOD, alone, **then)
+    rows = stages(whole)
+    assert rows.groupby("stage")["origin"].nunique().to_dict() == {
+        "unlearning": 3,
+        "4-bit": 3,
+        "relearning": 3,
+    }
+    pd.testing.assert_frame_equal(stages(waves), rows, rtol=0, atol=0)
+    of_2 = rows[rows["origin"] == 2].reset_index(drop=True)
+    pd.testing.assert_frame_equal(stages(alone), of_2, rtol=0, atol=0)
 
 
 # Files
@@ -354,7 +442,7 @@ def files_in(folder):
 
 def stamps(part):
     """When each delivered file was written."""
-    return [Path(path).stat().st_mtime_ns for path in (part.predictions, part.models)]
+    return [Path(path).stat().st_mtime_ns for path in (part.predictions, part.models, part.stages)]
 
 
 def key_in(part):
@@ -377,7 +465,7 @@ def test_what_is_delivered_is_left_as_it_is(bench, monkeypatch):
 
 
 def test_anything_that_decides_the_tables_makes_them_anew(bench, tmp_path):
-    """Method, weights, dataset, recipe, relearning; each alone."""
+    """Method, weights, dataset, recipe, cut-off, curve, relearning; each alone."""
     part = bench.part("changing", [0])
     first = bench.apply(METHOD, part)
     other = Trained(tmp_path / "other", bench.trained.datasets)
@@ -391,6 +479,8 @@ def test_anything_that_decides_the_tables_makes_them_anew(bench, tmp_path):
         (("mine", weaker), {}),
         (METHOD, {"dataset": dataset}),
         (METHOD, {"recipe": replace(RECIPE, weight_decay=0.1)}),
+        (METHOD, {"cutoff": 0.9}),
+        (METHOD, {"curve": (1, 1)}),
         (METHOD, {"relearn": (1, 1)}),
         (METHOD, {}),
     ]
@@ -407,7 +497,7 @@ def test_anything_that_decides_the_tables_makes_them_anew(bench, tmp_path):
         assert not changed[0]["nll"].equals(first[0]["nll"])
 
 
-@pytest.mark.parametrize("lost", ["predictions", "models", "manifest"])
+@pytest.mark.parametrize("lost", ["predictions", "models", "stages", "manifest"])
 def test_a_lost_file_is_made_again(bench, lost):
     part = bench.part("lost", [0])
     expected = bench.apply(METHOD, part)
@@ -425,11 +515,11 @@ def test_a_killed_job_goes_on_where_it_was(bench, monkeypatch, lost, to_do):
     part, begun = bench.part("killed", origins), []
     whole = UnlearningWave.forget
 
-    def forget(wave, method):
+    def forget(wave, method, cutoff):
         begun.append(wave.origins.tolist())
         if dies and len(begun) == 2:
             raise KeyboardInterrupt
-        whole(wave, method)
+        whole(wave, method, cutoff)
 
     monkeypatch.setattr(UnlearningWave, "forget", forget)
     dies = True
@@ -438,7 +528,7 @@ def test_a_killed_job_goes_on_where_it_was(bench, monkeypatch, lost, to_do):
     assert begun == [[0], [1]]
     assert not Path(part.predictions).parent.exists()
     left = {path.stem.rpartition("-")[2]: path for path in files_in(bench.state)}
-    assert set(left) == {"unlearned", "unlearned_models", "about"}
+    assert set(left) == {"unlearned", "unlearned_models", "unlearning_stages", "about"}
     if lost:
         left[lost].unlink()
     begun.clear()
@@ -449,9 +539,146 @@ def test_a_killed_job_goes_on_where_it_was(bench, monkeypatch, lost, to_do):
     assert files_in(bench.state) == []
 
 
+# Several methods in one job
+
+OTHER = ("other", [{"erase": "gradient-ascent", "share": 0.5, "rate": 0.5}])
+
+
+@pytest.fixture
+def applied(monkeypatch):
+    """The methods that are applied, in order; the job dies at the method in the list `dies`."""
+    begun, dies, whole = [], [], UnlearningWave.forget
+
+    def forget(wave, method, cutoff):
+        if method.name in dies:
+            raise KeyboardInterrupt
+        begun.append(method.name)
+        whole(wave, method, cutoff)
+
+    monkeypatch.setattr(UnlearningWave, "forget", forget)
+    return begun, dies
+
+
+def contents(part):
+    """The bytes of a part's files."""
+    names = ("predictions", "models", "stages", "manifest")
+    return {name: Path(getattr(part, name)).read_bytes() for name in names}
+
+
+def same_tables(part, other):
+    """Whether two parts have the same tables, except for the time that they took."""
+    return (
+        tables.read(part.predictions, KINDS["unlearned"]).equals(
+            tables.read(other.predictions, KINDS["unlearned"])
+        )
+        and timeless(part.models).equals(timeless(other.models))
+        and stages(part).equals(stages(other))
+    )
+
+
+def test_a_job_applies_each_method_as_if_alone(bench):
+    """The ends among them, and a method that has no model in this job."""
+    then = {"relearn": (2, 2), "curve": (2, 2)}
+    methods = [
+        (NOTHING, bench.part("none", [0])),
+        (METHOD, bench.part("mine", [0, 1])),
+        (OTHER, bench.part("other", [1, 2], [0, 1])),
+        (("retrain", []), bench.part("retrain", [], variant="retain")),
+    ]
+    bench.apply_all(methods, **then)
+    for method, part in methods:
+        alone = bench.part(f"{method[0]}-alone", part.origins, part.draws, part.variant)
+        bench.apply(method, alone, **then)
+        assert same_tables(part, alone)
+        assert len(timeless(part.models)) == len(part.origins)
+        assert json.loads(Path(part.manifest).read_text())["method"] == method[0]
+    assert files_in(bench.state) == []
+
+
+def test_a_further_method_is_the_only_one_that_is_applied(bench, applied):
+    """The files of the others are left as they are; so if a method changes."""
+    begun, _ = applied
+    mine, other = bench.part("mine", [0, 1]), bench.part("other", [0, 1])
+    bench.apply_all([(METHOD, mine)])
+    before = contents(mine), stamps(mine)
+    begun.clear()
+    bench.apply_all([(METHOD, mine), (OTHER, other)])
+    assert begun == ["other"]
+    assert (contents(mine), stamps(mine)) == before
+    begun.clear()
+    weaker = ("other", [{**OTHER[1][0], "rate": 0.1}])
+    then = contents(other)
+    bench.apply_all([(METHOD, mine), (weaker, other)])
+    assert begun == ["other"]
+    assert (contents(mine), stamps(mine)) == before
+    assert contents(other)["predictions"] != then["predictions"]
+    assert files_in(bench.state) == []
+
+
+def test_a_job_killed_between_two_methods_keeps_the_first(bench, applied):
+    begun, dies = applied
+    mine, other = bench.part("mine", [0, 1]), bench.part("other", [0, 1])
+    dies.append("other")
+    with pytest.raises(KeyboardInterrupt):
+        bench.apply_all([(METHOD, mine), (OTHER, other)])
+    assert begun == ["mine"]
+    assert not Path(mine.manifest).exists()
+    dies.clear()
+    bench.apply_all([(METHOD, mine), (OTHER, other)])
+    assert begun == ["mine", "other"]
+    for method, part in ((METHOD, mine), (OTHER, other)):
+        alone = bench.part(f"{method[0]}-alone", [0, 1])
+        bench.apply(method, alone)
+        assert same_tables(part, alone)
+    assert files_in(bench.state) == []
+
+
+def test_a_finished_method_survives_the_deletion_of_its_files(bench, applied):
+    """Snakemake deletes all files of a job that failed, also those of finished methods."""
+    begun, dies = applied
+    mine, other = bench.part("mine", [0, 1]), bench.part("other", [0, 1])
+    bench.apply_all([(METHOD, mine)])
+    finished = contents(mine)
+    dies.append("other")
+    with pytest.raises(KeyboardInterrupt):
+        bench.apply_all([(METHOD, mine), (OTHER, other)])
+    shutil.rmtree(Path(mine.manifest).parent)
+    dies.clear()
+    begun.clear()
+    bench.apply_all([(METHOD, mine), (OTHER, other)])
+    assert begun == ["other"]
+    again = contents(mine)
+    for name in ("predictions", "models", "stages"):  # the manifest has the time of delivery
+        assert again[name] == finished[name]
+    assert files_in(bench.state) == []
+
+
+def test_a_job_killed_after_its_delivery_leaves_no_state(bench, applied, monkeypatch):
+    """The next attempt has nothing to do but clear the state."""
+    begun, _ = applied
+    mine, other = bench.part("mine", [0, 1]), bench.part("other", [0, 1])
+
+    def killed(states):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asking, "_clear", killed)
+        with pytest.raises(KeyboardInterrupt):
+            bench.apply_all([(METHOD, mine), (OTHER, other)])
+    assert files_in(bench.state)
+    before = contents(mine), contents(other)
+    begun.clear()
+    bench.apply_all([(METHOD, mine), (OTHER, other)])
+    assert begun == files_in(bench.state) == []
+    assert (contents(mine), contents(other)) == before
+
+
+# The manifest
+
+
 def test_the_manifest_says_what_was_done(bench):
     part = bench.part("told", [1, 2], [3, 0])
-    bench.apply(METHOD, part, relearn=(2, 1))
+    bench.apply(METHOD, part, relearn=(2, 1), curve=(1, 3), cutoff=0.8)
     told = json.loads(Path(part.manifest).read_text())
     expected = {
         "model": MODEL,
@@ -462,7 +689,11 @@ def test_the_manifest_says_what_was_done(bench):
         "origins": [1, 2],
         "draws": [3, 0],
         "starts": [1, 2],
-        "relearning": {"models": 2, "epochs": 1},
+        "afterwards": {
+            "cutoff": 0.8,
+            "curve": {"models": 1, "points": 3},
+            "relearn": {"models": 2, "steps": 1},
+        },
     }
     assert {name: told[name] for name in expected} == expected
     assert [phase.get("erase") or phase["repair"] for phase in told["phases"]] == [

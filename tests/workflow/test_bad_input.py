@@ -37,7 +37,10 @@ def write(project, name: str, text: str) -> None:
             "Add it to small_methods.yaml",
         ),
         ("unlearning={methods: [none, finetune]}", "unlearning/methods.0.: 'none' is always there"),
-        ("unlearning={tuning: [finetune]}", "unlearning/tuning.0.: 'finetune' has no grid"),
+        (
+            "unlearning={search: {seeds: [0]}}",
+            "unlearning/search/seeds: seed 0 of L1 is in the evaluation, too",
+        ),
         ("unlearning={table: nowhere.yaml}", "unlearning/table: no such file: nowhere.yaml"),
         ("unlearning={forget: nowhere.txt}", "unlearning/forget: no such file: nowhere.txt"),
         ("unlearning={pool: 3}", "unlearning/pool: 3 is not allowed"),

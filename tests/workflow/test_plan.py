@@ -66,7 +66,7 @@ def test_a_finished_study_is_measured_and_nothing_is_left(finished):
     assert set(plan["basis"]) == {"measured"}
     models = plan.set_index("variant")["trainings"]
     assert (models["original"], models["retain"]) == (4, 2 * 4)
-    assert models["unlearned"] == 4 + 4 + 4 * 8  # the two ends; two methods and two grid points
+    assert models["unlearned"] == 4 + 4 + 2 * 8  # the two ends and two methods
 
 
 def test_a_plan_that_is_asked_for_is_made_anew(copy_of_finished):

@@ -15,6 +15,7 @@ from helpers.forks import Outcome, snakemake_in_forks
 from helpers.projects import CONFIGFILES, TOUR
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.memorisation.studies import STUDIES as ALL_STUDIES
+from palimpsest.sections import FIGURES
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reruns.md"
@@ -55,7 +56,6 @@ FORGETTING = {
         "measure_forgetting",
         "measure_other_metrics",
         "measure_forgotten_memorisation",
-        "measure_grid_points",
     ],
     "its figures": ["figure/unlearning_*"],
     "claims": ["claims"],
@@ -87,16 +87,22 @@ AFTER_RICHEST = [f"measure*/{RICHEST}*", *ON_L2]
 RETRAIN_RICHEST = [f"train/{RICHEST}", *AFTER_RICHEST]
 OF_SIZE_24 = ("training_size", "bits")  # the studies that read it
 # Of the unlearning: what reads some tables, from the last to the first
+OF_STAGES = ("curves", "relearning")  # figures of what is measured while models unlearn
+OF_STRINGS = ("memorisation", "gaps")  # figures of what is left of single strings
+OF_EPSILONS = [
+    f"figure/{name}-*"
+    for name in FIGURES
+    if name.startswith("unlearning_")
+    and name.removeprefix("unlearning_") not in (*OF_STAGES, *OF_STRINGS)
+]
 FORGOTTEN_MEMORISATION = [
     "measure_forgotten_memorisation/*",
-    "figure/unlearning_memorisation-*",
+    *(f"figure/unlearning_{name}-*" for name in OF_STRINGS),
 ]
-EPSILONS = ["measure_forgetting/*", "figure/unlearning_[!m]*", *END]
-EPSILONS += ["figure/unlearning_metrics-*"]
-SCORES = ["measure_forgetting/*", "measure_other_metrics/*", "measure_forgotten_memorisation/*"]
-SCORES += ["figure/unlearning_*", *END]
-ALL_SCORES = [*SCORES, "measure_grid_points/*"]
-UNLEARN = ["unlearn/*", *ALL_SCORES]
+EPSILONS = ["measure_forgetting/*", *OF_EPSILONS, *END]
+EVALUATED = [*EPSILONS, *FORGOTTEN_MEMORISATION, "measure_other_metrics/*"]
+SCORES = [*EVALUATED, *(f"figure/unlearning_{name}-*" for name in OF_STAGES)]
+UNLEARN = ["unlearn/*", *SCORES]
 TRAIN_REPLICATES = ["train_replicates/*", *UNLEARN]
 FORGET = ["dataset_forgetting/*", *TRAIN_REPLICATES]
 ALL_OF_L2 = ["language/L2", "dataset*/L2/*", "train/*/L2/*", "measure*/*/L2/*", "figure/*-L2"]
@@ -159,9 +165,15 @@ CLAIMS = [*CLAIMS, replace(CLAIMS[0], claim="The same once more.")]
 SCORED_BY = {
     "confidence": "sequence",
     "delta": "1.0e-6",
-    "thresholds": "grid",
+    "thresholds": "exact",
     "bin_width": 0.25,
-    "cutoff": 0.3,
+}
+FOLLOWED_BY = {  # what decides the schedules of methods, and what is done with their models
+    "cutoff": "cutoff: 0.3",
+    "curve/models": "curve: {models: 3}",
+    "curve/points": "curve: {points: 3}",
+    "relearn/models": "relearn: {models: 3}",
+    "relearn/steps": "relearn: {steps: 3}",
 }
 CASES = {
     # The configuration; a text is what is given to --config
@@ -459,26 +471,27 @@ CASES = {
             "train_replicates/*/5-9",
             "unlearn/*/0-4",
             "unlearn/*/5-9",
-            *ALL_SCORES,
+            *SCORES,
         ],
     ),
     "`unlearning/repetitions`": Case(
-        "unlearning={repetitions: 3}", ["unlearn/*/0-5", "unlearn/*/6-11", *ALL_SCORES]
+        "unlearning={repetitions: 3}", ["unlearn/*/0-5", "unlearn/*/6-11", *SCORES]
     ),
-    "`unlearning/setups`: one is taken out": Case("unlearning={setups: [reuse-n-n]}", ALL_SCORES),
+    "`unlearning/setups`: one is taken out": Case("unlearning={setups: [reuse-n-n]}", EVALUATED),
     "`unlearning/pool`": Case(
         "unlearning={pool: 6}",
         [
             "train_replicates/*/0-5",
             "train_replicates/*/6-11",
             "unlearn/*/0-4",
-            "unlearn/*/0-5",
             "unlearn/*/5-9",
-            *ALL_SCORES,
+            *SCORES,
         ],
     ),
     "`unlearning/size`": Case("unlearning={size: 18}", of_a_new("n18-seed0")),
-    "`unlearning/seed`": Case("unlearning={seed: 1}", of_a_new("n16-seed1")),
+    "a seed is added to `unlearning/seeds`": Case(
+        "unlearning={seeds: [0, 1]}", of_a_new("n16-seed1")
+    ),
     "`unlearning/share`": Case("unlearning={share: 0.3}", FORGET),
     "`unlearning/groups`": Case("unlearning={groups: derivation}", FORGET),
     "`unlearning/forget` names a file": Case(forget_named, FORGET),
@@ -486,6 +499,14 @@ CASES = {
     "`unlearning/training/epochs`": Case("unlearning={training: {epochs: 5}}", TRAIN_REPLICATES),
     "`unlearning/training/evaluate_every`": Case(
         "unlearning={training: {evaluate_every: 1}}", TRAIN_REPLICATES
+    ),
+    "`unlearning/innocent`": Case(
+        "unlearning={innocent: {batch_size: 4}}",
+        [
+            "train_replicates/*/retain-innocent/*",
+            *EPSILONS,
+            *FORGOTTEN_MEMORISATION,
+        ],
     ),
     "a model is added to the unlearning": Case(
         "unlearning={models: [opt-1.3b-twin, opt-2.7b-twin]}",
@@ -500,42 +521,43 @@ CASES = {
     "a method is added": Case(
         both(
             commented(
-                "small_methods.yaml", "mine: {phases: [{repair: finetune, epochs: 1, rate: 1}]}"
+                "small_methods.yaml", "mine: {phases: [{repair: finetune, share: 1, rate: 1}]}"
             ),
             edited(TOUR, "[finetune, g", "[finetune, mine, g"),
         ),
-        ["unlearn/*/mine/*", *SCORES],
+        UNLEARN,
     ),
-    "a method is taken out, for a grid point that was searched": Case(
-        "unlearning={methods: [gradient-ascent, gradient-ascent.1]}", SCORES
+    "a method is replaced by another": Case(
+        both(
+            commented(
+                "small_methods.yaml", "mine: {phases: [{repair: finetune, share: 1, rate: 1}]}"
+            ),
+            edited(TOUR, "[finetune, g", "[mine, g"),
+        ),
+        UNLEARN,
     ),
     "the rate of a method's phase": Case(
-        edited("small_methods.yaml", "rate: 0.5", "rate: 0.4"), ["unlearn/*/finetune/*", *SCORES]
+        edited("small_methods.yaml", "rate: 0.5", "rate: 0.4"), UNLEARN
     ),
-    "a value is added to the grid of a method that is tuned": Case(
-        edited("small_methods.yaml", "[0.1, 0.2]", "[0.1, 0.2, 0.3]"),
-        ["unlearn/*/gradient-ascent.3/*", "measure_grid_points/*"],
-    ),
-    "the grid of a method that is not tuned": Case(
-        edited("small_methods.yaml", "rate: 0.5}", "rate: 0.5}\n  grid: {1.rate: [0.1, 0.9]}"),
-        NOTHING,
+    "the grid of a method": Case(
+        edited("small_methods.yaml", "[0.1, 0.2]", "[0.1, 0.2, 0.3]"), NOTHING
     ),
     "a comment in the table of methods": Case(commented("small_methods.yaml"), NOTHING),
-    "`unlearning/tuning` is emptied": Case("unlearning={tuning: []}", NOTHING),
+    "`unlearning/search`": Case("unlearning={search: {seeds: [5], settings: 1}}", NOTHING),
     **{
-        f"`unlearning/{key}`": Case(
-            f"unlearning={{{key}: {value}}}", [*EPSILONS, "measure_grid_points/*"]
-        )
+        f"`unlearning/{key}`": Case(f"unlearning={{{key}: {value}}}", EPSILONS)
         for key, value in SCORED_BY.items()
     },
-    "`unlearning/relearn/models`": Case("unlearning={relearn: {models: 3}}", UNLEARN),
-    "`unlearning/relearn/epochs`": Case("unlearning={relearn: {epochs: 3}}", UNLEARN),
+    **{
+        f"`unlearning/{key}`": Case(f"unlearning={{{value}}}", UNLEARN)
+        for key, value in FOLLOWED_BY.items()
+    },
     "`unlearning/runs_per_job`": Case(
         "unlearning={runs_per_job: 3}",
         [
             *(f"train_replicates/*/{part}" for part in ("0-1", "2-3", "4-5", "6-7")),
-            *(f"unlearn/*/{part}" for part in ("0-1", "2-3", "0-2", "3-4", "5-7")),
-            *ALL_SCORES,
+            *(f"unlearn/*/{part}" for part in ("0-2", "3-4", "5-7")),
+            *SCORES,
         ],
     ),
     "`unlearning: null`": Case("unlearning=null", END),
@@ -543,10 +565,10 @@ CASES = {
         changed(f"{LIBRARY}/unlearning/methods/ascent.py"), NOTHING
     ),
     "`unlearning/samples.py` of the library, which all scores use": Case(
-        changed(f"{LIBRARY}/unlearning/samples.py"), ALL_SCORES
+        changed(f"{LIBRARY}/unlearning/samples.py"), EVALUATED
     ),
     "`unlearning/scores.py` of the library": Case(
-        changed(f"{LIBRARY}/unlearning/scores.py"), [*EPSILONS, "measure_grid_points/*"]
+        changed(f"{LIBRARY}/unlearning/scores.py"), EPSILONS
     ),
     "`datasets/forgetting.py` of the library": Case(
         changed(f"{LIBRARY}/datasets/forgetting.py"), FORGET
@@ -561,10 +583,11 @@ CASES = {
     ),
     "`scripts/unlearning_memorisation.py`": Case(
         commented("workflow/scripts/unlearning_memorisation.py"),
-        [*FORGOTTEN_MEMORISATION, "report"],
+        [*FORGOTTEN_MEMORISATION, *END],
     ),
+    "`scripts/search_settings.py`": Case(commented("workflow/scripts/search_settings.py"), NOTHING),
     "`scripts/unlearning_tuning.py`": Case(
-        commented("workflow/scripts/unlearning_tuning.py"), ["measure_grid_points/*"]
+        commented("workflow/scripts/unlearning_tuning.py"), NOTHING
     ),
     "a dataset to forget from is deleted": Case(
         deleted("results/datasets/L1/n16-seed0/retain/strings.parquet"), FORGET
@@ -575,9 +598,9 @@ CASES = {
     ),
     "the weights of the ideal's models are deleted": Case(
         deleted(f"{PROBLEM}/retain/draws-4-7/weights.safetensors"),
-        ["train_replicates/*/retain/4-7", "unlearn/*/retrain/*", *ALL_SCORES],
+        ["train_replicates/*/retain/4-7", "unlearn/*/0-3", *SCORES],
     ),
-    "an unlearned table is deleted": Case(deleted(UNLEARNED), ["unlearn/*/finetune/0-3", *SCORES]),
+    "an unlearned table is deleted": Case(deleted(UNLEARNED), ["unlearn/*/0-3", *SCORES]),
     "an unlearned table is saved again as it was": Case(touched(UNLEARNED), NOTHING),
     "a table of scores is deleted": Case(deleted(f"{PROBLEM}/scores.parquet"), EPSILONS),
     # Code
@@ -599,8 +622,7 @@ CASES = {
     "a file of the library's `training`": Case(changed(f"{LIBRARY}/training/runs.py"), NOTHING),
     "a file of the library's `models`": Case(changed(f"{LIBRARY}/models/build.py"), NOTHING),
     "a file of the library's `memorisation`": Case(
-        changed(f"{LIBRARY}/memorisation/measures.py"),
-        [*AFTER_TRAINING, *FORGOTTEN_MEMORISATION],
+        changed(f"{LIBRARY}/memorisation/measures.py"), AFTER_TRAINING
     ),
     "a figure's style: a file of the library's `figures`": Case(
         changed(f"{LIBRARY}/figures/style.py"), ["figure/*", "report"]

@@ -1,5 +1,6 @@
 """Unlearning as a workflow: methods of a user's own, kills, forget sets from files, repetition."""
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -12,6 +13,7 @@ from helpers.projects import ROOT, TOUR, Project, refused, wait_until, workers
 from palimpsest import tables
 from palimpsest.corpora import read_corpus
 from palimpsest.sections import KINDS
+from palimpsest.unlearning.methods import read_methods
 from palimpsest.variants import ORIGINAL, RETAIN
 
 PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
@@ -19,7 +21,9 @@ FINETUNE = f"{PROBLEM}/unlearned/finetune/runs-0-3"
 DATASET = "results/datasets/L1/n16-seed0/{}/strings.parquet"
 STATE = "results/.state"
 LIBRARY = "workflow/scripts/palimpsest"
-SCORED = [f"{PROBLEM}/{name}.parquet" for name in ("scores", "metrics", "memorisation", "tuning")]
+SCORED = [f"{PROBLEM}/{name}.parquet" for name in ("scores", "metrics", "memorisation")]
+METHODS = ("none", "finetune", "gradient-ascent", "retrain")
+RUNS = ("runs-0-3", "runs-4-7")
 
 
 def test_everything_of_the_unlearning_is_one_target(project):
@@ -29,13 +33,12 @@ def test_everything_of_the_unlearning_is_one_target(project):
         "unlearning": 1,
         "dataset_forgetting": 1,
         "train_replicates": 3,  # original, retrained, and as many for the ideal
-        "unlearn": 2 + 4 * 2,  # the two ends; two methods and two grid points in two parts
+        "unlearn": 2,  # eight unlearnings, at most six a job; a job applies every method
         "measure_forgetting": 1,
         "measure_other_metrics": 1,
         "measure_forgotten_memorisation": 1,
-        "measure_grid_points": 1,
-        "figure": 8,
-        "total": 27,
+        "figure": 14,
+        "total": 24,
     }
 
 
@@ -46,7 +49,7 @@ def test_a_method_of_ones_own_is_one_file_and_two_lines(copy_of_finished):
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (folder / LIBRARY / "unlearning/methods/mine.py").write_text(code)
     (name,) = re.findall(r'@phase\("(.*)"\)', code)
-    entry = f"mine:\n  phases:\n    - {{erase: {name}, epochs: 2, rate: 0.1, share: 0.5}}"
+    entry = f"mine:\n  phases:\n    - {{erase: {name}, share: 0.5, rate: 0.1, ceiling: 1.0}}"
     commented("small_methods.yaml", entry)(folder)
     edited(TOUR, "methods: [", "methods: [mine, ")(folder)
     before = copy_of_finished.contents()
@@ -70,14 +73,73 @@ def test_a_method_of_ones_own_is_one_file_and_two_lines(copy_of_finished):
     assert re.search(r"<t[dh][^>]*>(<[^>]*>)*mine<", report)
 
 
+def test_a_changed_method_is_the_only_one_that_is_applied_again(copy_of_finished):
+    """The files of the other methods stay as they are, to the byte, with their manifests."""
+    folder = copy_of_finished.folder
+
+    def files(method):
+        found = sorted((folder / PROBLEM / "unlearned" / method).rglob("*.*"))
+        assert len(found) == 8  # of two jobs
+        return {path: path.read_bytes() for path in found}
+
+    before = {method: files(method) for method in METHODS}
+    edited("small_methods.yaml", "rate: 0.1}", "rate: 0.3}")(folder)
+    targets = [f"{PROBLEM}/unlearned/finetune/{runs}/manifest.json" for runs in RUNS]
+    done = copy_of_finished.snakemake(*targets)
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.count("rule unlearn:") == 2
+    after = {method: files(method) for method in METHODS}
+    assert [method for method in METHODS if after[method] != before[method]] == ["gradient-ascent"]
+    predictions = [path for path in before["gradient-ascent"] if path.stem == "unlearned"]
+    assert len(predictions) == 2
+    for path in predictions:
+        assert after["gradient-ascent"][path] != before["gradient-ascent"][path]
+
+
+# The search for settings
+
+TUNED = "results/unlearning/tuned.yaml"
+
+
+def test_settings_are_searched_on_demand_and_nothing_else_changes(copy_of_finished):
+    """Its target trains its own problem; the file of methods can be given as a table."""
+    folder = copy_of_finished.folder
+    before = copy_of_finished.contents()
+    jobs = copy_of_finished.jobs("unlearning_tuning")
+    assert jobs == {
+        "unlearning_tuning": 1,
+        "dataset_forgetting": 1,
+        "train_replicates": 2,
+        "search_settings": 1,
+        "choose_settings": 1,
+        "draw_settings": 1,
+        "total": 7,
+    }
+    done = copy_of_finished.snakemake("unlearning_tuning")
+    assert done.returncode == 0, done.stdout
+    after = copy_of_finished.contents()
+    assert {path: after[path] for path in before} == before
+    table = tables.read(folder / KINDS["unlearning_tuning"].path, KINDS["unlearning_tuning"])
+    assert sorted(table["point"]) == ["gradient-ascent.1", "gradient-ascent.2"]
+    assert table["chosen"].tolist() == [True, False]
+    (chosen,) = table.loc[table["chosen"], "settings"]
+    (phase,) = read_methods(folder / TUNED)["gradient-ascent"].phases
+    assert phase.rate == json.loads(chosen)["1.rate"]
+    # The state of a search that is asked for is not stale, and a finished search has none.
+    assert stale(copy_of_finished) == []
+    dry = copy_of_finished.snakemake("--dry-run", "unlearning_tuning")
+    assert "Nothing to be done" in dry.stdout
+
+
 # Kills
 
-SLOW = "finetune, epochs: 40"
+QUICK = "{repair: finetune, share: 0.5, rate: 0.5}"
+SLOW = "{repeat: 200, phases: [{repair: finetune, share: 0.005, rate: 0.1}]}"  # a step or more each
 
 
 def slow(project: Project, together: int) -> None:
     """Let `finetune` take longer, on a given number of models at a time."""
-    edited("small_methods.yaml", "finetune, epochs: 0.5", SLOW)(project.folder)
+    edited("small_methods.yaml", QUICK, SLOW)(project.folder)
     in_waves_of(project, together)
 
 
@@ -91,9 +153,16 @@ def in_waves_of(project: Project, together: int) -> None:
     path.write_text(text)
 
 
-def waves(project: Project) -> list[Path]:
-    """The state of models that an unfinished job has already unlearned."""
-    return sorted((project.folder / STATE).glob("*/*models.parquet"))
+def _job_of(about: Path) -> str | None:
+    """What the job of a state does: the name of a method."""
+    return json.loads(about.read_text()).get("job")
+
+
+def waves(project: Project, method: str = "finetune") -> list[Path]:
+    """The state of models to which an unfinished job has already applied a method."""
+    about = (project.folder / STATE).glob("*/about.json")
+    folders = [path.parent for path in about if _job_of(path) == method]
+    return sorted(path for folder in folders for path in folder.glob("*models.parquet"))
 
 
 def stale(project: Project, *more: str) -> list[str]:
@@ -133,10 +202,14 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
     assert 0 < len(kept) < 4
     if afterwards == 1:
         assert stale(killed) == []
-        (line,) = stale(killed, "--config", "unlearning={relearn: {epochs: 3}}")
-        assert f"{2 * len(kept)} tables saved" in line
-        dataset = "results/datasets/L1/n16-seed0/original/strings.parquet"
-        assert f"opt-1.3b-twin, {dataset}, unlearning, finetune" in line
+        lines = stale(killed, "--config", "unlearning={relearn: {steps: 3}}")
+        # Until the whole job is done, the finished methods' tables are kept as well.
+        n_parts = {**dict.fromkeys(METHODS, 1), "finetune": len(kept)}
+        assert len(lines) == len(METHODS)
+        for method, n in n_parts.items():
+            about = f"opt-1.3b-twin, {DATASET.format(ORIGINAL)}, unlearning, {method}"
+            (line,) = (line for line in lines if line.endswith(about))
+            assert f"{3 * n} tables saved" in line
     in_waves_of(killed, afterwards)
     done = killed.snakemake(target)
     assert done.returncode == 0, done.stdout

@@ -83,7 +83,7 @@ rule train_one_run:
 rule train_replicates:
     input:
         corpus=corpus,
-        dataset=paths.DATASET,
+        dataset=dataset_of_replicates,
     output:
         **{name: update(pattern) for name, pattern in REPLICATES.items()},
     log:

@@ -34,21 +34,22 @@ rule dataset_forgetting:
         "../scripts/dataset.py"
 
 
+# One job applies every method to some models, because a job takes seconds to start. A method whose
+# results are right already is not applied again.
 rule unlearn:
     input:
         corpus=corpus,
         dataset=ORIGINAL_DATASET,
         weights=weights_to_unlearn,
     output:
-        unlearned=update(forgotten.UNLEARNED.path),
-        models=update(forgotten.UNLEARNED_MODELS.path),
-        manifest=update(f"{forgotten.UNLEARNED_FOLDER}/manifest.json"),
+        unlearned=unlearned_files("unlearned.parquet"),
+        models=unlearned_files("models.parquet"),
+        stages=unlearned_files("stages.parquet"),
+        manifests=unlearned_files("manifest.json"),
     log:
-        "logs/unlearn/{model}/{language}/n{size}-seed{seed}/{method}/{first}-{last}.log",
+        "logs/unlearn/{model}/{language}/n{size}-seed{seed}/{first}-{last}.log",
     benchmark:
-        "benchmarks/unlearn/{model}/{language}/n{size}-seed{seed}/{method}/{first}-{last}.tsv"
-    wildcard_constraints:
-        method=METHOD_OR_POINT,
+        "benchmarks/unlearn/{model}/{language}/n{size}-seed{seed}/{first}-{last}.tsv"
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -60,13 +61,8 @@ rule unlearn:
     params:
         **{**RECIPE, "recipe": unlearning_recipe},
         script=UNLEARN,
-        phases=phases,
-        variant=variant_to_start_from,
-        starts=starts,
-        origins=origins,
-        draws=unlearning_numbers,
-        relearn_models=lookup("unlearning/relearn/models", within=config, default=None),
-        relearn_epochs=lookup("unlearning/relearn/epochs", within=config, default=None),
+        work=methods_and_models,
+        afterwards=after_unlearning,
     shell:
         MAKE_FORGET
 
@@ -74,8 +70,9 @@ rule unlearn:
 rule measure_forgetting:
     input:
         **EVALUATED_FROM,
-        unlearned=unlearned_by("methods", "unlearned.parquet"),
-        models=unlearned_by("methods", "models.parquet"),
+        innocent=innocent_traces,
+        unlearned=unlearned("unlearned.parquet"),
+        models=unlearned("models.parquet"),
     output:
         **{kind.name: kind.path for kind in SCORED},
     log:
@@ -99,8 +96,8 @@ rule measure_forgetting:
 rule measure_other_metrics:
     input:
         **EVALUATED_FROM,
-        unlearned=unlearned_by("methods", "unlearned.parquet"),
-        models=unlearned_by("methods", "models.parquet"),
+        unlearned=unlearned("unlearned.parquet"),
+        models=unlearned("models.parquet"),
     output:
         table=forgotten.METRICS.path,
     log:
@@ -115,7 +112,6 @@ rule measure_other_metrics:
         runtime=120,
     params:
         **SETUPS,
-        relearn_epochs=lookup("unlearning/relearn/epochs", within=config, default=None),
         code=of_code("unlearning_metrics.py"),
     script:
         "../scripts/unlearning_metrics.py"
@@ -124,10 +120,11 @@ rule measure_other_metrics:
 rule measure_forgotten_memorisation:
     input:
         **EVALUATED_FROM,
-        unlearned=unlearned_by("methods", "unlearned.parquet"),
-        models=unlearned_by("methods", "models.parquet"),
+        innocent=innocent_traces,
+        unlearned=unlearned("unlearned.parquet"),
+        models=unlearned("models.parquet"),
     output:
-        table=forgotten.MEMORISATION.path,
+        **{kind.name: kind.path for kind in REMAINING},
     log:
         "logs/measure_forgotten_memorisation/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -147,27 +144,91 @@ rule measure_forgotten_memorisation:
         "../scripts/unlearning_memorisation.py"
 
 
-rule measure_grid_points:
+# The settings of methods, compared on problems of their own. Only this target makes these files.
+rule unlearning_tuning:
     input:
-        **EVALUATED_FROM,
-        unlearned=unlearned_by("points", "unlearned.parquet"),
-        models=unlearned_by("points", "models.parquet"),
+        forgotten.TUNING.path,
+        forgotten.TUNED,
+        list(TUNING_FIGURES.values()),
+    localrule: True
+
+
+rule search_settings:
+    input:
+        corpus=corpus,
+        dataset=ORIGINAL_DATASET,
+        weights=weights_to_search_with,
+    output:
+        searched=searched_files("searched.parquet"),
+        manifests=searched_files("manifest.json"),
+    log:
+        "logs/search_settings/{model}/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/search_settings/{model}/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=search_minutes,
+        gpu=training_gpus,
+        checkpoint_every=CHECKPOINT_EVERY,
+    params:
+        **{**RECIPE, "recipe": unlearning_recipe},
+        script=SEARCH,
+        points=points_to_search,
+        n=lookup("unlearning/search/n", within=config, default=None),
+        cutoff=lookup("unlearning/cutoff", within=config, default=None),
+    shell:
+        SEARCH_SETTINGS
+
+
+rule choose_settings:
+    input:
+        searched=every_searched_table,
+        datasets=datasets_of_search,
+        retrained=traces_of_search,
     output:
         table=forgotten.TUNING.path,
+        methods=forgotten.TUNED,
     log:
-        "logs/measure_grid_points/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/choose_settings.log",
     benchmark:
-        "benchmarks/measure_grid_points/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/choose_settings.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
     resources:
-        mem_mb=evaluation_memory,
-        runtime=120,
+        mem_mb=2000,
+        runtime=30,
     params:
-        **SETUPS,
-        **SCORING,
-        points=grid_points,
+        settings=settings_to_search,
+        phases=points_to_search,
+        traces=traces_by_problem,
+        cutoff=lookup("unlearning/cutoff", within=config, default=None),
+        epochs=lookup("unlearning/training/epochs", within=config, default=None),
+        batch_size=lookup("training/batch_size", within=config),
         code=of_code("unlearning_tuning.py"),
     script:
         "../scripts/unlearning_tuning.py"
+
+
+rule draw_settings:
+    input:
+        table=forgotten.TUNING.path,
+    output:
+        **TUNING_FIGURES,
+    log:
+        "logs/draw_settings.log",
+    benchmark:
+        "benchmarks/draw_settings.tsv"
+    conda:
+        "../../envs/figures.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        code=of_code("unlearning_tuning_figure.py"),
+    script:
+        "../scripts/unlearning_tuning_figure.py"

@@ -46,7 +46,7 @@ def study(conda, tmp_path_factory) -> tuple[Project, set[str]]:
     shutil.copy(HERE / "study.yaml", project.folder)
     ran = set()
     # What asks what is there comes when all is there.
-    for targets in (["all"], ["plan", "stale_state", "remove_stale_state"]):
+    for targets in (["all", "unlearning_tuning"], ["plan", "stale_state", "remove_stale_state"]):
         done = in_environments(project, conda, *targets)
         assert done.returncode == 0, done.stdout
         ran |= set(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, re.MULTILINE))

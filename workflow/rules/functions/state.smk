@@ -1,6 +1,6 @@
 # The runs and jobs of the configuration; state of any other run or job is stale.
 def wanted_runs(wildcards):
-    """Every requested run, with all values that decide the key of its state."""
+    """Every run of every target, with all values that decide the key of its state."""
     return [
         {
             "model": runs.model,
@@ -14,7 +14,7 @@ def wanted_runs(wildcards):
             "left_out": runs.left_out,
             "replicates": runs.replicates.stop if runs.replicates else 0,
         }
-        for runs in experiment.requests
+        for runs in [*experiment.requests, *experiment.replicates_on_demand]
         for dataset in runs.on(runs.dataset_variant).paths(paths.DATASET)
     ]
 

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from palimpsest.requests import TOKENS
-from palimpsest.variants import LEAVE_ONE_OUT, target_of
+from palimpsest.variants import LEAVE_ONE_OUT, dataset_variant, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
@@ -198,10 +198,16 @@ def recipe_of_all(job):
     return flags
 
 
+def dataset_of_replicates(wildcards):
+    """The dataset that the replicates of a variant are trained on."""
+    return paths.DATASET.format(**{**wildcards, "variant": dataset_variant(wildcards.variant)})
+
+
 def replicates_training(wildcards):
     """The keys of `training` that are overridden for the replicates on a dataset."""
     named = wildcards.model, wildcards.language, int(wildcards.size), wildcards.variant
-    found = [runs for runs in experiment.replicates if runs.key[:4] == named]
+    known = [*experiment.replicates, *experiment.replicates_on_demand]
+    found = [runs for runs in known if runs.key[:4] == named]
     return found[0].training if found else {}
 
 

@@ -1,23 +1,31 @@
 # Inputs, parameters and resources of the rules of unlearning.
+import json
+
 from palimpsest.unlearning import kinds as forgotten
-from palimpsest.unlearning.jobs import SCORED, Forgetter, jobs_of
-from palimpsest.unlearning.methods.table import METHOD_OR_POINT
+from palimpsest.unlearning.jobs import REMAINING, SCORED, Forgetter, jobs_of
+from palimpsest.unlearning.search_jobs import search_of
 from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/unlearn.py"))
+SEARCH = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/search_settings.py"))
 
 unlearning_jobs = jobs_of(settings) if settings.block("unlearning") else None
+search_jobs = search_of(settings) if unlearning_jobs else None
 ORIGINAL_DATASET = fill(paths.DATASET, variant=ORIGINAL)
 
 # The command that unlearns
 MAKE_FORGET = (
     OF_THE_MODEL
-    + " --method {wildcards.method} --phases {params.phases:q} --weights {input.weights}"
-    " --variant {params.variant} --starts {params.starts} --origins {params.origins}"
-    " --draws {params.draws} --relearn-models {params.relearn_models}"
-    " --relearn-epochs {params.relearn_epochs} --predictions {output.unlearned}"
-    " --unlearned-models {output.models} --manifest {output.manifest}"
+    + " --weights {input.weights} --work {params.work:q} --afterwards {params.afterwards:q}"
+    " --predictions {output.unlearned} --unlearned-models {output.models}"
+    f" --stages {{output.stages}} --manifests {{output.manifests}}{HOW_TO_TRAIN}"
+)
+# The command that tries settings of methods
+SEARCH_SETTINGS = (
+    OF_THE_MODEL
+    + " --weights {input.weights} --points {params.points:q} --n {params.n}"
+    " --cutoff {params.cutoff} --searched {output.searched} --manifests {output.manifests}"
     f"{HOW_TO_TRAIN}"
 )
 
@@ -27,8 +35,13 @@ def unlearning_values(*keys):
     return {key: lookup(f"unlearning/{key}", within=config, default=None) for key in keys}
 
 
+# The figure of the search, which is of no language
+TUNING_FIGURES = {
+    format: f"results/figures/unlearning_tuning.{format}" for format in paths.FIGURE_FORMATS
+}
+
 # The values that affect an evaluation.
-SETUPS = unlearning_values("setups", "n", "repetitions", "pool", "seed")
+SETUPS = unlearning_values("setups", "n", "repetitions", "pool")
 SCORING = {
     **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
     "epochs": lookup("unlearning/training/epochs", within=config, default=None),
@@ -43,8 +56,16 @@ def forgetter(wildcards):
 
 
 def part_of(wildcards):
-    """The method of a job, and the first and last of the method's unlearnings that the job does."""
-    return wildcards.method, int(wildcards.first), int(wildcards.last)
+    """The first and the last of the unlearnings that a job does with every method."""
+    return int(wildcards.first), int(wildcards.last)
+
+
+def unlearned_files(name):
+    """The outputs of a job that unlearns: one file for every method."""
+    methods = unlearning_jobs.methods if unlearning_jobs else ["none"]
+    return update(
+        expand(f"{forgotten.UNLEARNED_FOLDER}/{name}", method=methods, allow_missing=True)
+    )
 
 
 def trained_on_variant(variant, pattern):
@@ -56,15 +77,16 @@ def trained_on_variant(variant, pattern):
     return files
 
 
-def unlearned_by(which, name):
-    """An input function: one file from each job that unlearns.
+def innocent_traces(wildcards):
+    """The traces of innocent models; [] if none are asked for."""
+    return unlearning_jobs.innocent_trained(forgetter(wildcards), paths.REPLICATES_TRACE)
 
-    `which` is "methods" for the methods, or "points" for the points of their grids.
-    """
+
+def unlearned(name):
+    """An input function: one file of every method from each job that unlearns."""
 
     def files(wildcards):
-        methods = getattr(unlearning_jobs, which)
-        return unlearning_jobs.unlearned(forgetter(wildcards), methods, name)
+        return unlearning_jobs.unlearned(forgetter(wildcards), unlearning_jobs.methods, name)
 
     return files
 
@@ -85,42 +107,32 @@ def unlearning_recipe(wildcards):
     return as_flags(unlearning_jobs.training(wildcards.model))
 
 
-def phases(wildcards):
-    """The phases of a method, as JSON."""
-    return unlearning_jobs.phases(wildcards.method)
+def methods_and_models(wildcards):
+    """The phases of every method, and the models that a job applies it to, as JSON.
+
+    One text, because Snakemake is slow with a list of thousands of items.
+    """
+    models = unlearning_jobs.models_of_job(*part_of(wildcards))
+    return json.dumps({"phases": unlearning_jobs.phases(), "models": models})
 
 
-def origins(wildcards):
-    """For each unlearned model of a job: the replicate of its original model."""
-    return as_text(unlearning_jobs.origins(*part_of(wildcards)))
-
-
-def unlearning_numbers(wildcards):
-    """For each unlearned model of a job: its number among the unlearnings of its original model."""
-    return as_text(unlearning_jobs.numbers(*part_of(wildcards)))
-
-
-def variant_to_start_from(wildcards):
-    """The variant of the models that a job starts from."""
-    return unlearning_jobs.starts(*part_of(wildcards))[0]
-
-
-def starts(wildcards):
-    """The replicates of the models that a job starts from."""
-    return as_text(unlearning_jobs.starts(*part_of(wildcards))[1])
-
-
-def as_text(numbers):
-    """Numbers as one text, because Snakemake is slow with a list of thousands of items."""
-    return " ".join(map(str, numbers))
+def after_unlearning(wildcards):
+    """The cut-off, and what is done with the unlearned models, as JSON."""
+    return json.dumps(unlearning_jobs.afterwards)
 
 
 def unlearning_minutes(wildcards, attempt):
-    """Minutes of a job that unlearns some models, more at every attempt."""
-    n_runs = int(wildcards.last) - int(wildcards.first) + 1
-    training = config["unlearning"]["training"]
+    """Minutes of a job that unlearns some models with every method, more at every attempt."""
+    first, last = part_of(wildcards)
+    n_methods = len(unlearning_jobs.methods)
+    return minutes(unlearning_seconds(wildcards, n_methods * (last - first + 1)), attempt)
+
+
+def unlearning_seconds(wildcards, n_unlearnings):
+    """Seconds of some unlearnings; one takes at most about the cut-off's share of a training."""
     named = wildcards.model, wildcards.language, int(wildcards.size)
-    return minutes(planner.job_seconds(*named, n_runs, training), attempt)
+    n_runs = max(1, round(n_unlearnings * config["unlearning"]["cutoff"]))
+    return planner.job_seconds(*named, n_runs, config["unlearning"]["training"])
 
 
 def evaluation_memory(wildcards, attempt):
@@ -129,9 +141,62 @@ def evaluation_memory(wildcards, attempt):
     return megabytes(memory.evaluation_memory(n_predictions), attempt)
 
 
-def grid_points(wildcards):
-    """The method and the settings of every point in the grids of the methods in `tuning`."""
-    return unlearning_jobs.settings_of_points()
+# The search for the settings of methods
+
+
+def searched_files(name):
+    """The outputs of a job that tries settings: one file for every method with a grid."""
+    methods = list(search_jobs.methods) if search_jobs else ["none"]
+    return update(expand(f"{forgotten.SEARCH_FOLDER}/{name}", method=methods, allow_missing=True))
+
+
+def weights_to_search_with(wildcards):
+    """The files with the weights of the original models of a problem of the search."""
+    return search_jobs.weights(forgetter(wildcards))
+
+
+def points_to_search(wildcards):
+    """For every method, the phases of each of its points that are tried, as JSON."""
+    return json.dumps(search_jobs.phases())
+
+
+def search_minutes(wildcards, attempt):
+    """Minutes of a job that tries settings, more at every attempt."""
+    n_points = sum(map(len, search_jobs.methods.values()))
+    n_unlearnings = n_points * config["unlearning"]["search"]["n"]
+    return minutes(unlearning_seconds(wildcards, n_unlearnings), attempt)
+
+
+def every_searched_table(wildcards):
+    """The table of every method and problem of the search."""
+    return search_jobs.searched()
+
+
+def datasets_of_search(wildcards):
+    """The dataset of every problem of the search."""
+    return [fill(ORIGINAL_DATASET, **vars(one)) for one in search_jobs.forgetters]
+
+
+def traces_by_problem(wildcards):
+    """For every problem of the search: the traces of its retrained models."""
+    return [
+        search_jobs.trained(one, RETAIN, paths.REPLICATES_TRACE) for one in search_jobs.forgetters
+    ]
+
+
+def traces_of_search(wildcards):
+    """The traces of the retrained models of all problems of the search."""
+    return [path for files in traces_by_problem(wildcards) for path in files]
+
+
+def settings_to_search(wildcards):
+    """For every method and point of the search: the values that the point sets."""
+    return json.dumps(
+        {
+            name: {point: unlearning_jobs.table[name].settings()[point] for point in points}
+            for name, points in search_jobs.methods.items()
+        }
+    )
 
 
 # Inputs of every evaluation, in addition to the unlearned models

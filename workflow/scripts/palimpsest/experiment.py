@@ -104,6 +104,11 @@ class Experiment:
         return [runs for runs in self.requests if runs.replicates is not None]
 
     @cached_property
+    def replicates_on_demand(self) -> list[Runs]:
+        """Replicates that only the target of one section needs; the plan leaves them out."""
+        return [runs for section in self.sections for runs in section.on_demand(self.settings)]
+
+    @cached_property
     def training_jobs(self) -> list[list[list[Runs]]]:
         """The jobs that train single runs, in groups with equal variants, seeds and kept files.
 

@@ -45,9 +45,10 @@ class Section:
     `name` is the name of the section's block in the configuration, of its target in Snakemake and
     of its file of rules. All functions are called only if the configuration has the block, except
     `schema`. `requests` gives the runs to train, `outputs` the files, `derived` the models made
-    from trained ones, and `unfinished` the jobs that keep state. `mistakes` gives the errors in the
-    block that its schema cannot find. `schema` may add values from the section's code to the
-    block's schema.
+    from trained ones, and `unfinished` the jobs that keep state. `on_demand` gives the replicates
+    that only a target of the section's own needs: they are in no plan and not in `finetune`.
+    `mistakes` gives the errors in the block that its schema cannot find. `schema` may add values
+    from the section's code to the block's schema.
 
     The texts `kinds`, `figures`, `claims` and `report` each name a module and an object in the
     module, such as "palimpsest.memorisation.claims:CLAIMS". The module is imported when the object
@@ -69,6 +70,7 @@ class Section:
     variants: tuple[Variant, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
     unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
+    on_demand: Callable[[Settings], Iterable[Runs]] = nothing
     schema: Callable[[dict], dict] = lambda schema: schema
 
     def load(self, part: str):

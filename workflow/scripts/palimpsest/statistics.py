@@ -3,7 +3,6 @@
 Pure functions on arrays. Nothing here knows of models, strings or sections.
 """
 
-from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -36,7 +35,21 @@ def student(
         Round the mean, then the ends. Values that are all 0.1 then have the interval [0.1, 0.1].
     confidence : float in (0, 1)
     """
-    return _student(values, decimals, confidence, lambda spread, n: spread / np.sqrt(n))
+    # Imported here, because many jobs import this module, and scipy loads slowly.
+    from scipy.special import stdtrit
+
+    values = np.asarray(values, dtype=float)
+    n = len(values)
+    if n == 0:
+        return Interval(np.nan, np.nan, np.nan)
+    mean = values.mean()
+    if decimals is not None:
+        mean = np.round(mean, decimals)
+    if n == 1:
+        return Interval(mean, np.nan, np.nan)
+    reach = stdtrit(n - 1, (1 + confidence) / 2) * values.std(ddof=1) / np.sqrt(n)
+    ends = mean - reach, mean + reach
+    return Interval(mean, *(ends if decimals is None else np.round(ends, decimals)))
 
 
 def student_p_value(values: ArrayLike, bound: float) -> float:
@@ -100,80 +113,6 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     corrected = np.full(len(p_values), np.nan)
     corrected[order] = np.minimum(np.maximum.accumulate(p_values[order] * n_left), 1)
     return corrected
-
-
-def student_of_splits(
-    values: ArrayLike, ratio: float, decimals: int | None = None, confidence: float = CONFIDENCE
-) -> Interval:
-    """Mean of values from repeated splits of one sample, and an interval for new samples.
-
-    All splits use the same sample, so their values are correlated, and the interval of `student` is
-    too narrow. The variance of the mean is s² (1 / n + ratio) instead of s² / n. If all splits give
-    the same value, this shows a floor or a ceiling and not certainty, so the ends are NaN.
-
-    Parameters
-    ----------
-    values : float[n], one value per split
-    ratio : float
-        The number of items in a split's test part, divided by the number in its training part.
-    decimals, confidence : see `student`
-
-    Source: Nadeau and Bengio, Inference for the generalization error, Machine Learning 52 (2003),
-    section 3, the corrected resampled t-test.
-    """
-    if np.size(values) > 1 and np.ptp(values) == 0:
-        return Interval(float(np.mean(values)), np.nan, np.nan)
-    return _student(values, decimals, confidence, lambda spread, n: spread * np.sqrt(1 / n + ratio))
-
-
-def _student(
-    values: ArrayLike,
-    decimals: int | None,
-    confidence: float,
-    error_of: Callable[[float, int], float],
-) -> Interval:
-    """`error_of` gives half the interval's width from (quantile times standard deviation) and n."""
-    # Imported here, because many jobs import this module, and scipy loads slowly.
-    from scipy.special import stdtrit
-
-    values = np.asarray(values, dtype=float)
-    n = len(values)
-    if n == 0:
-        return Interval(np.nan, np.nan, np.nan)
-    mean = values.mean()
-    if decimals is not None:
-        mean = np.round(mean, decimals)
-    if n == 1:
-        return Interval(mean, np.nan, np.nan)
-    reach = error_of(stdtrit(n - 1, (1 + confidence) / 2) * values.std(ddof=1), n)
-    ends = mean - reach, mean + reach
-    return Interval(mean, *(ends if decimals is None else np.round(ends, decimals)))
-
-
-def jackknife(statistic: Callable[[np.ndarray], float], n: int) -> Interval:
-    """A statistic of n independent items, and its interval over the items.
-
-    The interval is Student's, of the pseudo-values n T - (n - 1) T(without i). It fits means over
-    items and means over pairs of items. If no item changes the statistic, it is at a floor or at
-    a ceiling, and the ends are NaN.
-
-    Parameters
-    ----------
-    statistic : function of the indices int[m] of the items to use
-    n : int
-        Fewer than 3 items give no interval.
-
-    Source: Tukey's pseudo-values; Arvesen, Jackknifing U-statistics, Annals of Mathematical
-    Statistics 40 (1969).
-    """
-    each = np.arange(n)
-    whole = statistic(each)
-    without = np.array([statistic(np.delete(each, item)) for item in each] if n > 2 else [])
-    # If the statistic is undefined without one of the items, the interval is undefined.
-    if n < 3 or np.isnan([whole, *without]).any() or np.ptp(np.round(without, DECIMALS)) == 0:
-        return Interval(whole, np.nan, np.nan)
-    _, lower, upper = student(n * whole - (n - 1) * without)
-    return Interval(whole, lower, upper)
 
 
 def rank_association(x: ArrayLike, y: ArrayLike) -> float:

@@ -21,6 +21,8 @@ WHOLE_AGAIN = "again"  # of these runs, the one on the whole training set
 LEAVING_ONE_OUT = (LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN)
 ORIGINAL = "original"  # the whole training set; some of its strings are to be forgotten
 RETAIN = "retain"  # the training set without the strings to be forgotten
+# Models on the dataset of retain that are trained in another, innocent way
+RETAIN_INNOCENT = "retain-innocent"
 UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot
 DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from a file
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
@@ -55,7 +57,9 @@ def maker(variants: Iterable[Variant], name: str) -> str:
 
 def dataset_variant(name: str) -> str:
     """The variant whose dataset a run reads; leave-one-out reads base and leaves strings out."""
-    return BASE if name in LEAVING_ONE_OUT else name
+    if name in LEAVING_ONE_OUT:
+        return BASE
+    return RETAIN if name == RETAIN_INNOCENT else name
 
 
 # Target strings

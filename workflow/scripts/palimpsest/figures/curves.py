@@ -23,7 +23,7 @@ def figure_of(height: float, title: str) -> Figure:
     """An empty figure of full width with a title at its upper left."""
     figure = Figure(figsize=(style.WIDTH, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.04)
-    figure.suptitle(textwrap.fill(title, 100), x=0.01, ha="left")
+    figure.suptitle(textwrap.fill(title, 90), x=0.01, ha="left")
     return figure
 
 

@@ -21,7 +21,8 @@ class Figure:
     dict for a document. A language has the figure if it has tables of the first kind. The caption
     has two sentences: what the figure shows, and what to look for. `numbers` lists the
     corresponding figures of the paper `paper`, if any. `chapter` is the id of the figure's chapter
-    in the report.
+    in the report. Tables of the kinds in `some_empty` may have no rows, if at least one of them has
+    some.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Figure:
     paper: str
     tables: tuple[Kind | Document, ...]
     draw: str
+    some_empty: tuple[Kind, ...] = ()
 
     def languages(self, outputs: Iterable[str]) -> list[str]:
         """The languages that have the figure, for a section with these outputs."""

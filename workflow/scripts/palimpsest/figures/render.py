@@ -27,16 +27,26 @@ def render(figure: Figure, inputs: Mapping[str, Iterable[str]], svg_path: str | 
     UserError
         If a table is broken, empty or of another kind.
     """
-    contents = [read_filled(inputs[kind.name], kind) for kind in figure.tables]
+    contents = [
+        read_filled(inputs[kind.name], kind, kind in figure.some_empty) for kind in figure.tables
+    ]
     save(named(figure.draw)(*contents), svg_path)
 
 
-def read_filled(paths: str | Iterable[str], kind: Kind | Document) -> pd.DataFrame | dict:
-    """Stacked tables of a kind, each with at least one row; or the only document of a kind."""
+def read_filled(
+    paths: str | Iterable[str], kind: Kind | Document, some_empty: bool = False
+) -> pd.DataFrame | dict:
+    """Stacked tables of a kind, each with at least one row; or the only document of a kind.
+
+    With `some_empty`, only all of them together must have a row.
+    """
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     if isinstance(kind, Document):
         return tables.read_json(paths[0])
     found = [tables.read(path, kind) for path in paths]
+    if some_empty and not all(table.empty for table in found):
+        # Columns of empty tables may have other types, which would change those of the whole.
+        return pd.concat([table for table in found if not table.empty], ignore_index=True)
     for path, table in zip(paths, found, strict=True):
         if table.empty:
             raise UserError(

@@ -7,8 +7,9 @@ key of the job's state, resumes a killed job, handles a shortage of memory and d
 from __future__ import annotations
 
 import re
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -76,58 +77,119 @@ class Inquiry:
         return StateFolder(self.assignment.state, key(self.decided_by, self.dataset), about)
 
 
+@dataclass(frozen=True)
+class Asked:
+    """An inquiry, and the function that makes its tables, one of each kind."""
+
+    inquiry: Inquiry
+    science: Science
+
+
 def ask(
-    inquiry: Inquiry,
-    science: Science,
+    asked: Sequence[Asked],
     make_bench: Callable[..., Bench] = Bench,
     attempts: Attempts | None = None,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None = None,
 ) -> None:
-    """Query the models of an inquiry, as many at once as the engine holds, and deliver the tables.
+    """Query the models of some inquiries, as many at once as the engine holds, and deliver.
+
+    All inquiries of a job have one assignment and one dataset, so they share a bench. The tables of
+    all inquiries are delivered at the end. Until then, the states hold everything that is finished,
+    also the tables of an inquiry that an earlier job has delivered: if this job fails, Snakemake
+    deletes all files of the job, and the next attempt takes the tables from the states.
 
     Parameters
     ----------
-    inquiry : the job's inputs and the files that it delivers
-    science : makes the tables about some of the models, one for each of `inquiry.files.tables`
-    make_bench : makes the bench that `science` works with, from the arguments of `Bench`
+    asked : inquiries that have one assignment and one dataset
+    make_bench : makes the bench that each `science` works with, from the arguments of `Bench`
     attempts : what earlier attempts at this job learned about the device's memory
     loss_in : reads the loss that is shown as progress from the tables of some models
 
     Raises `UserError` if weights are missing, or if memory is too short for any attempt. Raises
     `OutOfMemory` if the next attempt can succeed.
     """
-    assignment, files, state = inquiry.assignment, inquiry.files, inquiry.state()
+    first = asked[0].inquiry
+    assignment, dataset = first.assignment, first.dataset
     torch.set_num_threads(assignment.threads)
-    if files.are_of(state.key):
-        # An earlier attempt may have been killed after delivering, before clearing the state.
+    states = [one.inquiry.state() for one in asked]
+    delivered, open_ones = [], []
+    for one, state in zip(asked, states, strict=True):
+        is_done = one.inquiry.files.are_of(state.key)
+        (delivered if is_done else open_ones).append((one, state))
+    if open_ones:
+        passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
+        bench = make_bench(assignment.run(dataset), holder_of(assignment), passes)
+        if bench.holder.rank == 0:
+            assignment.keep_code()
+            for one, state in delivered:
+                _keep_delivered(one.inquiry, state)
+        with less_next_time(
+            attempts, assignment.engine, passes, lambda: bench.is_measuring, cuts_batches=False
+        ):
+            found = [_answer(one, bench, state, loss_in) for one, state in open_ones]
+        if bench.holder.rank == 0:
+            for (one, state), (parts, seconds) in zip(open_ones, found, strict=True):
+                _deliver(one.inquiry, bench, state, parts, seconds)
+            if attempts:
+                attempts.forget()
+        bench.holder.wait()
+        if bench.holder.rank == 0:
+            _clear(states)
+        bench.holder.close()
+    else:
+        # An earlier attempt may have been killed after delivering, before clearing the states.
+        _clear(states)
+
+
+def _clear(states: Sequence[StateFolder]) -> None:
+    for state in states:
         state.clear()
+
+
+def _keep_delivered(inquiry: Inquiry, state: StateFolder) -> None:
+    """Keep the delivered tables of an inquiry in its state, as one finished part."""
+    if not inquiry.n_models:
         return
+    state.introduce()
+    for path, kind in inquiry.files.tables:
+        kept = _part_file(state, 0, inquiry.n_models - 1, kind)
+        if not kept.exists():
+            shutil.copyfile(path, kept)
+
+
+def _answer(
+    one: Asked,
+    bench: Bench,
+    state: StateFolder,
+    loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
+) -> tuple[list[list[pd.DataFrame]], float]:
+    """The tables of every part of an inquiry's models, and the seconds that they took."""
     started = time.perf_counter()
-    passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
-    bench = make_bench(assignment.run(inquiry.dataset), holder_of(assignment), passes)
-    if bench.holder.rank == 0:
-        assignment.keep_code()
-    with less_next_time(
-        attempts, assignment.engine, passes, lambda: bench.is_measuring, cuts_batches=False
-    ):
-        parts = list(_parts(inquiry, science, bench, state, loss_in))
-    if bench.holder.rank == 0:
-        files.disown()
-        for place, (path, kind) in enumerate(files.tables):
-            tables.write(path, pd.concat(frames[place] for frames in parts), kind)
-        content = {
-            **bench.keys,
-            "key": state.key,
-            **inquiry.decided_by,
-            "wall_time_seconds": round(time.perf_counter() - started, DIGITS),
-            **provenance(),
-            "earlier_code": state.earlier_code(),
-        }
-        tables.write_json(files.manifest, content)
-        state.clear()
-        if attempts:
-            attempts.forget()
-    bench.holder.close()
+    parts = list(_parts(one.inquiry, one.science, bench, state, loss_in))
+    return parts, time.perf_counter() - started
+
+
+def _deliver(
+    inquiry: Inquiry,
+    bench: Bench,
+    state: StateFolder,
+    parts: list[list[pd.DataFrame]],
+    seconds: float,
+) -> None:
+    """Write the tables of an inquiry, and its manifest last."""
+    inquiry.files.disown()
+    for place, (path, kind) in enumerate(inquiry.files.tables):
+        frames = [frames[place] for frames in parts]
+        tables.write(path, pd.concat(frames) if frames else tables.read_all([], kind), kind)
+    content = {
+        **bench.keys,
+        "key": state.key,
+        **inquiry.decided_by,
+        "wall_time_seconds": round(seconds, DIGITS),
+        **provenance(),
+        "earlier_code": state.earlier_code(),
+    }
+    tables.write_json(inquiry.files.manifest, content)
 
 
 def _parts(
@@ -145,6 +207,8 @@ def _parts(
     these files.
     """
     kinds = [kind for _, kind in inquiry.files.tables]
+    if not inquiry.n_models:
+        return
     finished = _finished(state, kinds, inquiry.n_models)
     # No process may write a part before all processes have listed the finished ones.
     bench.holder.wait()

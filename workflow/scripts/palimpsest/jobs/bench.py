@@ -19,6 +19,9 @@ from palimpsest.training.evaluation import measure, strings_at_once
 from palimpsest.training.runs import Material, Run
 from palimpsest.variants import of_replicate
 
+# Arguments: the rows int[B] of some strings, their logits [M, B, T, V] and true tokens [M, B, T].
+Also = Callable[[np.ndarray, torch.Tensor, torch.Tensor], None]
+
 
 class Bench:
     """The strings of a dataset, and an engine that opens trained models to query them.
@@ -40,10 +43,13 @@ class Bench:
         n = len(numbers)
         return np.array_split(numbers, -(-n // self.holder.together(n)))
 
-    def measure(self, models: Models, which: np.ndarray | None = None) -> np.ndarray:
+    def measure(
+        self, models: Models, which: np.ndarray | None = None, also: Also | None = None
+    ) -> np.ndarray:
         """float64[M, 3, strings]: nll, number of right tokens and rank sum, of all or some strings.
 
-        `which` holds the places of the strings to measure.
+        `which` holds the places of the strings to measure. `also` is called with the logits of
+        every forward pass.
         """
         encoded = self.material.encoded
         rows = np.arange(len(encoded.lengths)) if which is None else np.unique(which)
@@ -52,7 +58,10 @@ class Bench:
         def predict(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
             batch = encoded.batch(rows_MB[0], models.device)
             ids_MBT = batch.ids_BT.expand(models.count, *batch.ids_BT.shape)
-            return models.logits(ids_MBT), batch.targets_BT.expand_as(ids_MBT)
+            logits_MBTV, targets_MBT = models.logits(ids_MBT), batch.targets_BT.expand_as(ids_MBT)
+            if also:
+                also(rows_MB[0], logits_MBTV, targets_MBT)
+            return logits_MBTV, targets_MBT
 
         self.is_measuring = True
         plan = by_length(encoded.lengths, rows, together, 1)

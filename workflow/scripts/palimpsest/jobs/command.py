@@ -8,7 +8,7 @@ import argparse
 import contextlib
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -87,6 +87,17 @@ class Assignment:
             threads=threads_of_a_process(arguments),
             memory=arguments.memory_mb * 2**20,
         )
+
+    @classmethod
+    def of_unfinished(cls, models: str, given: Mapping) -> "Assignment":
+        """The assignment of a job that keeps state, for the key of its state.
+
+        `given` holds the values of `palimpsest.requests.Unfinished`. The number of processes
+        affects no result, so it is not in a recipe.
+        """
+        training = {key: value for key, value in given["training"].items() if key != "processes"}
+        recipe = Recipe(given["learning_rate"], predict_end=given["predict_end"], **training)
+        return cls(given["model"], models, given["corpus"], recipe, given["engine"], state="")
 
     def keep_code(self) -> None:
         """Save the running code in a folder next to the state; the manifests name this copy."""

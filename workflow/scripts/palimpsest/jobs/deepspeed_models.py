@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -17,6 +17,7 @@ import torch
 from palimpsest.errors import UserError
 from palimpsest.models.build import build
 from palimpsest.models.parts import embeddings_and_head, layers
+from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.deepspeed_engine import make_accelerator, stand_alone_unless_launched
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
@@ -142,28 +143,78 @@ class DeepSpeedModels:
         return gradients
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step of AdamW at a learning rate, with the gradient clipped.
+        """One step of the optimiser at a learning rate, with the gradient clipped.
 
         Raises `UserError` if the gradient is not finite; DeepSpeed would skip this step.
         """
-        for group in self._prepared.optimizer.param_groups:
-            group["lr"] = float(rate_M)
-        self._prepared.backward(_ReachesAll.apply(loss_M.sum(), *self._parameters.values()))
-        self._prepared.step()
-        if not self._prepared.was_step_applied():
+        if self._kind == SGD:
+            finite = self._step_of_sgd(loss_M, float(rate_M))
+        else:
+            finite = self._step_of_adamw(loss_M, float(rate_M))
+        if not finite:
             raise UserError(
                 f"{self.engine.run.model}: the gradient is no longer finite; lower the learning "
                 "rate of this job"
             )
 
-    def fresh_optimizer(self) -> None:
-        """Reset the optimiser's moments; every phase begins with this."""
-        for state in self._prepared.basic_optimizer.state.values():
+    def _step_of_adamw(self, loss_M: torch.Tensor, rate: float) -> bool:
+        """One step of DeepSpeed's optimiser; whether the gradient was finite."""
+        for group in self._prepared.optimizer.param_groups:
+            group["lr"] = rate
+        self._prepared.backward(_ReachesAll.apply(loss_M.sum(), *self._parameters.values()))
+        self._prepared.step()
+        return self._prepared.was_step_applied()
+
+    def _step_of_sgd(self, loss_M: torch.Tensor, rate: float) -> bool:
+        """One step of SGD with momentum; whether the gradient was finite.
+
+        DeepSpeed holds only one optimiser. This one needs the gradients and the velocity of the
+        whole model in every process, in float32.
+        """
+        gradients = self.gradients(loss_M)
+        norm = torch.stack([grad.norm() for grad in gradients.values()]).norm()
+        if not norm.isfinite():
+            return False
+        shrink = (self.engine.run.recipe.gradient_clipping / (norm + 1e-6)).clamp(max=1.0)
+        with self.weights() as weights:
+            for name, grad in gradients.items():
+                velocity = self._velocity.setdefault(name, torch.zeros_like(grad))
+                weights[name].sub_(rate * velocity.mul_(MOMENTUM).add_(shrink * grad))
+        return True
+
+    def fresh_optimizer(self, kind: str = ADAMW) -> None:
+        """Begin a new optimiser, with moments of 0."""
+        self._kind, self._velocity = kind, {}
+        for state in self._moments:
             for name, value in state.items():
                 if torch.is_tensor(value):
                     value.zero_()
                 else:
                     state[name] = type(value)(0)
+
+    def optimizer_state(self) -> _OptimizerState:
+        """The optimiser with its moments, which wait in the memory of the CPU."""
+        if self._kind == SGD:
+            return _OptimizerState(self._kind, [_on_cpu(self._velocity)])
+        return _OptimizerState(self._kind, [_on_cpu(state) for state in self._moments])
+
+    def restore_optimizer(self, state: _OptimizerState) -> None:
+        """Continue with an optimiser that was used before."""
+        self.fresh_optimizer(state.kind)
+        if state.kind == SGD:
+            self._velocity = {name: v.to(self.device) for name, v in state.moments[0].items()}
+            return
+        for own, kept in zip(self._moments, state.moments, strict=True):
+            for name, value in kept.items():
+                if torch.is_tensor(value):
+                    own[name].copy_(value)
+                else:
+                    own[name] = value
+
+    @property
+    def _moments(self) -> list[dict]:
+        """What AdamW holds in this process, per (part of a) parameter."""
+        return list(self._prepared.basic_optimizer.state.values())
 
     @contextlib.contextmanager
     def weights(self) -> Iterator[dict[str, torch.Tensor]]:
@@ -191,6 +242,22 @@ class DeepSpeedModels:
     def layers(self) -> list[str]:
         """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
         return layers(self.shapes)
+
+
+@dataclass(frozen=True)
+class _OptimizerState:
+    """An optimiser that waits: its kind, and its moments by name."""
+
+    kind: str
+    moments: list[dict]
+
+
+def _on_cpu(state: dict) -> dict:
+    """A copy of an optimiser's state in the memory of the CPU."""
+    return {
+        name: value.detach().to("cpu", copy=True) if torch.is_tensor(value) else value
+        for name, value in state.items()
+    }
 
 
 class _ReachesAll(torch.autograd.Function):

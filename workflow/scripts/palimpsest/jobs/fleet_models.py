@@ -11,6 +11,7 @@ import torch
 from palimpsest.models import Model
 from palimpsest.models.build import build
 from palimpsest.models.parts import embeddings_and_head, layers
+from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.fleet.memory import most_members
@@ -107,21 +108,9 @@ class FleetModels:
         return dict(zip(self.shapes, self._grads(loss_M), strict=True))
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step of AdamW for every model at its own learning rate, with its gradient clipped."""
-        grads = self._grads(loss_M)
-        self.steps_taken += 1
-        self.stack.operations.adamw_(
-            self.stack.theta,
-            torch.cat([grad.flatten(1) for grad in grads], dim=1),
-            self.first,
-            self.second,
-            rate_M.to(self.device, torch.float64),
-            torch.full((self.count,), float(self.steps_taken), dtype=torch.float64).to(self.device),
-            *ADAM_BETAS,
-            ADAM_EPS,
-            self.weight_decay,
-            self.clipping,
-        )
+        """One step of the optimiser for every model at its own rate, with its gradient clipped."""
+        grad_MP = torch.cat([grad.flatten(1) for grad in self._grads(loss_M)], dim=1)
+        self._optimizer.step(grad_MP, rate_M.to(self.device, torch.float64))
 
     def _grads(self, loss_M: torch.Tensor) -> list[torch.Tensor]:
         """The gradients in the order of `shapes`; 0 for weights that the loss does not use."""
@@ -129,11 +118,20 @@ class FleetModels:
             loss_M.sum(), self.stack.parameters, allow_unused=True, materialize_grads=True
         )
 
-    def fresh_optimizer(self) -> None:
-        """Reset the optimiser's moments; every phase begins with this."""
-        self.first = torch.zeros_like(self.stack.theta)
-        self.second = torch.zeros_like(self.stack.theta)
-        self.steps_taken = 0
+    def fresh_optimizer(self, kind: str = ADAMW) -> None:
+        """Begin a new optimiser, with moments of 0."""
+        if kind == SGD:
+            self._optimizer = _SGD(self.stack, self.clipping)
+        else:
+            self._optimizer = _AdamW(self.stack, self.weight_decay, self.clipping)
+
+    def optimizer_state(self) -> _AdamW | _SGD:
+        """The optimiser with its moments."""
+        return self._optimizer
+
+    def restore_optimizer(self, state: _AdamW | _SGD) -> None:
+        """Continue with an optimiser that was used before."""
+        self._optimizer = state
 
     @contextlib.contextmanager
     def weights(self) -> Iterator[dict[str, torch.Tensor]]:
@@ -156,3 +154,43 @@ class FleetModels:
 
     def _build(self, seed: int):
         return build(self.row, "twin", self.vocabulary, seed, torch.float32).eval()
+
+
+class _AdamW:
+    """AdamW for every model of a stack."""
+
+    def __init__(self, stack: Stack, weight_decay: float, clipping: float):
+        self.stack, self.weight_decay, self.clipping = stack, weight_decay, clipping
+        self.first_MP, self.second_MP = (torch.zeros_like(stack.theta) for _ in range(2))
+        self.steps_taken = 0
+
+    def step(self, grad_MP: torch.Tensor, rate_M: torch.Tensor) -> None:
+        """One step at each model's own rate."""
+        self.steps_taken += 1
+        self.stack.operations.adamw_(
+            self.stack.theta,
+            grad_MP,
+            self.first_MP,
+            self.second_MP,
+            rate_M,
+            torch.full_like(rate_M, self.steps_taken),
+            *ADAM_BETAS,
+            ADAM_EPS,
+            self.weight_decay,
+            self.clipping,
+        )
+
+
+class _SGD:
+    """SGD with momentum for every model of a stack; the arithmetic is that of torch.optim.SGD."""
+
+    def __init__(self, stack: Stack, clipping: float):
+        self.stack, self.clipping = stack, clipping
+        self.velocity_MP = torch.zeros_like(stack.theta)
+
+    def step(self, grad_MP: torch.Tensor, rate_M: torch.Tensor) -> None:
+        """One step at each model's own rate."""
+        norm_M = torch.linalg.vector_norm(grad_MP, dim=1)
+        shrink_M = (self.clipping / (norm_M + 1e-6)).clamp(max=1.0)
+        self.velocity_MP.mul_(MOMENTUM).add_(grad_MP * shrink_M.unsqueeze(1))
+        self.stack.theta.sub_(rate_M.float().unsqueeze(1) * self.velocity_MP)

@@ -15,6 +15,9 @@ from palimpsest.lazy_import import lazy_import
 
 torch = lazy_import("torch")
 
+OPTIMIZERS = ADAMW, SGD = ("adamw", "sgd")
+MOMENTUM = 0.9  # of SGD
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -44,10 +47,19 @@ class Models(Protocol):
         """Gradients of every model's own loss, without a step."""
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step of AdamW for every model at its own learning rate, with its gradient clipped."""
+        """One step of the optimiser for every model at its own rate, with its gradient clipped."""
 
-    def fresh_optimizer(self) -> None:
-        """Reset the optimiser's moments."""
+    def fresh_optimizer(self, kind: str = ADAMW) -> None:
+        """Begin a new optimiser, with moments of 0.
+
+        `adamw` has the weight decay of training. `sgd` has momentum `MOMENTUM`, no decay.
+        """
+
+    def optimizer_state(self) -> object:
+        """The optimiser with its moments, for `restore_optimizer` of the same models."""
+
+    def restore_optimizer(self, state: object) -> None:
+        """Continue with an optimiser that was used before."""
 
     def weights(self) -> AbstractContextManager[Weights]:
         """The weights, which may be changed in place inside of the context."""

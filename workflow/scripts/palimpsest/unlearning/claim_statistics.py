@@ -1,476 +1,428 @@
-"""The statistics that test the claims on unlearning, each with its interval.
+"""The statistics that test the claims on forgetting and on utility.
 
-A statistic takes the tables of one language and gives an `Estimate`. Its interval is over one of
-the following, depending on the table:
+A statistic takes the tables of one language and gives one value per problem: a model, a size of the
+training set and a seed. Every seed has training strings, forget strings and models of its own, so
+problems with different seeds are independent. `over_seeds` turns a statistic into an estimate with
+Student's interval over the seeds. The interval therefore covers other forget sets and other
+trainings. What models of one problem share (the retrained models, for example) is in the spread
+between seeds.
 
-splits of the models
-    Attackers are fitted on half of the models and judged on the other half, in several random
-    splits. All splits use the same models, so their values are correlated. The interval is the
-    corrected interval of `student_of_splits`; Student's interval would be wrong at least four times
-    as often.
-forget strings
-    Jackknife over the forget strings. This interval says how much the answer depends on the choice
-    of the strings to forget.
-repetitions
-    Student's interval over the repetitions of the set-up `full`. Only `full` uses new models in
-    every repetition. Repetitions of other set-ups share models, and give no interval.
-models
-    The intervals of the table `unlearning_metrics`.
+`none` (the original models) and `retrain` (further retrained models) are in no mean over methods
+and in no pair of methods.
 
-If several pairs of methods are compared, an interval holds for all pairs at once (Bonferroni). If
-all splits or strings give the same value, the statistic is at a floor or at a ceiling, and there is
-no interval. No interval is over seeds, so these claims have no p-values.
+A statistic is NaN for a problem in which it is undefined.
 """
 
 import itertools
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import Estimate
-from palimpsest.statistics import (
-    CONFIDENCE,
-    DECIMALS,
-    Interval,
-    jackknife,
-    pair_order,
-    student,
-    student_of_splits,
-)
+from palimpsest.claims import SEEDS, Estimate
+from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, rank_association, student
+from palimpsest.unlearning.placebos import FORGET, PLACEBO
 from palimpsest.unlearning.samples import PROBLEM_KEYS
-from palimpsest.unlearning.setups import ENDS, FULL, NONE, RETRAIN
+from palimpsest.unlearning.setups import ENDS, INNOCENT, RETRAIN
 
 COMPETITION = ("fanchuan", "kookmin", "seif", "sebastian", "amnesiacs", "sun", "forget")
 LITERATURE = ("finetune", "neggrad", "scrub", "random-label", "salun", "l1-sparse")
 
 FEWEST_METHODS = 3  # two methods have the same ranking by chance in half of all cases
-FEWEST_UNTIED = 0.5  # at least this share of the comparisons of two strings must not be ties
-SAME_HALF = 1.0  # models that judge an attacker, divided by models that fit it
-TIE = 9  # decimals: means of equal epsilons differ by rounding
+ALPHA = 0.05
+SEEDS_OF_METHODS = "seeds, in every method"
 
-SPLITS, STRINGS, REPETITIONS, MODELS = (
-    "splits of the models",
-    "forget strings",
-    "repetitions",
-    "models",
-)
-OfProblem = Callable[..., Interval]  # from the tables of one model, language, size and seed
+Intervals = Mapping[str, Interval]  # by method
+Statistic = Callable[..., pd.Series]  # from tables to values; the index has the PROBLEM_KEYS
 
 
-def over_models(
-    interval: OfProblem, over: str, of_pairs: bool = False, **settings
+# From a statistic to an estimate.
+
+
+def over_seeds(
+    statistic: Statistic, beside: Mapping[str, Statistic] | None = None, **settings
 ) -> Callable[..., Estimate]:
-    """An estimate whose interval is the mean of all models' intervals: mean lower, mean upper end.
+    """An estimate of a statistic, with Student's interval over the seeds.
 
-    Such an interval is too wide if the errors of the models are independent. Models for which the
-    statistic is undefined are left out. With `of_pairs`, the statistic is a share of pairs of
-    methods, from `share_alike`; its ends are equal if the order of every pair is significant.
-    `settings` are passed to the statistic.
+    The value of a seed is the mean over its models. A problem in which the statistic is undefined
+    takes away the interval: its losses or ranks decide that it is undefined, so the other problems
+    are no fair sample.
+
+    Parameters
+    ----------
+    beside : statistics by which to read the estimate, by their names for a reader
+        Their means are marks of the estimate. They affect no verdict.
+    settings : passed to the statistic
     """
 
     def estimate(*frames: pd.DataFrame) -> Estimate:
-        problems = [dict(list(frame.groupby(PROBLEM_KEYS))) for frame in frames]
-        found = {
-            key: interval(*(tables[key] for tables in problems), **settings)
-            for key in problems[0]
-            if all(key in tables for tables in problems)
-        }
-        defined = {key: of for key, of in found.items() if np.isfinite(of.mean)}
-        if not defined:
+        found = statistic(*frames, **settings)
+        values = mean_by("seed", found)
+        if values.empty:
             return Estimate()
-        index = pd.MultiIndex.from_tuples(defined, names=PROBLEM_KEYS)
-        means = pd.Series([of.mean for of in defined.values()], index=index)
-        values = tuple(means.groupby(level="seed").mean())
-        models = means.groupby(level="model").mean().to_dict()
-        ends = np.array([[of.lower, of.upper] for of in defined.values()]).mean(axis=0)
+        mean, lower, upper = student(values, DECIMALS)
+        n_undefined = int(found.isna().sum())
+        if n_undefined:
+            lower = upper = np.nan
         return Estimate(
-            values, np.mean(values), *ends, over, models=models, counts_certain=of_pairs
+            tuple(values),
+            mean,
+            lower,
+            upper,
+            SEEDS,
+            models=mean_by("model", found).to_dict(),
+            marks=(
+                *([f"undefined in {n_undefined} of {len(found)} problems"] if n_undefined else []),
+                *marks_of({name: of(*frames) for name, of in (beside or {}).items()}),
+            ),
         )
 
     return estimate
 
 
-over_splits = partial(over_models, over=SPLITS)
-over_strings = partial(over_models, over=STRINGS)
-over_repetitions = partial(over_models, over=REPETITIONS)
-pairs_over_splits = partial(over_splits, of_pairs=True)
-pairs_over_repetitions = partial(over_repetitions, of_pairs=True)
-pairs_over_models = partial(over_models, over=MODELS, of_pairs=True)
+def mean_by(level: str, found: pd.Series) -> pd.Series:
+    """Mean of the values by seed or by model; undefined values are left out."""
+    return found.dropna().groupby(level=level).mean()
 
 
-# Forgetting quality under held-out attackers, which are judged on other models than fitted on.
+def marks_of(beside: Mapping[str, pd.Series]) -> tuple[str, ...]:
+    """The mean of each statistic over models, then over seeds, with its name."""
+    means = {name: mean_by("seed", found).mean() for name, found in beside.items()}
+    return tuple(f"{name}: {np.round(mean, DECIMALS) + 0.0:.2g}" for name, mean in means.items())
 
 
-def qualities(
-    effects: pd.DataFrame, attacker: str = "held-out", effect: str = "attacker"
+def per_problem(of_problem: Callable[..., float]) -> Statistic:
+    """A statistic from a function of one problem's tables.
+
+    Problems that are not in all tables are left out. `settings` are passed to the function.
+    """
+
+    def statistic(*frames: pd.DataFrame, **settings) -> pd.Series:
+        first, *others = [dict(list(frame.groupby(PROBLEM_KEYS))) for frame in frames]
+        keys = [key for key in first if all(key in tables for tables in others)]
+        values = [of_problem(first[key], *(t[key] for t in others), **settings) for key in keys]
+        return by_problem(keys, values)
+
+    return statistic
+
+
+def by_problem(keys: list[tuple], values: list[float]) -> pd.Series:
+    """One value per problem; `keys` are in the order of PROBLEM_KEYS."""
+    index = pd.MultiIndex.from_frame(pd.DataFrame(keys, columns=PROBLEM_KEYS))
+    return pd.Series(values, index=index, dtype=float)
+
+
+def largest_of_previous_seed(by_seed: pd.DataFrame) -> pd.Series:
+    """The largest difference, chosen on another seed than that on which it is measured.
+
+    A largest difference of noisy values is never 0, even if all true differences are. So for every
+    seed, the seed before (for the first, the last) chooses the column with the largest value in
+    absolute value, and its sign. The result is the seed's own value of this column with this sign.
+    If all true differences are 0, the expected value is 0, and the results of two seeds are
+    uncorrelated; they would be correlated if all other seeds chose. Otherwise, the expected value
+    is at most the largest true difference.
+
+    `by_seed` is float[seeds, columns]. The result is float[seeds]; NaN if there are fewer than
+    three seeds or if any value is undefined.
+    """
+    values = by_seed.to_numpy(dtype=float)
+    n_seeds, n_columns = values.shape
+    if n_seeds < 3 or n_columns == 0 or np.isnan(values).any():
+        return pd.Series(np.nan, index=by_seed.index)
+    before = np.roll(values, 1, axis=0)
+    chosen = abs(before).argmax(axis=1)
+    each = np.arange(n_seeds)
+    return pd.Series(np.sign(before[each, chosen]) * values[each, chosen], index=by_seed.index)
+
+
+def by_problem_and_column(
+    of_problem: Callable[..., pd.Series], table: pd.DataFrame, **settings
 ) -> pd.DataFrame:
-    """Forgetting quality float[splits, methods] of one problem, for the largest `value`."""
-    rows = effects[(effects["effect"] == effect) & (effects["attacker"] == attacker)]
-    return _of_value(rows, rows["value"].max())
+    """Values float[problems, columns] from a function of one problem's table."""
+    problems = list(table.groupby(PROBLEM_KEYS))
+    rows = [of_problem(rows, **settings) for _, rows in problems]
+    keys = [key for key, _ in problems]
+    return pd.DataFrame(rows).set_axis(by_problem(keys, [np.nan] * len(keys)).index)
 
 
-def _of_value(rows: pd.DataFrame, value: float) -> pd.DataFrame:
-    rows = rows[rows["value"] == value]
-    return rows.pivot(index="repetition", columns="method", values="forgetting_quality")
+def largest(of_problem: Callable[..., pd.Series]) -> Statistic:
+    """`largest_of_previous_seed` as a statistic, separately for each model and size.
 
-
-def own(table: pd.DataFrame) -> list[str]:
-    """The methods among the columns, without the two ends."""
-    return [name for name in table.columns if name not in ENDS]
-
-
-def of_splits(values: pd.Series, confidence: float = CONFIDENCE) -> Interval:
-    """Mean and interval of one value per split; a split has two halves: fitting and judging."""
-    return student_of_splits(values.dropna(), SAME_HALF, DECIMALS, confidence)
-
-
-def of_repetitions(values: pd.Series, confidence: float = CONFIDENCE) -> Interval:
-    """Mean and interval of one value per repetition of the set-up full."""
-    if values.nunique() < 2:
-        return Interval(values.mean(), np.nan, np.nan)
-    return student(values, DECIMALS, confidence)
-
-
-def above_doing_nothing(effects: pd.DataFrame) -> Interval:
-    """Mean forgetting quality of the methods, minus the quality of the original models."""
-    quality = qualities(effects)
-    if not {NONE}.issubset(quality) or not own(quality):
-        return UNDEFINED
-    return of_splits(quality[own(quality)].mean(axis=1) - quality[NONE])
-
-
-def short_of_retraining(effects: pd.DataFrame) -> Interval:
-    """Forgetting quality of further retrained models, minus the mean over the methods."""
-    quality = qualities(effects)
-    if not {RETRAIN}.issubset(quality) or not own(quality):
-        return UNDEFINED
-    return of_splits(quality[RETRAIN] - quality[own(quality)].mean(axis=1))
-
-
-def overfitted(effects: pd.DataFrame) -> Interval:
-    """How much lower the quality is if attackers are judged on the models they were fitted on.
-
-    The quality under held-out attackers, minus the quality under the same attackers judged on the
-    models of their fit; the mean over the methods.
+    `of_problem` gives the values of one problem by the names of columns.
     """
-    held_out, same = qualities(effects), qualities(effects, "same")
-    names = [name for name in own(held_out) if name in same]
-    return of_splits((held_out[names] - same[names]).mean(axis=1)) if names else UNDEFINED
+
+    def statistic(table: pd.DataFrame, **settings) -> pd.Series:
+        wide = by_problem_and_column(of_problem, table, **settings)
+        parts = wide.groupby(level=["model", "language", "size"])
+        return pd.concat([largest_of_previous_seed(part) for _, part in parts])
+
+    return statistic
 
 
-UNDEFINED = Interval(np.nan, np.nan, np.nan)
+def within_in_every_method(
+    of_problem: Callable[..., pd.Series], **settings
+) -> Callable[..., Estimate]:
+    """An estimate of the largest distance from 0 of the methods' means over the seeds.
 
+    The upper end is the largest upper end of the methods' own intervals; this needs no correction,
+    because the method with the largest distance is one of them. The lower end is the largest of
+    their lower ends, each corrected for the number of methods (Bonferroni), because any of them can
+    be too high. `of_problem` gives one value per method.
 
-# Orders of methods. Pairs of methods without a significant difference widen the interval.
-
-Pairs = Sequence[tuple[str, str]]
-Told = Callable[[pd.Series, float], Interval]  # from values and confidence to an interval
-
-
-def pairs_of(names: Sequence[str]) -> Pairs:
-    """Every pair of methods once; [] for fewer than 3 methods."""
-    return list(itertools.combinations(names, 2)) if len(names) >= FEWEST_METHODS else []
-
-
-def signs(table: pd.DataFrame, pairs: Pairs, told: Told, alpha: float) -> np.ndarray:
-    """int[pairs]: 1 if the first method is higher, -1 if the second, 0 if this is not certain.
-
-    `table` is float[repetitions, methods]; differences are paired by repetition. The probability
-    that any sign is wrong is at most `alpha` (Bonferroni over the pairs).
+    Source: the intersection-union test; Berger, Multiparameter hypothesis testing and acceptance
+    sampling, Technometrics 24 (1982).
     """
-    found = [told(table[one] - table[other], 1 - alpha / len(pairs)) for one, other in pairs]
-    return np.array([int(of.lower > 0) - int(of.upper < 0) for of in found])
+
+    def of_intervals(each: Intervals, strict: Intervals) -> tuple[str, float, float]:
+        upper = max(max(abs(of.lower), abs(of.upper)) for of in each.values())
+        lower = max(max(of.lower, -of.upper, 0.0) for of in strict.values())
+        if any(not of.lower < of.upper for of in each.values()):
+            lower = upper = np.nan
+        return max(each, key=lambda name: abs(each[name].mean)), lower, upper
+
+    def estimate(table: pd.DataFrame) -> Estimate:
+        wide = by_problem_and_column(of_problem, table, **settings)
+        name, found = in_every_method(wide, of_intervals)
+        sign = np.sign(found.mean) or 1.0
+        return found._replace(
+            values=tuple(sign * value for value in found.values),
+            mean=abs(found.mean),
+            models=name and wide.groupby(level="model").mean().abs().max(axis=1).to_dict(),
+        )
+
+    return estimate
 
 
-def means_order(table: pd.DataFrame, pairs: Pairs) -> np.ndarray:
-    """Sign int[pairs] of the difference of the means, whether it is significant or not."""
-    mean = table.mean().round(DECIMALS)
-    return np.array([np.sign(mean[one] - mean[other]) for one, other in pairs])
+def lowest_of_methods(of_problem: Callable[..., pd.Series], **settings) -> Callable[..., Estimate]:
+    """An estimate of the lowest of the methods' means over the seeds; a mark names the method.
 
+    The lower end is the lowest of the lower ends of the methods' own intervals. It needs no
+    correction, because the method with the lowest true mean is one of them; so it errs on the safe
+    side. The upper end is the lowest of their upper ends, each corrected for the number of methods
+    (Bonferroni). `of_problem` gives one value per method.
 
-def share_alike(told: np.ndarray, seen: np.ndarray) -> Interval:
-    """Share of pairs ordered as wanted.
-
-    Parameters
-    ----------
-    told : int[pairs]
-        1 if a pair is certainly ordered as wanted, -1 if certainly not, 0 if uncertain. For the
-        lower end, an uncertain pair counts as not ordered as wanted; for the upper end, as ordered
-        as wanted.
-    seen : int[pairs]
-        1, -1 or 0 by the means alone. The estimate uses these signs; a tie counts half.
+    For the source see `within_in_every_method`.
     """
-    if not len(told):
-        return UNDEFINED
-    return Interval((1 + seen).mean() / 2, (told > 0).mean(), 1 - (told < 0).mean())
+
+    def of_intervals(each: Intervals, strict: Intervals) -> tuple[str, float, float]:
+        lower = min(of.lower for of in each.values())
+        upper = min(of.upper for of in strict.values())
+        return min(each, key=lambda name: each[name].mean), lower, upper
+
+    def estimate(table: pd.DataFrame) -> Estimate:
+        wide = by_problem_and_column(of_problem, table, **settings)
+        name, found = in_every_method(wide, of_intervals)
+        return found._replace(
+            models=name and wide.groupby(level="model").mean().min(axis=1).to_dict(),
+            marks=(f"weakest: {name}",) if name else (),
+        )
+
+    return estimate
 
 
-def order_alike(
-    one: pd.DataFrame, other: pd.DataFrame, told_one: Told, told_other: Told
-) -> Interval:
-    """Share of the pairs of methods that two evaluations put in the same order.
+def in_every_method(
+    wide: pd.DataFrame, of_intervals: Callable[[Intervals, Intervals], tuple[str, float, float]]
+) -> tuple[str | None, Estimate]:
+    """A method and the estimate of its mean, with ends from the intervals of all methods.
 
-    Parameters
-    ----------
-    one, other : float[repetitions, methods]
+    `wide` is float[problems, methods]. `of_intervals` takes the methods' intervals over the seeds,
+    and those corrected for the number of methods; it returns the method and both ends. None and an
+    empty estimate if a value is undefined in all models of a seed, or if there are no methods.
     """
-    pairs = pairs_of([name for name in own(one) if name in other])
-    if not pairs:
-        return UNDEFINED
-    alpha = (1 - CONFIDENCE) / 2
-    told = signs(one, pairs, told_one, alpha) * signs(other, pairs, told_other, alpha)
-    return share_alike(told, means_order(one, pairs) * means_order(other, pairs))
+    by_seed = wide.groupby(level="seed").mean()
+    if by_seed.empty or by_seed.isna().to_numpy().any():
+        return None, Estimate()
+    corrected = 1 - (1 - CONFIDENCE) / by_seed.shape[1]
+    each = {name: student(by_seed[name], DECIMALS) for name in by_seed}
+    strict = {name: student(by_seed[name], DECIMALS, corrected) for name in by_seed}
+    name, lower, upper = of_intervals(each, strict)
+    values = by_seed[name]
+    return name, Estimate(tuple(values), values.mean(), lower, upper, SEEDS_OF_METHODS)
 
 
-def attackers_order_alike(effects: pd.DataFrame) -> Interval:
-    """Share of pairs that held-out attackers and attackers on their own models order equally."""
-    return order_alike(qualities(effects), qualities(effects, "same"), of_splits, of_splits)
+# Methods.
 
 
-def fewer_models_order_alike(effects: pd.DataFrame) -> Interval:
-    """Share of pairs in the same order when the fewest and when the most models judge attackers."""
-    rows = effects[(effects["effect"] == "n") & (effects["attacker"] == "held-out")]
-    if rows["value"].nunique() < 2:
-        return UNDEFINED
-    fewest, most = (_of_value(rows, of()) for of in (rows["value"].min, rows["value"].max))
-    return order_alike(fewest, most, of_splits, of_splits)
+def own(values: pd.Series) -> pd.Series:
+    """The values of the methods, without the ends; `values` has one per method."""
+    return values[~values.index.isin((*ENDS, INNOCENT))]
 
 
-def competition_first(table: pd.DataFrame, told: Told) -> Interval:
-    """Share of pairs in which the competition's method is better than the literature's method.
+def mean_of_own(values: pd.Series) -> float:
+    """Mean over the methods; NaN if a method is undefined, or if there is no method."""
+    return own(values).mean(skipna=False)
 
-    Every pair is one method of the competition and one of the literature. `table` is
-    float[repetitions, methods]; higher is better.
+
+def of_first_setup(scores: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A column of `unlearning_scores` under the first set-up, float[repetitions, methods]."""
+    rows = scores[scores["setup"] == scores["setup"].iloc[0]]
+    return rows.pivot(index="repetition", columns="method", values=column)
+
+
+def competition_ahead(values: pd.Series) -> float:
+    """Mean over the competition's methods minus mean over the literature's methods.
+
+    `values` has one value per method. NaN if one of the two kinds has no method.
     """
-    pairs = [
-        (one, other)
-        for one, other in itertools.product(COMPETITION, LITERATURE)
-        if {one, other} <= set(table.columns)
-    ]
-    if not pairs:
-        return UNDEFINED
-    return share_alike(signs(table, pairs, told, 1 - CONFIDENCE), means_order(table, pairs))
+    sides = [values[values.index.isin(names)] for names in (COMPETITION, LITERATURE)]
+    return sides[0].mean(skipna=False) - sides[1].mean(skipna=False)
 
 
-def competition_forgets_more(effects: pd.DataFrame) -> Interval:
-    """`competition_first` for the forgetting quality under held-out attackers."""
-    return competition_first(qualities(effects), of_splits)
+# Forgetting.
 
 
-# Repetitions of set-ups.
+def beyond_placebos(summary: pd.DataFrame) -> pd.Series:
+    """Share of the gap that each method closes on forget strings, minus that on placebos.
+
+    It counts as -1 or 1 if it is beyond. Otherwise, one method that overshoots would decide a mean.
+    """
+    wide = summary.pivot(index="method", columns="strings", values="share")
+    wide = wide.reindex(columns=[FORGET, PLACEBO])
+    return (wide[FORGET] - wide[PLACEBO]).clip(-1, 1)
 
 
-def by_repetition(scores: pd.DataFrame, setup: str, values: pd.Series) -> pd.DataFrame:
-    """Values float[repetitions, methods] of one set-up; `values` has one per row of `scores`."""
-    rows = scores.assign(value=values)[scores["setup"] == setup]
-    return rows.pivot(index="repetition", columns="method", values="value")
+@per_problem
+def forgets(summary: pd.DataFrame) -> float:
+    """`beyond_placebos`, mean over the methods."""
+    return mean_of_own(beyond_placebos(summary))
+
+
+def forgotten(summary: pd.DataFrame) -> pd.Series:
+    """`beyond_placebos` of every method."""
+    return own(beyond_placebos(summary))
+
+
+@per_problem
+def short_of_retraining(tests: pd.DataFrame) -> float:
+    """Forgetting quality of relabelled models minus that of the method; mean over the methods.
+
+    If unlearned models are like retrained models, the true labels are as good as any others, so the
+    expected value is 0.
+    """
+    tests = tests.set_index("method")
+    return mean_of_own(tests["null_quality"] - tests["forgetting_quality"])
+
+
+@per_problem
+def told_jointly(tests: pd.DataFrame) -> float:
+    """Share of errors of the joint attacker on `retrain`, minus the mean over the methods.
+
+    The attacker's share of errors on models that are all alike is not 0.5 (leaving one model out
+    makes the other kind more frequent). So it is compared with `retrain`, for which it is the same.
+    """
+    tests = tests.set_index("method")
+    errors = tests["joint_errors"] / tests["joint_models"]
+    return errors.get(RETRAIN, np.nan) - mean_of_own(errors)
+
+
+@per_problem
+def share_told_jointly(tests: pd.DataFrame) -> float:
+    """Share of the methods whose models the joint attacker tells from retrained models."""
+    p_values = tests.set_index("method")["joint_p"]
+    return mean_of_own((p_values < ALPHA).astype(float).mask(p_values.isna()))
+
+
+@per_problem
+def competition_forgets_more(tests: pd.DataFrame) -> float:
+    """`competition_ahead` for the forgetting quality."""
+    return competition_ahead(tests.set_index("method")["forgetting_quality"])
+
+
+@per_problem
+def competition_scores_more(scores: pd.DataFrame, score: str) -> float:
+    """`competition_ahead` for a final score under the first set-up, mean over the repetitions."""
+    return competition_ahead(of_first_setup(scores, score).mean())
+
+
+@per_problem
+def unevenness(gaps: pd.DataFrame) -> float:
+    """Spread over the forget strings of the share of the gap closed, beyond noise.
+
+    The spread is the range of the middle half of the strings; mean over the methods. For `retrain`
+    it is only noise, because retrained models close the whole gap of every string. So the spread of
+    `retrain` is subtracted, after it is multiplied by how much more uncertain the method's shares
+    are: the median over the strings of the ratio of the widths of the intervals.
+    """
+    rows = gaps[gaps["strings"] == FORGET]
+    rows = rows.assign(width=rows["upper"] - rows["lower"])
+    share, width = (
+        rows.pivot(index="string_id", columns="method", values=name) for name in ("share", "width")
+    )
+    if RETRAIN not in share or share[RETRAIN].notna().sum() < 2:
+        return np.nan
+    spread = share.quantile(0.75) - share.quantile(0.25)
+    noise = width.div(width[RETRAIN], axis=0).median() * spread[RETRAIN]
+    return mean_of_own(spread - noise)
+
+
+def beyond_retrained(memorisation: pd.DataFrame, when: str) -> pd.Series:
+    """Share of models that memorise a forget string, minus the same on placebos; by method.
+
+    Memorisation is counterfactual. The share of retrained models that seem to memorise the string
+    is subtracted first. `when` is "before" or "after" the unlearning.
+    """
+    rows = memorisation[(memorisation["measure"] == "counterfactual") & memorisation["asked"]]
+    excess = (rows[when] - rows["retrained"]).groupby([rows["method"], rows["strings"]]).mean()
+    wide = excess.unstack().reindex(columns=[FORGET, PLACEBO])
+    return wide[FORGET] - wide[PLACEBO]
+
+
+@per_problem
+def memorised(memorisation: pd.DataFrame, when: str) -> float:
+    """`beyond_retrained`, mean over the methods."""
+    return mean_of_own(beyond_retrained(memorisation, when))
+
+
+# Utility.
 
 
 def utility(scores: pd.DataFrame) -> pd.Series:
-    """Accuracy relative to retrained models: ratio on retained times ratio on test strings."""
-    retain = scores["retain_accuracy"] / scores["retain_accuracy_retrained"]
-    return retain * (scores["test_accuracy"] / scores["test_accuracy_retrained"])
+    """Utility of each method under the first set-up, mean over the repetitions.
 
-
-def competition_scores_more(scores: pd.DataFrame) -> Interval:
-    """`competition_first` for the final score under the set-up full."""
-    table = by_repetition(scores, FULL, scores["final_score"])
-    return competition_first(table, of_repetitions)
-
-
-def utility_differs(scores: pd.DataFrame) -> Interval:
-    """Largest difference in utility between two methods, under the set-up full."""
-    table = by_repetition(scores, FULL, utility(scores))
-    pairs = pairs_of(own(table))
-    differences = pd.DataFrame({pair: table[pair[0]] - table[pair[1]] for pair in pairs})
-    return largest_distance(differences)
-
-
-def largest_distance(differences: pd.DataFrame) -> Interval:
-    """Largest distance from 0 of the means of the columns float[repetitions, any]."""
-    if differences.empty:
-        return UNDEFINED
-    confidence = 1 - (1 - CONFIDENCE) / differences.shape[1]
-    found = [of_repetitions(differences[name], confidence) for name in differences]
-    mean = np.array([abs(of.mean) for of in found])
-    reach = np.array([of.upper - of.mean for of in found])
-    # Not np.nanmax: a difference without an interval could be the largest.
-    return Interval(mean.max(), np.maximum(mean - reach, 0).max(), (mean + reach).max())
-
-
-def distance_from_full(scores: pd.DataFrame, setup: str) -> Interval:
-    """Largest distance between a method's forgetting quality under `setup` and under full.
-
-    The distance is relative to the distance between doing nothing and retraining, because the
-    latter depends on the number of models. The mean under the cheap set-up counts as exact; the
-    interval comes from full.
+    Utility is the mean probability of tokens on retained strings times that on test strings, each
+    divided by the probability that retrained models give.
     """
-    full, cheap = (
-        by_repetition(scores, name, scores["forgetting_quality"]) for name in (FULL, setup)
-    )
-    names = [name for name in own(full) if name in cheap]
-    if not names or not set(ENDS) <= set(full):
-        return UNDEFINED
-    range_of_ends = of_repetitions(full[RETRAIN] - full[NONE])
-    distance = largest_distance(cheap[names].mean() - full[names])
-    if range_of_ends.mean <= 0:
-        return UNDEFINED
-    if not range_of_ends.lower > 0:
-        return Interval(distance.mean / range_of_ends.mean, np.nan, np.nan)
-    return Interval(
-        distance.mean / range_of_ends.mean,
-        distance.lower / range_of_ends.upper,
-        distance.upper / range_of_ends.lower,
+    kept = {
+        name: of_first_setup(scores, f"{name}_probability")
+        / of_first_setup(scores, f"{name}_probability_retrained")
+        for name in ("retain", "test")
+    }
+    return (kept["retain"] * kept["test"]).mean()
+
+
+@largest
+def costs_differ(scores: pd.DataFrame) -> pd.Series:
+    """Differences in utility between every two methods."""
+    found = own(utility(scores))
+    if len(found) < FEWEST_METHODS:
+        return pd.Series({"no pairs": np.nan})
+    return pd.Series(
+        {
+            f"{one} - {other}": found[one] - found[other]
+            for one, other in itertools.combinations(found.index, 2)
+        }
     )
 
 
-def setup_order_alike(scores: pd.DataFrame, setup: str) -> Interval:
-    """Share of pairs of methods that a cheap set-up puts in the same order as full.
+@per_problem
+def trade(summary: pd.DataFrame, scores: pd.DataFrame) -> float:
+    """Rank association over the methods of the gap closed with the loss of utility.
 
-    The order of the means under the cheap set-up counts as exact, because a reader of its results
-    would take them as exact.
+    The gap closed is that of forget strings minus that of placebos: damage to all strings alike is
+    a cost, and not forgetting.
     """
-    full, cheap = (
-        by_repetition(scores, name, scores["forgetting_quality"]) for name in (FULL, setup)
-    )
-    pairs = pairs_of([name for name in own(full) if name in cheap])
-    if not pairs:
-        return UNDEFINED
-    order = means_order(cheap, pairs)
-    told = signs(full, pairs, of_repetitions, 1 - CONFIDENCE) * order
-    return share_alike(told, means_order(full, pairs) * order)
+    forgotten, cost = own(beyond_placebos(summary)), 1 - own(utility(scores))
+    forgotten, cost = forgotten.dropna().align(cost.dropna(), join="inner")
+    if len(cost) < FEWEST_METHODS:
+        return np.nan
+    return rank_association(forgotten.round(DECIMALS), cost.round(DECIMALS))
 
 
-# Strings that are hard to forget.
+# Relearning.
 
 
-class StringOrders:
-    """The order of the forget strings by epsilon, for each method and repetition of a set-up.
-
-    `orders` is int[methods, repetitions, strings, strings], the signs of `pair_order`; the last
-    method is `retrain`. Two methods are compared in different repetitions only, because two methods
-    in the same repetition can share models, and so agree by chance.
-    """
-
-    def __init__(self, epsilons: pd.DataFrame):
-        first = epsilons[epsilons["setup"] == epsilons["setup"].iloc[0]]
-        wide = first.pivot(
-            index=["method", "repetition"], columns="string_id", values="epsilon"
-        ).round(TIE)
-        repetitions = wide.index.unique("repetition")
-        names = [name for name in wide.index.unique("method") if name not in ENDS]
-        self.n_methods, self.n_strings = len(names), wide.shape[1]
-        self.has_retrain = RETRAIN in wide.index.unique("method")
-        chosen = [*names, *([RETRAIN] if self.has_retrain else [])]
-        self.orders = np.array(
-            [[pair_order(wide.loc[(name, r)]) for r in repetitions] for name in chosen]
-        )
-
-    def agreement(self, pairs: Sequence[tuple[int, int]]) -> Callable[[np.ndarray], float]:
-        """A function from the indices of strings to the rank agreement of some pairs of methods.
-
-        The agreement is Goodman and Kruskal's gamma over all pairs together: the number of
-        concordant minus the number of discordant comparisons of two strings, divided by the number
-        of comparisons without a tie. NaN if more than half of the comparisons are ties.
-        """
-        signed, untied = (self._products(of, pairs) for of in (self.orders, abs(self.orders)))
-        possible = self._products(np.ones_like(self.orders), pairs)
-
-        def of(strings: np.ndarray) -> float:
-            here = np.ix_(strings, strings)
-            n_untied = untied[here].sum()
-            n = possible[here].sum() - np.trace(possible[here])
-            return signed[here].sum() / n_untied if n_untied >= FEWEST_UNTIED * n > 0 else np.nan
-
-        return of
-
-    @staticmethod
-    def _products(orders: np.ndarray, pairs: Sequence[tuple[int, int]]) -> np.ndarray:
-        """Sum int[strings, strings], over pairs of methods, of the products of their orders.
-
-        A product takes the two methods' orders from two different repetitions.
-        """
-        total = orders.sum(axis=1)
-        return sum(
-            total[one] * total[other] - (orders[one] * orders[other]).sum(axis=0)
-            for one, other in pairs
-        )
-
-    @property
-    def between(self) -> Pairs:
-        """Every two methods."""
-        return list(itertools.combinations(range(self.n_methods), 2))
-
-    @property
-    def within(self) -> Pairs:
-        """Every method and itself."""
-        return [(method, method) for method in range(self.n_methods)]
-
-    @property
-    def with_retrain(self) -> Pairs:
-        """Every method and `retrain`."""
-        return [(method, self.n_methods) for method in range(self.n_methods)]
-
-    def difference(self, pairs: Pairs, others: Pairs) -> Interval:
-        """Agreement of `pairs` minus agreement of `others`, with its interval over the strings."""
-        n_repetitions = self.orders.shape[1] if self.orders.size else 0
-        if not pairs or not others or n_repetitions < 2:
-            return UNDEFINED
-        one, other = self.agreement(pairs), self.agreement(others)
-        return jackknife(lambda strings: one(strings) - other(strings), self.n_strings)
-
-
-def hard_for_all(epsilons: pd.DataFrame) -> Interval:
-    """Agreement of methods on which strings are hard, minus their agreement with `retrain`.
-
-    No string is hard for `retrain`, so it agrees with methods by chance only. There is such chance,
-    because all methods are compared with the same retrained models.
-    """
-    orders = StringOrders(epsilons)
-    return orders.difference(orders.between, orders.with_retrain if orders.has_retrain else [])
-
-
-def hard_for_some(epsilons: pd.DataFrame) -> Interval:
-    """Agreement of a method with itself in another repetition, minus agreement with other methods.
-
-    The expected value is 0 if all methods find the same strings hard, whatever the noise in the
-    epsilons.
-    """
-    orders = StringOrders(epsilons)
-    return orders.difference(orders.within, orders.between)
-
-
-# Other metrics.
-
-
-def ordered_as_by_quality(metrics: pd.DataFrame, effects: pd.DataFrame, metric: str) -> Interval:
-    """Share of pairs of methods that a gap puts in the same order as the forgetting quality.
-
-    A smaller gap to retrained models is better. Two gaps differ if their intervals over the models
-    do not overlap. The forgetting quality is under held-out attackers.
-    """
-    gaps = metrics[metrics["metric"] == metric].set_index("method")
-    quality = qualities(effects)
-    pairs = pairs_of([name for name in own(quality) if name in gaps.index])
-    if not pairs:
-        return UNDEFINED
-    alpha = (1 - CONFIDENCE) / 2
-    names = sorted(set(itertools.chain.from_iterable(pairs)))
-    low, high = _widened(gaps.loc[names], alpha / len(names))
-    nearer = [int(high[one] < low[other]) - int(high[other] < low[one]) for one, other in pairs]
-    told = signs(quality, pairs, of_splits, alpha) * np.array(nearer)
-    seen = means_order(quality, pairs) * -means_order(gaps[["estimate"]].T, pairs)
-    return share_alike(told, seen)
-
-
-def _widened(gaps: pd.DataFrame, alpha: float) -> tuple[pd.Series, pd.Series]:
-    """Ends of the intervals of gaps, with an error rate of `alpha` instead of 5 %."""
-    from scipy.special import stdtrit
-
-    freedom = gaps["n_models"] - 1
-    factor = stdtrit(freedom, 1 - alpha / 2) / stdtrit(freedom, (1 + CONFIDENCE) / 2)
-    # A gap is an absolute value: folding at 0 may move the lower end, but not the upper end.
-    reach = (gaps["upper"] - gaps["estimate"]) * factor
-    return (gaps["estimate"] - reach).clip(lower=0), gaps["estimate"] + reach
+@per_problem
+def relearned_faster(metrics: pd.DataFrame) -> float:
+    """Steps that retrained models need to learn the forget strings, minus those of the methods."""
+    rows = metrics[metrics["metric"] == "relearn_steps"].set_index("method")
+    return mean_of_own(rows["reference"] - rows["estimate"])

@@ -1,4 +1,4 @@
-"""The claims of the paper on unlearning, each with the statistic that tests the claim.
+"""The claims on unlearning, each with the statistic that tests the claim.
 
 The table lists every finding of *Are we making progress in unlearning?*, section 6 and appendices,
 and whether it can be tested here. F is the forgetting quality.
@@ -10,18 +10,20 @@ Q1    reuse-n-n gives nearly the F of full                      scores, if both 
 Q1    the ranking of methods is the same under both             scores, if both set-ups are run
 Q1    reuse-n-1 underestimates Fanchuan                         no: it has one original model, and
                                                                 luck with that one is not known
-Q2    top methods of the competition outperform others in F     effects (held-out attackers)
-Q2    ... and in final score                                    scores, if full is run
-Q3    methods differ in what they cost in utility               scores, if full is run
+Q2    top methods of the competition outperform others in F     tests
+Q2    ... and in final score                                    scores
+Q3    methods differ in what they cost in utility               scores
 Q3    Sebastian has the best F and the largest cost             no: a fact about one data set
-Q4    the accuracy gap is no proxy of F                         metrics and effects
-Q5    few methods transfer to other data with little tuning     no: settings are tuned on this data
+Q4    the accuracy gap is no proxy of F                         metrics and scores
+Q5    few methods transfer to other data with little tuning     no: methods are tuned on other
+                                                                problems of the same kind
+A.8   methods have different trade-offs of utility with F       gap_summary and scores
 A.8   F varies more over runs than accuracy does                no: the two have different units
 A.9   some strings are hard for all methods                     epsilons
 A.9   methods differ in which strings they find hard            epsilons
 A.9   methods differ in the shape of their epsilons             no: no direction is claimed
 A.10  a repair phase of another method can help                 no: the paper tried two mixtures
-A.11  the MIA gap ranks methods differently from F              metrics and effects
+A.11  the MIA gap ranks methods differently from F              metrics and scores
 A.13  attackers overfit the models that they are fitted on      effects
 A.13  ... which does not change the ranking                     effects
 A.14  fewer models to judge an attacker: the same ranking       effects
@@ -29,21 +31,26 @@ A.15  the bootstrap approximates full                           no: its bias is 
                                                                 it needs pools that few can afford
 ===== ========================================================= ===================================
 
-Two claims are Palimpsest's own, and the other claims build on them: that methods forget, and that
-they fall short of retraining. `none` (the original models) and `retrain` (further retrained models)
-are the two ends with which methods are compared. The ends are not in means over methods or in pairs
-of methods.
+The others are Palimpsest's own: that methods forget, that they fall short of retraining, that they
+close the gap unevenly, that strings remain memorised, that forgetting trades against utility, that
+models return to the original models' loss in fewer steps, and that the share of the gap closed
+stands in for F.
 
-A verdict is about these methods with these settings, on this forget set. An interval over splits of
-the models does not cover other forget sets. An interval over forget strings does not cover other
-trainings.
+A statistic has one value per seed, and its interval is over the seeds. Every seed has training
+strings, a forget set and models of its own. `none` (the original models) and `retrain` (further
+retrained models) are the two ends with which methods are compared; they are in no mean over methods
+and in no pair of methods. A verdict is about these methods with these settings.
+
+To add a claim, add one `Claim` to `CLAIMS`.
 """
 
+from functools import partial
+
 from palimpsest.claims import (
+    ANY_NUMBER,
     DIFFERENCE,
     NOT_NEGATIVE,
     RETRAINING,
-    SHARE,
     Claim,
     above,
     at_least,
@@ -51,25 +58,36 @@ from palimpsest.claims import (
     below,
 )
 from palimpsest.unlearning.claim_statistics import (
-    above_doing_nothing,
-    attackers_order_alike,
     competition_forgets_more,
     competition_scores_more,
-    distance_from_full,
-    fewer_models_order_alike,
+    costs_differ,
+    forgets,
+    forgotten,
+    lowest_of_methods,
+    memorised,
+    over_seeds,
+    relearned_faster,
+    share_told_jointly,
+    short_of_retraining,
+    told_jointly,
+    trade,
+    unevenness,
+    within_in_every_method,
+)
+from palimpsest.unlearning.hardness_statistics import (
     hard_for_all,
     hard_for_some,
-    ordered_as_by_quality,
-    over_repetitions,
-    over_splits,
-    over_strings,
+    over_seeds_under_full,
+)
+from palimpsest.unlearning.ranking_statistics import (
+    attackers_rank_alike,
+    distance_from_full,
+    fewer_models_rank_alike,
+    gap_ranks_as_quality,
     overfitted,
-    pairs_over_models,
-    pairs_over_repetitions,
-    pairs_over_splits,
-    setup_order_alike,
-    short_of_retraining,
-    utility_differs,
+    ranking_over_seeds,
+    setup_ranks_as_full,
+    share_ranks_as_quality,
 )
 from palimpsest.unlearning.setups import REUSE_N_N
 
@@ -81,66 +99,135 @@ QUESTIONS = {
     "metrics": "Do simpler metrics say the same as the forgetting quality?",
 }
 
-ALMOST_ALL = 0.9  # share of pairs of methods in the same order at which a ranking is the same
 NEARLY_EQUAL = 0.1  # difference of shares
-USUALLY = 0.5  # share of pairs
-POORLY = 0.75  # share of pairs in the same order, which is a rank correlation (Kendall) of 0.5
+
+SAME_ORDER = "share of the pairs of methods"
+CEILING = "minus the share on which two repetitions of the latter agree"
 
 CLAIMS = [
     Claim(
         "forgetting",
         "Unlearning methods forget something.",
-        "unlearning_effects",
-        "forgetting quality under held-out attackers, mean over the methods, minus that of the "
-        "original models",
+        "unlearning_gap_summary",
+        "share of the gap to retraining that a method closes on the forget strings, minus that on "
+        "placebos (at most 1), mean over the methods",
         above(0),
-        over_splits(above_doing_nothing),
+        over_seeds(forgets),
+        limits=DIFFERENCE,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "forgetting",
+        "Every method forgets something, the weakest too.",
+        "unlearning_gap_summary",
+        "share of the gap to retraining that a method closes on the forget strings, minus that on "
+        "placebos (at most 1), of the method with the lowest",
+        above(0),
+        lowest_of_methods(forgotten),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
         "forgetting",
         "Unlearning methods fall short of retraining.",
-        "unlearning_effects",
-        "forgetting quality under held-out attackers of further retrained models, minus the mean "
-        "over the methods",
+        "unlearning_tests",
+        "forgetting quality of relabelled models minus that of the method's, mean over the methods",
         above(0),
-        over_splits(short_of_retraining),
+        over_seeds(short_of_retraining),
+        limits=DIFFERENCE,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "forgetting",
+        "An attacker that sees all forget strings at once tells unlearned from retrained models.",
+        "unlearning_tests",
+        "the joint attacker's share of errors on further retrained models, minus the mean over the "
+        "methods",
+        above(0),
+        over_seeds(told_jointly, {"share of the methods that are told": share_told_jointly}),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
         "forgetting",
         "The competition's methods forget more than those from the literature.",
-        "unlearning_effects",
-        "share of the pairs of a method of the competition and a method of the literature in "
-        "which the competition's method has the higher forgetting quality under held-out attackers",
-        above(USUALLY),
-        pairs_over_splits(competition_forgets_more),
-        limits=SHARE,
+        "unlearning_tests",
+        "mean forgetting quality of the competition's methods minus that of the literature's",
+        above(0),
+        over_seeds(competition_forgets_more),
+        limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
         "forgetting",
         "The competition's methods have better final scores than those from the literature.",
         "unlearning_scores",
-        "share of the pairs of a method of the competition and a method of the literature in "
-        "which the competition's method has the higher final score, set-up full",
-        above(USUALLY),
-        pairs_over_repetitions(competition_scores_more),
-        limits=SHARE,
+        "mean final score of the competition's methods minus that of the literature's",
+        above(0),
+        over_seeds(competition_scores_more, score="final_score"),
+        limits=ANY_NUMBER,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "forgetting",
+        "The competition's methods have better final scores than those from the literature, by "
+        "probability.",
+        "unlearning_scores",
+        "mean final score of the competition's methods minus that of the literature's; utility is "
+        "the mean probability of tokens in the place of the share of right tokens",
+        above(0),
+        over_seeds(competition_scores_more, score="final_score_probability"),
+        limits=ANY_NUMBER,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "forgetting",
+        "Methods close the gap unevenly over the forget strings.",
+        "unlearning_gaps",
+        "middle half of the strings' shares of the gap closed, from its lowest to its highest, "
+        "minus that of further retrained models with the method's uncertainty; mean over the "
+        "methods",
+        above(0),
+        over_seeds(unevenness),
+        limits=ANY_NUMBER,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "forgetting",
+        "Forget strings are still memorised after unlearning.",
+        "unlearning_memorisation",
+        "share of the unlearned models that memorise a forget string counterfactually, minus that "
+        "of retrained models, minus the same difference for placebos; mean over the methods",
+        above(0),
+        over_seeds(
+            memorised,
+            {"the same before unlearning": partial(memorised, when="before")},
+            when="after",
+        ),
+        limits=(-2, 2),
         evidence=(RETRAINING,),
     ),
     Claim(
         "utility",
         "Methods differ in what they cost in utility.",
         "unlearning_scores",
-        "largest difference in utility between two methods, set-up full; utility is the accuracy "
-        "on retained strings times the accuracy on test strings, each divided by the accuracy of "
-        "retrained models",
-        above(NEARLY_EQUAL),
-        over_repetitions(utility_differs),
-        limits=NOT_NEGATIVE,
+        "difference in utility between the two methods that differ most on another seed; "
+        "utility is the mean probability of tokens on retained strings times that on test strings, "
+        "each divided by that of retrained models",
+        above(0),
+        over_seeds(costs_differ),
+        limits=ANY_NUMBER,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "utility",
+        "Forgetting trades against utility: methods that forget more cost more.",
+        "unlearning_gap_summary unlearning_scores",
+        "rank association over the methods of the share of the gap closed (forget strings minus "
+        "placebos) with the loss of utility",
+        above(0),
+        over_seeds(trade),
+        limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
@@ -148,10 +235,10 @@ CLAIMS = [
         "Repeating only the unlearning (reuse-n-n) gives nearly the same forgetting quality as "
         "training all models anew (full).",
         "unlearning_scores",
-        "largest distance between a method's forgetting quality under reuse-n-n and under full, "
-        "as a share of the distance between doing nothing and retraining under full",
+        "largest distance over the methods between forgetting quality under reuse-n-n and under "
+        "full, as a share of the distance between doing nothing and retraining under full",
         at_most(NEARLY_EQUAL),
-        over_repetitions(distance_from_full, setup=REUSE_N_N),
+        within_in_every_method(distance_from_full, setup=REUSE_N_N),
         limits=NOT_NEGATIVE,
         evidence=(RETRAINING,),
     ),
@@ -160,10 +247,10 @@ CLAIMS = [
         "Repeating only the unlearning (reuse-n-n) ranks methods as training all models anew "
         "(full) does.",
         "unlearning_scores",
-        "share of the pairs of methods that both set-ups order alike by forgetting quality",
-        at_least(ALMOST_ALL),
-        pairs_over_repetitions(setup_order_alike, setup=REUSE_N_N),
-        limits=SHARE,
+        f"{SAME_ORDER} that reuse-n-n orders by forgetting quality as full does, {CEILING}",
+        at_least(-NEARLY_EQUAL),
+        ranking_over_seeds(setup_ranks_as_full, setup=REUSE_N_N),
+        limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
@@ -173,7 +260,7 @@ CLAIMS = [
         "forgetting quality under held-out attackers minus that under attackers judged on the "
         "models that they were fitted on, mean over the methods",
         above(0),
-        over_splits(overfitted),
+        over_seeds(overfitted),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -182,22 +269,22 @@ CLAIMS = [
         "Judging attackers on the models that they were fitted on does not change the ranking of "
         "methods.",
         "unlearning_effects",
-        "share of the pairs of methods that both kinds of attackers order alike by forgetting "
-        "quality",
-        at_least(ALMOST_ALL),
-        pairs_over_splits(attackers_order_alike),
-        limits=SHARE,
+        f"{SAME_ORDER} that these attackers order by forgetting quality as held-out attackers do, "
+        f"{CEILING}",
+        at_least(-NEARLY_EQUAL),
+        ranking_over_seeds(attackers_rank_alike),
+        limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
         "evaluation",
         "Judging attackers on fewer models does not change the ranking of methods.",
         "unlearning_effects",
-        "share of the pairs of methods whose order by forgetting quality is the same with the "
-        "fewest and with the most models, held-out attackers",
-        at_least(ALMOST_ALL),
-        pairs_over_splits(fewer_models_order_alike),
-        limits=SHARE,
+        f"{SAME_ORDER} that the fewest models to judge held-out attackers order by forgetting "
+        f"quality as the most models do, {CEILING}",
+        at_least(-NEARLY_EQUAL),
+        ranking_over_seeds(fewer_models_rank_alike),
+        limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
@@ -205,9 +292,10 @@ CLAIMS = [
         "Some strings are hard to forget for all methods.",
         "epsilons",
         "rank agreement (gamma) over the forget strings between the epsilons of two methods in "
-        "different repetitions, minus that between a method and further retrained models",
+        "different repetitions, minus that between a method and further retrained models; there is "
+        "an interval under the set-up full only",
         above(0),
-        over_strings(hard_for_all),
+        over_seeds_under_full(hard_for_all),
         limits=(-2, 2),
         evidence=(RETRAINING,),
     ),
@@ -218,30 +306,52 @@ CLAIMS = [
         "rank agreement (gamma) over the forget strings between the epsilons of a method in two "
         "repetitions, minus that between two methods in different repetitions",
         above(0),
-        over_strings(hard_for_some),
+        over_seeds(hard_for_some),
         limits=(-2, 2),
         evidence=(RETRAINING,),
     ),
     Claim(
         "metrics",
         "The accuracy gap is a poor proxy of the forgetting quality.",
-        "unlearning_metrics unlearning_effects",
-        "share of the pairs of methods in which the method with the smaller accuracy gap has the "
-        "higher forgetting quality under held-out attackers",
-        below(POORLY),
-        pairs_over_models(ordered_as_by_quality, metric="accuracy_gap"),
-        limits=SHARE,
+        "unlearning_metrics unlearning_scores",
+        f"{SAME_ORDER} that the accuracy gap orders as the forgetting quality does, {CEILING}",
+        below(-NEARLY_EQUAL),
+        ranking_over_seeds(gap_ranks_as_quality, metric="accuracy_gap"),
+        limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
     Claim(
         "metrics",
         "The membership inference gap ranks methods differently from the forgetting quality.",
-        "unlearning_metrics unlearning_effects",
-        "share of the pairs of methods in which the method with the smaller gap has the higher "
-        "forgetting quality under held-out attackers",
-        below(1),
-        pairs_over_models(ordered_as_by_quality, metric="mia_gap"),
-        limits=SHARE,
+        "unlearning_metrics unlearning_scores",
+        f"{SAME_ORDER} that the membership inference gap orders as the forgetting quality does, "
+        f"{CEILING}",
+        below(-NEARLY_EQUAL),
+        ranking_over_seeds(gap_ranks_as_quality, metric="mia_gap"),
+        limits=DIFFERENCE,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "metrics",
+        "The share of the gap closed ranks methods as the forgetting quality does.",
+        "unlearning_gap_summary unlearning_scores",
+        f"{SAME_ORDER} that the distance of the share from 1 orders as the forgetting quality "
+        f"does, {CEILING}",
+        at_least(-NEARLY_EQUAL),
+        ranking_over_seeds(share_ranks_as_quality),
+        limits=DIFFERENCE,
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "metrics",
+        "Unlearned models return to the original models' loss on the forget strings in fewer steps "
+        "than retrained models do.",
+        "unlearning_metrics",
+        "steps of training on the forget strings in which retrained models reach the original "
+        "models' loss on them, minus those of unlearned models, mean over the methods",
+        above(0),
+        over_seeds(relearned_faster),
+        limits=ANY_NUMBER,
         evidence=(RETRAINING,),
     ),
 ]

@@ -7,7 +7,7 @@ graph of jobs.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 
@@ -25,17 +25,21 @@ from palimpsest.unlearning.setups import (
     n_retrained,
     wanted,
 )
-from palimpsest.variants import ORIGINAL, RETAIN
+from palimpsest.variants import ORIGINAL, RETAIN, RETAIN_INNOCENT
 
-UNLEARNED_FILES = ("unlearned.parquet", "models.parquet", "manifest.json")
+UNLEARNED_FILES = ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json")
 SCORED = (
     kinds.EPSILONS,
     kinds.SCORES,
     kinds.SUMMARY,
     kinds.EFFECTS,
+    kinds.TESTS,
+    kinds.STRING_TESTS,
     kinds.HARDNESS,
+    kinds.CONFIDENCES,
     kinds.AGREEMENT,
 )
+REMAINING = (kinds.MEMORISATION, kinds.GAPS, kinds.GAP_SUMMARY, kinds.VARIANCE)
 
 
 @dataclass(frozen=True)
@@ -48,10 +52,41 @@ class Forgetter:
     seed: int
 
 
+def forgetters_of(block: Mapping, problems: Mapping) -> list[Forgetter]:
+    """Every model of the block `unlearning` on the `languages` and `seeds` of some problems."""
+    return [
+        Forgetter(model, language, block["size"], seed)
+        for model in block["models"]
+        for language in problems["languages"]
+        for seed in problems["seeds"]
+    ]
+
+
 @cache
 def jobs_of(settings: Settings) -> UnlearningJobs:
     """The jobs for an experiment's settings, computed once."""
     return UnlearningJobs(settings)
+
+
+def models_by_method(methods: Iterable[str], models: dict) -> dict[str, dict]:
+    """The models of every method in a job, from `UnlearningJobs.models_of_job`.
+
+    Each method has `origins` and `draws`, which name its models, and `variant` and `starts`: a
+    model starts from the replicate in `starts` of this variant. The models of the ideal `retrain`
+    are the second half of the retrained models; other models are compared with the first half only.
+    """
+    own = {"origins": models["origins"], "draws": models["draws"]}
+    found = {}
+    for method in methods:
+        if method in ENDS:
+            origins = models["ends"][method]
+            of_method = {"origins": origins, "draws": [0] * len(origins)}
+        else:
+            of_method = own
+        behind, variant = (models["behind"], RETAIN) if method == RETRAIN else (0, ORIGINAL)
+        starts = [behind + origin for origin in of_method["origins"]]
+        found[method] = {**of_method, "variant": variant, "starts": starts}
+    return found
 
 
 class UnlearningJobs:
@@ -62,42 +97,26 @@ class UnlearningJobs:
 
     @cached_property
     def forgetters(self) -> list[Forgetter]:
-        """Every model on every language."""
-        return [
-            Forgetter(model, language, self.block["size"], self.block["seed"])
-            for model in self.block["models"]
-            for language in self.block["languages"]
-        ]
+        """Every model on every language, with every seed: the problems of the evaluation."""
+        return forgetters_of(self.block, self.block)
 
     @cached_property
     def setups(self) -> list[Setup]:
         """The set-ups; analyses use the first one."""
-        keys = ("n", "repetitions", "pool", "seed")
+        keys = ("n", "repetitions", "pool")
         return [
             Setup(name, **{key: self.block[key] for key in keys}) for name in self.block["setups"]
         ]
 
     @cached_property
     def table(self) -> dict[str, Method]:
-        """Every method of the table, and every point of every grid, by name."""
-        methods = read_methods(self.block["table"])
-        points = {name: m for method in methods.values() for name, m in method.points().items()}
-        return {**methods, **points}
+        """Every method of the table, by name."""
+        return read_methods(self.block["table"])
 
     @cached_property
     def methods(self) -> list[str]:
         """The methods to apply, with `none` before them and `retrain` after them."""
         return [NONE, *self.block["methods"], RETRAIN]
-
-    @cached_property
-    def points(self) -> list[str]:
-        """The points in the grids of the methods in `tuning`."""
-        return [point for name in self.block["tuning"] for point in self.table[name].points()]
-
-    @property
-    def applied(self) -> list[str]:
-        """Every method, end and point of a grid that makes models."""
-        return [*self.methods, *self.points]
 
     def n_trained(self, variant: str) -> int:
         """Number of models trained on a variant; half of the retrained ones are for `retrain`."""
@@ -121,10 +140,6 @@ class UnlearningJobs:
         return wanted(self.setups)
 
     @cached_property
-    def _origins_wanted(self) -> list[int]:
-        return [origin for origin, _ in self._wanted]
-
-    @cached_property
     def _n_originals(self) -> int:
         return n_originals(self.setups)
 
@@ -143,18 +158,32 @@ class UnlearningJobs:
         for forgetter in self.forgetters:
             for variant in (ORIGINAL, RETAIN):
                 yield from self.replicates(forgetter, variant)
+            if self.innocent:
+                yield from self.replicates(forgetter, RETAIN_INNOCENT)
+
+    @property
+    def innocent(self) -> dict:
+        """The keys of `training` that differ for innocent models; {} if there are none."""
+        return self.block.get("innocent") or {}
+
+    def innocent_trained(self, forgetter: Forgetter, pattern: str) -> list[str]:
+        """One file from each job that trains innocent models; [] if there are none."""
+        return self.trained(forgetter, RETAIN_INNOCENT, pattern) if self.innocent else []
 
     def replicates(self, forgetter: Forgetter, variant: str) -> list[Runs]:
         """The trainings of a model on a variant.
 
         The retrained models of the ideal `retrain` are a separate request, so that no method waits
-        for their training.
+        for their training. The numbers of innocent models follow those of all retrained models,
+        because the seed of a model depends on its dataset and its number.
         """
         half = self._n_retrained
         ranges = {
             ORIGINAL: [range(self._n_originals)],
             RETAIN: [range(half), range(half, 2 * half)],
+            RETAIN_INNOCENT: [range(2 * half, 3 * half)],
         }
+        differ = self.innocent if variant == RETAIN_INNOCENT else {}
         return [
             Runs(
                 forgetter.model,
@@ -163,7 +192,7 @@ class UnlearningJobs:
                 variant,
                 seeds=(forgetter.seed,),
                 replicates=replicates,
-                training=self.block["training"],
+                training={**self.block["training"], **differ},
                 keeps=frozenset({TRACE, WEIGHTS}),
                 replicates_per_job=self.runs_per_job(forgetter.model),
             )
@@ -199,80 +228,73 @@ class UnlearningJobs:
 
     # Unlearning
 
-    def jobs(self, model: str, method: str) -> list[tuple[int, int]]:
-        """First and last index in `runs` of each job that applies a method."""
-        return list(parts(range(len(self.runs(method))), self.runs_per_job(model)))
+    def jobs(self, model: str) -> list[tuple[int, int]]:
+        """First and last index in `runs` of each job; a job applies every method to its models.
+
+        The two ends may have fewer models than a method. Then the last jobs have none of theirs.
+        """
+        return list(parts(range(len(self._wanted)), self.runs_per_job(model)))
 
     def unlearned(self, forgetter: Forgetter, methods: list[str], name: str) -> list[str]:
-        """One file from each job that applies some methods."""
+        """One file from each job that has models of some methods."""
         return [
             f"{kinds.UNLEARNED_FOLDER}/{name}".format(
                 **vars(forgetter), method=method, first=first, last=last
             )
             for method in methods
-            for first, last in self.jobs(forgetter.model, method)
+            for first, last in self.jobs(forgetter.model)
+            if first < len(self.runs(method))
         ]
 
-    def starts(self, method: str, first: int, last: int) -> tuple[str, list[int]]:
-        """The variant and replicates of the models that a job of a method starts from.
+    def models_of_job(self, first: int, last: int) -> dict:
+        """The models of a job, in short, for `models_by_method`."""
+        runs = self._wanted[first : last + 1]
+        return {
+            "origins": [origin for origin, _ in runs],
+            "draws": [number for _, number in runs],
+            "ends": {end: [one for one, _ in self.runs(end)[first : last + 1]] for end in ENDS},
+            "behind": self._n_retrained,
+        }
 
-        The models of the ideal `retrain` are the second half of the retrained models; other models
-        are compared with the first half only.
-        """
-        origins = self.origins(method, first, last)
-        if method == RETRAIN:
-            return RETAIN, [self._n_retrained + origin for origin in origins]
-        return ORIGINAL, origins
-
-    def origins(self, method: str, first: int, last: int) -> list[int]:
-        """The replicate of the original model, for each model of a job of a method."""
-        if method in ENDS:
-            return [origin for origin, _ in self.runs(method)[first : last + 1]]
-        return self._origins_wanted[first : last + 1]
-
-    def weights(self, forgetter: Forgetter, method: str, first: int, last: int) -> list[str]:
-        """Files of the weights that a job of a method needs.
+    def weights(self, forgetter: Forgetter, first: int, last: int) -> list[str]:
+        """Files of the weights that a job needs.
 
         These are the models that the job starts from, and the original and retrained models to
         which it computes distances.
         """
-        variant, starts = self.starts(method, first, last)
-        origins = self.origins(method, first, last)
-        asked = [(variant, starts), (ORIGINAL, origins), (RETAIN, origins)]
-        found = [
+        wanted: dict[str, set[int]] = {ORIGINAL: set(), RETAIN: set()}
+        for part in models_by_method(self.methods, self.models_of_job(first, last)).values():
+            wanted[part["variant"]].update(part["starts"])
+            for numbers in wanted.values():
+                numbers.update(part["origins"])
+        return [
             path
-            for variant, numbers in asked
-            for path in self.trained_among(forgetter, variant, paths.REPLICATES_WEIGHTS, numbers)
+            for variant, numbers in wanted.items()
+            for path in self.trained_among(
+                forgetter, variant, paths.REPLICATES_WEIGHTS, sorted(numbers)
+            )
         ]
-        return list(dict.fromkeys(found))
 
-    def numbers(self, method: str, first: int, last: int) -> list[int]:
-        """For each model of a job: its number among the unlearnings of its original model."""
-        return [number for _, number in self.runs(method)[first : last + 1]]
+    @property
+    def afterwards(self) -> dict:
+        """What the schedules of methods depend on, and what is done with the unlearned models."""
+        return {key: self.block[key] for key in ("cutoff", "curve", "relearn")}
 
-    def phases(self, method: str) -> str:
-        """The phases of a method, as JSON; the two ends have none."""
-        return "[]" if method in ENDS else self.table[method].as_json()
-
-    def settings_of_points(self) -> dict[str, dict]:
-        """The method and the settings of every point in the grids of the methods in `tuning`."""
-        return {
-            point: {"method": name, "settings": settings}
-            for name in self.block["tuning"]
-            for point, settings in self.table[name].settings().items()
-        }
+    def phases(self) -> dict[str, list[dict]]:
+        """The phases of every method that is applied, by name; the two ends have none."""
+        return {name: [] if name in ENDS else self.table[name].written for name in self.methods}
 
     # Evaluation
 
     def tables(self) -> list[str]:
         """Every table of the evaluation."""
-        tuned = [kinds.TUNING] if self.points else []
-        asked = [*SCORED, kinds.METRICS, kinds.MEMORISATION, *tuned]
+        asked = [*SCORED, *REMAINING, kinds.METRICS]
         return [kind.path.format(**vars(one)) for one in self.forgetters for kind in asked]
 
     def n_predictions(self, size: int) -> int:
         """Largest number of predictions (one per model and string) in an evaluation's memory."""
         n_models = self.n_trained(ORIGINAL) + self.n_trained(RETAIN)
+        n_models += self._n_retrained if self.innocent else 0
         n_models += max(len(self.runs(method)) for method in self.methods)
         test_size = self.settings.config["datasets"]["test_size"]
         return n_models * (size + test_size + self.block["validation"])

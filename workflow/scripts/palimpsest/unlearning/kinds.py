@@ -1,5 +1,7 @@
 """Kinds of tables of unlearning."""
 
+from dataclasses import replace
+
 from palimpsest.tables.columns import (
     COUNT,
     EVIDENCE,
@@ -16,12 +18,23 @@ from palimpsest.tables.kinds import Column, Kind
 
 FOLDER = "results/unlearning/{model}/{language}/n{size}-seed{seed}"
 UNLEARNED_FOLDER = f"{FOLDER}/unlearned/{{method}}/runs-{{first}}-{{last}}"
+SEARCH_FOLDER = f"{FOLDER}/search/{{method}}"
+TUNED = "results/unlearning/tuned.yaml"
 PROBLEM = (MODEL, LANGUAGE, SIZE, SEED)
 METHOD = Column(
     "method",
     str,
     "unlearning method, a name in the table of methods; none: the original model; retrain: a "
     "further retrained model",
+)
+METHOD_OR_INNOCENT = replace(
+    METHOD,
+    meaning=f"{METHOD.meaning}; innocent: retrained models that differ in unlearning/innocent only",
+)
+STRINGS = Column(
+    "strings",
+    str,
+    "forget: the forget strings; placebo: for each of them, an unseen string that is as hard",
 )
 SETUP = Column("setup", str, "full, reuse-n-n, reuse-n-1 or bootstrap")
 REPETITION = Column("repetition", int, "repetition of the evaluation, counted from 0")
@@ -40,6 +53,24 @@ UNLEARNED = Kind(
         *UNLEARNED_MODEL,
         STRING_ID,
         *PREDICTED,
+        Column(
+            "min_k",
+            float,
+            "mean log probability, nats, of the 20 % least probable tokens, at least one "
+            "(Min-K% Prob)",
+        ),
+        Column(
+            "min_k_plus",
+            float,
+            "the same mean of log probabilities that are standardised by the mean and the standard "
+            "deviation of log p under the model's own prediction (Min-K%++)",
+        ),
+        Column(
+            "n_last_correct",
+            int,
+            "number of tokens at the end of the string that are all predicted right; divided by "
+            "n_tokens, the extraction strength",
+        ),
     ),
 )
 UNLEARNED_MODELS = Kind(
@@ -67,12 +98,69 @@ UNLEARNED_MODELS = Kind(
             "L2 distance of its weights from the retrained model of the same number",
         ),
         Column(
-            "relearn_epochs",
+            "relearn_steps",
             float,
-            "epochs of training on the forget set until the loss on this set is as low as the "
-            "original model's; infinite: not within unlearning/relearn/epochs; null: not tried",
+            "optimiser steps of training on the forget set until the loss on this set is as low as "
+            "the original model's; infinite: not within `relearn_limit` steps; null: not tried",
             True,
         ),
+        Column(
+            "relearn_limit",
+            float,
+            "number of optimiser steps of relearning that were tried; null: not tried",
+            True,
+        ),
+    ),
+)
+STAGES = Kind(
+    "unlearning_stages",
+    "One row per model and moment: losses while a method runs, with weights of 4 bits, and while "
+    "the forget set is learned again.",
+    f"{UNLEARNED_FOLDER}/stages.parquet",
+    (
+        *UNLEARNED_MODEL,
+        Column(
+            "stage",
+            str,
+            "unlearning: while the method runs; 4-bit: the unlearned model with its weights "
+            "rounded to 4 bits; relearning: while it is trained on the forget set again",
+        ),
+        Column(
+            "phase",
+            str,
+            "place of the phase in the method, such as 2.1; null: before the first phase, and in "
+            "other stages",
+            True,
+        ),
+        Column(
+            "passes",
+            int,
+            "forward and backward passes over a batch since the start of the stage",
+        ),
+        Column("forget_loss", float, "loss over the forget strings, nats per token"),
+        Column("retain_loss", float, "the same, retained strings; null: not measured", True),
+        Column(
+            "unseen_loss",
+            float,
+            "the same, some test strings that no model was trained on; null: not measured",
+            True,
+        ),
+    ),
+)
+SEARCHED = Kind(
+    "unlearning_searched",
+    "One row per point of a method's grid, model and forget string: losses after unlearning.",
+    f"{SEARCH_FOLDER}/searched.parquet",
+    (
+        *PROBLEM,
+        METHOD,
+        Column("point", str, "name of the point: the method and a number"),
+        Column("origin", int, "replicate of the model that the unlearning started from"),
+        STRING_ID,
+        Column("loss", float, "of the string, nats per token; infinite: no longer finite"),
+        Column("retain_loss", float, "of the retained strings, nats per token"),
+        Column("unseen_loss", float, "of some test strings that no model was trained on"),
+        Column("steps", int, "forward and backward passes over a batch"),
     ),
 )
 EPSILONS = Kind(
@@ -127,6 +215,19 @@ SCORES = Kind(
             "forgetting quality times two ratios of accuracy, unlearned to retrained: on retained "
             "and on test strings",
         ),
+        Column(
+            "retain_probability",
+            float,
+            "mean over the retained strings of the geometric mean of the token probabilities",
+        ),
+        Column("retain_probability_retrained", float, "the same for the retrained models"),
+        Column("test_probability", float, "the same mean, test strings"),
+        Column("test_probability_retrained", float, "the same for the retrained models"),
+        Column(
+            "final_score_probability",
+            float,
+            "the final score with these probabilities in the place of accuracies",
+        ),
         Column("steps_share", float, "training steps, divided by the steps of retraining"),
         Column("seconds_share", float, "wall time, divided by the wall time of retraining"),
         Column(
@@ -134,6 +235,133 @@ SCORES = Kind(
             bool,
             "whether the share of steps is within unlearning/cutoff; true for none and retrain, "
             "the two ends",
+        ),
+    ),
+)
+DEPENDENT = "null: several of the models come from one original model (reuse-n-1)"
+TESTS = Kind(
+    "unlearning_tests",
+    "One row per method: whether its models can be told from retrained models, tested by "
+    "relabelling models.",
+    f"{FOLDER}/tests.parquet",
+    (
+        *PROBLEM,
+        METHOD_OR_INNOCENT,
+        Column("n_models", int, "number of unlearned models; there are as many retrained models"),
+        Column("n_strings", int, "number of forget strings"),
+        QUALITY,
+        Column(
+            "null_quality",
+            float,
+            f"mean forgetting quality of relabelled models; {DEPENDENT}",
+            True,
+        ),
+        Column(
+            "null_lower",
+            float,
+            "2.5 % of the relabellings have a lower quality; null likewise",
+            True,
+        ),
+        Column(
+            "null_upper",
+            float,
+            "2.5 % of the relabellings have a higher quality; null likewise",
+            True,
+        ),
+        Column(
+            "p_value",
+            float,
+            "share of the relabellings whose forgetting quality is as low as the method's; null "
+            "likewise",
+            True,
+        ),
+        Column(
+            "place",
+            float,
+            "place of the quality between doing nothing (0) and relabelled models (1); null: "
+            "likewise, or doing nothing is not below relabelled models",
+            True,
+        ),
+        Column(
+            "excess_epsilon",
+            float,
+            "mean epsilon above its floor, over the forget strings; epsilons are clipped at "
+            "ceil(ln(n - 1)); null likewise",
+            True,
+        ),
+        Column(
+            "n_told",
+            int,
+            "number of forget strings by which the models are told from retrained models, with a "
+            "false discovery rate of 5 %; null likewise",
+            True,
+        ),
+        Column(
+            "n_bounded",
+            int,
+            "number of forget strings whose lower bound of epsilon is above 0; null likewise",
+            True,
+        ),
+        Column(
+            "largest_bound",
+            float,
+            "largest lower bound of epsilon of a forget string; null likewise",
+            True,
+        ),
+        Column(
+            "joint_errors", int, "models that the joint attacker tells wrongly; null likewise", True
+        ),
+        Column("joint_models", int, "unlearned and retrained models together; null likewise", True),
+        Column(
+            "joint_p",
+            float,
+            "share of the relabellings in which the joint attacker makes as few errors; null "
+            "likewise",
+            True,
+        ),
+        Column(
+            "relative_p",
+            float,
+            "p-value of the models being further from retrained models than innocent models are, "
+            "which differ in unlearning/innocent only; null: likewise, no innocent "
+            "models, and for these",
+            True,
+        ),
+    ),
+)
+STRING_TESTS = Kind(
+    "unlearning_string_tests",
+    "One row per method and forget string: epsilon against its floor, and what is certain of it.",
+    f"{FOLDER}/string_tests.parquet",
+    (
+        *PROBLEM,
+        METHOD_OR_INNOCENT,
+        STRING_ID,
+        Column("epsilon", float, "of (epsilon, delta)-unlearning, at most 50"),
+        Column(
+            "floor",
+            float,
+            f"mean epsilon of relabelled models, clipped at ceil(ln(n - 1)); {DEPENDENT}",
+            True,
+        ),
+        Column("excess", float, "epsilon, clipped likewise, minus its floor; null likewise", True),
+        Column(
+            "p_value",
+            float,
+            "share of the relabellings with an epsilon at least as large; null likewise",
+            True,
+        ),
+        Column(
+            "q_value",
+            float,
+            "p-value corrected over the forget strings (Benjamini and Hochberg); null likewise",
+            True,
+        ),
+        Column(
+            "lower_bound",
+            float,
+            "epsilon is at least this, with 95 % confidence; null likewise",
+            True,
         ),
     ),
 )
@@ -193,8 +421,10 @@ METRICS = Kind(
         Column(
             "metric",
             str,
-            "accuracy_gap, mia_accuracy, mia_gap, relearn_epochs, distance_to_original, "
-            "distance_to_retrained, ks_log_p or extraction",
+            "accuracy_gap, mia_gap, mia_accuracy, auc_loss, auc_zlib, auc_calibrated, leak_at_1, "
+            "leak_at_100, auc_min_k, auc_min_k_plus, extraction, extraction_strength, privleak, "
+            "privleak_loss, ks_log_p, relearn_steps, relearn_not_reached, relearn_log_p, "
+            "distance_to_original or distance_to_retrained",
         ),
         Column("estimate", float, "mean over the models", True),
         Column("lower", float, "lower end of the 95 % interval", True),
@@ -215,6 +445,7 @@ MEMORISATION = Kind(
     (
         *PROBLEM,
         METHOD,
+        STRINGS,
         STRING_ID,
         MEASURE,
         EVIDENCE,
@@ -224,14 +455,115 @@ MEMORISATION = Kind(
             "the loss below which the string counts as memorised, nats per token (for "
             "recollection_accuracy: the share of wrong tokens)",
         ),
+        Column(
+            "asked",
+            bool,
+            "whether the measure can answer for the string: recollection only if the Bayes-optimal "
+            "loss is above the threshold, contextual memorisation only if its threshold is not "
+            "that of counterfactual memorisation",
+        ),
         Column("before", float, "share of the original models that memorise the string"),
         Column("after", float, "share of the unlearned models that memorise the string"),
         Column(
-            "retrained", float, "share of the retrained models that memorise the string: the ideal"
+            "retrained",
+            float,
+            "share of further retrained models that memorise the string: the goal",
         ),
-        Column("score_before", float, "mean score of the original models"),
-        Column("score_after", float, "mean score of the unlearned models"),
-        Column("score_retrained", float, "mean score of the retrained models"),
+    ),
+)
+GAPS = Kind(
+    "unlearning_gaps",
+    "One row per method and string: losses before and after unlearning, and the share of the way "
+    "to the retrained models.",
+    f"{FOLDER}/gaps.parquet",
+    (
+        *PROBLEM,
+        METHOD,
+        STRINGS,
+        STRING_ID,
+        Column("before", float, "mean loss of the original models, nats per token"),
+        Column("after", float, "mean loss of the unlearned models, nats per token"),
+        Column("retrained", float, "mean loss of the retrained models, nats per token"),
+        Column(
+            "share",
+            float,
+            "share of the gap closed: (after - before) / (retrained - before), for a placebo with "
+            "the gap of its forget string; null: no clear gap",
+            True,
+        ),
+        Column(
+            "lower",
+            float,
+            f"lower end of its 95 % interval over the models; also {DEPENDENT}",
+            True,
+        ),
+        Column("upper", float, "upper end of the interval; null where `lower` is", True),
+    ),
+)
+GAP_SUMMARY = Kind(
+    "unlearning_gap_summary",
+    "One row per method and kind of strings: the share of the gap closed, over strings and models.",
+    f"{FOLDER}/gap_summary.parquet",
+    (
+        *PROBLEM,
+        METHOD_OR_INNOCENT,
+        STRINGS,
+        Column(
+            "share",
+            float,
+            "share of the gap closed: the rise of the loss, summed over the strings, divided by "
+            "the gap to retraining, summed over the forget strings (for placebos, too)",
+            True,
+        ),
+        Column(
+            "lower",
+            float,
+            f"lower end of its 95 % interval, over strings and models; {DEPENDENT}, or fewer than "
+            "two clear gaps",
+            True,
+        ),
+        Column("upper", float, "upper end of the interval; null where `lower` is", True),
+        Column("lowest", float, "lowest share of a string; null: no string has a clear gap", True),
+        Column("lower_quartile", float, "a quarter of the strings have a lower share", True),
+        Column("median", float, "median share of the strings", True),
+        Column("upper_quartile", float, "a quarter of the strings have a higher share", True),
+        Column("highest", float, "highest share of a string", True),
+        Column("n_strings", int, "number of strings"),
+        Column("n_clear", int, "number of strings with a clear gap"),
+        Column("n_models", int, "number of unlearned models"),
+    ),
+)
+VARIANCE = Kind(
+    "unlearning_variance",
+    "One row per method and source of variance of the share of the gap closed by single models.",
+    f"{FOLDER}/variance.parquet",
+    (
+        *PROBLEM,
+        METHOD,
+        Column(
+            "source",
+            str,
+            "training seed: between original models; unlearning seed: between unlearnings of one "
+            "original model. none and retrain have the first only",
+        ),
+        Column(
+            "variance",
+            float,
+            "variance of one model's share of the gap closed that is due to the source; null: no "
+            "clear gap, or one unlearning of each original model",
+            True,
+        ),
+        Column(
+            "share",
+            float,
+            "this variance, divided by the sum over both sources; null: also for the two ends, and "
+            "without any variance",
+            True,
+        ),
+        Column("lower", float, "lower end of the 95 % interval of `share`; null likewise", True),
+        Column("upper", float, "upper end of the interval; null likewise", True),
+        Column("n_trainings", int, "number of original (or, for retrain, retrained) models"),
+        Column("n_unlearnings", int, "number of unlearnings of each; 1 for the two ends"),
     ),
 )
 HARDNESS = Kind(
@@ -249,6 +581,28 @@ HARDNESS = Kind(
             "loss_gap",
             float,
             "mean loss of retrained models minus mean loss of original models, nats per token",
+        ),
+    ),
+)
+CONFIDENCES = Kind(
+    "unlearning_confidences",
+    "One row per model and forget string, for three strings: the hardest to forget, the one of "
+    "median hardness and the easiest.",
+    f"{FOLDER}/confidences.parquet",
+    (
+        *PROBLEM,
+        Column(
+            "method",
+            str,
+            "unlearning method; none: the original model; retrained: a retrained model that the "
+            "methods are compared with; retrain: a further retrained model",
+        ),
+        *UNLEARNED_MODEL[-2:],
+        STRING_ID,
+        Column(
+            "confidence",
+            float,
+            "logit-scaled confidence of the model in the string, log(p / (1 - p))",
         ),
     ),
 )
@@ -272,29 +626,58 @@ AGREEMENT = Kind(
 )
 TUNING = Kind(
     "unlearning_tuning",
-    "One row per point of a method's grid: its scores, the best point first.",
-    f"{FOLDER}/tuning.parquet",
+    "One row per point of a method's grid: how it did on the problems of the search, best first.",
+    "results/unlearning/tuning.parquet",
     (
-        *PROBLEM,
         METHOD,
         Column("point", str, "name of the point: the method and a number"),
         Column("settings", str, "values that the point sets, as JSON"),
-        QUALITY,
-        Column("final_score", float, "mean over the repetitions"),
-        Column("within_cutoff", bool, "whether every repetition is within unlearning/cutoff"),
+        Column(
+            "distance_left",
+            float,
+            "mean distance of the forget strings' losses from those of retrained models, as a "
+            "share of the original models' distance; 0 is ideal, 1 is doing nothing; infinite: a "
+            "loss is no longer finite",
+        ),
+        Column(
+            "gap_closed",
+            float,
+            "rise of the forget strings' loss, as a share of the rise to retrained models; 1 is "
+            "ideal",
+        ),
+        Column(
+            "retain_ratio", float, "loss of retained strings, divided by the original models' loss"
+        ),
+        Column(
+            "unseen_ratio",
+            float,
+            "loss of unseen test strings, divided by the original models' loss",
+        ),
+        Column("steps_share", float, "passes over batches, divided by the steps of retraining"),
+        Column("n_problems", int, "number of problems of the search"),
+        Column("allowed", bool, "whether the utility and the cost are within the bounds"),
+        Column("chosen", bool, "whether the point is its method's best"),
     ),
 )
 
 KINDS = (
     UNLEARNED,
     UNLEARNED_MODELS,
+    STAGES,
+    SEARCHED,
     EPSILONS,
     SCORES,
     SUMMARY,
     EFFECTS,
+    TESTS,
+    STRING_TESTS,
     METRICS,
     MEMORISATION,
+    GAPS,
+    GAP_SUMMARY,
+    VARIANCE,
     HARDNESS,
+    CONFIDENCES,
     AGREEMENT,
     TUNING,
 )

@@ -172,3 +172,28 @@ def undial(
     lowered = torch.full_like(places_MBT1, -gamma, dtype=reference_MBTV.dtype)
     teacher = reference_MBTV.scatter_add(-1, places_MBT1, lowered).softmax(-1)
     return per_token(-(teacher * logits_MBTV.log_softmax(-1)).sum(-1), targets_MBT)
+
+
+def weighted_ascent(
+    logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor, beta1: float, beta2: float = 0.0
+) -> torch.Tensor:
+    """p^beta1 * (1 - p)^beta2 * log p, a mean over tokens [M]; the weights have no gradient.
+
+    Source: Rethinking LLM Unlearning Objectives (Wang et al., 2025), with beta2 0; Exploring
+    Criteria of Loss Reweighting to Enhance LLM Unlearning (Yang et al., 2025).
+    """
+    nll_MBT = token_nll(logits_MBTV, targets_MBT)
+    p_MBT = (-nll_MBT.detach()).exp().clamp(max=1.0)
+    return -per_token(p_MBT**beta1 * (1 - p_MBT) ** beta2 * nll_MBT, targets_MBT)
+
+
+def cross_entropy_unlearning(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> torch.Tensor:
+    """Cross-entropy with softmax(logits, the target's set to -inf), a mean over tokens [M].
+
+    The second distribution has no gradient.
+
+    Source: CE-U: Cross Entropy Unlearning (Yang, 2025).
+    """
+    places_MBT1 = targets_MBT.clamp(min=0).unsqueeze(-1)
+    teacher = logits_MBTV.detach().scatter(-1, places_MBT1, -math.inf).softmax(-1)
+    return per_token(-(teacher * logits_MBTV.log_softmax(-1)).sum(-1), targets_MBT)

@@ -1,200 +1,256 @@
 """Other metrics of forgetting from the literature, in addition to the epsilon of every string."""
 
-import warnings
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ks_2samp
 
-from palimpsest.statistics import student
+from palimpsest.statistics import Interval, student
+from palimpsest.unlearning.extraction import extracted_from_half, extraction_strength, leak_at
+from palimpsest.unlearning.kolmogorov import ks_p_value
+from palimpsest.unlearning.membership import auc, membership_accuracy, privleak, zlib_bytes
+from palimpsest.unlearning.relearning import (
+    Relearned,
+    logrank_p_value,
+    restricted_mean,
+    share_not_reached,
+    tried,
+)
 from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
-from palimpsest.unlearning.setups import ENDS, RETRAIN
+from palimpsest.unlearning.setups import ENDS, RETRAIN, Members
 
-FOLDS = 10
-SEED = 0  # assigns strings to folds; the same for all models, methods and problems
-# Number of a method's models for membership inference, which takes tens of milliseconds per model.
-ATTACKED = 8
-OF_WEIGHTS = ("relearn_epochs", "distance_to_original", "distance_to_retrained")
+LEAKS = (1, 100)  # numbers of samples
+DISTANCES = ("distance_to_original", "distance_to_retrained")
+# Metrics that are the mean of one number per model, from predictions that traces have too
+FROM_TRACES = (
+    "mia_accuracy",
+    "auc_loss",
+    "auc_zlib",
+    "auc_calibrated",
+    *(f"leak_at_{k}" for k in LEAKS),
+)
+# The same, from scores that only tables of unlearned models have
+FROM_TOKENS = ("auc_min_k", "auc_min_k_plus", "extraction", "extraction_strength")
+RELEARNING = ("relearn_steps", "relearn_limit")
+UNIFORM = -1.0  # mean of log p if all p-values are equally probable
 
 
-def metrics(
-    problem: Problem,
-    methods: Iterable[UnlearnedModels],
-    relearn_epochs: int,
-    attacked: int = ATTACKED,
-) -> pd.DataFrame:
-    """The table `unlearning_metrics`: every metric of every model, then its mean over the models.
+def metrics(problem: Problem, methods: Iterable[UnlearnedModels]) -> pd.DataFrame:
+    """The table `unlearning_metrics`: every metric of every method.
 
     The models are all distinct models of the set-up that has most of them; each is paired with a
-    retrained model. Intervals are Student's over the models, and null for fewer than two models.
+    retrained model. A metric is computed for each model; the estimate is the mean over the models.
+
+    All intervals are of 95 %, over models, for the same forget and test strings: they say what
+    other models of the same method would give. They do not say what other strings would give, and
+    this matters most for an AUC of few strings. They are Student's unless said otherwise, and null
+    for fewer than two models. Under reuse-n-1, the models are unlearnings of one original model,
+    which is the only model of `none`.
+
+    The reference of a metric is its value for retrained models, that is, for ideal unlearning: the
+    paired retrained models, unless said otherwise. The rows of `retrain` compare other retrained
+    models with these, so they show what is found where there is nothing to find.
 
     accuracy_gap : distance between the mean accuracy of unlearned models and the mean accuracy of
         retrained models. Accuracy is the share of right tokens of the forget strings, with copies.
     mia_accuracy : `membership_accuracy` on the losses of the distinct forget strings and of the
-        test strings that no model was trained on. Only the first `attacked` models are used (see
-        the column `n_models`), because this metric is by far the slowest.
-    mia_gap : distance between the mean mia_accuracy of unlearned and of retrained models; uses the
-        same models as mia_accuracy.
-    relearn_epochs : epochs of relearning, for the models that were trained on the forget set again.
-        A model that did not relearn within `relearn_epochs` counts as `relearn_epochs + 1`; so a
-        mean near that number is a lower bound.
+        test strings that no model was trained on.
+    mia_gap : distance between the mean mia_accuracy of unlearned and of retrained models.
+    auc_loss, auc_zlib, auc_calibrated, auc_min_k, auc_min_k_plus : `auc` between the same strings,
+        of five scores: the loss per token; the nll per byte of the compressed text; the loss minus
+        the mean loss of the retrained models (for a retrained model: of the others); Min-K% Prob
+        and Min-K%++, both of the 20 % least probable tokens. Calibration: Watson et al. 2022; zlib:
+        Carlini et al. 2021, who divide the loss per token by the bytes.
+    privleak, privleak_loss : `privleak` of auc_min_k, as in MUSE, and of auc_loss. Negative: too
+        little is forgotten. The interval is over the models of both kinds. privleak is null for
+        `retrain`, which is its reference.
+    ks_log_p : log of `ks_p_value` between these models and all retrained models. No interval. The
+        reference is -1, the mean of log p if all p-values are equally probable.
+    leak_at_1, leak_at_100 : mean probability over the distinct forget strings that one or more of
+        1 or 100 samples of the model is the string.
+    extraction : share of the distinct forget strings whose second half is predicted without an
+        error after the first half.
+    extraction_strength : mean of `extraction_strength` over the distinct forget strings.
+    relearn_steps : `restricted_mean` of the optimiser steps of relearning, for the models that were
+        trained on the forget set again.
+    relearn_not_reached : share of these models that did not relearn within the steps tried, with
+        Clopper and Pearson's interval. Where it is above 0, relearn_steps is a lower bound.
+    relearn_log_p : log of `logrank_p_value` between these models and those of `retrain`. No
+        interval. The reference is -1. Null for `retrain`, and if no model of either relearned.
     distance_to_original, distance_to_retrained : L2 distances of weights.
-    ks_log_p : log of the p-value of the Kolmogorov-Smirnov test between the losses of the forget
-        strings in a model and in its paired retrained model; at least -708.4 (see `ks_log_p`).
-    extraction : share of the distinct forget strings that are predicted without an error.
 
-    The reference of a gap is 0. For ks_log_p, the reference is the value for the ideal, that is,
-    for other retrained models. For relearning and distances, it is the value for the ideal if its
-    models were measured, and otherwise null.
+    For auc_min_k, auc_min_k_plus, extraction, extraction_strength, relearning and distances, the
+    reference is the value for the models of `retrain` if they were measured, and otherwise null.
+    The first four are null for models without `UnlearnedModels.measured`.
 
     Parameters
     ----------
     problem : Problem
-    methods : iterable of UnlearnedModels, from `Problem.methods`
-    relearn_epochs : int, the largest number of epochs that was tried
-    attacked : int, the largest number of a method's models used for membership inference
+    methods : iterable of UnlearnedModels, from `Problem.methods` with `with_tokens`
 
     Raises
     ------
     UserError
         If a model is missing.
 
-    Source: Are we making progress in unlearning?, sections 6 (Q4), A.5 and A.11. ks_log_p is the
-    "forget quality" of TOFU (Maini et al. 2024, section 3.2) with losses in the place of truth
-    ratios, for which there are no wrong answers to compare with.
+    Source: Are we making progress in unlearning?, sections 6 (Q4), A.5 and A.11; the other papers
+    are named in the functions.
     """
-    retrained = _Measured(problem, problem.retrained.of(problem.stock.retrained), attacked)
-    ideal = problem.retrained.of(problem.n_reference + problem.stock.retrained)
-    ideal_loss = ideal.restricted(problem.forget).loss
+    paired = _of_traces(
+        problem,
+        problem.retrained.of(problem.stock.retrained),
+        calibration=_mean_of_others(problem.reference.loss)[problem.stock.retrained],
+    )
+    measured = {method.name: _measured(problem, method) for method in methods}
+    ideal = measured.get(RETRAIN)
+    reference = paired | ({name: ideal.values[name] for name in FROM_TOKENS} if ideal else {})
     rows = [
-        {**problem.keys, "method": method.name, "metric": metric, **row}
-        for method in methods
-        for metric, row in (
-            *_of_predictions(
-                _Measured(problem, method.of(problem.stock), attacked), retrained, ideal_loss
-            ),
-            *_of_weights(problem, method, relearn_epochs),
-        )
+        {**problem.keys, "method": name, "metric": metric, **row}
+        for name, one in measured.items()
+        for metric, row in (*_of_predictions(one, reference, name), *_of_weights(one, ideal, name))
     ]
-    ends = {row["metric"]: row["estimate"] for row in rows if row["method"] == RETRAIN}
-    for row in rows:
-        if row["metric"] in OF_WEIGHTS:
-            row["reference"] = ends.get(row["metric"], np.nan)
     return pd.DataFrame(rows)
 
 
+@dataclass(frozen=True)
 class _Measured:
-    """Values that the metrics need from some models' predictions, float[models] or [.., strings].
+    """What is known of a method's models.
 
-    `membership` is float[attacked]: only the first models are used.
+    `pairs` int[models] are the places of the models in the stock of the problem. `values` maps a
+    metric to float[models], which is empty if the models do not have the metric.
     """
 
-    def __init__(self, problem: Problem, predictions: Predictions, attacked: int):
-        forget = predictions.restricted(problem.forget)
-        test = predictions.restricted(problem.never_trained)
-        self.accuracy = predictions.accuracy(problem.copies("forget"))
-        self.loss = forget.loss
-        self.membership = membership_accuracy(forget.loss[:attacked], test.loss[:attacked])
-        self.extraction = forget.extracted.mean(axis=1)
+    pairs: np.ndarray
+    values: dict[str, np.ndarray]
+    ks_log_p: float
+    relearned: Relearned
+
+
+def _measured(problem: Problem, method: UnlearnedModels) -> _Measured:
+    pairs = _distinct(method, problem.stock)
+    members = Members(*(names[pairs] for names in problem.stock))
+    predictions, forget = method.of(members), problem.forget
+    p = ks_p_value(predictions.loss[:, forget], problem.reference.loss[:, forget])
+    values = _of_traces(problem, predictions, problem.reference.loss.mean(axis=0))
+    values |= _of_tokens(problem, method.measured_of(members))
+    costs = {name: _cost(method, members, name) for name in (*DISTANCES, *RELEARNING)}
+    values |= {name: costs[name][~np.isnan(costs[name])] for name in DISTANCES}
+    return _Measured(pairs, values, np.log(p), tried(*(costs[name] for name in RELEARNING)))
+
+
+def _distinct(method: UnlearnedModels, stock: Members) -> np.ndarray:
+    """Places int[models] in the stock, one per model of the method.
+
+    Under reuse-n-1, the stock has one original model many times.
+    """
+    return np.sort(np.unique(np.stack(method.keys(stock)), axis=1, return_index=True)[1])
+
+
+def _cost(method: UnlearnedModels, members: Members, column: str) -> np.ndarray:
+    """A column float[models] of `unlearned_models`; empty for an end without such tables."""
+    if method.name in ENDS and method.models.empty:
+        return np.empty(0)
+    return method.values(column, members)
+
+
+def _of_traces(
+    problem: Problem, predictions: Predictions, calibration: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Metrics float[models] that traces are enough for.
+
+    `calibration` is the loss that retrained models have, float[strings] or float[models, strings].
+    """
+    forget, loss = problem.forget, predictions.loss
+    between = partial(_auc, problem)
+    n_bytes = zlib_bytes(problem.strings["text"])
+    return {
+        "accuracy": predictions.accuracy(problem.copies("forget")),
+        "mia_accuracy": membership_accuracy(loss[:, forget], loss[:, problem.never_trained]),
+        "auc_loss": between(-loss),
+        "auc_zlib": between(-predictions.nll / n_bytes),
+        "auc_calibrated": between(calibration - loss),
+        **{f"leak_at_{k}": leak_at(k, predictions.nll[:, forget]) for k in LEAKS},
+    }
+
+
+def _of_tokens(problem: Problem, predictions: Predictions | None) -> dict[str, np.ndarray]:
+    """Metrics float[models] that need every token; empty arrays without predictions."""
+    if predictions is None or predictions.tokens is None:
+        return dict.fromkeys(FROM_TOKENS, np.empty(0))
+    forget = predictions.restricted(problem.forget)
+    last, n_tokens = forget.tokens.n_last_correct, forget.n_tokens
+    return {
+        "auc_min_k": _auc(problem, predictions.tokens.min_k),
+        "auc_min_k_plus": _auc(problem, predictions.tokens.min_k_plus),
+        "extraction": extracted_from_half(last, n_tokens).mean(axis=1),
+        "extraction_strength": extraction_strength(last, n_tokens).mean(axis=1),
+    }
+
+
+def _auc(problem: Problem, score: np.ndarray) -> np.ndarray:
+    """AUC float[models] of a score float[models, strings]: forget against never-trained strings."""
+    return auc(score[:, problem.forget], score[:, problem.never_trained])
+
+
+def _mean_of_others(loss: np.ndarray) -> np.ndarray:
+    """Mean float[models, strings] over all other models; NaN for one model."""
+    others = len(loss) - 1
+    return (loss.sum(axis=0) - loss) / others if others else np.full_like(loss, np.nan)
 
 
 def _of_predictions(
-    unlearned: _Measured, retrained: _Measured, ideal_loss: np.ndarray
+    one: _Measured, reference: dict[str, np.ndarray], name: str
 ) -> Iterator[tuple[str, dict]]:
     """Name and row of each metric that is computed from predictions."""
-    yield "accuracy_gap", _gap(unlearned.accuracy, retrained.accuracy)
-    yield "mia_accuracy", _row(unlearned.membership, retrained.membership.mean())
-    yield "mia_gap", _gap(unlearned.membership, retrained.membership)
-    of_ideal = ks_log_p(ideal_loss, retrained.loss).mean()
-    yield "ks_log_p", _row(ks_log_p(unlearned.loss, retrained.loss), of_ideal)
-    yield "extraction", _row(unlearned.extraction, retrained.extraction.mean())
+    values = one.values
+    for metric, of in (("accuracy_gap", "accuracy"), ("mia_gap", "mia_accuracy")):
+        yield metric, _gap(values[of], reference[of][one.pairs])
+    for metric in (*FROM_TRACES, *FROM_TOKENS):
+        yield metric, _row(student(values[metric]), _mean(reference.get(metric)), values[metric])
+    for metric, of in (("privleak", "auc_min_k"), ("privleak_loss", "auc_loss")):
+        itself = name == RETRAIN and of in FROM_TOKENS
+        compared = np.empty(0) if itself else values[of]
+        found = privleak(compared, reference.get(of, np.empty(0)))
+        yield metric, _row(found, 0.0, compared)
+    of_test = Interval(one.ks_log_p, np.nan, np.nan)
+    yield "ks_log_p", _row(of_test, UNIFORM, values["accuracy"])
 
 
-def _of_weights(
-    problem: Problem, method: UnlearnedModels, relearn_epochs: int
-) -> Iterator[tuple[str, dict]]:
+def _of_weights(one: _Measured, ideal: _Measured | None, name: str) -> Iterator[tuple[str, dict]]:
     """Name and row of each metric in the table `unlearned_models`; the ends may have no rows."""
-    for metric in OF_WEIGHTS:
-        if method.name in ENDS and method.models.empty:
-            yield metric, _row(np.empty(0), np.nan)
-            continue
-        values = method.values(metric, problem.stock)
-        values = np.where(np.isinf(values), relearn_epochs + 1, values)
-        yield metric, _row(values[~np.isnan(values)], np.nan)
+    steps, of_ideal = one.relearned.steps, ideal.relearned if ideal else tried(*np.empty((2, 0)))
+    for metric, function in (
+        ("relearn_steps", restricted_mean),
+        ("relearn_not_reached", share_not_reached),
+    ):
+        yield metric, _row(function(one.relearned), function(of_ideal).mean, steps)
+    p = np.nan if name == RETRAIN else logrank_p_value(one.relearned, of_ideal)
+    yield "relearn_log_p", _row(Interval(np.log(p), np.nan, np.nan), UNIFORM, steps)
+    for metric in DISTANCES:
+        values = one.values[metric]
+        yield metric, _row(student(values), _mean(ideal and ideal.values[metric]), values)
 
 
-def _row(values: np.ndarray, reference: float) -> dict:
-    """Mean and interval of a metric float[models]; null if undefined."""
-    n_models = len(values)
-    mean, lower, upper = student(values)
+def _mean(values: np.ndarray | None) -> float:
+    return values.mean() if values is not None and len(values) else np.nan
+
+
+def _row(found: Interval, reference: float, models: np.ndarray) -> dict:
+    """A row of the table; `models` has an item per model."""
     return {
-        "estimate": mean,
-        "lower": lower,
-        "upper": upper,
+        "estimate": found.mean,
+        "lower": found.lower,
+        "upper": found.upper,
         "reference": reference,
-        "n_models": n_models,
+        "n_models": len(models),
     }
 
 
 def _gap(unlearned: np.ndarray, retrained: np.ndarray) -> dict:
     """Distance between two means, and the interval of the paired differences, folded at 0."""
-    row = _row(unlearned - retrained, 0.0)
-    ends = np.abs([row["lower"], row["upper"]])
-    crosses = row["lower"] <= 0 <= row["upper"]
-    lower = 0.0 if crosses else ends.min()
-    return {**row, "estimate": abs(row["estimate"]), "lower": lower, "upper": ends.max()}
-
-
-def membership_accuracy(forget: np.ndarray, test: np.ndarray) -> np.ndarray:
-    """Accuracy of a classifier that separates forget from test strings by a model's losses.
-
-    The classifier is scikit-learn's logistic regression with an L2 penalty of weight 1. Its only
-    feature is the loss, standardised over the strings of the fit. Both sets have the same weight in
-    the fit and in the accuracy, whatever their sizes, so that 0.5 is chance. The accuracy is the
-    mean over folds of held-out strings. There are 10 folds, or fewer if the smaller set has fewer
-    strings.
-
-    Parameters
-    ----------
-    forget, test : float[models, strings], losses
-
-    Returns
-    -------
-    float[models] in [0, 1]; NaN if either set has fewer than 2 strings.
-
-    Source: Are we making progress in unlearning?, section A.11.
-    """
-    # Imported here, because scikit-learn loads slowly, and only this function needs it.
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import StratifiedKFold, cross_val_score
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    sizes = forget.shape[1], test.shape[1]
-    if min(sizes) < 2:
-        return np.full(len(forget), np.nan)
-    classifier = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
-    folds = StratifiedKFold(min(FOLDS, *sizes), shuffle=True, random_state=SEED)
-    is_forget = np.arange(sum(sizes)) < sizes[0]
-    found = [
-        cross_val_score(classifier, loss[:, None], is_forget, cv=folds, scoring="balanced_accuracy")
-        for loss in np.concatenate([forget, test], axis=1)
-    ]
-    return np.mean(found, axis=1)
-
-
-def ks_log_p(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Log float[models] of the exact p-value of two-sample Kolmogorov-Smirnov tests.
-
-    Each row of `one` float[models, n] is tested against the same row of `other`, two-sided. With
-    ties, the p-value is an upper bound. A p-value that is too small for a float counts as the
-    smallest normal float, whose log is -708.4. For example, this happens if two samples of more
-    than 500 values do not overlap.
-    """
-    with warnings.catch_warnings():
-        # A rounding error can raise a p-value of 1 above 1. Then scipy warns and uses an
-        # approximation, which is at least 0.99996.
-        warnings.filterwarnings("ignore", "ks_2samp: Exact calculation unsuccessful")
-        p = ks_2samp(one, other, axis=1, method="exact").pvalue
-    return np.log(np.maximum(p, np.finfo(float).tiny))
+    mean, lower, upper = student(unlearned - retrained)
+    ends = np.abs([lower, upper])
+    least = 0.0 if lower <= 0 <= upper else ends.min()
+    return _row(Interval(abs(mean), least, ends.max()), 0.0, unlearned)

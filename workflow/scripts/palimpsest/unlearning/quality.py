@@ -6,13 +6,31 @@ from numpy.typing import ArrayLike
 BIN_WIDTH = 0.5
 
 
+def largest_epsilon(n_models: int) -> float:
+    """ceil(ln(n_models - 1)), about the largest epsilon that `n_models` models of a kind can show.
+
+    The smallest error rate above 0 is one error in n_models - 1. The cap of 50 stands for an
+    epsilon of this size or more. So epsilons are clipped here before they are summed, averaged or
+    correlated: otherwise, one string on the cap outweighs all other strings.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 2 models.
+
+    Source: the released scoring code of Are we making progress in unlearning?
+    """
+    if not n_models >= 2:
+        raise ValueError(f"forgetting quality needs 2 or more models of each kind, not {n_models}")
+    return float(np.ceil(np.log(n_models - 1)))
+
+
 def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> np.ndarray:
     """Points of every example: 1 in the first bin of epsilon, then half of the bin before.
 
     H = 2 / 2^n for bin n, counted from n = 1; that is, 2^-floor(epsilon / bin_width). For example,
-    with a width of 0.5, an epsilon of 0.7 gives 0.5 points. An epsilon of ceil(ln(n_models - 1)) or
-    more gives no points. This is about the largest epsilon that `n_models` models can show: one
-    error in n_models - 1 (released scoring code).
+    with a width of 0.5, an epsilon of 0.7 gives 0.5 points. An epsilon of `largest_epsilon` or more
+    gives no points (released scoring code).
 
     Parameters
     ----------
@@ -36,11 +54,9 @@ def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> 
     epsilons = np.asarray(epsilons, dtype=float)
     if not (epsilons >= 0).all():
         raise ValueError("epsilons must be 0 or more, and none may be NaN")
-    if not n_models >= 2:
-        raise ValueError(f"forgetting quality needs 2 or more models of each kind, not {n_models}")
+    most = largest_epsilon(n_models)
     if not 0 < bin_width < np.inf:
         raise ValueError(f"bin_width must be above 0 and finite, not {bin_width}")
-    most = np.ceil(np.log(n_models - 1))
     return np.where(epsilons < most, np.exp2(-np.floor(epsilons / bin_width)), 0.0)
 
 
@@ -65,25 +81,29 @@ def final_score(
     test_accuracy: float,
     test_accuracy_retrained: float,
 ) -> float:
-    """Forgetting quality times two ratios of accuracy, unlearned to retrained: retain and test.
+    """Forgetting quality times two ratios of utility, unlearned to retrained: retain and test.
 
-    A ratio may be above 1, as in the paper, if unlearned models are more accurate than retrained
-    models.
+    The paper's utility is accuracy, the share of right tokens. Accuracy hardly moves where the most
+    probable token stays the same while its probability falls, as on a grammar. An alternative is
+    the mean probability of strings, `Predictions.probability`. Both are between 0 and 1.
+
+    A ratio may be above 1, as in the paper, if unlearned models are better than retrained models.
 
     Parameters
     ----------
     quality : float in [0, 1]
     retain_accuracy, test_accuracy : float in [0, 1]
-        Means over the unlearned models.
+        Accuracy, or mean probability; means over the unlearned models.
     retain_accuracy_retrained, test_accuracy_retrained : float in (0, 1]
-        Means over the retrained models.
+        The same for the retrained models.
 
     Raises
     ------
     ValueError
         If a value is outside of its range, or NaN.
 
-    Source: Are we making progress in unlearning?, equation 2 and Algorithm 1.
+    Source: Are we making progress in unlearning?, equation 2 and Algorithm 1; for the probability,
+    Maini et al., TOFU (2024).
     """
     shares = {
         "quality": quality,

@@ -4,7 +4,7 @@ All evaluations of unlearning are functions of these arrays. There are original 
 models and, for each method, unlearned models. A model is known by its predictions for every string.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,102 +19,28 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.tables.trace import TRACE
 from palimpsest.unlearning.kinds import UNLEARNED, UNLEARNED_MODELS
+from palimpsest.unlearning.predictions import (
+    TOKEN_SCORES,
+    VALUES,
+    Key,
+    Predictions,
+    TokenScores,
+)
 from palimpsest.unlearning.setups import (
+    ENDS,
+    INNOCENT,
     NONE,
     RETRAIN,
     REUSE_N_1,
     Members,
     Setup,
     n_retrained,
+    retraining_steps,
 )
 from palimpsest.variants import ORIGINAL, RETAIN, replicate_of
 
 PROBLEM_KEYS = ["model", "language", "size", "seed"]
-VALUES = ["nll", "n_correct", "rank_sum"]  # the values that differ between models
 PREDICTED = ["string_id", "n_tokens", *VALUES]
-Key = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """How well some models predict some strings.
-
-    `problem` holds model, language, size and seed; `what` names the kind of the models. `files`
-    maps the key of a model to its file. The key of an unlearned model is (origin, draw); the key of
-    a trained model is (replicate, 0). `string_ids` is str[strings] and `n_tokens` is int[strings].
-    `nll` is float[models, strings] in nats; `n_correct` and `rank_sum` are int[models, strings].
-    Models are in the order of `files`. If traces are read with all epochs, the arrays are
-    [models, epochs, strings]. `epochs` is int[epochs], and None for unlearned models.
-    """
-
-    problem: dict
-    what: str
-    files: dict[Key, str]
-    epochs: np.ndarray | None
-    string_ids: np.ndarray
-    n_tokens: np.ndarray
-    nll: np.ndarray
-    n_correct: np.ndarray
-    rank_sum: np.ndarray
-
-    @property
-    def loss(self) -> np.ndarray:
-        """float[models, ..., strings], nats per predicted token."""
-        return self.nll / self.n_tokens
-
-    @property
-    def extracted(self) -> np.ndarray:
-        """bool[models, ..., strings]: whether every token's most probable prediction is right."""
-        return self.n_correct == self.n_tokens
-
-    def accuracy(self, copies: np.ndarray) -> np.ndarray:
-        """Share float[models] of right tokens, over `copies` int[strings] copies of each string."""
-        return self.n_correct @ copies / (self.n_tokens @ copies)
-
-    def rows(self, origins: np.ndarray, draws: np.ndarray | None = None) -> np.ndarray:
-        """Indices int[n] of the models with these origins and draws (draw 0 if not given).
-
-        A model may occur more than once. Raises `UserError` if a model is missing.
-        """
-        draws = np.zeros_like(origins) if draws is None else draws
-        keys = [(int(o), int(d)) for o, d in zip(origins, draws, strict=True)]
-        absent = next((key for key in keys if key not in self._places), None)
-        if absent is not None:
-            raise UserError(self._lack(absent))
-        return np.array([self._places[key] for key in keys])
-
-    def of(self, origins: np.ndarray, draws: np.ndarray | None = None) -> "Predictions":
-        """The models of `rows`, in the same order; the result has no keys of models."""
-        rows = self.rows(origins, draws)
-        return replace(self, files={}, **{name: getattr(self, name)[rows] for name in VALUES})
-
-    def restricted(self, chosen: np.ndarray) -> "Predictions":
-        """Only the strings at the indices, or in the mask, `chosen`."""
-        return replace(
-            self,
-            string_ids=self.string_ids[chosen],
-            n_tokens=self.n_tokens[chosen],
-            nll=self.nll[..., chosen],
-            n_correct=self.n_correct[..., chosen],
-            rank_sum=self.rank_sum[..., chosen],
-        )
-
-    @cached_property
-    def _places(self) -> dict[Key, int]:
-        return {key: place for place, key in enumerate(self.files)}
-
-    def _lack(self, key: Key) -> str:
-        """A message on a missing model; it names the file that should hold the model.
-
-        This is the file of the nearest model before the missing one.
-        """
-        before = [known for known in sorted(self.files) if known < key] or sorted(self.files)[:1]
-        path = self.files[before[-1]]
-        which = f"draw {key[0]}" if self.epochs is not None else f"origin {key[0]}, draw {key[1]}"
-        return (
-            f"{path}: the {self.what} model with {which} is missing; it was made for another "
-            f"configuration: delete it and rerun: snakemake --cores 1 {path}"
-        )
 
 
 def read_trained(
@@ -154,14 +80,19 @@ def read_trained(
     return trained if epoch == "all" else _at_one_epoch(trained)
 
 
-def read_unlearned(paths: Iterable[str], method: str, string_ids: np.ndarray) -> Predictions:
+def read_unlearned(
+    paths: Iterable[str], method: str, string_ids: np.ndarray, with_tokens: bool = False
+) -> Predictions:
     """Read the tables of kind `unlearned` of one method; each file holds some models.
+
+    With `with_tokens`, also read the scores that need every token.
 
     Raises `UserError` if a file is incomplete, belongs to another method, or lacks a string.
     """
     parts = []
     for path in paths:
         columns = [*PROBLEM_KEYS, "method", "origin", "draw", *PREDICTED]
+        columns += TOKEN_SCORES if with_tokens else []
         table = tables.read_arrow(path, UNLEARNED, columns)
         _check_method(path, table["method"], method)
         keys = _models(path, table, ["origin", "draw"], None)
@@ -214,9 +145,11 @@ def _part(
         stranger = np.asarray(string_ids)[place < 0][0]
         raise UserError(f"{path}: lacks the string {stranger}; it is of an older dataset: {remedy}")
     shape = (len(keys), -1, len(there))
-    nll, n_correct, rank_sum = (
-        table[name].to_numpy().reshape(shape)[..., place] for name in VALUES
-    )
+
+    def values(names: list[str]) -> list[np.ndarray]:
+        return [table[name].to_numpy().reshape(shape)[..., place] for name in names]
+
+    nll, n_correct, rank_sum = values(VALUES)
     if not np.isfinite(nll).all():
         raise UserError(
             f"{path}: a model's loss is not finite; lower the learning rate of its method, or "
@@ -232,12 +165,15 @@ def _part(
         nll=nll,
         n_correct=n_correct,
         rank_sum=rank_sum,
+        tokens=TokenScores(*values(TOKEN_SCORES)) if "min_k" in table.column_names else None,
     )
 
 
 def _at_one_epoch(predictions: Predictions) -> Predictions:
     """[models, strings] from [models, 1, strings]."""
-    return replace(predictions, **{name: getattr(predictions, name)[:, 0] for name in VALUES})
+    values = {name: getattr(predictions, name)[:, 0] for name in VALUES}
+    tokens = predictions.tokens and predictions.tokens.at((slice(None), 0))
+    return replace(predictions, tokens=tokens, **values)
 
 
 def _joined(parts: list[Predictions], what: str) -> Predictions:
@@ -259,7 +195,10 @@ def _joined(parts: list[Predictions], what: str) -> Predictions:
             )
         files.update(part.files)
     values = {name: np.concatenate([getattr(part, name) for part in parts]) for name in VALUES}
-    return replace(first, what=what, files=files, **values)
+    tokens = first.tokens and TokenScores(
+        *(np.concatenate([getattr(part.tokens, name) for part in parts]) for name in TOKEN_SCORES)
+    )
+    return replace(first, what=what, files=files, tokens=tokens, **values)
 
 
 def _draw(path: str, name: str, variant: str) -> int:
@@ -290,17 +229,26 @@ class UnlearnedModels:
     ends have one number only. A model of `none` has the number of the original model. A model of
     `retrain` has the number of the retrained model it is paired with: `replicate - behind`. For
     example, with `behind` 3, replicate 5 is paired with retrained model 2.
+
+    `measured` has the predictions in the method's own tables, with the scores that need every
+    token. For the two ends, `predictions` are from traces, and `measured` counts models like
+    `models`. It is None if the scores are not read, or if an end has no tables.
     """
 
     name: str
     predictions: Predictions
     models: pd.DataFrame
     behind: int = 0
+    measured: Predictions | None = None
 
     def of(self, members: Members) -> Predictions:
         """The models of a repetition."""
         origins, draws = self.keys(members)
         return self.predictions.of(origins + self.behind, draws)
+
+    def measured_of(self, members: Members) -> Predictions | None:
+        """The models of a repetition with the scores that need every token; None without them."""
+        return self.measured and self.measured.of(*self.keys(members))
 
     def rows(self, members: Members) -> np.ndarray:
         """Indices int[n] of a repetition's models among all models of the method."""
@@ -326,7 +274,7 @@ class UnlearnedModels:
         """Origins and draws int[n] of this method's models in a repetition."""
         if self.name == NONE:
             return members.origins, np.zeros_like(members.origins)
-        if self.name == RETRAIN:
+        if self.name in (RETRAIN, INNOCENT):
             return members.retrained, np.zeros_like(members.retrained)
         return members.origins, members.draws
 
@@ -337,12 +285,15 @@ class Problem:
 
     `strings` is the dataset; its order of strings is the order in both predictions. There are twice
     as many retrained models as any set-up compares with: the second half is the ideal `retrain`.
+    `innocent` are models that are trained on the retain set in another, innocent way, if there are
+    any; their numbers follow those of the retrained models.
     """
 
     strings: pd.DataFrame
     originals: Predictions
     retrained: Predictions
     setups: tuple[Setup, ...]
+    innocent: Predictions | None = None
 
     @property
     def keys(self) -> dict:
@@ -388,23 +339,50 @@ class Problem:
 
     def retraining_steps(self, epochs: int, batch_size: int) -> int:
         """Training steps of one retraining: all epochs over the retain set."""
-        return epochs * -(-int(self.copies("retain").sum()) // batch_size)
+        return retraining_steps(epochs, int(self.copies("retain").sum()), batch_size)
 
     @cached_property
     def stock(self) -> Members:
-        """The distinct models of the set-up that has most, each paired with a retrained model."""
+        """The distinct models of one set-up, each paired with a retrained model.
+
+        The set-up is the one with most distinct original models; of several, the one with most
+        models.
+        """
         return max(
-            (_distinct(setup) for setup in self.setups), key=lambda stock: len(stock.origins)
+            (_distinct(setup) for setup in self.setups),
+            key=lambda stock: (len(np.unique(stock.origins)), len(stock.origins)),
         )
 
-    def methods(self, unlearned: Iterable[str], models: Iterable[str]) -> Iterator[UnlearnedModels]:
+    @property
+    def independent(self) -> bool:
+        """Whether no two unlearned models of the stock come from one original model.
+
+        If two do, what chance did in the training of this original model looks like an effect of
+        unlearning. Tests and intervals over such models are wrong.
+        """
+        return len(np.unique(self.stock.origins)) == len(self.stock.origins)
+
+    @property
+    def innocents(self) -> list[UnlearnedModels]:
+        """The innocent models, as if they were models of a method; [] if there are none."""
+        if self.innocent is None:
+            return []
+        costs = read_models([], INNOCENT)
+        return [UnlearnedModels(INNOCENT, self.innocent, costs, 2 * self.n_reference)]
+
+    def methods(
+        self, unlearned: Iterable[str], models: Iterable[str], with_tokens: bool = False
+    ) -> Iterator[UnlearnedModels]:
         """Yield the original models, then the models of each method, then the ideal `retrain`.
 
         Parameters
         ----------
         unlearned : tables of kind `unlearned`, in folders `{method}/{part}/`
-            Tables of the two ends are not read, because their predictions are in the traces.
+            The predictions of the two ends are in the traces. Their tables, if there are any, are
+            read for the scores that need every token.
         models : tables of kind `unlearned_models`, in the same folders; the ends may have none.
+        with_tokens : bool
+            Read the scores that need every token.
 
         Raises
         ------
@@ -412,19 +390,27 @@ class Problem:
             If a file belongs to another problem or method than its folder says.
         """
         predicted, known = _by_method(unlearned), _by_method(models)
-        yield UnlearnedModels(NONE, self.originals, read_models(known.get(NONE, []), NONE))
-        for name, paths in predicted.items():
-            if name in (NONE, RETRAIN):
-                continue
-            predictions = read_unlearned(paths, name, self.string_ids)
-            if predictions.problem != self.keys:
+
+        def read(name: str) -> Predictions:
+            found = read_unlearned(predicted[name], name, self.string_ids, with_tokens)
+            if found.problem != self.keys:
+                path = predicted[name][0]
                 raise UserError(
-                    f"{paths[0]}: is of {predictions.problem}, the traces are of {self.keys}; "
-                    f"delete it and rerun: snakemake --cores 1 {paths[0]}"
+                    f"{path}: is of {found.problem}, the traces are of {self.keys}; "
+                    f"delete it and rerun: snakemake --cores 1 {path}"
                 )
-            yield UnlearnedModels(name, predictions, read_models(known.get(name, []), name))
-        ideal = read_models(known.get(RETRAIN, []), RETRAIN)
-        yield UnlearnedModels(RETRAIN, self.retrained, ideal, self.n_reference)
+            return found
+
+        def end(name: str, trained: Predictions, behind: int = 0) -> UnlearnedModels:
+            measured = read(name) if with_tokens and name in predicted else None
+            costs = read_models(known.get(name, []), name)
+            return UnlearnedModels(name, trained, costs, behind, measured)
+
+        yield end(NONE, self.originals)
+        for name in (name for name in predicted if name not in ENDS):
+            found, costs = read(name), read_models(known.get(name, []), name)
+            yield UnlearnedModels(name, found, costs, measured=found if with_tokens else None)
+        yield end(RETRAIN, self.retrained, self.n_reference)
 
 
 def setups_of(
@@ -437,12 +423,18 @@ def setups_of(
 def problem_of(job) -> Problem:
     """The problem that a `script:` job evaluates; `job` is Snakemake's `snakemake` object."""
     given, asked = job.input, job.params
-    setups = setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, asked.seed)
-    return read_problem(given.originals, given.retrained, given.dataset, setups)
+    seed = int(job.wildcards.seed)
+    setups = setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, seed)
+    innocent = getattr(given, "innocent", ())
+    return read_problem(given.originals, given.retrained, given.dataset, setups, innocent)
 
 
 def read_problem(
-    originals: Iterable[str], retrained: Iterable[str], dataset: str, setups: Iterable[Setup]
+    originals: Iterable[str],
+    retrained: Iterable[str],
+    dataset: str,
+    setups: Iterable[Setup],
+    innocent: Sequence[str] = (),
 ) -> Problem:
     """Read a problem from its traces and its dataset, the variant `original`.
 
@@ -455,6 +447,7 @@ def read_problem(
         read_trained(originals, ORIGINAL, string_ids),
         read_trained(retrained, RETAIN, string_ids),
         tuple(setups),
+        read_trained(innocent, RETAIN, string_ids) if innocent else None,
     )
     if not problem.forget.any() or not problem.copies("test").any():
         raise UserError(
@@ -462,7 +455,7 @@ def read_problem(
             "of the variant original of an unlearning problem"
         )
     of_dataset = strings[PROBLEM_KEYS[1:]].iloc[0].to_dict()
-    for trained in (problem.originals, problem.retrained):
+    for trained in filter(None, (problem.originals, problem.retrained, problem.innocent)):
         if trained.problem != {"model": problem.keys["model"], **of_dataset}:
             raise UserError(
                 f"{dataset}: is of {of_dataset}, the traces of {trained.what} models are of "

@@ -10,8 +10,9 @@ from palimpsest import manifests
 from palimpsest.errors import UserError
 from palimpsest.statistics import student
 from palimpsest.unlearning.attackers import held_out_epsilon
-from palimpsest.unlearning.confidence import Of, logit_scaled_confidence
+from palimpsest.unlearning.confidence import logit_scaled_confidence
 from palimpsest.unlearning.quality import final_score, forgetting_quality
+from palimpsest.unlearning.rules import Rules
 from palimpsest.unlearning.samples import PROBLEM_KEYS, Predictions, Problem, UnlearnedModels
 from palimpsest.unlearning.setups import (
     BOOTSTRAP,
@@ -24,12 +25,16 @@ from palimpsest.unlearning.setups import (
     Setup,
 )
 from palimpsest.unlearning.thresholds import Thresholds, attacks
+from palimpsest.unlearning.told_apart import placed, tell_apart
 
-SETS = ("retain", "test", "forget")
+UTILITY = ("retain", "test")  # in the order of the parameters of `final_score`
+SETS = (*UTILITY, "forget")
 QUANTITIES = (
     "forgetting_quality",
     *(f"{name}_accuracy{whose}" for name in SETS for whose in ("", "_retrained")),
     "final_score",
+    *(f"{name}_probability{whose}" for name in UTILITY for whose in ("", "_retrained")),
+    "final_score_probability",
     "steps_share",
     "seconds_share",
 )
@@ -39,22 +44,6 @@ SHUFFLES = 1  # gives the shuffles other random numbers than the bootstrap, whic
 # Smallest number of splits of the models: the result of one split of few models is chance.
 SPLITS = 10
 BOOTSTRAPS = (5, 10, 20)  # repetitions of the bootstrap that are compared; 20 are the paper's
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How forgetting is scored.
-
-    See `logit_scaled_confidence` for `confidence` (geometric_mean or sequence), `epsilon` for
-    `thresholds` (exact or grid) and `delta`, and `forgetting_quality` for `bin_width`. A method is
-    within the `cutoff` if it takes at most this share of the steps of retraining.
-    """
-
-    confidence: Of
-    thresholds: Thresholds
-    delta: float
-    bin_width: float
-    cutoff: float
 
 
 @dataclass(frozen=True)
@@ -103,8 +92,8 @@ def evaluate(
 
     Returns
     -------
-    dict with the tables `epsilons`, `unlearning_scores`, `unlearning_summary` and
-    `unlearning_effects`.
+    dict with the tables `epsilons`, `unlearning_scores`, `unlearning_summary`,
+    `unlearning_effects`, `unlearning_tests` and `unlearning_string_tests`.
 
     Raises
     ------
@@ -114,7 +103,7 @@ def evaluate(
     Source: Are we making progress in unlearning?, Algorithm 1 and section 4; sections A.13 to A.15
     for the effects.
     """
-    epsilons, scores, effects = [], [], []
+    epsilons, scores, effects, tests = [], [], [], []
     for method in methods:
         evaluation = Evaluation(problem, method, rules)
         for setup in problem.setups:
@@ -123,12 +112,21 @@ def evaluate(
                 epsilons.append(found)
                 scores.append(row)
         effects.extend(evaluation.effects())
+        samples = evaluation.samples(problem.stock)
+        innocent = [evaluation.confidences(one.of(problem.stock)) for one in problem.innocents]
+        tests.append(tell_apart(problem, method.name, samples, rules, *innocent))
+    for one in problem.innocents:
+        samples = Evaluation(problem, one, rules).samples(problem.stock)
+        tests.append(tell_apart(problem, one.name, samples, rules))
+    rows, of_strings = zip(*tests, strict=True)
     scores = pd.DataFrame(scores)
     return {
         "epsilons": pd.concat(epsilons, ignore_index=True),
         "unlearning_scores": scores,
         "unlearning_summary": summary(scores),
         "unlearning_effects": pd.DataFrame(effects),
+        "unlearning_tests": placed(rows),
+        "unlearning_string_tests": pd.concat(of_strings, ignore_index=True),
     }
 
 
@@ -137,18 +135,21 @@ class Evaluation:
 
     def __init__(self, problem: Problem, method: UnlearnedModels, rules: Rules):
         self.problem, self.method, self.rules = problem, method, rules
-        self.unlearned = self._confidences(method.predictions)
-        self.retrained = self._confidences(problem.reference)
+        self.unlearned = self.confidences(method.predictions)
+        self.retrained = self.confidences(problem.reference)
+        models = {"": method.predictions, "_retrained": problem.reference}
         self.accuracies = {
             name + whose: predictions.accuracy(problem.copies(name))
             for name in SETS
-            for whose, predictions in (
-                ("", method.predictions),
-                ("_retrained", problem.reference),
-            )
+            for whose, predictions in models.items()
+        }
+        self.probabilities = {
+            name + whose: predictions.probability(problem.copies(name))
+            for name in UTILITY
+            for whose, predictions in models.items()
         }
 
-    def _confidences(self, predictions: Predictions) -> np.ndarray:
+    def confidences(self, predictions: Predictions) -> np.ndarray:
         """Logit-scaled confidences float[models, forget strings]."""
         forget = predictions.restricted(self.problem.forget)
         return logit_scaled_confidence(forget.nll, forget.n_tokens, self.rules.confidence)
@@ -187,25 +188,30 @@ class Evaluation:
             }
         )
         quality = forgetting_quality(strongest.epsilon, setup.n, self.rules.bin_width)
-        accuracy = self._accuracy(members)
+        accuracy = self._means("accuracy", self.accuracies, SETS, members)
+        probability = self._means("probability", self.probabilities, UTILITY, members)
         row = {
             **keys,
             "n_models": setup.n,
             "forgetting_quality": quality,
             **accuracy,
             "final_score": self._final_score(quality, accuracy),
+            **probability,
+            "final_score_probability": final_score(quality, *probability.values()),
             **self._cost(members, cost),
         }
         return epsilons, row
 
-    def _accuracy(self, members: Members) -> dict[str, float]:
-        """Accuracies on every set, as columns of `unlearning_scores`."""
+    def _means(
+        self, what: str, values: dict[str, np.ndarray], sets: tuple[str, ...], members: Members
+    ) -> dict[str, float]:
+        """Means over the models of a repetition, as columns of `unlearning_scores`."""
         rows = self.method.rows(members)
         found = {}
-        for name in SETS:
-            found[f"{name}_accuracy"] = self.accuracies[name][rows].mean()
-            retrained = self.accuracies[f"{name}_retrained"][members.retrained]
-            found[f"{name}_accuracy_retrained"] = retrained.mean()
+        for name in sets:
+            found[f"{name}_{what}"] = values[name][rows].mean()
+            retrained = values[f"{name}_retrained"][members.retrained]
+            found[f"{name}_{what}_retrained"] = retrained.mean()
         return found
 
     def _final_score(self, quality: float, accuracy: dict[str, float]) -> float:

@@ -22,7 +22,14 @@ from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.section import Derived, Section
 from palimpsest.unlearning import kinds
-from palimpsest.unlearning.jobs import UNLEARNED_FILES, UnlearningJobs, jobs_of
+from palimpsest.unlearning.jobs import (
+    UNLEARNED_FILES,
+    Forgetter,
+    UnlearningJobs,
+    jobs_of,
+    models_by_method,
+)
+from palimpsest.unlearning.search_jobs import search_of
 from palimpsest.unlearning.setups import BOOTSTRAP, ENDS
 from palimpsest.variants import DRAWN, ORIGINAL, UNLEARNED
 
@@ -35,40 +42,53 @@ def requests(settings: Settings) -> Iterator[Runs]:
 def derived(settings: Settings) -> Iterator[Derived]:
     """The unlearned models of all methods; each is planned to take the time of the cutoff."""
     jobs = jobs_of(settings)
-    n = sum(len(jobs.runs(method)) for method in jobs.applied)
+    n = sum(len(jobs.runs(method)) for method in jobs.methods)
     for one in jobs.forgetters:
         trained = Runs(one.model, one.language, one.size, training=jobs.block["training"])
-        files = tuple(jobs.unlearned(one, jobs.applied, "manifest.json"))
+        files = tuple(jobs.unlearned(one, jobs.methods, "manifest.json"))
         yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
-    """Every job that unlearns."""
-    jobs = jobs_of(settings)
+    """Every job that unlearns, and every job that tries settings of methods."""
+    jobs, search = jobs_of(settings), search_of(settings)
     for one in jobs.forgetters:
-        dataset = paths.DATASET.format(**vars(one), variant=ORIGINAL)
-        for method in jobs.applied:
-            for first, last in jobs.jobs(one.model, method):
-                part = method, first, last
-                variant, starts = jobs.starts(*part)
-                given = {
-                    "model": one.model,
-                    "corpus": settings.corpus_file(one.language),
-                    "learning_rate": learning_rate(one.model, settings.models),
-                    "predict_end": settings.config["datasets"]["predict_end"],
-                    "training": jobs.training(one.model),
-                    "engine": settings.engine(one.model),
-                    "dataset": dataset,
-                    "method": method,
-                    "phases": jobs.phases(method),
-                    "weights": jobs.weights(one, *part),
-                    "variant": variant,
-                    "starts": starts,
-                    "origins": jobs.origins(*part),
-                    "draws": jobs.numbers(*part),
-                    "relearning": jobs.block["relearn"],
-                }
-                yield Unfinished(dataset, "palimpsest.unlearning.unlearn:key_of_job", given)
+        for first, last in jobs.jobs(one.model):
+            given = {
+                **_trained(jobs, one),
+                "weights": jobs.weights(one, first, last),
+                "afterwards": jobs.afterwards,
+            }
+            parts = models_by_method(jobs.methods, jobs.models_of_job(first, last))
+            for method, phases in jobs.phases().items():
+                of_method = {"method": method, "phases": phases, "part": parts[method]}
+                key = "palimpsest.unlearning.unlearn:key_of_job"
+                yield Unfinished(given["dataset"], key, {**given, **of_method})
+    for one in search.forgetters:
+        given = {
+            **_trained(jobs, one),
+            "weights": search.weights(one),
+            "n": search.block["n"],
+            "cutoff": jobs.block["cutoff"],
+        }
+        for method, points in search.phases().items():
+            of_method = {"method": method, "points": points}
+            key = "palimpsest.unlearning.search:key_of_job"
+            yield Unfinished(given["dataset"], key, {**given, **of_method})
+
+
+def _trained(jobs: UnlearningJobs, one: Forgetter) -> dict:
+    """What decides how the models of a problem are trained."""
+    settings = jobs.settings
+    return {
+        "model": one.model,
+        "corpus": settings.corpus_file(one.language),
+        "learning_rate": learning_rate(one.model, settings.models),
+        "predict_end": settings.config["datasets"]["predict_end"],
+        "training": jobs.training(one.model),
+        "engine": settings.engine(one.model),
+        "dataset": paths.DATASET.format(**vars(one), variant=ORIGINAL),
+    }
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -80,8 +100,13 @@ def outputs(settings: Settings) -> Iterator[str]:
     jobs = jobs_of(settings)
     for one in jobs.forgetters:
         for name in UNLEARNED_FILES:
-            yield from jobs.unlearned(one, jobs.applied, name)
+            yield from jobs.unlearned(one, jobs.methods, name)
     yield from jobs.tables()
+
+
+def on_demand(settings: Settings) -> Iterator[Runs]:
+    """The models of the problems on which `unlearning_tuning` compares settings of methods."""
+    return search_of(settings).requests()
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
@@ -89,12 +114,13 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     jobs = jobs_of(settings)
     block = jobs.block
     yield from unknown_models(settings, "unlearning/models", block["models"])
-    yield from unknown_languages(settings, "unlearning/languages", block["languages"])
-    yield from too_many_strings(settings, "unlearning/size", [block["size"]], block["languages"])
-    if block["groups"] == "derivation":
-        yield from without_probabilities(
-            settings, "unlearning/languages", block["languages"], "unlearning/groups: derivation"
-        )
+    for key, languages in _languages(block).items():
+        yield from unknown_languages(settings, key, languages)
+        yield from too_many_strings(settings, "unlearning/size", [block["size"]], languages)
+        if block["groups"] == "derivation":
+            yield from without_probabilities(
+                settings, key, languages, "unlearning/groups: derivation"
+            )
     if settings.block("memorisation") is None:
         yield Mistake(
             "memorisation",
@@ -102,6 +128,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             "studies, or set unlearning to null as well",
         )
     yield from _methods(jobs)
+    yield from _search(jobs)
     yield from _forget_set(block)
     n, pool = block["n"], block["pool"]
     if BOOTSTRAP in block["setups"] and pool < n:
@@ -109,25 +136,43 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _zero_stage(settings, block["models"])
 
 
+def _languages(block: dict) -> dict[str, list[str]]:
+    """The languages of the evaluation and of the search, by their keys in the configuration."""
+    return {
+        "unlearning/languages": block["languages"],
+        "unlearning/search/languages": block["search"]["languages"],
+    }
+
+
 def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
     """Names that are not in the table of methods; raises `UserError` if the table is wrong."""
     table = jobs.block["table"]
     if not os.path.isfile(table):
         yield Mistake("unlearning/table", f"no such file: {table}")
-    for list_name in ("methods", "tuning"):
-        for place, name in enumerate(jobs.block[list_name]):
-            key = f"unlearning/{list_name}[{place}]"
-            if name in ENDS:
-                yield Mistake(key, f"{name!r} is always there; leave it out")
-            elif name not in jobs.table:
-                known = [method for method in jobs.table if "." not in method]  # no points of grids
-                yield Mistake(
-                    key,
-                    f"unknown method {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
-                    f"Add it to {table}",
-                )
-            elif list_name == "tuning" and not jobs.table[name].points():
-                yield Mistake(key, f"{name!r} has no grid in {table}")
+    for place, name in enumerate(jobs.block["methods"]):
+        key = f"unlearning/methods[{place}]"
+        if name in ENDS:
+            yield Mistake(key, f"{name!r} is always there; leave it out")
+        elif name not in jobs.table:
+            known = list(jobs.table)
+            yield Mistake(
+                key,
+                f"unknown method {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
+                f"Add it to {table}",
+            )
+
+
+def _search(jobs: UnlearningJobs) -> Iterator[Mistake]:
+    """Problems that are used both for the search of settings and for the evaluation."""
+    asked = jobs.block["search"]
+    both = set(asked["languages"]) & set(jobs.block["languages"])
+    seeds = sorted(set(asked["seeds"]) & set(jobs.block["seeds"]))
+    if both and seeds:
+        yield Mistake(
+            "unlearning/search/seeds",
+            f"seed {seeds[0]} of {min(both)} is in the evaluation, too, and a method must not be "
+            "tuned on the problems that it is judged on; choose another seed",
+        )
 
 
 def _forget_set(block: dict) -> Iterator[Mistake]:
@@ -164,10 +209,20 @@ SECTION = Section(
     mistakes=mistakes,
     derived=derived,
     unfinished=unfinished,
+    on_demand=on_demand,
     kinds="palimpsest.unlearning.kinds:KINDS",
     figures="palimpsest.unlearning.figures:FIGURES",
     claims="palimpsest.unlearning.claims:CLAIMS",
-    judged=(kinds.SCORES, kinds.EFFECTS, kinds.EPSILONS, kinds.METRICS),
+    judged=(
+        kinds.SCORES,
+        kinds.EFFECTS,
+        kinds.EPSILONS,
+        kinds.METRICS,
+        kinds.TESTS,
+        kinds.GAPS,
+        kinds.GAP_SUMMARY,
+        kinds.MEMORISATION,
+    ),
     report="palimpsest.unlearning.report:part",
-    reported=(kinds.SUMMARY, kinds.SCORES, kinds.MEMORISATION, kinds.EFFECTS),
+    reported=(kinds.SCORES, kinds.TESTS, kinds.GAP_SUMMARY, kinds.MEMORISATION),
 )

@@ -16,6 +16,12 @@ import numpy as np
 
 FULL, REUSE_N_N, REUSE_N_1, BOOTSTRAP = SETUPS = ("full", "reuse-n-n", "reuse-n-1", "bootstrap")
 RETRAIN, NONE = ENDS = ("retrain", "none")  # the ideal, and doing nothing (the original models)
+INNOCENT = "innocent"  # retrained models that are trained in another, innocent way; no method
+
+
+def retraining_steps(epochs: int, n_retain: int, batch_size: int) -> int:
+    """Training steps of one retraining: `epochs` epochs over `n_retain` strings, with copies."""
+    return epochs * -(-n_retain // batch_size)
 
 
 class Members(NamedTuple):

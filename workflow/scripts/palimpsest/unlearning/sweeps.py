@@ -173,9 +173,9 @@ def _point(start, stop, number, i):
 
 
 @njit(cache=True, nogil=True)
-def _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs):
-    """The best threshold of the grid; values at or above it are said to be of the kind `upper`."""
-    best, last, inside = DISCARDED, 0, 1 - upper
+def reachable_cuts(values, n_values):
+    """bool[cuts]: whether a single threshold of the grid is between the values next to the cut."""
+    reachable = np.zeros(n_values + 1, np.bool_)
     start, stop = values[0], values[n_values - 1]
     number = np.int64(min(np.ceil((stop - start) * PER_UNIT), MOST))
     for cut in range(1, n_values):
@@ -185,12 +185,21 @@ def _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs):
             i -= 1
         while i < number and _point(start, stop, number, i) <= values[cut - 1]:
             i += 1
-        if i == number or _point(start, stop, number, i) > values[cut]:
-            continue
-        errors = _errors(0, cut, inside, of_unlearned, of_retrained, n_values)
-        epsilon = _of_errors(errors[0], errors[1], logs)
-        if epsilon > best:
-            best, last = epsilon, cut
+        reachable[cut] = i < number and _point(start, stop, number, i) <= values[cut]
+    return reachable
+
+
+@njit(cache=True, nogil=True)
+def _grid_single(values, of_unlearned, of_retrained, n_values, upper, logs):
+    """The best threshold of the grid; values at or above it are said to be of the kind `upper`."""
+    best, last, inside = DISCARDED, 0, 1 - upper
+    reachable = reachable_cuts(values, n_values)
+    for cut in range(1, n_values):
+        if reachable[cut]:
+            errors = _errors(0, cut, inside, of_unlearned, of_retrained, n_values)
+            epsilon = _of_errors(errors[0], errors[1], logs)
+            if epsilon > best:
+                best, last = epsilon, cut
     return best, 0, last, inside
 
 

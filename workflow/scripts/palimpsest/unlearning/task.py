@@ -6,6 +6,8 @@ model follow from its own seed.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +19,7 @@ from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.losses import IGNORED, string_nll
 from palimpsest.unlearning.sets import RETAIN
+from palimpsest.unlearning.setups import retraining_steps
 
 if TYPE_CHECKING:
     from palimpsest.models.trained import Models, Weights
@@ -26,6 +29,21 @@ torch = lazy_import("torch")
 
 # The purpose of a random number; each purpose has a separate stream of a model's seed.
 ORDER, ORDER_BESIDE, WEIGHTS, SELECTION, TOKENS, NOISE = range(6)
+
+
+def passes_within(cutoff: float, epochs: int, n_retain: int, batch_size: int) -> int:
+    """The budget of a method: passes over a batch in a share `cutoff` of retraining.
+
+    Retraining is `epochs` epochs over `n_retain` strings, with copies.
+
+    Source: Are we making progress in unlearning?, section 4: a fifth of retraining.
+    """
+    return whole_part(cutoff * retraining_steps(epochs, n_retain, batch_size))
+
+
+def whole_part(value: float) -> int:
+    """The largest whole number up to a value, which a rounding error may have put below its own."""
+    return math.floor(value + 1e-6)
 
 
 class Step(Protocol):
@@ -55,7 +73,10 @@ class Task:
 
     `sets` maps the name of each set (`forget`, `retain`, `validation`) to rows of `strings`; a
     string with n copies occurs n times. `rate` is the peak learning rate of the model. `seeds` has
-    the entropy of the random numbers of each model.
+    the entropy of the random numbers of each model. `budget` is the number of passes over a batch
+    that a method may make (`passes_within`).
+
+    `steps` counts the passes that were made, and `phase_number` the phases that were begun.
     """
 
     def __init__(
@@ -66,6 +87,7 @@ class Task:
         rate: float,
         batch_size: int,
         seeds: Sequence[tuple[int, ...]],
+        budget: int,
     ):
         if len(seeds) != models.count or len({len(seed) for seed in seeds}) != 1:
             raise ValueError(
@@ -74,13 +96,15 @@ class Task:
             )
         self.models, self.strings = models, strings
         self.sets = {name: np.asarray(rows) for name, rows in sets.items()}
-        self.rate, self.batch_size = rate, batch_size
+        self.rate, self.batch_size, self.budget = rate, batch_size, budget
         self.seeds = [tuple(map(int, seed)) for seed in seeds]
         self.reference = Reference(self)
         self.selected: Weights | None = None
         self.steps, self.phase_number = 0, 0
         self._noisy: dict[float, torch.Tensor] = {}
         self._drawn: tuple[int, torch.Tensor | None] = (-1, None)
+        self._optimizers = _Optimizers(models)
+        self._observer: _Observer | None = None
         within = np.arange(strings.ids.shape[1]) < strings.lengths[:, None]
         self._ids = torch.from_numpy(strings.ids).to(models.device)
         self._targets = torch.from_numpy(np.where(within, strings.ids, IGNORED)).to(models.device)
@@ -91,19 +115,45 @@ class Task:
         return {name: len(rows) for name, rows in self.sets.items()}
 
     def run(
-        self, phases: Sequence[Step], progress: Callable[[int, int], None] | None = None
+        self,
+        phases: Sequence[Step],
+        progress: Callable[[int, int], None] | None = None,
+        observe: Callable[[Task], None] | None = None,
+        observations: int = 20,
     ) -> None:
-        """Run phases one after another; calls `progress(done, of)` after each phase."""
+        """Run phases one after another.
+
+        Parameters
+        ----------
+        phases : an object that occurs several times is the same phase in several rounds, and keeps
+            its optimiser's moments
+        progress : called as `progress(done, of)` after each phase
+        observe : called with this task after each phase, and in training whenever another
+            `1 / observations` of the budget was used; it must not change the models
+        """
         for name in sorted({name for phase in phases for name in phase.sets}):
             if not len(self.sets.get(name, ())):
                 raise UserError(f"there is no string in the {name} set, and the method needs some")
         for phase in phases:
             phase.prepare(self)
         self.reference.compute()
+        self._optimizers = _Optimizers(self.models, phases)
+        self._observer = _Observer(observe, max(1, self.budget) / observations) if observe else None
         for self.phase_number, phase in enumerate(phases, start=1):
             phase.run(self)
+            if self._observer:
+                self._observer.observe(self)
             if progress:
                 progress(self.phase_number, len(phases))
+
+    def use_optimizer(self, phase: Step, kind: str) -> None:
+        """Continue with the optimiser of a phase's earlier round, or begin a new one."""
+        self._optimizers.use(phase, kind)
+
+    def observe_if_due(self) -> None:
+        """Let the observer look between two steps, if enough passes were made since it last did."""
+        if self._observer and self._observer.is_due(self.steps):
+            self._observer.observe(self)
 
     # Batches
 
@@ -168,7 +218,7 @@ class Task:
         return np.flatnonzero(self.token_counts)
 
     def random_targets(self, batch: ModelsBatch) -> torch.Tensor:
-        """Random tokens [M, B, T] that replace a batch's targets; the same in every epoch."""
+        """Random tokens [M, B, T] that replace a batch's targets; the same in a whole phase."""
         if self._drawn[0] != self.phase_number:
             self._drawn = self.phase_number, self._draw_tokens(self.phase_number)
         drawn_MBT = self._of(self._drawn[1], batch)[..., 1:]
@@ -200,6 +250,48 @@ class Task:
         models_M1 = torch.arange(self.models.count)[:, None]
         rows_MB = torch.from_numpy(batch.rows_MB)
         return values_MSL[models_M1, rows_MB][..., : batch.ids_MBT.shape[2] + 1]
+
+
+class _Observer:
+    """Calls `look` with the task, and knows when the next call is due."""
+
+    def __init__(self, look: Callable[[Task], None], every: float):
+        self._look, self._every, self._seen = look, every, 0
+
+    def is_due(self, steps: int) -> bool:
+        """Whether the passes crossed another multiple of `every` since the last call."""
+        return whole_part(steps / self._every) > whole_part(self._seen / self._every)
+
+    def observe(self, task: Task) -> None:
+        self._look(task)
+        self._seen = task.steps
+
+
+class _Optimizers:
+    """The optimisers of phases that run in several rounds; `phases` are all rounds to come.
+
+    Moments are put aside only if another phase trains before the next round, because they take as
+    much memory as the models.
+    """
+
+    def __init__(self, models: Models, phases: Sequence[Step] = ()):
+        self._models = models
+        self._rounds = Counter(map(id, phases))
+        self._user: Step | None = None
+        self._aside: dict[int, object] = {}
+
+    def use(self, phase: Step, kind: str) -> None:
+        """Continue with a phase's optimiser, or begin a new one in its first round."""
+        self._rounds[id(phase)] -= 1
+        if phase is self._user:
+            return
+        if self._rounds[id(self._user)] > 0:
+            self._aside[id(self._user)] = self._models.optimizer_state()
+        if id(phase) in self._aside:
+            self._models.restore_optimizer(self._aside.pop(id(phase)))
+        else:
+            self._models.fresh_optimizer(kind)
+        self._user = phase
 
 
 class Reference:

@@ -115,17 +115,14 @@ def attacks(
     from palimpsest.unlearning import sweeps
 
     unlearned, retrained = check_samples(unlearned, retrained)
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1), not {delta}")
-    if thresholds not in KNOWN:
-        raise ValueError(f"unknown thresholds {thresholds!r}; known: {', '.join(KNOWN)}")
+    check_rules(delta, thresholds)
     upper = np.where(np.median(retrained, axis=0) > np.median(unlearned, axis=0), 1, 0)
     values, lower, upper, inside, errors = sweeps.strongest_attacks(
         np.sort(unlearned.T, axis=1),
         np.sort(retrained.T, axis=1),
         upper,
         thresholds == "exact",
-        (*_logs(len(unlearned), delta), *_logs(len(retrained), delta)),
+        (*logs_of_rates(len(unlearned), delta), *logs_of_rates(len(retrained), delta)),
     )
     family = np.where(lower == -np.inf, "single", "double")
     family[values == -np.inf] = "none"
@@ -143,6 +140,14 @@ def attacks(
         np.where(known, errors[:, 0] / len(unlearned), np.nan),
         np.where(known, errors[:, 1] / len(retrained), np.nan),
     )
+
+
+def check_rules(delta: float, thresholds: Thresholds = "exact") -> None:
+    """ValueError if delta is not in [0, 1), or the thresholds are unknown."""
+    if not 0 <= delta < 1:
+        raise ValueError(f"delta must be in [0, 1), not {delta}")
+    if thresholds not in KNOWN:
+        raise ValueError(f"unknown thresholds {thresholds!r}; known: {', '.join(KNOWN)}")
 
 
 def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
@@ -164,9 +169,13 @@ def epsilon_of_rates(fpr: np.ndarray, fnr: np.ndarray, delta: float = DELTA) -> 
     return np.minimum(np.fmax(np.fmax(*both), 0), CAP)
 
 
-def _logs(n_models: int, delta: float) -> tuple[np.ndarray, np.ndarray]:
+def logs_of_rates(n_models: int, delta: float) -> tuple[np.ndarray, np.ndarray]:
     """log(rate) and log(1 - delta - rate) for 0 to `n_models` errors; -inf where undefined."""
-    rate = np.arange(n_models + 1) / n_models
+    return logs_of(np.arange(n_models + 1) / n_models, delta)
+
+
+def logs_of(rate: np.ndarray, delta: float) -> tuple[np.ndarray, np.ndarray]:
+    """log(rate) and log(1 - delta - rate), float64[...]; -inf where undefined."""
     with np.errstate(divide="ignore"):
         return np.log(rate), np.log(np.maximum(1 - delta - rate, 0))
 

@@ -13,6 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from palimpsest.figures import curves, style
 from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
 from palimpsest.unlearning.figures import methods as shared
+from palimpsest.unlearning.figures import seeds as by_seed
 
 COLUMNS = 5
 CAP = 50.0  # the epsilon of an attack without errors, or nearly without
@@ -20,6 +21,8 @@ WIDTH = 0.5  # width of a bar; the points of a string are halved for each such s
 PANEL_HEIGHT, LEAST_HEIGHT = 1.0, 1.8  # inches; all panels together need room for the label
 EDGE_LINE = {"color": "0.5", "linewidth": 0.8, "linestyle": (0, (1, 1.6))}
 HARDNESS_HEIGHT = 2.5
+GROUP_SPACE = 1.0  # bars, between the strings of two seeds
+SEED_MARKERS = "osD^v"
 
 
 @style.styled
@@ -62,6 +65,9 @@ def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> Figure:
         "tells all models apart without any error. Bars: share of the strings, over all "
         f"{shown['repetition'].nunique()} repetitions."
     )
+    seeds = by_seed.seeds_in(shown)
+    if len(seeds) > 1:
+        note += f" Parts of a bar, from the bottom: seeds {', '.join(map(str, seeds))}."
     curves.legend(figure, handles, note)
     return figure
 
@@ -100,14 +106,20 @@ def draw_histogram(axes: Axes, epsilons: pd.DataFrame, method: str, n_models: in
     values, perfect = epsilons["epsilon"].clip(lower=0), epsilons["epsilon"] >= CAP
     bins = np.arange(0, max(edge, math.ceil(values[~perfect].max()) + WIDTH if (~perfect).any()
                             else edge) + WIDTH / 2, WIDTH)  # fmt: skip
-    counts, _ = np.histogram(values[~perfect], bins)
-    colour = style.END if method in shared.ENDS else style.SETUPS[epsilons["setup"].iloc[0]].colour
-    for left, count in zip(bins[:-1], counts, strict=True):
-        worth = 0.0 if left >= edge else 2.0 ** -(left / WIDTH)
-        fill = "0.3" if worth == 0 else style.tinted(colour, 0.3 + 0.7 * worth)
-        axes.bar(left, count / len(values), WIDTH * 0.92, align="edge", color=fill)
     infinity = edge + 1.5 * WIDTH
-    axes.bar(infinity, perfect.mean(), WIDTH * 0.92, align="edge", color="0.3")
+    lefts = [*bins[:-1], infinity]
+    colour = style.END if method in shared.ENDS else style.SETUPS[epsilons["setup"].iloc[0]].colour
+    fills = [fill_of(left, edge, colour) for left in lefts]
+    seeds, height = by_seed.seeds_in(epsilons), np.zeros(len(lefts))
+    for seed in seeds:
+        inside = epsilons["seed"] == seed
+        counts, _ = np.histogram(values[inside & ~perfect], bins)
+        share = np.array([*counts, (inside & perfect).sum()]) / len(values)
+        axes.bar(
+            lefts, share, WIDTH * 0.92, height, align="edge", color=fills,
+            edgecolor="white" if len(seeds) > 1 else None, linewidth=0.7 * (len(seeds) > 1),
+        )  # fmt: skip
+        height += share
     axes.axvline(edge, **EDGE_LINE)
     ticks = [*range(0, int(edge) + 1, 1 if edge < 5 else 2), infinity + WIDTH / 2]
     axes.set_xticks(ticks, [*(f"{tick:g}" for tick in ticks[:-1]), "∞"])
@@ -120,6 +132,11 @@ def draw_histogram(axes: Axes, epsilons: pd.DataFrame, method: str, n_models: in
         color="0.35" if method in shared.ENDS else "black",
     )
     axes.grid(axis="x", visible=False)
+
+
+def fill_of(left: float, edge: float, colour) -> str | tuple[float, float, float]:
+    """The colour of a bar: lighter for fewer points, and dark where a string has no points."""
+    return "0.3" if left >= edge else style.tinted(colour, 0.3 + 0.7 * 2.0 ** -(left / WIDTH))
 
 
 @style.styled
@@ -143,43 +160,70 @@ def unlearning_hardness(hardness: pd.DataFrame) -> Figure:
         bars, scatter = part.subplots(1, 2, width_ratios=[3, 2], sharey=True)
         draw_ranked(bars, strings)
         draw_against_gap(scatter, strings)
+    seeds = by_seed.seeds_in(hardness)
     note = (
         "Each bar and each marker is a forget string. The sum is over its mean epsilons under "
-        f"{int(hardness['n_methods'].max())} methods. An epsilon is at most {CAP:g}, which stands "
-        "for models that are told apart without any error. The loss gap says how much training on "
-        "the string had helped to predict it."
+        f"{int(hardness['n_methods'].max())} methods, each clipped at the largest epsilon that "
+        "these models can show. The loss gap says how much training on the string had helped to "
+        "predict it."
     )
-    curves.legend(figure, copies_handles(hardness["count"]), note)
+    handles = copies_handles(hardness["count"])
+    if len(seeds) > 1:
+        note += " Every seed has its own strings."
+        handles += [
+            curves.line_handle(f"seed {seed}", "0.3", linestyle="none", marker=marker,
+                               markersize=MARKER, markerfacecolor="white", markeredgewidth=0.7)
+            for seed, marker in seed_markers(seeds).items()
+        ]  # fmt: skip
+    curves.legend(figure, handles, note)
     return figure
 
 
+def seed_markers(seeds: list[int]) -> dict[int, str]:
+    """The shape of the markers of every seed; the fill of a marker is the number of copies."""
+    return {seed: SEED_MARKERS[place % len(SEED_MARKERS)] for place, seed in enumerate(seeds)}
+
+
 def draw_ranked(axes: Axes, strings: pd.DataFrame) -> None:
-    """A bar per string, easiest first."""
-    ranked = strings.sort_values("epsilon_sum", kind="stable")
-    fills = [filled("0.3", least) for least in copies_class(ranked["count"])]
-    axes.bar(
-        np.arange(1, len(ranked) + 1), ranked["epsilon_sum"], width=0.85, color=fills,
-        edgecolor="0.3", linewidth=0.5,
-    )  # fmt: skip
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    """A bar per string, easiest first; the strings of a seed are next to each other."""
+    middles, first = {}, 1.0
+    for seed, of_seed in strings.groupby("seed"):
+        ranked = of_seed.sort_values("epsilon_sum", kind="stable")
+        fills = [filled("0.3", least) for least in copies_class(ranked["count"])]
+        places = first + np.arange(len(ranked))
+        axes.bar(
+            places, ranked["epsilon_sum"], width=0.85, color=fills, edgecolor="0.3", linewidth=0.5
+        )
+        middles[seed] = places.mean()
+        first = places[-1] + 1 + GROUP_SPACE
     axes.set_xlabel("rank of the forget string, easiest first")
-    axes.set_xlim(0, len(ranked) + 1)
+    if len(middles) > 1:
+        axes.set_xticks(list(middles.values()), [f"seed {seed}" for seed in middles])
+        axes.tick_params(axis="x", length=0)
+        axes.set_xlabel("rank of the forget string in its seed, easiest first")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlim(0, first - GROUP_SPACE)
     axes.set_ylabel("sum of epsilon\nover the methods")
     axes.grid(axis="x", visible=False)
 
 
 def draw_against_gap(axes: Axes, strings: pd.DataFrame) -> None:
     """A marker per string; the fill is stronger for strings with more copies."""
-    for least, members in strings.groupby(copies_class(strings["count"])):
+    markers = seed_markers(by_seed.seeds_in(strings))
+    for (seed, least), members in strings.groupby(["seed", copies_class(strings["count"])]):
         axes.plot(
-            members["loss_gap"], members["epsilon_sum"], linestyle="none", marker="o",
+            members["loss_gap"], members["epsilon_sum"], linestyle="none", marker=markers[seed],
             markersize=MARKER, markerfacecolor=filled("0.3", least),
             markeredgecolor="0.3", markeredgewidth=0.7,
         )  # fmt: skip
     axes.set_xlabel("loss gap: retrained − original\n(nats per token)")
-    correlation = spearman(strings["loss_gap"], strings["epsilon_sum"])
-    shown = "undefined" if np.isnan(correlation) else signed(correlation)
-    axes.set_title(f"rank correlation {shown}")
+    found = [
+        spearman(of_seed["loss_gap"], of_seed["epsilon_sum"])
+        for _, of_seed in strings.groupby("seed")
+    ]
+    shown = ["undefined" if np.isnan(value) else signed(value) for value in found]
+    axes.set_title(f"rank correlation {', '.join(shown)}")
 
 
 def spearman(first: pd.Series, second: pd.Series) -> float:

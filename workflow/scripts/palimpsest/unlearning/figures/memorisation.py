@@ -2,13 +2,18 @@
 
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
+from matplotlib.figure import Figure, SubFigure
 
 from palimpsest.figures import curves, style
 from palimpsest.unlearning.figures import methods as shared
+from palimpsest.unlearning.figures import seeds as by_seed
 
-BEFORE_LINE = {"color": "0.25", "linestyle": "-", "linewidth": 0.9, "zorder": 1}
+FORGET, PLACEBO = "forget", "placebo"
+VALUES = ["before", "after", "retrained"]
+KEYS = ["model", "method", "strings", "measure", "evidence"]
+LIGHT = 0.3
+PLACEBO_COLOUR = "0.6"
+ROW_HEIGHT = 0.25  # inches, of a method
 
 
 @style.styled
@@ -22,65 +27,78 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> Figure:
     Source: the figure is Palimpsest's own.
     """
     shares = memorised(memorisation)
-    rows = shared.with_ends(in_order(shares), shares["method"])
-    models = list(shares["model"].unique())
-    heights = dict.fromkeys(models, 0.8 + shared.ROW_HEIGHT * len(rows))
+    rows = shared.with_ends(in_order(shares), memorisation["method"])
+    models, seeds = list(memorisation["model"].unique()), by_seed.seeds_in(memorisation)
+    heights = dict.fromkeys(models, 0.95 + ROW_HEIGHT * len(rows))
     figure = shared.titled(
-        "Forgotten under which measure", memorisation, 0.75 + sum(heights.values())
+        "Forgotten under which measure", memorisation, 0.9 + sum(heights.values())
     )
     inner = curves.panels_in(figure)
     for model, part in shared.of_models(inner, heights):
-        draw_measures(part, shares[shares["model"] == model], rows)
+        draw_measures(
+            part,
+            shares[shares["model"] == model],
+            memorisation[memorisation["model"] == model],
+            rows,
+        )
     handles = [
-        Line2D([], [], label="before unlearning", **BEFORE_LINE),
-        Line2D([], [], label="after", color="0.3", marker="o", markersize=shared.MARKER),
-        shared.ideal_handle("retrained models"),
+        curves.bar_handle("before unlearning", style.tinted("#555555", LIGHT)),
+        curves.bar_handle("after", "#555555"),
+        shared.ideal_handle("retrained models: the goal"),
+        curves.bar_handle("strings that no model was trained on, after", PLACEBO_COLOUR),
     ]
     note = (
-        f"Share of {memorisation['string_id'].nunique()} forget strings that a model memorises, "
-        "mean over the models of each kind. A bar goes from the share before unlearning to the "
-        "share after it."
+        "Share of models that memorise a string, mean over the strings that a measure can answer "
+        "for (asked). Thin grey bars: the same for an equally hard string that no model was "
+        "trained on; they should be as long as that of retrain."
     )
+    if len(seeds) > 1:
+        note += f" Bars: mean over {len(seeds)} seeds; dots: the seeds; lines: 95 % intervals."
     curves.legend(figure, handles, note)
     return figure
 
 
 def memorised(memorisation: pd.DataFrame) -> pd.DataFrame:
-    """Shares of models that memorise (before, after, retrained): means over the forget strings.
-
-    Returns one row per model, method, measure and evidence.
-    """
-    keys = ["model", "method", "measure", "evidence"]
-    return (
-        memorisation.groupby(keys, sort=False)[["before", "after", "retrained"]]
-        .mean()
-        .reset_index()
-    )
+    """Shares of models that memorise: means over the strings that are asked, for every seed."""
+    asked = memorisation[memorisation["asked"].astype(bool)]
+    return by_seed.of_seeds(asked, KEYS, VALUES)
 
 
 def in_order(shares: pd.DataFrame) -> list[str]:
     """The methods, sorted by memorisation after unlearning (lowest first), over all models."""
-    return shared.best_first(-shares.groupby("method", sort=False)["after"].mean())
+    forget = shares[shares["strings"] == FORGET]
+    return shared.best_first(-forget.groupby("method", sort=False)["after"].mean())
 
 
-def draw_measures(figure: Figure, shares: pd.DataFrame, rows: list[str]) -> None:
+def draw_measures(
+    figure: SubFigure, shares: pd.DataFrame, memorisation: pd.DataFrame, rows: list[str]
+) -> None:
     """A panel per measure and evidence, a row per method."""
-    pairs = kinds(shares)
+    pairs = kinds(memorisation)
     panels = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
     for axes, (measure, evidence) in zip(panels, pairs, strict=True):
+        of_panel = (memorisation["measure"] == measure) & (memorisation["evidence"] == evidence)
         found = shares[(shares["measure"] == measure) & (shares["evidence"] == evidence)]
-        draw_shares(axes, found, rows, style.MEASURES[measure].colour)
+        axes.set_xlim(-0.04, 1.04)
+        n_asked, counted = how_many(memorisation[of_panel])
+        if n_asked:
+            draw_shares(axes, found, rows, style.MEASURES[measure].colour)
+        else:
+            middle = (len(rows) - 1) / 2
+            axes.text(0.5, middle, "no string asked", ha="center", va="center", rotation=90)
+        shared.unit_axis(axes, "")
         shared.part_ends(axes, rows)
         curves.name_panel(axes, measure)
-        if sum(measure == other for other, _ in pairs) > 1:
-            axes.set_title(f"{axes.get_title(loc='left')}\n{evidence}")
+        repeated = sum(measure == other for other, _ in pairs) > 1
+        about = [axes.get_title(loc="left"), *([evidence] if repeated else []), counted]
+        axes.set_title("\n".join(about))
     shared.name_rows(panels[0], rows)
-    figure.supxlabel("share of forget strings memorised (0 to 1)", fontsize=8)
+    figure.supxlabel("share memorised (0 to 1)", fontsize=8)
 
 
-def kinds(shares: pd.DataFrame) -> list[tuple[str, str]]:
+def kinds(memorisation: pd.DataFrame) -> list[tuple[str, str]]:
     """Measures in the order of all figures, each with its evidences."""
-    pairs = shares[["measure", "evidence"]].drop_duplicates()
+    pairs = memorisation[["measure", "evidence"]].drop_duplicates()
     return [
         (measure, evidence)
         for measure in style.measures_in(pairs["measure"])
@@ -88,13 +106,32 @@ def kinds(shares: pd.DataFrame) -> list[tuple[str, str]]:
     ]
 
 
+def how_many(rows: pd.DataFrame) -> tuple[int, str]:
+    """The number of forget strings asked under a measure, and a text on it."""
+    strings = rows[rows["strings"] == FORGET].drop_duplicates(["seed", "string_id"])
+    n_asked = int(strings["asked"].sum())
+    return n_asked, f"{n_asked} of {len(strings)} asked"
+
+
 def draw_shares(axes: Axes, shares: pd.DataFrame, rows: list[str], colour: str) -> None:
-    """A bar from before to after in every row; lines for the original and retrained models."""
-    axes.axvline(shares["before"].mean(), **BEFORE_LINE)
-    axes.axvline(shares["retrained"].mean(), **shared.IDEAL_LINE)
-    for row in shares.itertuples():
-        y = rows.index(row.method)
-        look = style.END if row.method in shared.ENDS else colour
-        axes.hlines(y, row.before, row.after, color=look, linewidth=1.6, alpha=0.55)
-        axes.plot(row.after, y, marker="o", markersize=shared.MARKER, color=look)
-    shared.unit_axis(axes, "")
+    """In every row bars before and after, a bar of the placebos, and the seeds."""
+    forget, placebo = (shares[shares["strings"] == kind] for kind in (FORGET, PLACEBO))
+    axes.axvline(forget["retrained"].mean(), **{**shared.IDEAL_LINE, "color": "0.25", "zorder": 3})
+    for method, group in forget.groupby("method", sort=False):
+        y = rows.index(method)
+        full = style.END if method in shared.ENDS else colour
+        axes.barh(y, group["before"].mean(), 0.62, color=style.tinted(full, LIGHT), linewidth=0)
+        axes.barh(y, group["after"].mean(), 0.34, color=full, linewidth=0)
+        if len(group) > 1:
+            axes.plot(
+                group["after"], [y] * len(group), linestyle="none", marker="o", markersize=2.2,
+                color="black", markeredgewidth=0, zorder=4,
+            )  # fmt: skip
+    for method, group in placebo.groupby("method", sort=False):
+        y = rows.index(method) + 0.4
+        axes.barh(y, group["after"].mean(), 0.13, color=PLACEBO_COLOUR, linewidth=0)
+    for row in by_seed.over_seeds(forget, ["method"], "after").itertuples():
+        axes.errorbar(
+            row.mean, rows.index(row.method), xerr=shared.reach(row), linestyle="none",
+            color="black", elinewidth=0.6, zorder=4,
+        )  # fmt: skip

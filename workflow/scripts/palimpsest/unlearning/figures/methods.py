@@ -5,6 +5,7 @@ not methods. They are drawn separately, in grey, and show the range for the valu
 """
 
 import math
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -70,7 +71,31 @@ def of_models(figure: Figure, heights: dict[str, float]) -> Iterator[tuple[str, 
 
 def titled(title: str, study: pd.DataFrame, height: float) -> Figure:
     """An empty figure whose title names its subject."""
-    return curves.figure_of(height, f"{title}: {curves.subject(study)}")
+    n_seeds = study["seed"].nunique()
+    seeds = f", {n_seeds} seeds" if n_seeds > 1 else ""
+    return curves.figure_of(height, f"{title}: {curves.subject(study)}{seeds}")
+
+
+def without_panels(title: str, study: pd.DataFrame, what: str) -> Figure:
+    """A figure that only says why there is nothing to show."""
+    figure = titled(title, study, 1.2)
+    figure.text(0.01, 0.4, textwrap.fill(what, style.CHARACTERS_PER_LINE), fontsize=8, va="center")
+    return figure
+
+
+def grid_of(figure: SubFigure, n: int, columns: int, **shared) -> list[Axes]:
+    """`n` panels in rows of `columns`; the lowest panel of a column has labels at its x ticks.
+
+    `shared` are keywords of `subplots`.
+    """
+    n_columns = min(columns, n)
+    grid = figure.subplots(math.ceil(n / n_columns), n_columns, squeeze=False, **shared)
+    for axes in grid.flat[n:]:
+        axes.remove()
+    panels = list(grid.flat[:n])
+    for axes in panels[-n_columns:]:
+        axes.tick_params(axis="x", labelbottom=True)
+    return panels
 
 
 # Rows of methods
@@ -147,6 +172,11 @@ def ideal_handle(label: str) -> Line2D:
     return Line2D([], [], label=label, **IDEAL_LINE)
 
 
+def numbered(methods: list[str]) -> dict[str, str]:
+    """The number of every method, as text."""
+    return {method: str(number) for number, method in enumerate(methods, start=1)}
+
+
 def repetitions_note(n: int, what: str = "Markers") -> str:
     """One sentence on the meaning of markers and their bars."""
     if n == 1:
@@ -182,11 +212,11 @@ def number_points(axes: Axes, points: list[tuple[str, float, float]], colour=sty
     page = (np.round(box.min * to_paper), np.round(box.max * to_paper))
     places = np.array([axes.transData.transform((x, y)) for _, x, y in points]) * to_paper
     places = np.round(places)
-    taken: list[np.ndarray] = []
+    taken: list[tuple[np.ndarray, np.ndarray]] = []
     for (label, x, y), place in zip(points, places, strict=True):
         size = np.array([3.8 * len(label) + 1, NUMBER_SIZE])
         offset = free_offset(place, size, places, taken, page)
-        taken.append(place + offset)
+        taken.append((place + offset, size))
         far = np.hypot(*offset) > RINGS[1]
         axes.annotate(
             label, (x, y), xytext=offset, textcoords="offset points", ha="center",
@@ -200,12 +230,13 @@ def free_offset(
     place: np.ndarray,
     size: np.ndarray,
     points: np.ndarray,
-    taken: list[np.ndarray],
+    taken: list[tuple[np.ndarray, np.ndarray]],
     page: tuple[np.ndarray, np.ndarray],
 ) -> tuple[float, float]:
     """The offset of a label from its point: the nearest free place, or else the least crowded.
 
-    All arguments are in points of paper, float[2] or float[points, 2].
+    All arguments are in points of paper, float[2] or float[points, 2]; `taken` has the centre and
+    the size of every label that is placed already.
     """
     turns = 2 * np.pi * (np.arange(DIRECTIONS) / DIRECTIONS + 1 / 8)
     best, fewest = (0.0, 0.0), np.inf
@@ -214,7 +245,10 @@ def free_offset(
             offset = np.round(radius * np.array([np.cos(turn), np.sin(turn)]))
             centre = place + offset
             in_the_way = int((np.abs(points - centre) < size / 2 + 1.5).all(axis=1).sum())
-            in_the_way += sum(bool((np.abs(other - centre) < size).all()) for other in taken)
+            in_the_way += sum(
+                bool((np.abs(other - centre) < (size + its_size) / 2).all())
+                for other, its_size in taken
+            )
             outside = (centre - size / 2 < page[0]).any() or (centre + size / 2 > page[1]).any()
             crowd = in_the_way + 2 * outside
             if crowd == 0:

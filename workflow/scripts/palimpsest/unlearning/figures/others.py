@@ -9,19 +9,33 @@ from matplotlib.figure import Figure, SubFigure
 
 from palimpsest.figures import curves, style
 from palimpsest.unlearning.figures import methods as shared
+from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.figures.epsilons import signed, spearman
 
 METRICS = {
-    "accuracy_gap": "accuracy gap (share of tokens)",
-    "mia_accuracy": "accuracy of an attack (0 to 1)",
-    "mia_gap": "that attack’s gap (0 to 1)",
-    "relearn_epochs": "time to relearn (epochs)",
-    "distance_to_original": "distance to original (L2)",
-    "distance_to_retrained": "distance to retrained (L2)",
-    "ks_log_p": "log p, Kolmogorov–Smirnov",
-    "extraction": "share of strings extracted",
+    "accuracy_gap": "accuracy gap (share)",
+    "mia_accuracy": "attack accuracy (0 to 1)",
+    "mia_gap": "its gap (0 to 1)",
+    "auc_loss": "AUC of the loss",
+    "auc_zlib": "AUC, loss by zlib",
+    "auc_calibrated": "AUC, loss by reference",
+    "auc_min_k": "AUC of Min-K",
+    "auc_min_k_plus": "AUC of Min-K++",
+    "privleak": "PrivLeak (%)",
+    "privleak_loss": "PrivLeak, loss (%)",
+    "extraction": "share extracted",
+    "extraction_strength": "strength (share)",
+    "leak_at_1": "leak@1 (share)",
+    "leak_at_100": "leak@100 (share)",
+    "relearn_epochs": "relearning (epochs)",
+    "relearn_steps": "relearning (steps)",
+    "relearn_not_reached": "not relearned (share)",
+    "relearn_log_p": "log p, relearning",
+    "distance_to_original": "L2 to original",
+    "distance_to_retrained": "L2 to retrained",
+    "ks_log_p": "log p, KS test",
 }
-METRIC_COLUMNS, METRIC_HEIGHT = 3, 1.9
+METRIC_COLUMNS, METRIC_HEIGHT = 4, 1.55
 WRITTEN = 12  # methods up to which a correlation is written into its square
 EFFECTS = {
     "n": "models that evaluate,\nof each kind (N)",
@@ -53,16 +67,21 @@ def unlearning_agreement(agreement: pd.DataFrame) -> Figure:
     figure = shared.titled(
         "Whether methods find the same strings hard", agreement, 0.5 + sum(heights.values())
     )
+    n_seeds = agreement["seed"].nunique()
     for model, part in shared.of_models(figure, heights):
-        draw_matrix(part, matrices[model])
+        draw_matrix(part, matrices[model], n_seeds)
     return figure
 
 
 def matrix(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's correlations, of every method with every other; 1 with itself."""
+    """Spearman's correlations, of every method with every other; 1 with itself.
+
+    Several seeds have their mean, over the seeds in which the correlation is defined.
+    """
     methods = list(dict.fromkeys([*pairs["method"], *pairs["other"]]))
     full = pd.DataFrame(np.nan, methods, methods)
-    for row in pairs.itertuples():
+    means = pairs.groupby(["method", "other"], sort=False)["spearman"].mean().reset_index()
+    for row in means.itertuples():
         full.loc[row.method, row.other] = full.loc[row.other, row.method] = row.spearman
     for method in methods:
         full.loc[method, method] = 1.0
@@ -77,7 +96,7 @@ def alike_together(full: pd.DataFrame) -> pd.DataFrame:
     return full.loc[order, order]
 
 
-def draw_matrix(figure: SubFigure, full: pd.DataFrame) -> None:
+def draw_matrix(figure: SubFigure, full: pd.DataFrame, n_seeds: int = 1) -> None:
     """The squares; with few methods, their values are written into them."""
     axes = figure.subplots()
     n = len(full)
@@ -102,7 +121,8 @@ def draw_matrix(figure: SubFigure, full: pd.DataFrame) -> None:
             ink = "white" if abs(value) > 0.75 else "black"
             axes.text(column, row, shown, ha="center", va="center", fontsize=6, color=ink)
     bar = figure.colorbar(image, cax=axes.inset_axes([1.04, 0.1, 0.035, 0.8]))
-    bar.set_label("rank correlation of epsilon over\nthe forget strings (−1 to 1)")
+    averaged = f"; mean of {n_seeds} seeds" * (n_seeds > 1)
+    bar.set_label(f"rank correlation of epsilon over\nthe forget strings (−1 to 1{averaged})")
     bar.outline.set_visible(False)
 
 
@@ -122,7 +142,8 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     """
     quality = shared.of_main_setup(summary[summary["quantity"] == "forgetting_quality"])
     quality = quality.rename(columns={"mean": "quality"})
-    shown = metrics.merge(quality[["model", "method", "setup", "quality"]], on=["model", "method"])
+    keys = ["model", "method", "seed"]
+    shown = metrics.merge(quality[[*keys, "setup", "quality"]], on=keys)
     methods = shared.best_first(shown.groupby("method")["quality"].mean())
     names = metrics_in(shown["metric"])
     n_rows = math.ceil(len(names) / METRIC_COLUMNS)
@@ -138,13 +159,20 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> Figure:
     for model, part in shared.of_models(inner, heights):
         drawn += draw_metrics(part, shown[shown["model"] == model], names)
     note = (
-        f"Forgetting quality: set-up {shown['setup'].iloc[0]}. Markers: mean over the models; "
-        "bars: 95 % intervals; a model that did not relearn counts as one epoch more than the "
-        "most that was tried. Dashed: retrained models, the value that ideal unlearning has; ρ: "
-        "rank correlation over the methods. Grey: doing nothing (none) and retraining (retrain)."
+        f"Forgetting quality: set-up {shown['setup'].iloc[0]}. {markers_note(shown)} Dashed: "
+        "retrained models, the value that ideal unlearning has; ρ: rank correlation over the "
+        "methods. Grey: doing nothing (none) and retraining (retrain)."
     )
     curves.legend(figure, shared.number_key(methods), note, columns=4)
     return shared.after_layout(figure, lambda: number_all(drawn, methods))
+
+
+def markers_note(shown: pd.DataFrame) -> str:
+    """The meaning of markers and bars, with one seed or several."""
+    n_seeds = shown["seed"].nunique()
+    if n_seeds == 1:
+        return "Markers: mean over the models; bars: 95 % intervals."
+    return f"Markers: mean over {n_seeds} seeds; dots: the seeds; bars: 95 % intervals (Student)."
 
 
 def metrics_in(names: pd.Series) -> list[str]:
@@ -172,22 +200,42 @@ def draw_metrics(figure: SubFigure, metrics: pd.DataFrame, names: list[str]) -> 
 
 def draw_metric(axes: Axes, found: pd.DataFrame, highest: float) -> pd.DataFrame:
     """One metric against the forgetting quality; returns x and y by method."""
-    known = found.dropna(subset=["estimate"])
-    for reference in found["reference"].dropna().unique()[:1]:
-        axes.axhline(reference, **shared.IDEAL_LINE)
-    for row in known.rename(columns={"estimate": "mean"}).itertuples():
+    known = found[np.isfinite(found["estimate"])]
+    if found["reference"].notna().any():
+        axes.axhline(found["reference"].mean(), **shared.IDEAL_LINE)
+    several = known["seed"].nunique() > 1
+    if several:
+        for row in known.itertuples():
+            look = shared.setup_look(row.setup, row.method)
+            axes.plot(
+                row.quality, row.estimate, marker=".", markersize=2.5, color=look["color"],
+                alpha=0.5, markeredgewidth=0,
+            )  # fmt: skip
+        axes.margins(y=0.15)
+        axes.autoscale_view()
+        axes.set_autoscale_on(False)
+        means = by_seed.over_seeds(known, ["method", "setup"], "estimate")
+        means["quality"] = means["method"].map(known.groupby("method")["quality"].mean())
+    else:
+        means = known.rename(columns={"estimate": "mean"})
+    for row in means.itertuples():
         axes.errorbar(
             row.quality, row.mean, yerr=shared.reach(row), linestyle="none", elinewidth=0.7,
             **{**shared.setup_look(row.setup, row.method), "markersize": 3.4},
         )  # fmt: skip
-    axes.margins(y=0.15)
+    if not several:
+        axes.margins(y=0.15)
     shared.unit_axis(axes, "", highest)
-    return known.set_index("method")[["quality", "estimate"]]
+    return means.set_index("method")[["quality", "mean"]]
 
 
 def proxy_in_words(found: pd.DataFrame) -> str:
-    """The rank correlation of a metric with the forgetting quality, over the methods."""
-    methods = found[~found["method"].isin(shared.ENDS)]
+    """The rank correlation of a metric with the forgetting quality, over the methods.
+
+    Several seeds are averaged first.
+    """
+    methods = found[~found["method"].isin(shared.ENDS) & np.isfinite(found["estimate"])]
+    methods = methods.groupby("method")[["quality", "estimate"]].mean()
     correlation = spearman(methods["quality"], methods["estimate"])
     return "ρ undefined" if np.isnan(correlation) else f"ρ = {signed(correlation)}"
 
@@ -233,11 +281,20 @@ def unlearning_effects(effects: pd.DataFrame) -> Figure:
                            markersize=shared.MARKER),
         curves.line_handle("doing nothing, retraining", style.END),
     ]  # fmt: skip
-    note = (
-        "Markers and lines: mean over the repetitions; bars and bands: smallest to largest value."
-    )
+    seeds = by_seed.seeds_in(effects)
+    over = f"{len(seeds)} seeds" if len(seeds) > 1 else "the repetitions"
+    note = f"Markers and lines: mean over {over}; bars and bands: smallest to largest value."
+    if len(seeds) > 1:
+        note += " Upright strokes: the seeds, each a mean over its repetitions."
     curves.legend(figure, handles, note)
     return shared.after_layout(figure, lambda: number_ends(drawn))
+
+
+def separate(effects: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The values whose spread is shown: those of the seeds, or with one seed all repetitions."""
+    if effects["seed"].nunique() == 1:
+        return effects
+    return by_seed.of_seeds(effects, keys, ["forgetting_quality"])
 
 
 def by_quality(effects: pd.DataFrame) -> list[str]:
@@ -272,7 +329,9 @@ def draw_attackers(axes: Axes, attackers: pd.DataFrame, rows: list[str]) -> None
     """Fitted and evaluated on the same models, and on others, in a row per method."""
     if attackers.empty:
         axes.text(0.5, (len(rows) - 1) / 2, "too few models\nto hold some out", ha="center")
-    for (method, attacker), found in attackers.groupby(["method", "attacker"], sort=False):
+    several = attackers["seed"].nunique() > 1
+    values = separate(attackers, ["method", "attacker"])
+    for (method, attacker), found in values.groupby(["method", "attacker"], sort=False):
         mean, ends = curves.whiskers(found["forgetting_quality"])
         colour = style.END if method in shared.ENDS else style.INK
         y = rows.index(method) + (0.14 if attacker == "same" else -0.14)
@@ -281,9 +340,14 @@ def draw_attackers(axes: Axes, attackers: pd.DataFrame, rows: list[str]) -> None
             markersize=3.8, markerfacecolor="white" if attacker == "same" else colour,
             markeredgewidth=0.9,
         )  # fmt: skip
+        if several:
+            axes.plot(
+                found["forgetting_quality"], [y] * len(found), linestyle="none", marker="|",
+                markersize=4, color=colour, markeredgewidth=0.7,
+            )  # fmt: skip
     shared.name_rows(axes, rows)
     shared.part_ends(axes, rows)
-    numbers = {method: number for number, method in enumerate(shared.methods_in(rows), start=1)}
+    numbers = shared.numbered(shared.methods_in(rows))
     axes.set_yticks(
         range(len(rows)),
         [f"{row} {numbers[row]}" if row in numbers else shared.END_LABELS[row] for row in rows],
@@ -294,16 +358,20 @@ def draw_attackers(axes: Axes, attackers: pd.DataFrame, rows: list[str]) -> None
 
 
 def by_number(effects: pd.DataFrame, effect: str) -> pd.DataFrame:
-    """Mean, min and max of the forgetting quality at each value of what is varied, by method."""
+    """Mean, min and max of the forgetting quality at each value of what is varied, by method.
+
+    They are over the seeds, or over the repetitions of a single seed.
+    """
     keys = ["method", "value"]
-    found = effects.groupby(keys, sort=False)["forgetting_quality"].agg(["mean", "min", "max"])
+    values = separate(effects, keys)
+    found = values.groupby(keys, sort=False)["forgetting_quality"].agg(["mean", "min", "max"])
     return found.reset_index().sort_values("value", kind="stable")
 
 
 def draw_curves(axes: Axes, varied: pd.DataFrame, rows: list[str]) -> list:
     """A curve per method; returns where each ends."""
     ends = []
-    numbers = {method: str(n) for n, method in enumerate(shared.methods_in(rows), start=1)}
+    numbers = shared.numbered(shared.methods_in(rows))
     for method, curve in varied.groupby("method", sort=False):
         colour = style.END if method in shared.ENDS else style.INK
         axes.fill_between(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from palimpsest.unlearning.losses import cross_entropy, kl
 from palimpsest.unlearning.methods.phases import Training, phase
-from palimpsest.unlearning.methods.values import number
+from palimpsest.unlearning.methods.values import choice, number
 from palimpsest.unlearning.sets import FORGET, RETAIN
+
+CROSS_ENTROPY, KL = "cross-entropy", "kl"
 
 
 @phase("gradient-ascent")
@@ -22,10 +26,12 @@ class GradientAscent(Training):
         return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
-class HeldBack(Training):
+@dataclass(frozen=True, kw_only=True)
+class WithRetain(Training):
     """A loss on the forget set, plus `retain` times a loss on equally many retain strings."""
 
     over = FORGET
+    retain: float = number(1.0, least=0)
 
     @property
     def beside(self):
@@ -35,20 +41,45 @@ class HeldBack(Training):
     def loss(self, task, batch, beside):
         if beside is None:
             return self.forget_loss(task, batch)
-        return self.forget_loss(task, batch) + self.retain * self.retain_loss(task, beside)
+        return self.forget_loss(task, batch) + self.retain * self.loss_beside(task, beside)
 
     def forget_loss(self, task, batch):
         """The loss [M] on the forget set, which is minimised."""
-        return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+        raise NotImplementedError
 
-    def retain_loss(self, task, batch):
+    def loss_beside(self, task, batch):
         """The loss [M] on the retain set, which is minimised."""
-        return cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldBack(WithRetain):
+    """A loss on the forget set, while predictions on the retain set are held.
+
+    `retain_loss` is the cross-entropy or KL(original || model).
+
+    Source: TOFU: A Task of Fictitious Unlearning for LLMs (Maini et al., 2024), section 3.2, which
+    has both.
+    """
+
+    retain_loss: str = choice((CROSS_ENTROPY, KL), CROSS_ENTROPY)
+
+    def prepare(self, task):
+        if self.beside and self.retain_loss == KL:
+            task.reference.keep_logits(RETAIN)
+
+    def loss_beside(self, task, batch):
+        logits = task.models.logits(batch.ids_MBT)
+        if self.retain_loss == KL:
+            return kl(task.reference.logits(batch), logits, batch.targets_MBT)
+        return cross_entropy(logits, batch.targets_MBT)
 
 
 @phase("gradient-difference")
 class GradientDifference(HeldBack):
-    """Maximises the cross-entropy on the forget set, and minimises it on the retain set.
+    """Maximises the cross-entropy on the forget set, and holds the model back on the retain set.
+
+    With the retain loss `kl`, this is the method that TOFU calls KL minimisation.
 
     Source: Continual Learning and Private Unlearning (Liu et al., 2022); TOFU (Maini et al., 2024),
     section 3.2.
@@ -56,29 +87,13 @@ class GradientDifference(HeldBack):
 
     retain: float = number(1.0, above=0)
 
-
-@phase("kl-ascent")
-class KLAscent(HeldBack):
-    """Maximises the cross-entropy on the forget set, and stays near the original on the retain set.
-
-    The second loss is KL(original || model).
-
-    Source: TOFU: A Task of Fictitious Unlearning for LLMs (Maini et al., 2024), section 3.2.
-    """
-
-    retain: float = number(1.0, above=0)
-
-    def prepare(self, task):
-        task.reference.keep_logits(RETAIN)
-
-    def retain_loss(self, task, batch):
-        logits = task.models.logits(batch.ids_MBT)
-        return kl(task.reference.logits(batch), logits, batch.targets_MBT)
+    def forget_loss(self, task, batch):
+        return -cross_entropy(task.models.logits(batch.ids_MBT), batch.targets_MBT)
 
 
 @phase("neggrad")
 class NegGrad(Training):
-    """NegGrad+: minimises alpha * retain - (1 - alpha) * forget; epochs are over the retain set.
+    """NegGrad+: minimises alpha * retain - (1 - alpha) * forget; it passes over the retain set.
 
     Source: Towards Unbounded Machine Unlearning (Kurmanji et al., 2023), section 4; Are we making
     progress in unlearning?, section 5.

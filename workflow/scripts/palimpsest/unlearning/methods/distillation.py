@@ -10,6 +10,7 @@ from palimpsest.unlearning.losses import (
     symmetric_kl,
     undial,
 )
+from palimpsest.unlearning.methods.ascent import HeldBack
 from palimpsest.unlearning.methods.phases import Training, phase
 from palimpsest.unlearning.methods.values import choice, number
 from palimpsest.unlearning.sets import FORGET, RETAIN, VALIDATION
@@ -116,7 +117,7 @@ class NoisyDistil(Training):
     The paper's text names the forget set once, and noisy retain examples once; its formula names
     retain examples. This phase uses retain strings. Gaussian noise is impossible for tokens.
     Instead, a share `noise` of each string's tokens, except the start token, is replaced by random
-    tokens, the same in all epochs.
+    tokens, the same in all passes.
 
     Source: Are we making progress in unlearning?, section 5 and appendix A.4 (Forget).
     """
@@ -138,20 +139,21 @@ class NoisyDistil(Training):
 
 
 @phase("undial")
-class Undial(Training):
+class Undial(HeldBack):
     """Distils the original model's predictions on the forget set, with less likely true tokens.
 
-    The logit of the true token is lowered by `gamma`.
+    The logit of the true token is lowered by `gamma`. The published method has no retain loss.
 
     Source: UNDIAL: Self-Distillation with Adjusted Logits (Dong et al., 2024).
     """
 
-    over = FORGET
     gamma: float = number(above=0)
+    retain: float = number(0.0, least=0)
 
     def prepare(self, task):
+        super().prepare(task)
         task.reference.keep_logits(FORGET)
 
-    def loss(self, task, batch, beside):
+    def forget_loss(self, task, batch):
         logits = task.models.logits(batch.ids_MBT)
         return undial(logits, task.reference.logits(batch), batch.targets_MBT, self.gamma)

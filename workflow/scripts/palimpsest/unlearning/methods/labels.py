@@ -11,8 +11,8 @@ from palimpsest.unlearning.sets import FORGET
 class RandomLabel(Training):
     """Minimises the cross-entropy with random next tokens on the forget set.
 
-    The tokens are drawn from the tokens of the retain set, once for all epochs. The inputs of the
-    model do not change.
+    The tokens are drawn from the tokens of the retain set, once per run of the phase. The inputs of
+    the model do not change.
 
     Source: Are we making progress in unlearning?, section 5.
     """

@@ -22,7 +22,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, dataclass_transform
 
 from palimpsest.lazy_import import lazy_import
-from palimpsest.unlearning.methods.values import DOMAIN, Choice, Number, number
+from palimpsest.models.trained import ADAMW, OPTIMIZERS
+from palimpsest.unlearning.methods.values import DOMAIN, Choice, Number, choice, number
+from palimpsest.unlearning.task import whole_part
 
 if TYPE_CHECKING:
     from palimpsest.models.trained import Weights
@@ -89,8 +91,11 @@ class Phase:
         """The sets of strings that the phase reads."""
         return ()
 
-    def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
-        """Number of forward and backward passes over a batch; `sizes` are the sets' sizes."""
+    def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
+        """Number of forward and backward passes over a batch.
+
+        `sizes` are the sets' sizes, and `budget` is the number of passes that the method may make.
+        """
         return 0
 
     def prepare(self, task: Task) -> None:
@@ -134,20 +139,22 @@ class Select(Phase):
 class Training(Phase):
     """Steps of an optimiser over a set of strings; a subclass defines the loss.
 
-    `epochs` is the number of epochs over the set `over`; a fractional last epoch ends early. `rate`
-    multiplies the model's peak learning rate, so that one table fits all models; the learning rate
-    is constant. The optimiser's moments start at 0. If `beside` names a second set, each step also
-    has an equal number of strings from that set. `elsewhere` multiplies the *update* of weights
-    that could be selected, but were not. A multiplier of their gradient would have no effect,
-    because Adam divides by the size of the gradient.
+    `share` is the share of the method's budget of passes that one run of the phase takes, at least
+    one step. `rate` multiplies the model's peak learning rate, so that one table fits all models;
+    the learning rate is constant. The optimiser's moments start at 0 when the phase runs first, and
+    are kept for its next run in a `repeat`. If `beside` names a second set, each step also has an
+    equal number of strings from that set. `elsewhere` multiplies the *update* of weights that could
+    be selected, but were not. A multiplier of their gradient would have no effect with AdamW, which
+    divides by the size of the gradient.
     """
 
     over: ClassVar[str]
     beside: ClassVar[str | None] = None
 
-    epochs: float = number(above=0, most=1000)
+    share: float = number(above=0, most=1)
     rate: float = number(above=0, most=1000)
     elsewhere: float = number(1.0, least=0, most=1)
+    optimizer: str = choice(OPTIMIZERS, ADAMW)
 
     @property
     def needs_selection(self) -> bool:
@@ -159,13 +166,13 @@ class Training(Phase):
         """The sets of strings that the phase reads."""
         return (self.over,) if self.beside is None else (self.over, self.beside)
 
-    def steps(self, sizes: Mapping[str, int], batch_size: int) -> int:
-        """Number of optimiser steps; `sizes` are the numbers of strings in each set."""
-        return max(1, round(self.epochs * -(-sizes[self.over] // batch_size)))
+    def steps(self, budget: int) -> int:
+        """Number of optimiser steps, if the method may make `budget` passes."""
+        return max(1, whole_part(self.share * budget / self.passes_per_step))
 
-    def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
+    def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
         """Number of passes over a batch: one per step, or two with a second set."""
-        return self.steps(sizes, batch_size) * self.passes_per_step
+        return self.steps(budget) * self.passes_per_step
 
     @property
     def passes_per_step(self) -> int:
@@ -182,8 +189,9 @@ class Training(Phase):
 
     def run(self, task: Task) -> None:
         """Take the steps."""
-        task.models.fresh_optimizer()
+        task.use_optimizer(self, self.optimizer)
         for batch, beside in self._batches(task):
+            task.observe_if_due()
             loss_M = self.loss(task, batch, beside)
             task.steps += self.passes_per_step
             self.step(task, loss_M, self.rate_M(task, batch))
@@ -193,7 +201,7 @@ class Training(Phase):
         epochs = itertools.chain.from_iterable(
             task.batches(self.over, task.phase_number, epoch) for epoch in itertools.count(1)
         )
-        batches = itertools.islice(epochs, self.steps(task.sizes, task.batch_size))
+        batches = itertools.islice(epochs, self.steps(task.budget))
         if self.beside is None:
             return ((batch, None) for batch in batches)
         return task.with_batches_beside(batches, self.beside, task.phase_number)

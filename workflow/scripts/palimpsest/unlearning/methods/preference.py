@@ -23,9 +23,9 @@ class NPO(HeldBack):
     """
 
     beta: float = number(0.1, above=0)
-    retain: float = number(1.0, least=0)
 
     def prepare(self, task):
+        super().prepare(task)
         task.reference.keep_nll(FORGET)
 
     def forget_loss(self, task, batch):
@@ -42,7 +42,6 @@ class SimNPO(HeldBack):
 
     beta: float = number(2.5, above=0)
     gamma: float = number(0.0, least=0)
-    retain: float = number(1.0, least=0)
 
     def forget_loss(self, task, batch):
         n_tokens_MB = real(batch.targets_MBT).sum(-1)
@@ -62,7 +61,6 @@ class DPO(HeldBack):
     """
 
     beta: float = number(0.1, above=0)
-    retain: float = number(1.0, least=0)
 
     @property
     def sets(self):
@@ -70,6 +68,7 @@ class DPO(HeldBack):
         return (*super().sets, VALIDATION)
 
     def prepare(self, task):
+        super().prepare(task)
         task.reference.keep_nll(FORGET)
         task.reference.keep_nll(VALIDATION, first=1)
 

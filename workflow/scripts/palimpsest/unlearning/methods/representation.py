@@ -6,7 +6,7 @@ import numpy as np
 
 from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.losses import per_token, squared_error
-from palimpsest.unlearning.methods.ascent import HeldBack
+from palimpsest.unlearning.methods.ascent import WithRetain
 from palimpsest.unlearning.methods.phases import phase
 from palimpsest.unlearning.methods.values import number
 from palimpsest.unlearning.sets import FORGET, RETAIN
@@ -16,7 +16,7 @@ torch = lazy_import("torch")
 
 
 @phase("rmu")
-class RMU(HeldBack):
+class RMU(WithRetain):
     """Moves a layer's states on the forget set in a random direction, but not on the retain set.
 
     Each model has its own direction. Its length is `scale`, in units of the mean length of the
@@ -30,7 +30,6 @@ class RMU(HeldBack):
 
     depth: float = number(0.5, above=0, most=1)
     scale: float = number(2.0, above=0)
-    retain: float = number(1.0, least=0)
 
     def prepare(self, task):
         for name in (FORGET, RETAIN):
@@ -48,7 +47,7 @@ class RMU(HeldBack):
         target_MD = self.scale * length_M[:, None] * self.directions(task, states.shape[-1])
         return squared_error(states, target_MD[:, None, None].expand_as(states), batch.targets_MBT)
 
-    def retain_loss(self, task, batch):
+    def loss_beside(self, task, batch):
         states = task.models.hidden(batch.ids_MBT, self.layer(task))
         original = task.reference.hidden(batch, self.layer(task))
         return squared_error(states, original, batch.targets_MBT)

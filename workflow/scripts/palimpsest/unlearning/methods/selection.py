@@ -144,7 +144,7 @@ class SelectGradient(SelectShare):
         """The sets whose gradients are used."""
         return tuple(self.factors)
 
-    def passes(self, sizes, batch_size):
+    def passes(self, sizes, batch_size, budget):
         return sum(-(-sizes[name] // batch_size) for name in self.sets)
 
     def scores(self, task):

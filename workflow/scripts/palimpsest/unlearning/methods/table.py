@@ -20,12 +20,13 @@ from typing import Any
 
 from palimpsest.configuration.yaml_files import check_file, read_file
 from palimpsest.errors import UserError, nearest
-from palimpsest.unlearning.methods.phases import ROLES, Phase, registered
+from palimpsest.unlearning.methods.phases import ROLES, Phase, Training, registered
 from palimpsest.unlearning.setups import ENDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered
-REPEAT, PHASES, GRID = "repeat", "phases", "grid"
+REPEAT, PHASES, GRID, WARNING = "repeat", "phases", "grid", "warning"
+KEYS = {PHASES, GRID, WARNING}
 MOST_REPEATED, MOST_POINTS, DEEPEST = 1000, 1000, 4
 AND = " and "  # separates places that a line of a grid changes together
 
@@ -44,12 +45,14 @@ class Method:
     """An unlearning method: phases that run one after another.
 
     `written` holds the phases in the format of the table, with all keys filled in. `grid` maps
-    places, such as `2.1.rate`, to the values for tuning.
+    places, such as `2.1.rate`, to the values for tuning. `warning` says in a few words what no
+    setting of the search could reach; it is empty for most methods.
     """
 
     name: str
     written: list[dict[str, Any]]
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
+    warning: str = ""
 
     @property
     def placed(self) -> list[Placed]:
@@ -58,7 +61,7 @@ class Method:
 
     @property
     def phases(self) -> list[Phase]:
-        """The phases for `Task.run`."""
+        """The phases for `Task.run`; a repeated phase is the same object in every round."""
         return [placed.phase for placed in self.placed]
 
     @property
@@ -66,12 +69,13 @@ class Method:
         """The sets of strings that the method reads."""
         return set().union(*(phase.sets for phase in self.phases))
 
-    def passes(self, sizes: Mapping[str, int], batch_size: int) -> int:
+    def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
         """The cost of the method: forward and backward passes over a batch, as in `Task.steps`.
 
-        `sizes` holds the number of strings in each set, with copies.
+        `sizes` holds the number of strings in each set, with copies, and `budget` the passes that
+        the method may make (`palimpsest.unlearning.task.passes_within`).
         """
-        return sum(phase.passes(sizes, batch_size) for phase in self.phases)
+        return sum(phase.passes(sizes, batch_size, budget) for phase in self.phases)
 
     def points(self) -> dict[str, Method]:
         """Every point of the grid as a method, by its name: `scrub.1`, `scrub.2`, ...
@@ -133,17 +137,18 @@ def _read_method(path: str, name: Any, entry: Any) -> Method:
             "choose another"
         )
     if not isinstance(entry, dict) or PHASES not in entry:
-        raise UserError(f"{where}: must have phases: [...], and may have grid: {{...}}")
-    for key in entry.keys() - {PHASES, GRID}:
-        raise UserError(f"{where}: unknown key {key!r}; known: phases, grid{_near(key, entry)}")
+        raise UserError(
+            f"{where}: must have phases: [...], and may have grid: {{...}} and warning: text"
+        )
+    for key in entry.keys() - KEYS:
+        hint = nearest(key, KEYS - entry.keys())
+        raise UserError(f"{where}: unknown key {key!r}; known: {', '.join(sorted(KEYS))}{hint}")
     method = Method(name, _Reader(where).phases(entry[PHASES]))
-    grid = entry.get(GRID) or {}
+    grid, warning = entry.get(GRID) or {}, entry.get(WARNING, "")
+    if not isinstance(warning, str):
+        raise UserError(f"{where}: warning: {warning!r} is not a text")
     _check_grid(where, method, grid)
-    return Method(name, method.written, grid)
-
-
-def _near(key: Any, entry: dict) -> str:
-    return nearest(key, {PHASES, GRID} - entry.keys())
+    return Method(name, method.written, grid, warning)
 
 
 class _Reader:
@@ -166,7 +171,27 @@ class _Reader:
                     f"selects any; put one of {', '.join(choosers)} before it",
                 )
             selected = selected or placed.phase.selects
+        self._check_shares(written)
         return written
+
+    def _check_shares(self, written: list[dict[str, Any]]) -> None:
+        """Raise `UserError` if the phases' shares of the budget add up to more than 1."""
+        total = self._total_share(written)
+        if total > 1 + 1e-9:
+            raise UserError(
+                f"{self.where}: the shares of the phases add up to {total:.4g}, counted once per "
+                "round of a repeat; at most 1 is allowed, which is the whole budget of passes"
+            )
+
+    def _total_share(self, written: list[dict[str, Any]]) -> float:
+        """The sum of the shares of the phases that train, once per round of a repeat."""
+        total = 0.0
+        for entry in written:
+            if REPEAT in entry:
+                total += entry[REPEAT] * self._total_share(entry[PHASES])
+            elif issubclass(self.known[entry[_role_in(entry)]], Training):
+                total += entry["share"]
+        return total
 
     def _list(self, entries: Any, above: str, depth: int) -> list[dict[str, Any]]:
         if not isinstance(entries, list) or not entries:
@@ -251,16 +276,21 @@ def _is_number(text: str) -> bool:
         return False
 
 
+def _role_in(entry: dict) -> str:
+    return next(key for key in entry if key in ROLES)
+
+
 def _flat(written: list[dict], above: str = "", once: bool = False) -> Iterator[Placed]:
     """The phases of checked entries; a repeated phase occurs n times, or once with `once`."""
     known = registered()
     for number, entry in enumerate(written, start=1):
         place = f"{above}{number}"
         if REPEAT in entry:
+            one_round = list(_flat(entry[PHASES], f"{place}.", once))
             for _ in range(1 if once else entry[REPEAT]):
-                yield from _flat(entry[PHASES], f"{place}.", once)
+                yield from one_round
             continue
-        role = next(key for key in entry if key in ROLES)
+        role = _role_in(entry)
         values = {key: value for key, value in entry.items() if key != role}
         values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         yield Placed(role, place, known[entry[role]](**values))
@@ -289,9 +319,19 @@ def _check_grid(where: str, method: Method, grid: Any) -> None:
                     f"together: 1.rate{AND}2.rate{hint}"
                 ) from None
             _Reader(shown).phases(written)
+    _Reader(f"{where}: grid").phases(_longest(method.written, grid))
     n_points = math.prod(map(len, grid.values()))
     if n_points > MOST_POINTS:
         raise UserError(f"{where}: grid: has {n_points} points; at most {MOST_POINTS} are allowed")
+
+
+def _longest(written: list[dict], grid: Mapping[str, list]) -> list[dict]:
+    """The phases of a point whose shares add up to most; they grow with every share and repeat."""
+    written = copy.deepcopy(written)
+    for places, values in grid.items():
+        if all(isinstance(value, int | float) for value in values):
+            _set(written, str(places), max(values))
+    return written
 
 
 def _set(written: list[dict], places: str, value: Any) -> None:
@@ -309,7 +349,7 @@ def _set(written: list[dict], places: str, value: Any) -> None:
 
 
 def _places(written: list[dict], above: str = "") -> list[str]:
-    """All places of values: `1.rate`, `2.repeat`, `2.1.epochs`, ..."""
+    """All places of values: `1.rate`, `2.repeat`, `2.1.share`, ..."""
     places = []
     for number, entry in enumerate(written, start=1):
         settable = [key for key in entry if key not in (*ROLES, PHASES)]

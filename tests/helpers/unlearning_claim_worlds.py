@@ -1,0 +1,285 @@
+"""Planted worlds for the claims on unlearning: tables in which the truth is known.
+
+Every world has some seeds, each with chance of its own. The tables have only the columns that the
+claims read.
+"""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+
+METHODS = ("finetune", "scrub", "npo", "rmu", "simnpo", "kookmin", "sun", "sebastian")
+N_SEEDS, REPETITIONS, STRINGS = 4, 3, 24
+NOISE = 0.03  # the order of neighbouring methods below is uncertain
+
+
+def spaced(first, last, **ends):
+    """A value for every method, equally spaced, and those of the two ends."""
+    values = np.linspace(first, last, len(METHODS))
+    return {**dict(zip(METHODS, values, strict=True)), **ends}
+
+
+RIGHT = spaced(0.15, 0.7, none=0.05, retrain=0.95)
+REVERSED = spaced(0.7, 0.15, none=0.9, retrain=0.05)
+
+
+def problem(seed):
+    return {"model": "m", "language": "L", "size": 48, "seed": seed}
+
+
+def scaled(values, factor):
+    return {name: factor * value for name, value in values.items()}
+
+
+def of_problems(make, seeds=range(N_SEEDS)):
+    """The rows that `make(chance)` gives for every seed, with the columns of the problem."""
+    parts = [make(np.random.default_rng([seed, 13])).assign(**problem(seed)) for seed in seeds]
+    return pd.concat(parts, ignore_index=True)
+
+
+def crossed(values, **columns):
+    """A row for every method and combination of further values; `value` is the method's."""
+    frame = pd.DataFrame(itertools.product(values, *columns.values()), columns=["method", *columns])
+    return frame.assign(value=frame["method"].map(values))
+
+
+def noisy(frame, noise, chance):
+    return frame["value"] + noise * chance.standard_normal(len(frame))
+
+
+def tests(quality, null, errors, noise):
+    def make(chance):
+        frame = crossed(quality)
+        share = frame["method"].map(errors) + noise * chance.standard_normal(len(frame))
+        return frame.assign(
+            forgetting_quality=noisy(frame, noise, chance).clip(0, 1),
+            null_quality=null,
+            joint_errors=(64 * share.clip(0, 1)).round(),
+            joint_models=64,
+            joint_p=np.where(share < 0.35, 0.0025, 0.5),
+            relative_p=np.nan,
+        )
+
+    return of_problems(make)
+
+
+def summary(forget, placebo, noise):
+    def make(chance):
+        sides = [crossed(forget, strings=["forget"]), crossed(placebo, strings=["placebo"])]
+        frame = pd.concat(sides, ignore_index=True)
+        return frame.assign(share=noisy(frame, noise, chance))
+
+    return of_problems(make)
+
+
+def gaps(shares, uneven, noise):
+    """`uneven` is the standard deviation of the true shares over strings, of all but `retrain`."""
+
+    def make(chance):
+        frame = crossed(shares, strings=["forget"], string_id=range(STRINGS))
+        own = uneven * chance.standard_normal(len(frame)) * (frame["method"] != "retrain")
+        share = noisy(frame, noise, chance) + own
+        width = 2 * noise * np.exp(0.1 * chance.standard_normal(len(frame)))
+        return frame.assign(share=share, lower=share - width, upper=share + width)
+
+    return of_problems(make)
+
+
+def memorisation(after, placebo, noise):
+    def make(chance):
+        sides = [
+            crossed(values, strings=[kind], string_id=range(STRINGS))
+            for kind, values in (("forget", after), ("placebo", placebo))
+        ]
+        frame = pd.concat(sides, ignore_index=True)
+        kept = {
+            "measure": "counterfactual",
+            "asked": True,
+            "before": np.where(frame["strings"] == "forget", 0.9, 0.05),
+            "after": noisy(frame, noise, chance),
+            "retrained": 0.05,
+        }
+        asked = frame.assign(**kept)
+        other = frame.assign(**{**kept, "measure": "recollection", "after": -1.0})
+        return pd.concat([asked, other, asked.assign(asked=False, after=-1.0)])
+
+    return of_problems(make)
+
+
+def scores(full, cheap, utility, noise):
+    def make(chance):
+        frame = pd.concat(
+            [
+                crossed(values, setup=[setup], repetition=range(REPETITIONS))
+                for setup, values in (("full", full), ("reuse-n-n", cheap))
+            ],
+            ignore_index=True,
+        )
+        kept = frame["method"].map(utility).fillna(1.0)
+        quality = noisy(frame, noise, chance).clip(0, 1)
+        return frame.assign(
+            forgetting_quality=quality,
+            retain_probability=0.8 * (kept + noise * chance.standard_normal(len(frame))),
+            retain_probability_retrained=0.8,
+            test_probability=0.7,
+            test_probability_retrained=0.7,
+            final_score=quality,
+            final_score_probability=quality * kept,
+        )
+
+    return of_problems(make)
+
+
+def effects(held_out, same, few, noise):
+    cases = {
+        ("attacker", "held-out", 16.0): held_out,
+        ("attacker", "same", 16.0): same,
+        ("n", "held-out", 16.0): held_out,
+        ("n", "held-out", 4.0): few,
+    }
+
+    def make(chance):
+        parts = []
+        for (effect, attacker, value), qualities in cases.items():
+            frame = crossed(qualities, repetition=range(REPETITIONS))
+            quality = noisy(frame, noise, chance).clip(0, 1)
+            named = {"effect": effect, "attacker": attacker, "value": value}
+            parts.append(frame.assign(forgetting_quality=quality, **named))
+        return pd.concat(parts)
+
+    return of_problems(make)
+
+
+def metrics(gaps_of, steps, noise):
+    def make(chance):
+        parts = [
+            crossed(values, metric=[metric])
+            for metric, values in (
+                ("accuracy_gap", gaps_of),
+                ("mia_gap", gaps_of),
+                ("relearn_steps", steps),
+            )
+        ]
+        frame = pd.concat(parts, ignore_index=True)
+        reference = np.where(frame["metric"] == "relearn_steps", 10.0, 0.0)
+        return frame.assign(estimate=noisy(frame, noise, chance), reference=reference)
+
+    return of_problems(make)
+
+
+def epsilons_of(
+    chance, hard, own, noise=1.0, flips=False, opposite=False, n_strings=STRINGS, setup="full"
+):
+    """Epsilons that a string's hardness raises: for all methods, for one of them, and by chance.
+
+    With `flips`, a method finds strings easy in one repetition and hard in another. With
+    `opposite`, a method finds strings easy that the next method finds hard. `retrain` is only
+    chance, the same in every repetition, and shares the chance of the reference with the methods.
+    Under another set-up than full, so much chance of the original models is in all methods as there
+    is chance of the reference, and the same in every repetition.
+    """
+    for_all, reference = chance.standard_normal((2, n_strings))
+    originals = 0.5 * chance.standard_normal(n_strings) * (setup != "full")
+    parts = []
+    for place, method in enumerate((*METHODS, "retrain")):
+        for_one, same = chance.standard_normal((2, n_strings))
+        for repetition in range(REPETITIONS):
+            sign = (-1) ** (repetition + place // 2) if flips else 1
+            sign *= (-1) ** place if opposite else 1
+            anew = chance.standard_normal(n_strings)
+            value = sign * (hard * for_all + own * for_one) + 0.5 * reference + noise * anew
+            value = value + originals
+            if method == "retrain":
+                value = 0.5 * reference + noise * same
+            named = {"method": method, "setup": setup, "repetition": repetition}
+            strings = range(n_strings)
+            parts.append(
+                pd.DataFrame({**named, "string_id": strings, "epsilon": np.exp(value / 3)})
+            )
+    return pd.concat(parts, ignore_index=True)
+
+
+def epsilons(hard, own, seeds=range(N_SEEDS), **more):
+    return of_problems(lambda chance: epsilons_of(chance, hard, own, **more), seeds)
+
+
+SHARES = spaced(0.4, 0.9, none=0.0, retrain=1.0)
+COSTS, CHEAPER = spaced(0.98, 0.8), spaced(0.8, 0.98)
+FEW_STEPS = spaced(4.0, 5.0, none=0.0, retrain=10.0)
+
+
+def errors(methods, retrain):
+    """Shares of errors of the joint attacker."""
+    return {**spaced(methods, methods, none=0.0), "retrain": retrain}
+
+
+def right(noise=NOISE):
+    """All claims hold."""
+    return {
+        "unlearning_tests": tests(RIGHT, 0.95, errors(0.1, 0.5), noise),
+        "unlearning_gap_summary": summary(SHARES, scaled(SHARES, 0.1), noise),
+        "unlearning_gaps": gaps(SHARES, 0.3, 0.05),
+        "unlearning_memorisation": memorisation(RIGHT, scaled(RIGHT, 0.1), noise),
+        "unlearning_scores": scores(RIGHT, RIGHT, COSTS, noise),
+        "unlearning_effects": effects(RIGHT, scaled(RIGHT, 0.9), RIGHT, noise),
+        "epsilons": epsilons(2.5, 1.0),
+        "unlearning_metrics": metrics(RIGHT, FEW_STEPS, noise),
+    }
+
+
+def wrong(noise=NOISE):
+    """The claims fail that can fail together."""
+    many_steps = {name: 20 - steps for name, steps in FEW_STEPS.items()}
+    return {
+        "unlearning_tests": tests(REVERSED, 0.05, errors(0.6, 0.4), noise),
+        "unlearning_gap_summary": summary(scaled(SHARES, -1), scaled(SHARES, 0.1), noise),
+        "unlearning_gaps": equal_shares(gaps(SHARES, 0.0, 0.05)),
+        "unlearning_memorisation": memorisation(scaled(RIGHT, 0.1), RIGHT, noise),
+        "unlearning_scores": scores(REVERSED | {"none": 0.0, "retrain": 1.0}, RIGHT, {}, noise),
+        "unlearning_effects": effects(REVERSED, spaced(0.8, 0.9), RIGHT, noise),
+        "epsilons": epsilons(2.0, 0.0, noise=0.3, opposite=True),
+        "unlearning_metrics": metrics(RIGHT, many_steps, noise),
+    }
+
+
+def also_wrong(noise=NOISE):
+    """Forgetting is free, and the accuracy gap orders methods as forgetting quality does.
+
+    The share of the gap closed orders methods in reverse.
+    """
+    return {
+        "unlearning_gap_summary": summary(SHARES, scaled(SHARES, 0.1), noise),
+        "unlearning_scores": scores(REVERSED, REVERSED, CHEAPER, 2.5 * noise),
+        "unlearning_metrics": metrics(scaled(REVERSED, -1), FEW_STEPS, 0.001),
+        "epsilons": epsilons(2.0, 0.0, noise=0.3, flips=True),
+    }
+
+
+def third_wrong(noise=NOISE):
+    """The costs of methods turn round from seed to seed, so they are no property of a method."""
+    table = scores(RIGHT, RIGHT, {}, noise)
+    cost = 1 - table["method"].map(COSTS).fillna(1.0)
+    kept = table["retain_probability"] + np.where(table["seed"] % 2, cost, -cost)
+    return {"unlearning_scores": table.assign(retain_probability=kept)}
+
+
+def unclear(noise=0.6):
+    """Chance is larger than any difference."""
+    return {
+        "unlearning_tests": tests(RIGHT, 0.4, errors(0.5, 0.5), noise),
+        "unlearning_gap_summary": summary(scaled(SHARES, 0.1), scaled(SHARES, 0.1), noise),
+        "unlearning_gaps": gaps(SHARES, 0.0, 0.05),
+        "unlearning_memorisation": memorisation(scaled(RIGHT, 0.1), scaled(RIGHT, 0.1), noise),
+        "unlearning_scores": scores(RIGHT, RIGHT, {}, noise),
+        "unlearning_effects": effects(RIGHT, RIGHT, RIGHT, noise),
+        "epsilons": epsilons(0.0, 0.0, n_strings=9),
+        "unlearning_metrics": metrics(RIGHT, spaced(10.0, 10.0, retrain=10.0), noise),
+    }
+
+
+def equal_shares(table):
+    """Every method closes the gap of all strings alike, up to a hundredth of retraining's noise."""
+    mean = table.groupby(["seed", "method"])["share"].transform("mean")
+    even = table["method"] != "retrain"
+    return table.assign(share=table["share"].where(~even, mean + 0.01 * (table["share"] - mean)))

@@ -1,0 +1,482 @@
+"""The search for the settings of methods: its problems, its points, its jobs and its verdict."""
+
+import json
+import runpy
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import yaml
+
+from helpers.experiments import DEFAULT, ROOT, configuration, experiment, message
+from helpers.unlearning_twins import GRAMMAR, MODEL, MODELS, RECIPE, assignment, trained_twins
+from palimpsest import tables
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import UserError
+from palimpsest.requests import TRACE, WEIGHTS
+from palimpsest.sections import KINDS
+from palimpsest.unlearning.jobs import UnlearningJobs
+from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.samples import RETAIN, read_trained
+from palimpsest.unlearning.search import Search, key_of_job, search
+from palimpsest.unlearning.search_jobs import SearchJobs, drawn_points, search_of
+from palimpsest.unlearning.section import SECTION
+from palimpsest.unlearning.tuning import SearchProblem, chosen_methods, search_problem, tuning
+
+# The grammar has a rule that is never reached, and says so.
+pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
+
+TABLE = ROOT / "config/unlearning.yaml"
+SETTINGS = 16
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    """Paths of a configuration are relative to where Snakemake runs."""
+    monkeypatch.chdir(ROOT)
+
+
+def jobs(**changes):
+    """The search of the default configuration, with some keys of `unlearning/search` changed."""
+    config = configuration(ROOT / DEFAULT)
+    config["unlearning"]["search"] |= changes
+    return search_of(Settings(config))
+
+
+# Problems
+
+
+def test_the_problems_of_the_search_are_of_no_evaluation():
+    """By default, and with the same language in both."""
+    asked = jobs()
+    evaluated = {(one.language, one.seed) for one in asked.jobs.forgetters}
+    searched = [(one.language, one.seed) for one in asked.forgetters]
+    assert searched == [("L4", 100), ("L6", 100)]
+    assert not evaluated & set(searched)
+    assert "L4" in asked.jobs.block["languages"]
+
+
+@pytest.mark.parametrize(
+    ("languages", "seeds", "refused"),
+    [
+        (["L4", "L6"], [100, 2], "seed 2 of L4"),
+        (["L3"], [1], "seed 1 of L3"),
+        (["L6"], [0, 1, 2], None),
+        (["L3"], [7], None),
+    ],
+)
+def test_a_problem_of_the_evaluation_is_refused(languages, seeds, refused):
+    """The same seed of another language is another problem."""
+    changed = {"unlearning": {"search": {"languages": languages, "seeds": seeds}}}
+    if not refused:
+        assert experiment(DEFAULT, command_line=changed).replicates_on_demand
+        return
+    said = message(lambda: experiment(DEFAULT, command_line=changed))
+    assert f"unlearning/search/seeds: {refused} is in the evaluation, too" in said
+
+
+def test_models_of_the_search_are_trained_only_on_demand():
+    """They are in no plan. They are trained as those of the evaluation, with `n` of each kind."""
+    whole = experiment(DEFAULT)
+    asked = whole.replicates_on_demand
+    assert [(runs.corpus, runs.variant, runs.seeds) for runs in asked] == [
+        ("L4", "original", (100,)),
+        ("L4", "retain", (100,)),
+        ("L6", "original", (100,)),
+        ("L6", "retain", (100,)),
+    ]
+    planned = {(row["language"], row["seed"]) for row in whole.plan}
+    assert not planned & {("L4", 100), ("L6", 100)}
+    for runs in asked:
+        assert runs not in whole.requests
+        assert runs.replicates == range(8)
+        assert runs.keeps == {TRACE, WEIGHTS}
+        assert runs.training == whole.settings.config["unlearning"]["training"]
+
+
+# Points
+
+
+def test_every_method_tries_equally_many_points():
+    """Every grid of the table has at least as many points as the default tries."""
+    found = jobs().methods
+    assert set(found) == set(read_methods(TABLE))
+    assert {len(points) for points in found.values()} == {SETTINGS}
+
+
+def test_the_same_points_are_drawn_everywhere():
+    """Other models, languages and methods make no difference; other numbers of points do."""
+    scrub = read_methods(TABLE)["scrub"]
+    drawn = drawn_points(scrub, SETTINGS)
+    assert list(drawn) == list(jobs(languages=["L1"], seeds=[5]).methods["scrub"])
+    assert list(drawn) == [name for name in scrub.points() if name in drawn]
+    assert {name: point.written for name, point in drawn.items()} == {
+        name: scrub.points()[name].written for name in drawn
+    }
+    assert list(drawn_points(scrub, 3)) != list(drawn)[:3]
+    renamed = Method("other", scrub.written, scrub.grid)
+    numbers = [[name.rpartition(".")[2] for name in drawn_points(one, SETTINGS)]
+               for one in (scrub, renamed)]  # fmt: skip
+    assert numbers[0] != numbers[1]
+
+
+def test_a_small_grid_is_tried_whole_and_a_method_without_one_is_left_out(tmp_path):
+    """Without a grid there is nothing to choose."""
+    phase = {"erase": "gradient-ascent", "share": 0.5, "rate": 0.1}
+    methods = {
+        "small": {"phases": [phase], "grid": {"1.rate": [0.1, 0.2]}},
+        "fixed": {"phases": [phase]},
+    }
+    path = tmp_path / "methods.yaml"
+    path.write_text(yaml.safe_dump(methods))
+    config = configuration(ROOT / DEFAULT)
+    config["unlearning"]["table"] = str(path)
+    asked = SearchJobs(UnlearningJobs(Settings(config)))
+    assert {name: list(points) for name, points in asked.methods.items()} == {
+        "small": ["small.1", "small.2"]
+    }
+    assert len(asked.searched()) == 2  # of two languages
+
+
+def test_states_of_the_search_are_of_the_configuration():
+    """Otherwise a listing would call the state of a killed search stale."""
+    settings = Settings(configuration(ROOT / DEFAULT))
+    asked = search_of(settings)
+    found = [job for job in SECTION.unfinished(settings) if job.key.endswith("search:key_of_job")]
+    assert len(found) == 2 * len(asked.methods)
+    assert {job.dataset for job in found} == {
+        f"results/datasets/{language}/n48-seed100/original/strings.parquet"
+        for language in ("L4", "L6")
+    }
+
+
+# A search with models
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A problem with two models of each variant, on a CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        yield trained_twins(tmp_path_factory.mktemp("trained"), 2)
+
+
+CUTOFF = 1.0
+ASCENT = {"erase": "gradient-ascent", "share": 0.5, "rate": 1.0}
+POINTS = {
+    "ascent": {"ascent.1": [ASCENT], "ascent.2": [{**ASCENT, "rate": 2.0}]},
+    "repair": {"repair.1": [{"repair": "finetune", "share": 1.0, "rate": 0.5}]},
+    "ruin": {
+        "ruin.1": [
+            {"erase": "select-parts", "parts": ["matrices"]},
+            {"erase": "noise", "sigma": 1e30},
+        ]
+    },
+}
+
+
+def searched(trained, folder, methods=("ascent", "repair"), **more):
+    """The tables of some methods, as the job delivers them."""
+    searches = [
+        Search.of(name, POINTS[name], 2, CUTOFF, *(
+            str(folder / name / file) for file in ("searched.parquet", "manifest.json")
+        ))
+        for name in methods
+    ]  # fmt: skip
+    how = assignment(folder / "state", **more)
+    search(searches, how, trained.datasets["original"], trained.weights[:1])
+    kind = KINDS["unlearning_searched"]
+    return {one.method: tables.read(one.table, kind).reset_index(drop=True) for one in searches}
+
+
+@pytest.fixture(scope="module")
+def found(trained, tmp_path_factory):
+    return searched(trained, tmp_path_factory.mktemp("search"))
+
+
+def losses_in(trained, origin, split):
+    """Loss of each string of a split at the end of the training of an original model."""
+    strings = tables.read(trained.datasets["original"], KINDS["strings"])
+    last = trained.trace("original", origin, RECIPE.epochs)
+    chosen = (strings["split"] == split).to_numpy()
+    return (last["nll"] / last["n_tokens"])[chosen].to_numpy()
+
+
+def test_every_point_is_applied_to_every_original_model(found, trained):
+    """The point `none` is the original models; the others differ from it and from each other."""
+    ascent = found["ascent"]
+    assert list(dict.fromkeys(ascent["point"])) == ["none", "ascent.1", "ascent.2"]
+    for origin in (0, 1):
+        rows = {
+            point: of_point.sort_values("string_id")["loss"].to_numpy()
+            for point, of_point in ascent[ascent["origin"] == origin].groupby("point")
+        }
+        expected = losses_in(trained, origin, "forget")
+        np.testing.assert_allclose(np.sort(rows["none"]), np.sort(expected), rtol=1e-6)
+        assert (rows["ascent.1"] > rows["none"]).all()
+        assert (rows["ascent.2"] != rows["ascent.1"]).all()
+    # Half of the 6 passes of retraining
+    assert ascent.groupby("point")["steps"].unique().map(list).to_dict() == {
+        "none": [0],
+        "ascent.1": [3],
+        "ascent.2": [3],
+    }
+    unseen = ascent[ascent["point"] == "none"].groupby("origin")["unseen_loss"].first()
+    strings = tables.read(trained.datasets["original"], KINDS["strings"])
+    for origin in (0, 1):
+        last = trained.trace("original", origin, RECIPE.epochs)
+        test = (strings["split"] == "test").to_numpy()
+        expected = last["nll"][test].sum() / last["n_tokens"][test].sum()
+        assert unseen[origin] == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_killed_search_ends_with_the_same_rows(found, trained, tmp_path, monkeypatch):
+    """Killed in the second method; then one model at a time. The state's key is in the listing."""
+    whole = Search.of_some
+
+    def killed(self, workbench, weights, places):
+        if self.method == "repair":
+            raise KeyboardInterrupt
+        return whole(self, workbench, weights, places)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Search, "of_some", killed)
+        with pytest.raises(KeyboardInterrupt):
+            searched(trained, tmp_path)
+    states = {path.parent.name for path in (tmp_path / "state").rglob("*.parquet")}
+    how = assignment("")
+    given = {
+        "model": MODEL,
+        "corpus": GRAMMAR,
+        "learning_rate": RECIPE.learning_rate,
+        "predict_end": RECIPE.predict_end,
+        "training": {"epochs": RECIPE.epochs, "batch_size": 4, "checkpoint_every": 0},
+        "engine": how.engine,
+        "dataset": trained.datasets["original"],
+        "weights": trained.weights[:1],
+        "n": 2,
+        "cutoff": CUTOFF,
+    }
+    named = {"method": "ascent", "points": POINTS["ascent"]}
+    assert states == {key_of_job(MODELS, {**given, **named})}
+    resumed = searched(trained, tmp_path, memory=1)
+    for name, rows in found.items():
+        pd.testing.assert_frame_equal(resumed[name], rows, rtol=0, atol=0)
+
+
+def test_a_ruined_model_is_infinitely_far(trained, tmp_path):
+    """A setting that makes losses infinite does not end the search."""
+    rows = searched(trained, tmp_path, ["ruin"])["ruin"]
+    assert np.isfinite(rows[rows["point"] == "none"]["loss"]).all()
+    ruined = rows[rows["point"] == "ruin.1"]
+    assert np.isinf(ruined[["loss", "retain_loss", "unseen_loss"]]).all(axis=None)
+
+
+# The choice
+
+IDS = np.array(["a", "b"])
+KEYS = {"model": "m", "language": "L", "size": 10, "seed": 7}
+PROBLEM = tuple(KEYS.values())
+
+
+def rows_of(point, losses, retain=1.0, unseen=2.0, steps=1, **keys):
+    """Rows of a point with one model, whose losses on the two forget strings are given."""
+    return pd.DataFrame(
+        {
+            **KEYS,
+            **keys,
+            "method": point.partition(".")[0],
+            "point": point,
+            "origin": 0,
+            "string_id": IDS,
+            "loss": np.array(losses, dtype=float),
+            "retain_loss": retain,
+            "unseen_loss": unseen,
+            "steps": steps,
+        }
+    )
+
+
+BEFORE = rows_of("none", [1.0, 1.0], steps=0)
+PROBLEMS = {PROBLEM: SearchProblem(IDS, np.array([2.0, 3.0]), 10)}
+
+
+def judged(*points, cutoff=0.2, problems=PROBLEMS, before=BEFORE):
+    """The table of one method, indexed by point."""
+    rows = pd.concat([before, *points])
+    settings = {"m": {point: {"1.rate": 1} for point in rows["point"].unique()}}
+    return tuning({"m": rows}, problems, settings, cutoff).set_index("point")
+
+
+def test_the_distance_is_the_share_of_the_way_that_is_left():
+    """By hand: the way is 1 + 2. Beyond the goal counts like before it."""
+    found = judged(
+        rows_of("m.1", [2.0, 3.0]),
+        rows_of("m.2", [1.5, 2.0]),
+        rows_of("m.3", [3.0, 2.0]),
+        rows_of("m.4", [1.0, 1.0]),
+    )
+    assert found["distance_left"].to_dict() == pytest.approx(
+        {"m.1": 0, "m.2": 1.5 / 3, "m.3": 2 / 3, "m.4": 1}
+    )
+    assert found["gap_closed"].to_dict() == pytest.approx(
+        {"m.1": 1, "m.2": 0.5, "m.3": 1, "m.4": 0}
+    )
+    assert found.index.tolist() == ["m.1", "m.2", "m.3", "m.4"]
+    assert found["chosen"].tolist() == [True, False, False, False]
+
+
+def test_a_point_that_ruins_other_strings_or_takes_too_long_is_not_allowed():
+    """The bounds: a fifth more loss, a fifth of ten steps. The best allowed one is chosen."""
+    found = judged(
+        rows_of("m.1", [2.0, 3.0], retain=1.21),
+        rows_of("m.2", [2.0, 3.0], unseen=2.42),
+        rows_of("m.3", [2.0, 3.0], steps=3),
+        rows_of("m.4", [1.5, 2.0], retain=1.2, unseen=2.4, steps=2),
+        rows_of("m.5", [1.1, 1.0]),
+    )
+    assert found["allowed"].to_dict() == {
+        "m.1": False,
+        "m.2": False,
+        "m.3": False,
+        "m.4": True,
+        "m.5": True,
+    }
+    assert found.index[:2].tolist() == ["m.4", "m.5"]
+    assert found.index[found["chosen"]].tolist() == ["m.4"]
+    assert found["steps_share"]["m.3"] == 0.3
+    assert found["retain_ratio"]["m.1"] == 1.21
+
+
+def test_if_no_point_is_allowed_the_least_damage_is_chosen():
+    """The table says that the point is not allowed."""
+    found = judged(
+        rows_of("m.1", [2.0, 3.0], retain=1.5),
+        rows_of("m.2", [1.5, 2.0], retain=1.1, unseen=2.8),
+        rows_of("m.3", [1.0, 1.0], retain=1.6),
+    )
+    assert found.index.tolist() == ["m.2", "m.1", "m.3"]
+    assert found["chosen"].tolist() == [True, False, False]
+    assert not found["allowed"].any()
+
+
+def test_a_point_with_infinite_losses_is_last():
+    found = judged(
+        rows_of("m.1", [np.inf, np.inf], retain=np.inf, unseen=np.inf),
+        rows_of("m.2", [1.0, 1.0], retain=1.5),
+    )
+    assert found.index.tolist() == ["m.2", "m.1"]
+    assert np.isinf(found["distance_left"]["m.1"])
+
+
+def test_problems_and_models_are_averaged():
+    """The second problem knows nothing of the point; a model's losses are averaged first."""
+    other = {**KEYS, "seed": 8}
+    problems = {**PROBLEMS, tuple(other.values()): PROBLEMS[PROBLEM]}
+    again = [rows_of(point, [1.0, 1.0], seed=8) for point in ("none", "m.1")]
+    two = pd.concat(
+        [rows_of("m.1", [1.0, 5.0]), rows_of("m.1", [3.0, 1.0]).assign(origin=1)]
+    )  # on average [2, 3], the goal
+    found = judged(two, again[1], problems=problems, before=pd.concat([BEFORE, again[0]]))
+    assert found["distance_left"]["m.1"] == 0.5
+    assert found["n_problems"]["m.1"] == 2
+
+
+def test_the_cut_off_holds_on_every_problem():
+    other = {**KEYS, "seed": 8}
+    problems = {**PROBLEMS, tuple(other.values()): SearchProblem(IDS, np.array([2.0, 3.0]), 20)}
+    rows = [rows_of(point, [1.0, 1.0], seed=8) for point in ("none", "m.1")]
+    points = pd.concat([rows_of("m.1", [2.0, 3.0], steps=3), rows[1]])
+    found = judged(points, problems=problems, before=pd.concat([BEFORE, rows[0]]))
+    assert found["steps_share"]["m.1"] == pytest.approx((0.3 + 0.05) / 2)
+    assert not found["allowed"]["m.1"]
+
+
+def test_a_problem_without_a_gap_is_refused():
+    same = {PROBLEM: SearchProblem(IDS, np.array([1.0, 1.0]), 10)}
+    with pytest.raises(UserError, match="know its forget strings equally well"):
+        judged(rows_of("m.1", [1.0, 1.0]), problems=same)
+
+
+def test_the_chosen_phases_make_a_table_of_methods(tmp_path):
+    """The file can be given as unlearning/table."""
+    methods = read_methods(TABLE)
+    phases = jobs(settings=1000).phases()
+    chosen = pd.DataFrame(
+        {
+            "method": ["scrub", "scrub", "npo"],
+            "point": ["scrub.3", "scrub.1", "npo.2"],
+            "chosen": [True, False, True],
+        }
+    )
+    path = tmp_path / "tuned.yaml"
+    path.write_text(yaml.safe_dump(chosen_methods(phases, chosen), sort_keys=False))
+    read = read_methods(path)
+    assert list(read) == ["scrub", "npo"]
+    assert read["scrub"].phases == methods["scrub"].points()["scrub.3"].phases
+    assert read["npo"].phases == methods["npo"].points()["npo.2"].phases
+
+
+# The script
+
+
+def test_the_script_writes_the_table_and_the_methods(found, trained, tmp_path):
+    """From the tables of a search, the retrained models' traces and the dataset."""
+    methods = {
+        name: {
+            "phases": next(iter(points.values())),
+            "grid": {"1.rate": [phases[0]["rate"] for phases in points.values()]},
+        }
+        for name, points in POINTS.items()
+        if name != "ruin"
+    }
+    table = tmp_path / "methods.yaml"
+    table.write_text(yaml.safe_dump(methods))
+    files = []
+    for name, rows in found.items():
+        files.append(str(tmp_path / name / "searched.parquet"))
+        tables.write(files[-1], rows, KINDS["unlearning_searched"])
+    dataset, traces = trained.datasets["original"], [trained.path("retain", "trace.parquet")]
+    settings = {name: read_methods(table)[name].settings() for name in methods}
+    phases = {name: POINTS[name] for name in methods}
+    outputs = SimpleNamespace(table=tmp_path / "tuning.parquet", methods=tmp_path / "tuned.yaml")
+    job = SimpleNamespace(
+        log=[tmp_path / "log"],
+        input=SimpleNamespace(searched=files, datasets=[dataset], retrained=traces),
+        output=outputs,
+        params=SimpleNamespace(
+            settings=json.dumps(settings),
+            phases=json.dumps(phases),
+            traces=[traces],
+            cutoff=CUTOFF,
+            epochs=RECIPE.epochs,
+            batch_size=RECIPE.batch_size,
+        ),
+    )
+    script = ROOT / "workflow/scripts/unlearning_tuning.py"
+    runpy.run_path(str(script), {"snakemake": job}, run_name="__main__")
+    made = tables.read(outputs.table, KINDS["unlearning_tuning"])
+    assert sorted(made["point"]) == ["ascent.1", "ascent.2", "repair.1"]
+    assert made.groupby("method")["chosen"].sum().to_dict() == {"ascent": 1, "repair": 1}
+    assert made.set_index("point")["steps_share"].to_dict() == {
+        "ascent.1": 0.5,
+        "ascent.2": 0.5,
+        "repair.1": 1.0,
+    }
+    assert set(read_methods(outputs.methods)) == {"ascent", "repair"}
+
+
+def test_the_goal_is_the_retrained_models_mean_loss(trained):
+    """On the forget strings; one retraining is two epochs of three steps."""
+    strings = tables.read(trained.datasets["original"], KINDS["strings"])
+    ids = strings["string_id"].to_numpy(dtype=object)
+    retrained = read_trained([trained.path("retain", "trace.parquet")], RETAIN, ids)
+    found = search_problem(strings, retrained, RECIPE.epochs, RECIPE.batch_size)
+    forget = (strings["split"] == "forget").to_numpy()
+    assert found.string_ids.tolist() == ids[forget].tolist()
+    last = [trained.trace("retain", draw, RECIPE.epochs) for draw in (0, 1)]
+    each = [(rows["nll"] / rows["n_tokens"]).to_numpy()[forget] for rows in last]
+    np.testing.assert_allclose(found.retrained, np.mean(each, axis=0))
+    assert found.steps == 6

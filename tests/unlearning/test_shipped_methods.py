@@ -1,0 +1,119 @@
+"""The shipped methods: their settings come from the search, and they leave models whole.
+
+The problem of this test is in no search and in no report.
+"""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from palimpsest import tables
+from palimpsest.corpora import GrammarCorpus
+from palimpsest.datasets.forgetting import build_forgetting
+from palimpsest.datasets.sampling import Sampler
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.models import read_models
+from palimpsest.sections import KINDS
+from palimpsest.training.recipe import Recipe
+from palimpsest.unlearning.kinds import SEARCHED
+from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.samples import read_trained
+from palimpsest.unlearning.search import Search, search
+from palimpsest.unlearning.setups import NONE
+from palimpsest.unlearning.tuning import of_point, search_problem
+
+pytestmark = [
+    pytest.mark.slow,
+    # The grammar has a rule that is never reached, and says so.
+    pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning"),
+]
+
+ROOT = Path(__file__).parents[2]
+GRAMMAR, MODELS = str(ROOT / "config/languages/L4.pcfg"), str(ROOT / "config/models.tsv")
+TABLE = read_methods(ROOT / "config/unlearning.yaml")
+SEARCHED_POINTS = pd.read_csv(ROOT / "config/unlearning_tuning.tsv", sep="\t")
+MODEL, SEED, N, CUTOFF = "pythia-1b-twin", 7, 4, 0.2
+MOST_CLOSED, MOST_RATIO = 1.5, 1.25
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory) -> pd.DataFrame:
+    """What every shipped method does to models trained as in the default experiment."""
+    folder = tmp_path_factory.mktemp("shipped")
+    rate = read_models(MODELS)[MODEL.removesuffix("-twin")].twin_learning_rate
+    recipe = Recipe(rate, epochs=50, batch_size=8, evaluate_every=50, checkpoint_every=0)
+    state = str(folder / "state")
+    assignment = Assignment(MODEL, MODELS, GRAMMAR, recipe, "fleet", state)
+    sampler = Sampler("L4", GrammarCorpus.from_file(GRAMMAR), SEED)
+    files = ("trace.parquet", "manifest.json", "weights.safetensors")
+    made, jobs = {}, []
+    for variant, frame in build_forgetting(sampler, 48, 64, 32, False, "string", 0.2).items():
+        made[variant] = str(folder / variant / "strings.parquet")
+        tables.write(made[variant], frame, KINDS["strings"])
+        paths = [str(folder / variant / name) for name in files]
+        jobs.append(Job(made[variant], *paths, replicates=range(N)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "is_available", lambda: False)
+        finetune(assignment, jobs)
+        points = {NONE: Method.from_json(NONE, "[]"), **TABLE}
+        given = Search(
+            "all", points, N, CUTOFF, str(folder / "all.parquet"), str(folder / "m.json")
+        )
+        search([given], assignment, made["original"], [str(folder / "original" / files[2])])
+    rows = tables.read(folder / "all.parquet", SEARCHED)
+    strings = tables.read(made["original"], KINDS["strings"])
+    ids = strings["string_id"].to_numpy(dtype=object)
+    retrained = read_trained([str(folder / "retain" / files[0])], "retain", ids)
+    problem = search_problem(strings, retrained, recipe.epochs, recipe.batch_size)
+    key = tuple(rows[["model", "language", "size", "seed"]].iloc[0])
+    originals = rows[rows["point"] == NONE]
+    return pd.DataFrame(
+        {
+            name: of_point(rows[rows["point"] == name], originals, {key: problem}, CUTOFF)
+            for name in TABLE
+        }
+    ).T
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_shipped_method_forgets_and_leaves_the_rest(found, name):
+    """It closes a part of the gap, does not overshoot far, and keeps what is to be kept."""
+    row = found.loc[name]
+    whole = 0 < row["gap_closed"] < MOST_CLOSED and row["retain_ratio"] <= MOST_RATIO
+    if TABLE[name].warning:
+        pytest.skip(f"{name} is marked in the table: {TABLE[name].warning}")
+    assert whole, row.to_dict()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_shipped_method_stays_within_the_cut_off(found, name):
+    assert found.loc[name, "steps_share"] <= CUTOFF
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_shipped_settings_are_those_that_the_search_chose(name):
+    """The table of the search is shipped; every method tried equally many points."""
+    rows = SEARCHED_POINTS[SEARCHED_POINTS["method"] == name]
+    chosen = rows[rows["chosen"]]
+    assert len(chosen) == 1
+    assert len(rows) == SEARCHED_POINTS.groupby("method").size().max()
+    point = TABLE[name].points()[chosen["point"].iloc[0]]
+    assert point.written == TABLE[name].written
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_only_methods_without_an_allowed_setting_are_marked(name):
+    rows = SEARCHED_POINTS[SEARCHED_POINTS["method"] == name]
+    assert bool(TABLE[name].warning) == (not rows["allowed"].any())
+
+
+def test_the_best_allowed_point_is_chosen():
+    """The shipped table follows its own rule."""
+    allowed = SEARCHED_POINTS[SEARCHED_POINTS["allowed"]]
+    best = allowed.loc[allowed.groupby("method")["distance_left"].idxmin()]
+    chosen = allowed[allowed["chosen"]].set_index("method")["distance_left"]
+    np.testing.assert_array_equal(chosen[best["method"]], best["distance_left"])

@@ -1,0 +1,188 @@
+"""The figure of the share of the gap to retraining that each method closes."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+
+from palimpsest.figures import curves, style
+from palimpsest.unlearning.figures import methods as shared
+from palimpsest.unlearning.figures import seeds as by_seed
+from palimpsest.unlearning.setups import INNOCENT
+
+FORGET, PLACEBO = "forget", "placebo"
+LOWEST, HIGHEST = -0.5, 2.0
+MARGIN = 0.14  # of the axis, for arrows
+LANE = 0.085  # inches, of a seed in the row of a method
+JITTER = 0.3  # of a lane, up and down
+AXIS = "share of the gap closed (0: nothing done, 1: as retrained models)"
+
+
+@style.styled
+def unlearning_gaps(gaps: pd.DataFrame, summary: pd.DataFrame) -> Figure:
+    """The share of the way to retrained models that every method goes, per string and overall.
+
+    Parameters
+    ----------
+    gaps : tables `unlearning_gaps` of one language
+    summary : tables `unlearning_gap_summary` of the same
+
+    Source: the figure is Palimpsest's own.
+    """
+    summary = summary[summary["method"] != INNOCENT]
+    seeds = by_seed.seeds_in(summary)
+    rows = {
+        model: shared.with_ends(by_share(of_model), of_model["method"])
+        for model, of_model in summary.groupby("model", sort=False)
+    }
+    n_lanes = len(seeds) + 1 + (len(seeds) > 1)
+    heights = {
+        model: 0.75 + (LANE * n_lanes + 0.06) * len(methods) for model, methods in rows.items()
+    }
+    figure = shared.titled(
+        "How far methods go towards retraining", gaps, 1.1 + sum(heights.values())
+    )
+    inner = curves.panels_in(figure)
+    for model, part in shared.of_models(inner, heights):
+        draw_gaps(
+            part,
+            gaps[gaps["model"] == model],
+            summary[summary["model"] == model],
+            rows[model],
+            seeds,
+        )
+    handles = by_seed.seed_handles(seeds) if len(seeds) > 1 else []
+    handles += [
+        curves.line_handle("a forget string", by_seed.COLOUR, linestyle="none", marker=".",
+                           markersize=3, alpha=0.6),
+        curves.line_handle("all forget strings of a seed", by_seed.COLOUR, marker="o",
+                           markersize=3.6, linewidth=0.8),
+        *([curves.line_handle("mean over the seeds", marker="D", markersize=4, linewidth=0.9)]
+          if len(seeds) > 1 else []),
+        curves.line_handle("strings that no model was trained on", "0.45", marker="o",
+                           markersize=3.6, markerfacecolor="white", linewidth=0.8),
+        Line2D([], [], label="doing nothing, retraining", **shared.IDEAL_LINE),
+    ]  # fmt: skip
+    curves.legend(figure, handles, gaps_note(gaps, seeds))
+    return figure
+
+
+def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
+    """The small print: what intervals and arrows mean, and which strings are left out."""
+    unclear = gaps[(gaps["strings"] == FORGET) & gaps["share"].isna()]
+    n_unclear = len(unclear.drop_duplicates(["model", "seed", "string_id"]))
+    note = (
+        "Bars of a seed: 95 % intervals over strings and models. Arrows: number of strings beyond "
+        "the axis. Strings that no model was trained on: their rise of the loss, as a share of the "
+        "forget strings' gap; compare with retrain."
+    )
+    if len(seeds) > 1:
+        note += f" Bars of the mean: 95 % interval over {len(seeds)} seeds (Student)."
+    if n_unclear:
+        note += f" Forget strings without a clear gap ({n_unclear}) have no dot."
+    return note
+
+
+def by_share(summary: pd.DataFrame) -> list[str]:
+    """The methods, sorted by the mean over the seeds of the share closed, highest first."""
+    forget = summary[summary["strings"] == FORGET]
+    return shared.best_first(forget.groupby("method", sort=False)["share"].mean())
+
+
+def draw_gaps(
+    figure: SubFigure,
+    gaps: pd.DataFrame,
+    summary: pd.DataFrame,
+    rows: list[str],
+    seeds: list[int],
+) -> None:
+    """A row per method with a lane per seed, a lane for the mean, and a lane for the placebos."""
+    axes = figure.subplots()
+    for line in (0, 1):
+        axes.axvline(line, **shared.IDEAL_LINE)
+    n_lanes = len(seeds) + 1 + (len(seeds) > 1)
+    lanes = (np.arange(n_lanes) + 0.5) / n_lanes * 0.9 - 0.45
+    tints = by_seed.shades(seeds)
+    forget, placebo = (summary[summary["strings"] == kind] for kind in (FORGET, PLACEBO))
+    # The jitter is drawn once, so that equal tables give equal figures.
+    chance = np.random.default_rng(0)
+    of_strings = gaps[gaps["strings"] == FORGET].dropna(subset=["share"])
+    for (method, seed), strings in of_strings.groupby(["method", "seed"], sort=False):
+        lane, grey = lanes[seeds.index(seed)], method in shared.ENDS
+        colour = style.END if grey else tints[seed]
+        y = rows.index(method) + lane
+        spread = y + chance.uniform(-JITTER, JITTER, len(strings)) / n_lanes
+        draw_strings(axes, strings["share"].to_numpy(), spread, y, colour)
+    for row in forget.dropna(subset=["share"]).itertuples():
+        colour = style.END if row.method in shared.ENDS else tints[row.seed]
+        y = rows.index(row.method) + lanes[seeds.index(row.seed)]
+        draw_summary(axes, row, row.share, y, color=style.darkened(colour), marker="o")
+    if len(seeds) > 1:
+        for row in by_seed.over_seeds(forget, ["method"], "share").itertuples():
+            y = rows.index(row.method) + lanes[-2]
+            draw_summary(axes, row, row.mean, y, color=style.INK, marker="D")
+    draw_placebos(axes, placebo, rows, lanes[-1])
+    axes.set_xlim(LOWEST - MARGIN, HIGHEST + MARGIN)
+    axes.set_xticks(np.arange(LOWEST, HIGHEST + 0.1, 0.5))
+    axes.set_xlabel(AXIS)
+    shared.name_rows(axes, rows)
+    axes.set_ylim(len(rows) - 0.45, -0.55)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+    for edge in range(1, len(rows)):
+        axes.axhline(edge - 0.5, color="0.9", linewidth=0.6, zorder=0)
+
+
+def draw_strings(axes: Axes, share: np.ndarray, spread: np.ndarray, y: float, colour) -> None:
+    """A dot per string; strings beyond the axis are counted at its edge, by an arrow."""
+    inside = (share >= LOWEST) & (share <= HIGHEST)
+    axes.plot(
+        share[inside], spread[inside], linestyle="none", marker=".", markersize=4, color=colour,
+        alpha=0.75, markeredgewidth=0,
+    )  # fmt: skip
+    for edge, marker, n, towards in (
+        (LOWEST, "<", int((share < LOWEST).sum()), 1),
+        (HIGHEST, ">", int((share > HIGHEST).sum()), -1),
+    ):
+        if n:
+            axes.plot(
+                edge - 0.03 * towards, y, linestyle="none", marker=marker, markersize=3,
+                color=colour, clip_on=False,
+            )  # fmt: skip
+            axes.annotate(
+                str(n), (edge - 0.03 * towards, y), xytext=(-6 * towards, 0),
+                textcoords="offset points", ha="center", va="center", fontsize=5.5,
+                color=style.darkened(colour),
+            )  # fmt: skip
+
+
+def draw_summary(axes: Axes, row, share: float, y: float, **look) -> None:
+    """A share with its interval; a share beyond the axis is written at its edge."""
+    if np.isfinite([row.lower, row.upper]).all():
+        ends = np.clip([row.lower, row.upper], LOWEST, HIGHEST)
+        axes.plot(ends, [y, y], color=look["color"], linewidth=0.8)
+    if LOWEST <= share <= HIGHEST:
+        axes.plot(share, y, linestyle="none", **{"markersize": 3.4, **look})
+        return
+    towards = 1 if share < LOWEST else -1
+    edge = LOWEST if share < LOWEST else HIGHEST
+    axes.annotate(
+        f"{share:.1f}".replace("-", "−"), (edge, y), xytext=(10 * towards, 0), ha="center",
+        textcoords="offset points", va="center", fontsize=6, weight="bold", color=look["color"],
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+    )  # fmt: skip
+
+
+def draw_placebos(axes: Axes, placebo: pd.DataFrame, rows: list[str], lane: float) -> None:
+    """Hollow markers: the strings that no model was trained on, mean over the seeds."""
+    if placebo["seed"].nunique() > 1:
+        shown = by_seed.over_seeds(placebo, ["method"], "share").rename(columns={"mean": "share"})
+    else:
+        shown = placebo.dropna(subset=["share"])
+    for row in shown.itertuples():
+        y = rows.index(row.method) + lane
+        draw_summary(
+            axes, row, row.share, y, color="0.45", marker="o", markerfacecolor="white",
+            markeredgewidth=0.8,
+        )  # fmt: skip

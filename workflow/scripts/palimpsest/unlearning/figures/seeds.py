@@ -1,0 +1,83 @@
+"""Several problems of one language in a figure: a value for every seed, and the mean over seeds.
+
+Each seed is a problem with its own training strings, forget set and models. Where a figure shows
+strings, the tint of a colour is the seed.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.lines import Line2D
+
+from palimpsest.figures import curves, style
+from palimpsest.statistics import student
+
+COLOUR = "#332288"  # no measure and no set-up has this colour
+SEED_MARKER = 2.4
+LIGHTEST = 0.4
+
+
+def seeds_in(frame: pd.DataFrame) -> list[int]:
+    """The seeds of a table, in order."""
+    return sorted(frame["seed"].unique())
+
+
+def shades(seeds: Sequence[int], colour: str = COLOUR) -> dict[int, tuple[float, float, float]]:
+    """A tint of a colour for every seed, from light to full; a single seed has the full colour."""
+    strengths = np.linspace(LIGHTEST, 1, len(seeds)) if len(seeds) > 1 else [1.0]
+    return {
+        seed: style.tinted(colour, strength)
+        for seed, strength in zip(seeds, strengths, strict=True)
+    }
+
+
+def of_seeds(frame: pd.DataFrame, keys: Iterable[str], values: Iterable[str]) -> pd.DataFrame:
+    """Means of some columns over all rows of a seed: a row for every value of the keys and seed."""
+    return frame.groupby([*keys, "seed"], sort=False)[list(values)].mean().reset_index()
+
+
+def over_seeds(per_seed: pd.DataFrame, keys: Sequence[str], value: str) -> pd.DataFrame:
+    """Mean over the seeds, with its 95 % Student interval, and the number of seeds.
+
+    `per_seed` has one row for every value of the keys and seed. Rows without a value are left out.
+    Returns the columns of the keys, `mean`, `lower`, `upper` and `n`.
+    """
+    rows = []
+    for key, group in per_seed.dropna(subset=[value]).groupby(list(keys), sort=False):
+        mean, lower, upper = student(group[value])
+        named = dict(zip(keys, key, strict=True))
+        rows.append({**named, "mean": mean, "lower": lower, "upper": upper, "n": len(group)})
+    return pd.DataFrame(rows, columns=[*keys, "mean", "lower", "upper", "n"])
+
+
+def seed_handles(seeds: Sequence[int], colour: str = COLOUR, marker: str = "o") -> list[Line2D]:
+    """A legend entry for every seed."""
+    tints = shades(seeds, colour)
+    return [
+        curves.line_handle(f"seed {seed}", tints[seed], linestyle="none", marker=marker,
+                           markersize=4)
+        for seed in seeds
+    ]  # fmt: skip
+
+
+def note(seeds: Sequence[int], what: str = "Large markers", small: str = "small markers") -> str:
+    """One sentence on means over seeds; an empty string for a single seed."""
+    if len(seeds) == 1:
+        return ""
+    return (
+        f"{what}: mean over {len(seeds)} seeds, each a problem with its own strings and models, "
+        f"with its 95 % interval (Student); {small}: the seeds."
+    )
+
+
+def curve_over_seeds(by_seed: dict[int, pd.Series]) -> pd.Series:
+    """The mean of one curve per seed; a curve is a series over its x, ascending.
+
+    The seeds may be measured at different x: values between are linear, and the mean ends where the
+    first of the curves ends.
+    """
+    places = np.unique(np.concatenate([curve.index for curve in by_seed.values()]))
+    places = places[places <= min(curve.index[-1] for curve in by_seed.values())]
+    each = [np.interp(places, curve.index, curve) for curve in by_seed.values()]
+    return pd.Series(np.mean(each, axis=0), index=places)

@@ -1,0 +1,100 @@
+"""The figure of the search for settings: what every setting of a method costs and reaches."""
+
+import math
+import textwrap
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from palimpsest.figures import curves, style
+from palimpsest.unlearning.figures import methods as shared
+from palimpsest.unlearning.figures import seeds as by_seed
+from palimpsest.unlearning.tuning import MOST_IN_SEARCH
+
+COLUMNS, PANEL_HEIGHT = 5, 1.35
+LEAST, MOST = 0.9, 2.0  # of the ratios that are shown
+FARTHEST = 2.0  # of the distances that are shown
+BOUND = {"color": "0.35", "linewidth": 0.8, "linestyle": style.EPOCH_LINE["linestyle"]}
+FRONT = {"color": by_seed.COLOUR, "linewidth": 0.8, "alpha": 0.6}
+
+
+@style.styled
+def unlearning_tuning(tuning: pd.DataFrame) -> Figure:
+    """Every setting of every method: the distance left against the rise of other losses.
+
+    The search is not about one language of the evaluation, so the figure is not among those that
+    are drawn for every language.
+
+    Parameters
+    ----------
+    tuning : table `unlearning_tuning`
+
+    Source: the figure is Palimpsest's own.
+    """
+    methods = list(dict.fromkeys(tuning["method"]))
+    height = 1.5 + PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS)
+    n_problems = int(tuning["n_problems"].max())
+    figure = curves.figure_of(height, f"Settings that were tried, mean over {n_problems} problems")
+    inner = curves.panels_in(figure)
+    panels = shared.grid_of(inner, len(methods), COLUMNS, sharex=True, sharey=True)
+    for axes, method in zip(panels, methods, strict=True):
+        draw_points(axes, tuning[tuning["method"] == method])
+        axes.set_title(textwrap.fill(method, 20), fontsize=6.5)
+    panels[0].set(xlim=(LEAST, MOST + 0.08), ylim=(-0.08, FARTHEST + 0.12))
+    panels[0].set_xticks([1, MOST_IN_SEARCH, 1.5, MOST], ["1", "", "1.5", f"{MOST:g}"])
+    inner.supxlabel(
+        "loss of retained or unseen strings (the larger rise), relative to the original models",
+        fontsize=8,
+    )
+    inner.supylabel("distance left (0: as retrained models,\n1: nothing done)", fontsize=8)
+    handles = [
+        curves.line_handle("chosen", by_seed.COLOUR, linestyle="none", marker="o", markersize=5),
+        curves.line_handle("allowed", by_seed.COLOUR, linestyle="none", marker="o", markersize=3.6,
+                           markerfacecolor="white", markeredgewidth=0.8),
+        curves.line_handle("not allowed", "0.6", linestyle="none", marker="x", markersize=3.4,
+                           markeredgewidth=0.8),
+        Line2D([], [], label="trade-off: no setting is better in both", **FRONT),
+        Line2D([], [], label=f"largest loss allowed ({MOST_IN_SEARCH:g})", **BOUND),
+        shared.ideal_handle("nothing done"),
+    ]  # fmt: skip
+    note = (
+        "A marker per setting. Not allowed: the loss of other strings rises above the bound, or "
+        "the setting needs more steps than the cut-off. Markers at the upper and right edge are "
+        "beyond it."
+    )
+    curves.legend(figure, handles, note)
+    return figure
+
+
+def draw_points(axes: Axes, points: pd.DataFrame) -> None:
+    """The settings of a method, with their trade-off."""
+    axes.axvline(MOST_IN_SEARCH, **BOUND)
+    axes.axhline(1, **shared.IDEAL_LINE)
+    damage = points[["retain_ratio", "unseen_ratio"]].max(axis=1).to_numpy()
+    distance = points["distance_left"].to_numpy()
+    front = undominated(damage, distance)
+    x, y = np.clip(damage, LEAST, MOST), np.clip(distance, 0, FARTHEST)
+    axes.plot(x[front], y[front], drawstyle="steps-post", **FRONT)
+    allowed, chosen = (points[name].to_numpy(dtype=bool) for name in ("allowed", "chosen"))
+    ruled_out = {"linestyle": "none", "marker": "x", "markersize": 3.4, "color": "0.6",
+                 "markeredgewidth": 0.8}  # fmt: skip
+    hollow = {"linestyle": "none", "marker": "o", "markersize": 3.6, "color": by_seed.COLOUR,
+              "markeredgewidth": 0.8, "markerfacecolor": "white"}  # fmt: skip
+    for which, look in (
+        (~allowed & ~chosen, ruled_out),
+        (allowed & ~chosen, hollow),
+        (chosen, {**hollow, "markersize": 5, "markerfacecolor": by_seed.COLOUR}),
+    ):
+        axes.plot(x[which], y[which], zorder=3, **look)
+
+
+def undominated(damage: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Indices of the finite settings that no other beats in both, by ascending damage."""
+    order = np.lexsort((distance, damage))
+    order = order[np.isfinite(damage[order]) & np.isfinite(distance[order])]
+    lowest = np.minimum.accumulate(distance[order])
+    first = np.r_[True, lowest[1:] < lowest[:-1]] if len(order) else np.array([], dtype=bool)
+    return order[first]

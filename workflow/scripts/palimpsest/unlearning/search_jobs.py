@@ -1,0 +1,103 @@
+"""The trainings, jobs and files of the search for the settings of methods.
+
+The search has problems of its own, which no evaluation uses. Only modules that load fast are
+imported, because Snakemake reads this file before it builds its graph of jobs.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterator
+from functools import cache, cached_property
+
+from palimpsest import paths
+from palimpsest.configuration.settings import Settings
+from palimpsest.requests import TRACE, WEIGHTS, Runs
+from palimpsest.unlearning import kinds
+from palimpsest.unlearning.jobs import Forgetter, UnlearningJobs, forgetters_of, jobs_of
+from palimpsest.unlearning.methods import Method
+from palimpsest.variants import ORIGINAL, RETAIN
+
+
+@cache
+def search_of(settings: Settings) -> SearchJobs:
+    """The jobs of the search for an experiment's settings, computed once."""
+    return SearchJobs(jobs_of(settings))
+
+
+class SearchJobs:
+    """The trainings, jobs and files of the block `unlearning/search`; the block must exist."""
+
+    def __init__(self, jobs: UnlearningJobs):
+        self.jobs, self.block = jobs, jobs.block["search"]
+
+    @cached_property
+    def forgetters(self) -> list[Forgetter]:
+        """The models that try settings: every model on every language of the search."""
+        return forgetters_of(self.jobs.block, self.block)
+
+    def requests(self) -> Iterator[Runs]:
+        """Original and retrained models of every problem."""
+        for one in self.forgetters:
+            for variant in (ORIGINAL, RETAIN):
+                yield self.replicates(one, variant)
+
+    def replicates(self, forgetter: Forgetter, variant: str) -> Runs:
+        """The trainings of a model on a variant; one job trains at most as many as elsewhere."""
+        return Runs(
+            forgetter.model,
+            forgetter.language,
+            forgetter.size,
+            variant,
+            seeds=(forgetter.seed,),
+            replicates=range(self.block["n"]),
+            training=self.jobs.block["training"],
+            keeps=frozenset({TRACE, WEIGHTS}),
+            replicates_per_job=self.jobs.runs_per_job(forgetter.model),
+        )
+
+    def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
+        """One file from each job that trains a model on a variant."""
+        return self.replicates(forgetter, variant).paths(pattern)
+
+    def weights(self, forgetter: Forgetter) -> list[str]:
+        """The files with the weights of the original models of a problem."""
+        return self.trained(forgetter, ORIGINAL, paths.REPLICATES_WEIGHTS)
+
+    @cached_property
+    def methods(self) -> dict[str, dict[str, Method]]:
+        """For every method of the table that has a grid, by name: the points that are tried."""
+        return {
+            name: drawn_points(method, self.block["settings"])
+            for name, method in self.jobs.table.items()
+            if method.grid
+        }
+
+    def phases(self) -> dict[str, dict[str, list[dict]]]:
+        """For every method, the phases of each of its points that are tried."""
+        return {
+            name: {point: method.written for point, method in points.items()}
+            for name, points in self.methods.items()
+        }
+
+    def searched(self) -> list[str]:
+        """The table of every method and problem."""
+        return [
+            kinds.SEARCHED.path.format(**vars(one), method=method)
+            for one in self.forgetters
+            for method in self.methods
+        ]
+
+
+def drawn_points(method: Method, n: int) -> dict[str, Method]:
+    """`n` points of a method's grid, drawn at random without replacement, or all if there are less.
+
+    The draw depends only on the method's name, so that the same points are tried everywhere. The
+    points are in the order of the grid.
+    """
+    points = method.points()
+    if len(points) <= n:
+        return points
+    drawn = set(random.Random(zlib.crc32(method.name.encode())).sample(sorted(points), n))
+    return {name: point for name, point in points.items() if name in drawn}
