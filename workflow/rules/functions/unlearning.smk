@@ -23,8 +23,7 @@ MAKE_FORGET = (
 )
 # The command that tries settings of methods
 SEARCH_SETTINGS = (
-    OF_THE_MODEL
-    + " --weights {input.weights} --points {params.points:q} --n {params.n}"
+    OF_THE_MODEL + " --weights {input.weights} --points {params.points:q} --n {params.n}"
     " --cutoff {params.cutoff} --searched {output.searched} --manifests {output.manifests}"
     f"{HOW_TO_TRAIN}"
 )
