@@ -16,14 +16,15 @@ ORIGINAL_DATASET = fill(paths.DATASET, variant=ORIGINAL)
 
 # The command that unlearns
 MAKE_FORGET = (
-    OF_THE_MODEL
-    + " --weights {input.weights} --work {params.work:q} --afterwards {params.afterwards:q}"
+    f"{OF_THE_MODEL}"
+    " --weights {input.weights} --work {params.work:q} --afterwards {params.afterwards:q}"
     " --predictions {output.unlearned} --unlearned-models {output.models}"
     f" --stages {{output.stages}} --manifests {{output.manifests}}{HOW_TO_TRAIN}"
 )
 # The command that tries settings of methods
 SEARCH_SETTINGS = (
-    OF_THE_MODEL + " --weights {input.weights} --points {params.points:q} --n {params.n}"
+    f"{OF_THE_MODEL}"
+    " --weights {input.weights} --points {params.points:q} --n {params.n}"
     " --cutoff {params.cutoff} --searched {output.searched} --manifests {output.manifests}"
     f"{HOW_TO_TRAIN}"
 )
