@@ -159,10 +159,16 @@ def _job_of(about: Path) -> str | None:
 
 
 def waves(project: Project, method: str = "finetune") -> list[Path]:
-    """The state of models to which an unfinished job has already applied a method."""
+    """The tables about models to which an unfinished job has already applied a method.
+
+    The stages are the last of the three tables that a job saves about some models.
+    """
     about = (project.folder / STATE).glob("*/about.json")
     folders = [path.parent for path in about if _job_of(path) == method]
-    return sorted(path for folder in folders for path in folder.glob("*models.parquet"))
+    last = sorted(path for folder in folders for path in folder.glob("[0-9]*stages.parquet"))
+    return [
+        path.with_name(path.name.replace("unlearning_stages", "unlearned_models")) for path in last
+    ]
 
 
 def stale(project: Project, *more: str) -> list[str]:

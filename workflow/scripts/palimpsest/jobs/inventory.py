@@ -120,7 +120,8 @@ def entry(folder: Path) -> Entry:
     files = [path for path in folder.rglob("*") if path.is_file()]
     epochs = [int(path.name.removeprefix("epoch-")) for path in folder.glob("epoch-[0-9]*")]
     about = {name: value for name, value in description(folder).items() if name != CODE}
-    tables = [path for path in files if path.suffix == ".parquet"]
+    # A killed job may leave a temporary table, whose name begins with a dot.
+    tables = [p for p in files if p.suffix == ".parquet" and not p.name.startswith(".")]
     if State(folder.parent, folder.name).is_finished():
         saved = "finished"
     elif epochs:
