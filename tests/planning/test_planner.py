@@ -152,3 +152,11 @@ def test_longer_training_takes_longer(default):
     assert planner.job_seconds(*named, 3, {"epochs": 100}) == pytest.approx(
         TWIN_START_SECONDS + 3 * planner.duration(*named, {"epochs": 100}).seconds
     )
+
+
+def test_without_gpus_only_a_large_model_gets_all_cores(default, tmp_path):
+    """A second thread does not help a twin, and a GPU needs only one thread beside it."""
+    planner = Planner(default.settings, tmp_path)
+    assert planner.threads("mistral-7b-v0.3", cores=8) == 8
+    assert planner.threads("mistral-7b-v0.3") == 1
+    assert planner.threads("mistral-7b-v0.3-twin", cores=8) == 1

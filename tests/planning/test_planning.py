@@ -126,7 +126,7 @@ from palimpsest.training.recipe import Recipe
 warnings.simplefilter("ignore")
 engine.stand_alone_unless_launched()
 recipe = Recipe(learning_rate=1e-3, zero_stage=int(sys.argv[1]), precision=sys.argv[2])
-accelerator, dtype = engine.make_accelerator(recipe, False)
+accelerator, dtype = engine.make_accelerator(recipe, "full", False)
 config = AutoConfig.for_model("llama", vocab_size=512, hidden_size=128, intermediate_size=256,
                               num_hidden_layers=3, num_attention_heads=4)
 model = AutoModelForCausalLM.from_config(config, dtype=dtype)

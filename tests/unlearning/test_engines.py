@@ -20,6 +20,7 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.models.trained import OPTIMIZERS
 from palimpsest.sections import KINDS
+from palimpsest.training.precision import processor_has_bf16
 from palimpsest.unlearning.methods import read_methods
 
 pytestmark = pytest.mark.slow
@@ -30,8 +31,9 @@ RUN = ["finetune", "gradient-ascent", "kookmin", "seif", "sun", "npo", "rmu", "l
 RUN += unlearning_engine.OWN  # moments that are put aside, of both optimisers
 FLEET = (0, "fp32", "none")
 # fp32 tells the stages apart; bf16 is tried with the one that is the default.
-STAGES = [(0, "fp32"), (1, "fp32"), (2, "fp32"), (2, "bf16")]
-DEEPSPEED = [(*stage, "none") for stage in STAGES]
+DEEPSPEED = [(stage, "fp32", "none") for stage in (0, 1, 2)]
+if processor_has_bf16():
+    DEEPSPEED.append((2, "bf16", "none"))
 if shutil.which("g++"):  # which DeepSpeed builds its optimiser with
     DEEPSPEED.append((2, "fp32", "cpu"))
 RECIPE = {

@@ -82,8 +82,9 @@ def training_gpus(wildcards):
 
 
 def training_threads(wildcards):
-    """CPU threads of a job that trains a model."""
-    return planner.threads(wildcards.model)
+    """CPU threads of a job that trains a model; without GPUs, a large model gets all cores."""
+    has_no_gpus = workflow.global_resources.get("gpu") == 0
+    return planner.threads(wildcards.model, workflow.cores if has_no_gpus else None)
 
 
 def training_memory(wildcards, attempt):

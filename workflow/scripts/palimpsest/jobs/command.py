@@ -114,6 +114,11 @@ class Assignment:
         row, scale = self._row_and_scale
         return Run(self.model, row, scale, self._corpus, dataset, self.recipe)
 
+    @property
+    def scale(self) -> str:
+        """`full` for a pretrained model, `twin` for a twin."""
+        return self._row_and_scale[1]
+
     @cached_property
     def _row_and_scale(self) -> tuple[Model, str]:
         return resolve(self.model, read_models(self.models))

@@ -41,7 +41,7 @@ class DeepSpeedHolder:
         self.run = run
         # A loss is computed on a whole batch, so gradients are not accumulated.
         recipe = replace(run.recipe, micro_batch_size=run.recipe.batch_size)
-        self.accelerator, self.dtype = make_accelerator(recipe, save_weights=False)
+        self.accelerator, self.dtype = make_accelerator(recipe, run.scale, save_weights=False)
         self.rank = self.accelerator.process_index
         self.device = self.accelerator.device
         # The size of a twin depends on the vocabulary of the strings.

@@ -193,7 +193,8 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
 def _deepspeed(assignment: Assignment, save_weights: bool, passes: Passes):
     from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 
-    return DeepSpeedEngine(assignment.recipe, assignment.state, save_weights, passes)
+    given = assignment.recipe, assignment.state, save_weights, passes
+    return DeepSpeedEngine(*given, assignment.scale)
 
 
 def _fleet(assignment: Assignment, save_weights: bool, passes: Passes):

@@ -16,8 +16,9 @@ from palimpsest.training.fleet.engine import configuration as fleet_configuratio
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.state import CODE, State, description, key
 
-# The precisions that `auto` may mean, depending on the machine.
-PRECISIONS = {"auto": ("float32", "bfloat16"), "fp32": ("float32",), "bf16": ("bfloat16",)}
+# The precisions that a setting may mean, depending on the machine.
+BOTH = ("bfloat16", "float32")
+PRECISIONS = {"fp32": ("float32",), "bf16": BOTH, "auto": BOTH}
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,8 @@ UPDATE_BYTES = 40
 MEASURED_WITHOUT_ONE = 2
 # CPU threads of each process whose optimiser is offloaded; other processes wait for their GPU.
 THREADS_OFFLOADED = 4
+# From this number on, a model on a machine without GPUs trains faster with all cores than with one.
+PARAMETERS_FOR_ALL_CORES = 20e6
 # Parameters per second and process of DeepSpeed's AdamW on the CPU. All cores of a large machine
 # reach 4e9; this is half of it, for two processes that share the main memory. Source: Ren et al.
 # 2021, ZeRO-Offload, section 6.

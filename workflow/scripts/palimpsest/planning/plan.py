@@ -12,6 +12,7 @@ from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST, RUNS, TRACE
 from palimpsest.planning import disk, duration, memory
 from palimpsest.planning.assumptions import (
     MEASURED_WITHOUT_ONE,
+    PARAMETERS_FOR_ALL_CORES,
     THREADS_OFFLOADED,
     TWIN_START_SECONDS,
 )
@@ -109,10 +110,17 @@ class Planner:
             return self.hardware.twin_gpus
         return self.training(model).processes
 
-    def threads(self, model: str) -> int:
-        """CPU threads of a job that trains a model, shared by its processes."""
+    def threads(self, model: str, cores: int | None = None) -> int:
+        """CPU threads of a job that trains a model, shared by its processes.
+
+        `cores` is the number of cores of a machine without GPUs; None if a GPU does the work.
+        """
         training = self.training(model)
-        return training.processes * (THREADS_OFFLOADED if training.offloaded else 1)
+        asked = training.processes * (THREADS_OFFLOADED if training.offloaded else 1)
+        row, scale = resolve(model, self.settings.models)
+        if cores is None or scale == "twin" or row.parameters < PARAMETERS_FOR_ALL_CORES:
+            return asked
+        return max(asked, cores)
 
     def gpu_peak(self, model: str, language: str) -> float:
         """Bytes of a full model's run on each of its GPUs."""

@@ -24,6 +24,7 @@ from palimpsest.training.attempts import Passes
 from palimpsest.training.batches import IGNORED, Batch, micro_batches
 from palimpsest.training.evaluation import evaluate, predict
 from palimpsest.training.manifest import manifest
+from palimpsest.training.precision import dtype_of
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe, epoch_order
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key, writing
@@ -45,6 +46,7 @@ class DeepSpeedEngine:
         state_folder: str | Path,
         save_weights: bool = False,
         passes: Passes | None = None,
+        scale: str = "full",
     ):
         stand_alone_unless_launched()
         self.recipe = recipe
@@ -55,7 +57,7 @@ class DeepSpeedEngine:
         self.is_measuring = False
         cut = replace(recipe, micro_batch_size=self.passes.micro_batch_size)
         self.accumulation_steps = cut.accumulation_steps(int(os.environ["WORLD_SIZE"]))
-        self.accelerator, self.dtype = make_accelerator(cut, save_weights)
+        self.accelerator, self.dtype = make_accelerator(cut, scale, save_weights)
         self.rank = self.accelerator.process_index
         self.processes = self.accelerator.num_processes
         self.device = self.accelerator.device
@@ -306,7 +308,7 @@ def stand_alone_unless_launched() -> None:
     )
 
 
-def make_accelerator(recipe: Recipe, save_weights: bool):
+def make_accelerator(recipe: Recipe, scale: str, save_weights: bool):
     """An accelerator that runs DeepSpeed with the recipe's settings, and the dtype of weights."""
     import deepspeed
     from accelerate import Accelerator, DeepSpeedPlugin
@@ -321,7 +323,7 @@ def make_accelerator(recipe: Recipe, save_weights: bool):
             "optimiser with; install one (Debian, Ubuntu: apt install g++ python3-dev) or set none"
         )
     deepspeed.utils.logger.setLevel(logging.ERROR)
-    dtype = _dtype(recipe.precision)
+    dtype = dtype_of(recipe.precision, scale)
     # Without a GPU and without an explicit backend, accelerate assumes only one process.
     on_cpu = [] if torch.cuda.is_available() else [InitProcessGroupKwargs(backend="gloo")]
     settings = deepspeed_settings(recipe, dtype, save_weights)
@@ -334,14 +336,6 @@ def make_accelerator(recipe: Recipe, save_weights: bool):
     if accelerator.distributed_type != DistributedType.DEEPSPEED:
         raise UserError("accelerate did not start DeepSpeed; unset ACCELERATE_USE_CPU and rerun")
     return accelerator, dtype
-
-
-def _dtype(precision: str) -> torch.dtype:
-    """The dtype of a precision; `auto` means bf16 if a GPU supports it, and otherwise fp32."""
-    if precision == "auto":
-        has_bf16 = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-        return torch.bfloat16 if has_bf16 else torch.float32
-    return {"fp32": torch.float32, "bf16": torch.bfloat16}[precision]
 
 
 def deepspeed_settings(recipe: Recipe, dtype: torch.dtype, save_weights=False) -> dict:
