@@ -25,7 +25,8 @@ ACTIVATIONS = 42
 BACKWARD = 0.5
 # Bytes per token and entry of the vocabulary. Training: log probabilities and two of their
 # gradients in float32, and four copies in the model's own format (Gemma 2, which caps its logits).
-# Measuring, all in float32: logits, their difference from the largest, and its exponential.
+# Measuring, all in float32: logits, their difference from the largest, and its exponential. A large
+# batch needs less, because it is measured in pieces.
 LOGIT_BYTES_TRAINED, LOGIT_COPIES_TRAINED = 3 * FP32, 4
 LOGIT_BYTES_MEASURED = 3 * FP32
 # Numbers in memory at one time in a forward pass that saves no activations, per token and unit of
