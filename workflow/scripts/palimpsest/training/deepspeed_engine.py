@@ -212,7 +212,6 @@ class _Training:
         torch.manual_seed(int(state[0]))
         order = material.multiset[epoch_order(len(material.multiset), material.seed, epoch)]
         steps = recipe.steps_per_epoch(len(order))
-        passes = engine.accumulation_steps
         micro_batch_size = engine.passes.micro_batch_size
         slices = micro_batches(
             order, recipe.batch_size, micro_batch_size, engine.rank, engine.processes
@@ -222,15 +221,21 @@ class _Training:
             first = step * recipe.batch_size
             in_step = order[first : first + recipe.batch_size]
             n_tokens = int(material.encoded.n_tokens[in_step].sum())
+            self._step(rows_of_passes, n_tokens)
             self.tokens += n_tokens
-            for rows in rows_of_passes:
-                with engine.accelerator.accumulate(self.model):
-                    nll = self._nll(material.encoded.batch(rows, engine.device))
-                    # DeepSpeed averages over processes and passes. This factor makes the loss the
-                    # mean over all tokens of the step, however the step is cut into passes.
-                    engine.accelerator.backward(nll * (engine.processes * passes / n_tokens))
-                    self.optimizer.step()
-                    self.optimizer.zero_grad()
+
+    def _step(self, rows_of_passes: list[np.ndarray], n_tokens: int) -> None:
+        """One step of the optimiser, over the strings of all processes with `n_tokens` tokens."""
+        engine, encoded = self.engine, self.material.encoded
+        # DeepSpeed averages over processes and passes. This factor makes the loss the mean over all
+        # tokens of the step, however the step is cut into passes.
+        factor = engine.processes * engine.accumulation_steps / n_tokens
+        for rows in rows_of_passes:
+            with engine.accelerator.accumulate(self.model):
+                nll = self._nll(encoded.batch(rows, engine.device))
+                engine.accelerator.backward(nll * factor)
+                self.optimizer.step()
+                self.optimizer.zero_grad()
 
     def _nll(self, batch: Batch) -> torch.Tensor:
         """Sum of the nll over the predicted tokens of a batch, in nats."""
