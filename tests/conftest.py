@@ -6,6 +6,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from palimpsest.errors import UserError
+from palimpsest.pretrained.catalogue import CATALOGUE
+from palimpsest.pretrained.packages import find
+
 # Several processes run tests at the same time; each uses only the threads that the code asks for.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
@@ -28,3 +32,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder in MARKED:
             item.add_marker(MARKED[folder])
     items.sort(key=lambda item: [not item.get_closest_marker(name) for name in LONG])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip the tests of pretrained models where these are not installed; not where all must run."""
+    if item.get_closest_marker("pretrained"):
+        try:
+            for model in CATALOGUE.values():
+                find(model)
+        except UserError as error:
+            (pytest.fail if "PALIMPSEST_CI" in os.environ else pytest.skip)(str(error))

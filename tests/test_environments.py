@@ -21,6 +21,7 @@ from palimpsest.sections import FIGURES, SECTIONS
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "workflow/scripts"
+REQUIREMENTS = ("requirements.txt", "requirements-pretrained.txt")
 ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
 # What Python code is run by name: the parts of the sections that a script loads.
 LOADED = {
@@ -41,16 +42,20 @@ def canonical(name):
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+def lines_of(file):
+    """The lines of a file of requirements, without comments."""
+    lines = (line.split("#")[0].strip() for line in (ROOT / file).read_text().splitlines())
+    return [line for line in lines if line]
+
+
 @cache
-def requirements():
-    """The pins of requirements.txt: version by canonical name."""
+def requirements(*files):
+    """The pins of some files of requirements: version by canonical name."""
     pins = {}
-    for line in (ROOT / "requirements.txt").read_text().splitlines():
-        line = line.split("#")[0].strip()
-        if line:
-            name, version = line.split("==")
-            assert canonical(name) not in pins, f"{name} stands twice"
-            pins[canonical(name)] = version
+    for line in (line for file in files for line in lines_of(file)):
+        name, version = line.split("==")
+        assert canonical(name) not in pins, f"{name} stands twice"
+        pins[canonical(name)] = version
     return pins
 
 
@@ -100,7 +105,8 @@ def third_parties(script):
                     todo += ALWAYS.get(each, [])
     names = {name.split(".")[0] for name in used} - set(sys.stdlib_module_names) - {"palimpsest"}
     distributions = importlib.metadata.packages_distributions()
-    return {canonical(distributions[name][0]) for name in names if name in distributions}
+    # What is not installed here is called as it is imported.
+    return {canonical(distributions.get(name, [name])[0]) for name in names}
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
@@ -114,11 +120,11 @@ def test_every_pin_is_exact(name):
     assert {"python", "pip"} <= set(conda)
 
 
-def test_requirements_are_exact():
+@pytest.mark.parametrize("file", REQUIREMENTS)
+def test_requirements_are_exact(file):
     """Every line is a comment or one package with one version: no ranges, links or options."""
-    for line in (ROOT / "requirements.txt").read_text().splitlines():
-        line = line.split("#")[0].strip()
-        assert not line or re.fullmatch(r"[A-Za-z0-9_.-]+==\d+(\.\d+)*(\.post\d+)?", line), line
+    for line in lines_of(file):
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+==\d+(\.\d+)*(\.post\d+)?", line), line
 
 
 def test_python_is_the_same_everywhere():
@@ -133,12 +139,12 @@ def test_python_is_the_same_everywhere():
 def test_pins_agree_with_the_requirements(name):
     """The tests run with requirements.txt, so what they test is what the rules run with."""
     pins = {canonical(package): version for package, version in environment(name)[1].items()}
-    assert pins == {package: requirements().get(package) for package in pins}
+    assert pins == {package: requirements(*REQUIREMENTS).get(package) for package in pins}
 
 
 def test_the_requirements_are_what_is_installed():
     """The tests of this very run used the pins."""
-    for package, version in requirements().items():
+    for package, version in requirements("requirements.txt").items():
         installed = importlib.metadata.version(package).split("+")[0]
         assert installed == version, package
 

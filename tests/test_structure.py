@@ -18,7 +18,7 @@ ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3808"],
     ["statistics", "variants"],
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
-    ["corpora"],
+    ["corpora", "pretrained"],
     ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],
     ["section", "token_losses"],
     ["figures", "planning"],

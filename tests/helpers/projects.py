@@ -21,7 +21,8 @@ LAID_OVER = [ROOT / "tests/workflow" / name for name in ("grid.yaml", "small_met
 CONFIGFILES = (TOUR, "grid.yaml")
 PARTS = ("Snakefile", "workflow", "config", "envs", "profiles")
 # What lies beside them
-WRITTEN = ("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml", "requirements.txt")
+WRITTEN = ("README.md", "CHANGELOG.md", "LICENSE", "Makefile", "pyproject.toml")
+WRITTEN += ("requirements.txt", "requirements-pretrained.txt")
 COMPILED = (".pyc", ".nbi", ".nbc", ".json")  # Python's files, numba's, and known fingerprints
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 import huggingface_hub
 import pytest
 import torch
+import yaml
 from tokenizers import Tokenizer, normalizers, pre_tokenizers
 from tokenizers.models import WordLevel, WordPiece
 from transformers import (
     Gemma2ForCausalLM,
+    Gemma3ForCausalLM,
     GPTNeoXForCausalLM,
     LlamaForCausalLM,
     MistralForCausalLM,
@@ -23,10 +25,13 @@ from transformers import (
 from palimpsest.errors import UserError
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.build import build, tokens, twin_config
+from palimpsest.models.folders import check_folder, is_folder
 from palimpsest.models.table import learning_rate
+from palimpsest.pretrained.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "config/models.tsv"
+PAPER = ROOT / "config/paper.yaml"
 COLUMNS = [field.name for field in fields(Model)]
 CELLS = ["tiny", "Llama", "hub/tiny", "main", "llama", "1000", "2", "16", "11", "5e-5"]
 CELLS += ["16", "2", "4", "3e-3"]
@@ -47,6 +52,7 @@ CLASSES = {
     "mistral": MistralForCausalLM,
     "qwen2": Qwen2ForCausalLM,
     "gemma2": Gemma2ForCausalLM,
+    "gemma3_text": Gemma3ForCausalLM,
     "gpt_neox": GPTNeoXForCausalLM,
     "opt": OPTForCausalLM,
 }
@@ -78,16 +84,18 @@ def refused(path):
 
 
 def test_the_shipped_table_has_the_models_of_the_paper():
-    """18 models of seven families, each with its family's learning rate."""
+    """18 models of seven families, each with its family's learning rate, and two from packages."""
     models = read_models(TABLE)
-    assert len(models) == 18
-    assert {row.family for row in models.values()} == set(RATES)
-    for row in models.values():
+    of_the_paper = {name: row for name, row in models.items() if not is_folder(row.id)}
+    assert len(of_the_paper) == 18
+    assert of_the_paper.keys() == set(yaml.safe_load(PAPER.read_text())["models"])
+    assert {row.family for row in of_the_paper.values()} == set(RATES)
+    for row in of_the_paper.values():
         assert row.learning_rate == RATES[row.family], row.model
-        assert row.model_type in CLASSES
         assert 4e8 < row.parameters < 1.4e10
         assert "/" in row.id
-    assert len({row.id for row in models.values()}) == 18
+    assert models.keys() - of_the_paper.keys() == set(CATALOGUE)
+    assert len({row.id for row in models.values()}) == 20
     assert {row.model_type for row in models.values()} == set(CLASSES)
 
 
@@ -427,8 +435,7 @@ def test_pickled_weights_are_refused(folder):
         path.unlink()
     torch.save(weights, folder / "pytorch_model.bin")
     text = user_error(lambda: build(row_of(folder), "full", 12, 0, torch.float32))
-    assert text.startswith(f"mine: cannot load {folder}")
-    assert "*.safetensors" in text
+    assert text.startswith(f"mine: cannot load {folder}: it has no *.safetensors (pickled weights")
 
 
 def test_damaged_weights_are_one_line(folder):
@@ -437,6 +444,31 @@ def test_damaged_weights_are_one_line(folder):
     path.write_bytes(path.read_bytes()[:100])
     text = user_error(lambda: build(row_of(folder), "full", 12, 0, torch.float32))
     assert text.startswith(f"mine: cannot load {folder}")
+
+
+@pytest.mark.parametrize(
+    ("files", "missing"),
+    [
+        (["tokenizer.json"], "it has no tokenizer (tokenizer.json); the folder must hold"),
+        (["model.safetensors"], "it has no *.safetensors; the folder must hold"),
+        (["config.json"], "it has no config.json; the folder must hold"),
+        (
+            ["config.json", "tokenizer.json"],
+            "it has no config.json and no tokenizer (tokenizer.json); the folder must hold",
+        ),
+    ],
+)
+def test_a_missing_file_is_named(folder, files, missing):
+    """A tokenizer without its vocabulary would be read in silence, with no tokens."""
+    check_folder(row_of(folder))
+    for name in files:
+        (folder / name).unlink()
+    for work in (
+        lambda: check_folder(row_of(folder)),
+        lambda: build(row_of(folder), "full", 12, 0, torch.float32),
+        lambda: tokens(row_of(folder), "full", DIGITS),
+    ):
+        assert missing in user_error(work)
 
 
 @pytest.mark.parametrize("work", ["build", "tokens"])
@@ -501,4 +533,6 @@ def test_an_architecture_that_only_exists_as_code_is_refused(folder, tmp_path):
     (folder / "config.json").write_text(json.dumps(changed))
     text = user_error(lambda: build(row_of(folder), "full", 12, 0, torch.float32))
     assert text.startswith(f"mine: cannot load {folder}")
+    assert "it needs code that comes with it (auto_map in config.json); such code is never" in text
+    assert "trust_remote_code" not in text
     assert not witness.exists()

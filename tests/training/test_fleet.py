@@ -51,6 +51,7 @@ FAMILIES = (
     "gemma-2-9b",
     "pythia-6.9b",
     "opt-6.7b",
+    "gemma-3-270m",
 )
 SMALL = "llama-3.2-1b"
 RECIPE = Recipe(

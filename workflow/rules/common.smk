@@ -5,6 +5,7 @@ from palimpsest.fingerprint import of_code
 from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.models.table import resolve
 from palimpsest.planning import duration, memory
+from palimpsest.pretrained.catalogue import FILES, made_in
 from palimpsest.sections import FIGURES
 
 settings = experiment.settings
@@ -44,6 +45,13 @@ def delivered(section):
 def corpus(wildcards):
     """The file of a corpus; in paths, the wildcard of a corpus is `language`."""
     return settings.corpus_file(wildcards.language)
+
+
+def pretrained_files(wildcards):
+    """The files of a full model that is made from a package; [] for any other model."""
+    row, scale = resolve(wildcards.model, settings.models)
+    model = made_in(row.id) if scale == "full" else None
+    return [f"{model.folder}/{name}" for name in FILES] if model else []
 
 
 def learning_rate(wildcards):

@@ -25,6 +25,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             name
         input:
             corpus=corpus,
+            pretrained=ancient(pretrained_files),
             dataset=trained_on(jobs[0]),
         output:
             **trained_together(jobs[0]),
@@ -55,6 +56,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
 rule train_one_run:
     input:
         corpus=corpus,
+        pretrained=ancient(pretrained_files),
         dataset=paths.DATASET,
     output:
         **trained(one_run),
@@ -83,6 +85,7 @@ rule train_one_run:
 rule train_replicates:
     input:
         corpus=corpus,
+        pretrained=ancient(pretrained_files),
         dataset=dataset_of_replicates,
     output:
         **{name: update(pattern) for name, pattern in REPLICATES.items()},

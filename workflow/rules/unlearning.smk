@@ -39,6 +39,7 @@ rule dataset_forgetting:
 rule unlearn:
     input:
         corpus=corpus,
+        pretrained=ancient(pretrained_files),
         dataset=ORIGINAL_DATASET,
         weights=weights_to_unlearn,
     output:
@@ -156,6 +157,7 @@ rule unlearning_tuning:
 rule search_settings:
     input:
         corpus=corpus,
+        pretrained=ancient(pretrained_files),
         dataset=ORIGINAL_DATASET,
         weights=weights_to_search_with,
     output:

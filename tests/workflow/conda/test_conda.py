@@ -23,8 +23,10 @@ from helpers.rules import rules
 
 HERE = Path(__file__).parent
 STUDY = (TOUR, "study.yaml")
-# A run that no section asks for; its command is that of the runs that are.
-NOT_RUN = {"train_one_run"}
+# A run that no section asks for; its command is that of the runs that are. And what reads files of
+# packages that the host alone has.
+NOT_RUN = {"train_one_run", "convert_pretrained"}
+NOT_MADE = {"pretrained.yaml"}
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +95,8 @@ def test_every_rule_runs_in_its_environment(study):
 def test_environments_hold_what_their_files_pin(study, conda):
     """The versions are those of the files, so what has run is what the files say."""
     for file in (ROOT / "envs").glob("*.yaml"):
+        if file.name in NOT_MADE:
+            continue
         found = packages(environment(conda, file))
         versions = {package.metadata["Name"].lower(): package.version for package in found}
         pinned = dict(pin.split("==") for pin in stand_in.read(file)[1])

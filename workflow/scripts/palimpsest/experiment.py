@@ -66,9 +66,9 @@ class Experiment:
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
         for section in self.sections:
             self._refuse(section.mistakes(self.settings))
-        checks.split_terminals(
-            self.settings, (runs.model for runs in self.requests), self.languages
-        )
+        models = [runs.model for runs in self.requests]
+        checks.incomplete_folders(self.settings, models)
+        checks.split_terminals(self.settings, models, self.languages)
         self._refuse(does_not_fit(self.settings, self.planner, self.requests))
 
     def _refuse(self, mistakes: Iterable[Mistake]) -> None:

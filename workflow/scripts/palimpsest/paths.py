@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 STATE = "results/.state"
+PRETRAINED = "results/pretrained/{model}"
 LANGUAGE_SAMPLE = "results/languages/{language}/sample.parquet"
 LANGUAGE_TARGETS = "results/languages/{language}/targets.parquet"
 LANGUAGE_SUMMARY = "results/languages/{language}/summary.json"

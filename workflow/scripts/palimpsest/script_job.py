@@ -4,23 +4,24 @@ import contextlib
 import sys
 import warnings
 from collections.abc import Iterator
+from typing import TextIO
 
 from palimpsest.errors import UserError
 from palimpsest.launch import collect_rarely
 
 
 @contextlib.contextmanager
-def script_job(job) -> Iterator[None]:
+def script_job(job) -> Iterator[TextIO]:
     """Send the warnings of a `script:` job to its log; turn a `UserError` into one line.
 
-    `job` is Snakemake's `snakemake` object. Any other exception is a defect, and keeps its
-    traceback.
+    `job` is Snakemake's `snakemake` object, and the context's value is the open log. Any exception
+    but a `UserError` is a defect, and keeps its traceback.
     """
     collect_rarely()
     with open(job.log[0], "w") as log:
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
         try:
-            yield
+            yield log
         except UserError as error:
             print(f"error: {error}", file=log)
             print(f"error: {error}", file=sys.stderr)

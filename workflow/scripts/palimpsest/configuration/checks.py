@@ -16,10 +16,12 @@ import jsonschema
 from palimpsest.configuration.messages import Mistake, explained, joined, shown, stranger_of
 from palimpsest.configuration.settings import Settings
 from palimpsest.corpora import corpus_names
-from palimpsest.errors import nearest
-from palimpsest.models import resolve
+from palimpsest.errors import UserError, nearest
+from palimpsest.models import Model, resolve
+from palimpsest.models.folders import check_folder, is_folder
 from palimpsest.models.table import NAME
 from palimpsest.models.tokens import check_local
+from palimpsest.pretrained.catalogue import CATALOGUE, made_in
 
 MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 5
 
@@ -132,6 +134,27 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
         if scale == "full" and tokenizer.is_file():
             for language in languages:
                 check_local(row, tokenizer, settings.corpus(language).terminals)
+
+
+def incomplete_folders(settings: Settings, models: Iterable[str]) -> None:
+    """Raise `UserError` if the local folder of a model is not there, or lacks some of its files.
+
+    The folders of pretrained models are exempt, because a job makes them.
+    """
+    for model in dict.fromkeys(models):
+        row, scale = resolve(model, settings.models)
+        if scale == "full" and is_folder(row.id) and not made_in(row.id):
+            if not Path(row.id).is_dir():
+                raise UserError(_no_such_folder(settings, row))
+            check_folder(row)
+
+
+def _no_such_folder(settings: Settings, row: Model) -> str:
+    made = [known.folder for known in CATALOGUE.values()]
+    return (
+        f"{settings.config['models_table']}: {row.model}: id: no such folder: {row.id}; folders "
+        f"that are made from packages: {', '.join(made)}{nearest(row.id, made)}"
+    )
 
 
 # Checks of the keys that all sections share

@@ -19,12 +19,14 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 from transformers.modeling_utils import set_zero3_state
 
 from palimpsest.errors import UserError
+from palimpsest.models.folders import check_folder
 from palimpsest.models.table import Model
 from palimpsest.models.tokens import single_tokens
 
 TWIN_SPECIALS = {"start": 0, "end": 1}
 # Gemma 2 caps its attention logits; only the eager implementation supports this.
 EAGER_ONLY = {"gemma2"}
+REMOTE_CODE = "trust_remote_code"  # in the error for a model that only exists as code of its own
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def twin_config(row: Model, vocabulary: int):
     except ValueError:
         raise UserError(
             f"{row.model}: unknown model_type {row.model_type!r}; it must be one that transformers "
-            "knows, such as llama, mistral, qwen2, gemma2, gpt_neox or opt"
+            "knows, such as llama, mistral, qwen2, gemma2, gemma3_text, gpt_neox or opt"
         ) from None
     feed_forward = "ffn_dim" if hasattr(config, "ffn_dim") else "intermediate_size"
     # Gated feed-forward layers have three matrices, others have two.
@@ -141,10 +143,12 @@ def twin_config(row: Model, vocabulary: int):
 @contextlib.contextmanager
 def _plain_errors(row: Model) -> Iterator[None]:
     """Turn the errors of loading a model into one line with the remedy."""
+    local = Path(row.id).is_dir()
+    if local:
+        check_folder(row)
     try:
         yield
     except (OSError, ValueError, ImportError, SafetensorError) as error:
-        local = Path(row.id).is_dir()
         remedy = (
             "the folder must hold config.json, the tokenizer and *.safetensors"
             if local
@@ -153,6 +157,9 @@ def _plain_errors(row: Model) -> Iterator[None]:
             f"{row.model}-twin"
         )
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        if REMOTE_CODE in str(error):
+            first = "it needs code that comes with it (auto_map in config.json)"
+            remedy = "such code is never run: choose a model of a class that transformers has"
         offline = " (HF_HUB_OFFLINE is set)" if os.environ.get("HF_HUB_OFFLINE") else ""
         raise UserError(
             f"{row.model}: cannot load {row.id} at revision {row.revision}{offline}: {first}; "

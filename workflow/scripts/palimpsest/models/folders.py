@@ -1,0 +1,46 @@
+"""Local folders with models: whether all files are there.
+
+This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
+"""
+
+from pathlib import Path
+
+from palimpsest.errors import UserError
+from palimpsest.models.table import Model
+
+# Without its vocabulary, some tokenizers of transformers are loaded in silence, with no tokens.
+TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json", "*.tiktoken")
+PICKLED = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
+
+
+def is_folder(id: str) -> bool:
+    """Whether an `id` names a local folder, there or not; an id of the hub is `owner/name`."""
+    return Path(id).is_dir() or id.startswith((".", "/", "~")) or id.count("/") > 1
+
+
+def check_folder(row: Model) -> None:
+    """Raise `UserError` if a model's folder lacks its configuration, tokenizer or weights."""
+    folder = Path(row.id)
+    missing = [what for what, patterns in _parts(folder) if not _has(folder, patterns)]
+    if missing:
+        raise UserError(
+            f"{row.model}: cannot load {row.id}: it has no {' and no '.join(missing)}; the folder "
+            "must hold config.json, the tokenizer and *.safetensors, as save_pretrained of the "
+            "model and of its tokenizer leave them"
+        )
+
+
+def _parts(folder: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The parts of a model: what they are called, and the files of which one must be there."""
+    weights = "*.safetensors"
+    if _has(folder, PICKLED):
+        weights += " (pickled weights are not read, because they can run any code)"
+    return [
+        ("config.json", ("config.json",)),
+        ("tokenizer (tokenizer.json)", TOKENIZERS),
+        (weights, ("*.safetensors",)),
+    ]
+
+
+def _has(folder: Path, patterns: tuple[str, ...]) -> bool:
+    return any(any(folder.glob(pattern)) for pattern in patterns)

@@ -1,0 +1,1 @@
+"""Pretrained models from the package index, as folders that Hugging Face's classes read."""

@@ -1,0 +1,89 @@
+"""Converting a model's GGUF file into a folder as Hugging Face's `save_pretrained` leaves it."""
+
+import contextlib
+import importlib.metadata
+import json
+import platform
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import accelerate
+import gguf
+import safetensors
+import torch
+import transformers
+
+from palimpsest.errors import WRITE_REMEDY, UserError
+from palimpsest.pretrained.catalogue import Pretrained
+from palimpsest.pretrained.packages import join
+
+GGUF = "model.gguf"
+MANIFEST = "manifest.json"
+# transformers reads GGUF with accelerate and gguf.
+LIBRARIES = (accelerate, gguf, safetensors, torch, transformers)
+
+
+def convert(model: Pretrained, parts: list[Path], folder: str | Path) -> None:
+    """Make the folder of a model: configuration, tokenizer, float32 weights and a manifest.
+
+    `parts` are the files of the model's parts. An existing folder is replaced once the new one is
+    complete. Raises `UserError` if the GGUF file has another checksum, or if the folder cannot be
+    written.
+    """
+    with _replacing(Path(folder)) as work:
+        join(model, parts, work / GGUF)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(work, gguf_file=GGUF)
+        tokenizer.save_pretrained(work)
+        weights = _plain(
+            transformers.AutoModelForCausalLM.from_pretrained(
+                work, gguf_file=GGUF, dtype=torch.float32
+            )
+        )
+        weights.save_pretrained(work)
+        (work / GGUF).unlink()
+        manifest = json.dumps(_manifest(model, weights.num_parameters()), indent=2)
+        (work / MANIFEST).write_text(manifest + "\n")
+
+
+def _plain(quantised: transformers.PreTrainedModel) -> transformers.PreTrainedModel:
+    """The same model as its class builds it; a model read from GGUF refuses to be saved."""
+    del quantised.config.quantization_config
+    plain = type(quantised)(quantised.config)
+    plain.load_state_dict(quantised.state_dict())
+    return plain
+
+
+def _manifest(model: Pretrained, parameters: int) -> dict:
+    """The record of where a converted model comes from."""
+    versions = {one.__name__: importlib.metadata.version(one.__name__) for one in LIBRARIES}
+    return {
+        "model": model.name,
+        "source": [asdict(part) for part in model.parts],
+        "gguf_sha256": model.sha256,
+        "licence": model.licence,
+        "quantisation": f"the weights were quantised to {model.quantisation}",
+        "dtype": "float32",
+        "parameters": parameters,
+        "packages": {"python": platform.python_version(), **versions},
+    }
+
+
+@contextlib.contextmanager
+def _replacing(folder: Path) -> Iterator[Path]:
+    """A temporary folder beside a folder; it replaces the folder if nothing is raised.
+
+    Its name is always the same, so that the next conversion removes what a killed one has left.
+    """
+    work = folder.with_name(f".{folder.name}")
+    try:
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        yield work
+        shutil.rmtree(folder, ignore_errors=True)
+        work.rename(folder)
+    except (OSError, safetensors.SafetensorError) as error:
+        raise UserError(f"{folder}: cannot be made: {error}; {WRITE_REMEDY}") from None
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
