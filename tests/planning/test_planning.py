@@ -49,7 +49,10 @@ HARDWARE = Hardware(
 STRINGS = Strings(n_trained=64, n_measured=160, expected=73.0, longest=73)
 SEVEN = Shape(7_248_000_000, 32, 4096, 32768)
 
-some_shapes = st.sampled_from([full_shape(row) for row in MODELS.values()])
+SHAPES = [full_shape(row) for row in MODELS.values()]
+some_shapes = st.sampled_from(SHAPES)
+# Of a smaller model, the embedding is so large a part that nobody offloads it over many GPUs.
+some_large_shapes = st.sampled_from([shape for shape in SHAPES if shape.parameters > 4e8])
 some_trainings = st.builds(
     Training,
     epochs=st.integers(1, 100),
@@ -259,7 +262,7 @@ def test_a_higher_stage_never_holds_more_on_a_gpu(shape, training):
 
 
 @settings(deadline=None)
-@given(some_shapes, some_trainings, st.integers(10, 300))
+@given(some_large_shapes, some_trainings, st.integers(10, 300))
 def test_offloading_never_needs_more_on_a_gpu(shape, training, longest):
     """Its buffers are smaller than what leaves the GPU."""
     peaks = [
