@@ -12,6 +12,7 @@ rule finetune:
         trained_files(experiment.single_runs, TRAINED.values()),
         trained_files(with_tokens(experiment.single_runs), [paths.TOKENS]),
         trained_files(experiment.replicates, REPLICATES.values()),
+        model_folders(experiment.single_runs),
     localrule: True
 
 
@@ -105,3 +106,31 @@ rule train_replicates:
         script=FINETUNE,
     shell:
         train_command(weights=True, more=" --replicates {wildcards.first} {wildcards.last}")
+
+
+# The weights of a run as a folder that Hugging Face's `from_pretrained` reads. The rule is separate
+# from training, so that nothing is trained again when these folders are wanted later.
+rule export_model:
+    input:
+        weights=paths.WEIGHTS,
+        manifest=paths.MANIFEST,
+    output:
+        folder=directory(paths.MODEL_FOLDER),
+    log:
+        "logs/export_model/{model}/{language}/n{size}-seed{seed}/{variant}.log",
+    benchmark:
+        "benchmarks/export_model/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
+    wildcard_constraints:
+        variant=f"(?!{LEAVE_ONE_OUT}).*",
+    conda:
+        "../../envs/training.yaml"
+    threads: 1
+    resources:
+        mem_mb=training_memory,
+        runtime=60,
+    params:
+        models=lookup("models_table", within=config),
+        row=model_row,
+        code=of_code("export_model.py"),
+    script:
+        "../scripts/export_model.py"

@@ -3,7 +3,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from palimpsest.requests import TOKENS
+from palimpsest.requests import FOLDER, TOKENS
 from palimpsest.variants import LEAVE_ONE_OUT, dataset_variant, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
@@ -63,6 +63,11 @@ TRAIN = train_command(weights=config["save_weights"])
 def trained_files(requests, patterns):
     """The paths of some patterns for all requested runs."""
     return [path for pattern in patterns for runs in requests for path in runs.paths(pattern)]
+
+
+def model_folders(requests):
+    """The folders with the models of runs, for `save_weights: huggingface`."""
+    return trained_files([runs for runs in requests if FOLDER in runs.keeps], [paths.MODEL_FOLDER])
 
 
 def one_run(pattern):
