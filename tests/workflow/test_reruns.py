@@ -278,6 +278,7 @@ CASES = {
     "`save_weights: huggingface`": Case(
         "save_weights=huggingface", [*TRAINING, "export_model/*", *AFTER_TRAINING]
     ),
+    "`trackers`": Case("trackers=[tensorboard]", NOTHING),
     "the engine of a model": Case(
         "engine={pythia-1b-twin: fleet}",
         [

@@ -45,6 +45,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             runtime=minutes_of_all(jobs[0]),
             gpu=training_gpus,
             checkpoint_every=CHECKPOINT_EVERY,
+            trackers=TRACKERS,
         params:
             **{**RECIPE, "recipe": recipe_of_all(jobs[0])},
             script=FINETUNE,
@@ -74,6 +75,7 @@ rule train_one_run:
         runtime=training_minutes,
         gpu=training_gpus,
         checkpoint_every=CHECKPOINT_EVERY,
+        trackers=TRACKERS,
     params:
         **RECIPE,
         script=FINETUNE,
@@ -101,6 +103,7 @@ rule train_replicates:
         runtime=replicates_minutes,
         gpu=training_gpus,
         checkpoint_every=CHECKPOINT_EVERY,
+        trackers=TRACKERS,
     params:
         **{**RECIPE, "recipe": replicates_recipe},
         script=FINETUNE,

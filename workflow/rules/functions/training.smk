@@ -8,6 +8,8 @@ from palimpsest.variants import LEAVE_ONE_OUT, dataset_variant, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
+# A resource like `checkpoint_every`: it affects no result, so a change must rerun nothing.
+TRACKERS = ",".join(config["trackers"]) or "none"
 
 TRAINED = {"trace": paths.TRACE, "manifest": paths.MANIFEST}
 
@@ -54,6 +56,7 @@ def train_command(weights, more=""):
     delivery = " --trace {output.trace} --manifest {output.manifest}"
     if weights:
         delivery += " --weights {output.weights}"
+    delivery += " --trackers {resources.trackers}"
     return f"{OF_THE_MODEL}{delivery}{more}{HOW_TO_TRAIN}"
 
 

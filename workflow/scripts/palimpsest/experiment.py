@@ -69,6 +69,7 @@ class Experiment:
         checks.split_terminals(
             self.settings, (runs.model for runs in self.requests), self.languages
         )
+        self._refuse(checks.nothing_to_track(self.settings, (runs.model for runs in self.requests)))
         self._refuse(does_not_fit(self.settings, self.planner, self.requests))
 
     def _refuse(self, mistakes: Iterable[Mistake]) -> None:
