@@ -127,6 +127,17 @@ def test_requirements_are_exact(file):
         assert re.fullmatch(r"[A-Za-z0-9_.-]+==\d+(\.\d+)*(\.post\d+)?", line), line
 
 
+def test_optional_requirements_are_exact_and_move_nothing():
+    """Exact pins in each further file; a package of requirements.txt has the version from there."""
+    for path in ROOT.glob("requirements-*.txt"):
+        for line in path.read_text().splitlines():
+            line = line.split("#")[0].strip()
+            if line:
+                name, _, version = line.partition("==")
+                assert re.fullmatch(r"\d+(\.\d+)*(b\d+|\.post\d+)?", version), line
+                assert requirements().get(canonical(name), version) == version, line
+
+
 def test_python_is_the_same_everywhere():
     """One minor version in all environments, which the project allows."""
     versions = {environment(name)[0]["python"] for name in ENVIRONMENTS}

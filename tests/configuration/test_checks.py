@@ -55,6 +55,23 @@ WRONG = {
         "unlearning: {pool: 16, setups: [bootstrap]}",
         "unlearning/pool: 16 models are fewer than unlearning/n, which is 32",
     ),
+    "more folders than models": (
+        "unlearning: {save_models: 33}",
+        "unlearning/save_models: 33 models are more than unlearning/n, which is 32",
+    ),
+    "weights in an unknown format": (
+        "save_weights: gguf",
+        "save_weights: 'gguf' is not allowed; must be false, true or huggingface",
+    ),
+    "an unknown tracker": (
+        "trackers: [mlflow]",
+        "trackers[0]: 'mlflow' is not allowed; must be one of tensorboard, wandb",
+    ),
+    "trackers of a fleet": (
+        "trackers: [wandb]",
+        "trackers: wandb would show nothing: the engine fleet trains all models here, many at "
+        "once; set engine/twin to deepspeed, or trackers to []",
+    ),
     "a share of nothing": (
         "unlearning: {share: 0.001}",
         "unlearning/share: 0.001 of 48 strings is less than one string; raise it to 0.021 or more",

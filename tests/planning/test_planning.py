@@ -41,6 +41,7 @@ TRAINING = Training(
 HARDWARE = Hardware(
     gpu_memory_gb=80,
     gpu_teraflops=989,
+    gpu_terabytes_per_second=3.0,
     utilisation=0.3,
     main_memory_gb=500,
     longest_job_hours=48,
@@ -357,11 +358,20 @@ def test_products_take_six_operations_per_parameter_and_token():
 
 def test_offloading_is_slow_and_more_gpus_are_faster():
     """An update on the CPU takes seconds, one on the GPU a fraction of one."""
-    on_gpu = duration.update_seconds(SEVEN, TRAINING)
-    on_cpu = duration.update_seconds(SEVEN, replace(TRAINING, offload_optimizer="cpu"))
+    offloaded = replace(TRAINING, offload_optimizer="cpu")
+    on_gpu = duration.update_seconds(SEVEN, TRAINING, HARDWARE)
+    on_cpu = duration.update_seconds(SEVEN, offloaded, HARDWARE)
     assert on_gpu < 0.2 < 4 < on_cpu
-    two = duration.update_seconds(SEVEN, replace(TRAINING, offload_optimizer="cpu", processes=2))
+    two = duration.update_seconds(SEVEN, replace(offloaded, processes=2), HARDWARE)
     assert two == pytest.approx(on_cpu / 2)
+
+
+def test_small_steps_take_as_long_as_the_memory_of_the_gpu():
+    """A memory of a third of the speed makes a step of one string three times as long."""
+    one = replace(TRAINING, batch_size=1, micro_batch_size=1)
+    slow = replace(HARDWARE, gpu_terabytes_per_second=1.0)
+    fast, long = (duration.step_seconds(SEVEN, one, STRINGS, it) for it in (HARDWARE, slow))
+    assert long == pytest.approx(3 * fast)
 
 
 def test_a_measured_speed_takes_the_place_of_every_assumption():

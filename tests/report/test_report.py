@@ -38,6 +38,19 @@ TOTALS = {
     "a_new_key": "a new value",
 }
 
+MODELS = [
+    {
+        "model": f"<i>{scale}",
+        "scale": scale,
+        "parameters": 1000,
+        "engine": "deepspeed",
+        "precision": "float32",
+        "source": "a/<i>b",
+        "revision": "main",
+    }
+    for scale in ("twin", "full")
+]
+
 
 def claim(question="RQ1", verdict="agrees", language="L1", **columns):
     row = {
@@ -274,6 +287,7 @@ def rendered(path, entries=(), claims=CLAIMS, title="", **given):
         figures=list(entries),
         claims=claims,
         totals=TOTALS,
+        models=MODELS,
         title=title,
     )
     return path.read_text(encoding="utf-8")

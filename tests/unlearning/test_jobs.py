@@ -39,6 +39,7 @@ BLOCK = {
     "cutoff": 0.2,
     "curve": {"models": 2, "points": 4},
     "relearn": {"models": 2, "steps": 6},
+    "save_models": 0,
     "runs_per_job": 5,
 }
 
@@ -423,3 +424,31 @@ def test_the_jobs_of_some_settings_are_worked_out_once():
     """Every input function asks for the jobs."""
     given = settings_with(BLOCK)
     assert jobs_of(given) is jobs_of(given)
+
+
+# Folders of models
+
+
+def test_the_first_models_of_every_method_have_folders():
+    """One folder per original model, however often it is unlearned; none by default."""
+    assert usual().model_folders(forgetter()) == []
+    folder = f"results/unlearning/{TWIN}/L1/n80-seed5/unlearned"
+    for setups, origins in ((["reuse-n-n"], (0, 1)), (["reuse-n-1"], (0,))):
+        found = jobs(setups=setups, save_models=2).model_folders(forgetter())
+        expected = {
+            f"{folder}/{method}/model-{origin}"
+            for method in METHODS
+            for origin in (range(2) if method == "retrain" else origins)
+        }
+        assert set(found) == expected
+        assert len(found) == len(expected)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_folder_has_the_model_that_the_tables_name(method):
+    """It starts from the same trained model as in the job that unlearns."""
+    asked = usual()
+    first, last = asked.jobs(TWIN)[0]
+    part = models_by_method([method], asked.models_of_job(first, last))[method]
+    for origin, start in zip(part["origins"], part["starts"], strict=True):
+        assert asked.start_of(method, origin) == {"variant": part["variant"], "start": start}

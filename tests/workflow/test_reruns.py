@@ -51,7 +51,7 @@ def studies_but(*names: str, on: str = "*") -> list[str]:
 FORGETTING = {
     "datasets": ["dataset_forgetting"],
     "models": ["train_replicates"],
-    "methods": ["unlearn"],
+    "methods": ["unlearn", "export_unlearned_model"],
     "scores": [
         "measure_forgetting",
         "measure_other_metrics",
@@ -64,7 +64,7 @@ FORGETTING = {
 MEMORISING = {
     "languages": ["language"],
     "datasets": ["dataset", "dataset_matched", "dataset_targets"],
-    "training": ["train"],
+    "training": ["train", "export_model"],
     "measures": ["measure", "measure_targets", "measure_leave_one_out"],
     "studies": ["study/*", "claims"],
     "figures": [*figures_of_languages(), *figures_but()],
@@ -275,6 +275,10 @@ CASES = {
         "hardware={gpu_memory_gb: 40, twin_gpus: 0, seeds_per_job: 2}", NOTHING
     ),
     "`save_weights: true`": Case("save_weights=true", [*TRAINING, *AFTER_TRAINING]),
+    "`save_weights: huggingface`": Case(
+        "save_weights=huggingface", [*TRAINING, "export_model/*", *AFTER_TRAINING]
+    ),
+    "`trackers`": Case("trackers=[tensorboard]", NOTHING),
     "the engine of a model": Case(
         "engine={pythia-1b-twin: fleet}",
         [
@@ -552,6 +556,9 @@ CASES = {
         f"`unlearning/{key}`": Case(f"unlearning={{{value}}}", UNLEARN)
         for key, value in FOLLOWED_BY.items()
     },
+    "`unlearning/save_models`": Case(
+        "unlearning={save_models: 1}", ["export_unlearned_model/opt-1.3b-twin/L1/n16-seed0/*-0"]
+    ),
     "`unlearning/runs_per_job`": Case(
         "unlearning={runs_per_job: 3}",
         [

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from safetensors.torch import load_file
 
+from helpers.model_folders import nll_of
 from helpers.projects import TOUR, wait_until
 from palimpsest import tables, traces
 from palimpsest.memorisation.studies import STUDIES
@@ -125,23 +126,41 @@ def test_both_engines_leave_the_same_files(finished):
 
 
 def test_weights_are_saved_on_demand(copy_of_finished):
-    """Asked for later, they are trained again, because nothing else has kept them."""
-    target = "results/runs/opt-2.7b-twin/L2/n16-seed0/base/weights.safetensors"
+    """Asked for later, they are trained again, because nothing else has kept them.
+
+    Another program reads the folder made from them, and predicts as the trace says.
+    """
+    run = copy_of_finished.folder / "results/runs/opt-2.7b-twin/L2/n16-seed0/base"
+    target = str((run / "huggingface").relative_to(copy_of_finished.folder))
+    dataset = copy_of_finished.folder / "results/datasets/L2/n16-seed0/base/strings.parquet"
     weights = {}
     for engine in ("fleet", "deepspeed"):
-        settings = ["save_weights=true", f"engine={{opt-2.7b-twin: {engine}}}"]
+        settings = ["save_weights=huggingface", f"engine={{opt-2.7b-twin: {engine}}}"]
         done = copy_of_finished.snakemake(target, "--config", *settings)
         assert done.returncode == 0, done.stdout
-        weights[engine] = load_file(copy_of_finished.folder / target)
+        weights[engine] = load_file(run / "weights.safetensors")
+        trace = tables.read(run / "trace.parquet", KINDS["trace"])
+        last = trace[trace["epoch"] == trace["epoch"].max()].set_index("string_id")["nll"]
+        nll = nll_of(run / "huggingface", tables.read(dataset, KINDS["strings"]))
+        assert (nll - last).abs().max() < 1e-3
     one, other = weights.values()
     assert {name: t.shape for name, t in one.items()} == {n: t.shape for n, t in other.items()}
     assert max((one[name] - other[name]).abs().max() for name in one) < 1e-2
 
 
 def test_saving_weights_later_trains_what_lacks_them(finished):
-    """The target `finetune` then asks for the weights of every run."""
+    """The target `finetune` then asks for the weights of every run, or for folders as well."""
     jobs = finished.jobs("finetune", "--config", "save_weights=true")
     assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 6
+    assert "export_model" not in jobs
+    with_folders = finished.jobs("finetune", "--config", "save_weights=huggingface")
+    of_one_model = len(list((finished.folder / "results/runs").rglob("manifest.json")))
+    of_one_model -= len(list((finished.folder / "results/runs").rglob("leave-one-out*/")))
+    assert with_folders == {
+        **jobs,
+        "export_model": of_one_model,
+        "total": jobs["total"] + of_one_model,
+    }
 
 
 def test_a_variant_that_no_study_asks_for_is_a_target(project):

@@ -66,6 +66,7 @@ rule write_report:
         figures=experiment.all_figures,
         claims=paths.CLAIMS,
         manifests=trained_files(experiment.single_runs, [paths.MANIFEST]),
+        models=manifest_of_every_model(),
     output:
         paths.REPORT,
     log:

@@ -12,6 +12,7 @@ rule finetune:
         trained_files(experiment.single_runs, TRAINED.values()),
         trained_files(with_tokens(experiment.single_runs), [paths.TOKENS]),
         trained_files(experiment.replicates, REPLICATES.values()),
+        model_folders(experiment.single_runs),
     localrule: True
 
 
@@ -45,6 +46,7 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             runtime=minutes_of_all(jobs[0]),
             gpu=training_gpus,
             checkpoint_every=CHECKPOINT_EVERY,
+            trackers=TRACKERS,
         params:
             **{**RECIPE, "recipe": recipe_of_all(jobs[0])},
             script=FINETUNE,
@@ -75,6 +77,7 @@ rule train_one_run:
         runtime=training_minutes,
         gpu=training_gpus,
         checkpoint_every=CHECKPOINT_EVERY,
+        trackers=TRACKERS,
     params:
         **RECIPE,
         script=FINETUNE,
@@ -103,8 +106,37 @@ rule train_replicates:
         runtime=replicates_minutes,
         gpu=training_gpus,
         checkpoint_every=CHECKPOINT_EVERY,
+        trackers=TRACKERS,
     params:
         **{**RECIPE, "recipe": replicates_recipe},
         script=FINETUNE,
     shell:
         train_command(weights=True, more=" --replicates {wildcards.first} {wildcards.last}")
+
+
+# The weights of a run as a folder that Hugging Face's `from_pretrained` reads. The rule is separate
+# from training, so that nothing is trained again when these folders are wanted later.
+rule export_model:
+    input:
+        weights=paths.WEIGHTS,
+        manifest=paths.MANIFEST,
+    output:
+        folder=directory(paths.MODEL_FOLDER),
+    log:
+        "logs/export_model/{model}/{language}/n{size}-seed{seed}/{variant}.log",
+    benchmark:
+        "benchmarks/export_model/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
+    wildcard_constraints:
+        variant=f"(?!{LEAVE_ONE_OUT}).*",
+    conda:
+        "../../envs/training.yaml"
+    threads: 1
+    resources:
+        mem_mb=training_memory,
+        runtime=60,
+    params:
+        models=lookup("models_table", within=config),
+        row=model_row,
+        code=of_code("export_model.py"),
+    script:
+        "../scripts/export_model.py"

@@ -68,6 +68,39 @@ rule unlearn:
         MAKE_FORGET
 
 
+# An unlearned model as a folder that Hugging Face's `from_pretrained` reads. The job unlearns this
+# one model again, so that no job above has to keep the weights of thousands of models.
+rule export_unlearned_model:
+    input:
+        corpus=corpus,
+        dataset=ORIGINAL_DATASET,
+        weights=weights_to_export,
+    output:
+        folder=directory(forgotten.MODEL_FOLDER),
+    log:
+        "logs/export_unlearned_model/{model}/{language}/n{size}-seed{seed}/{method}-{origin}.log",
+    benchmark:
+        "benchmarks/export_unlearned_model/{model}/{language}/n{size}-seed{seed}/{method}-{origin}.tsv"
+    wildcard_constraints:
+        method=NAME,
+        origin=r"\d+",
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=export_minutes,
+        gpu=training_gpus,
+        checkpoint_every=CHECKPOINT_EVERY,
+    params:
+        **{**RECIPE, "recipe": unlearning_recipe},
+        script=EXPORT,
+        wanted=model_to_export,
+        cutoff=lookup("unlearning/cutoff", within=config, default=None),
+    shell:
+        EXPORT_UNLEARNED
+
+
 rule measure_forgetting:
     input:
         **EVALUATED_FROM,

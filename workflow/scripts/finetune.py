@@ -21,6 +21,7 @@ from palimpsest.jobs import command
 from palimpsest.jobs.supervision import supervise
 from palimpsest.models.table import TWIN
 from palimpsest.training.attempts import Attempts
+from palimpsest.training.trackers import named
 
 # Environment variable: the index of the only dataset that the processes of a job train on.
 ONLY = "PALIMPSEST_ONLY"
@@ -40,6 +41,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--left-out", type=int, help="number of strings for leave-one-out")
     parser.add_argument(
         "--tokens", nargs="*", default=[], help="losses of tokens to write, beside some traces"
+    )
+    parser.add_argument(
+        "--trackers", type=named, default=(), help="tensorboard, wandb, both with a comma, or none"
     )
     parser.add_argument("--replicates", nargs=2, type=int, help="first and last of many trainings")
     return command.parsed(parser)
@@ -99,6 +103,7 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
         [jobs[int(os.environ[ONLY])]] if ONLY in os.environ else jobs,
         attempts,
         delivers=ONLY not in os.environ,
+        trackers=arguments.trackers,
     )
 
 

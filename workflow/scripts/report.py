@@ -22,6 +22,7 @@ if __name__ == "__main__":
             figures=report.entries(params.drawn, FIGURES),
             claims=tables.read(given.claims, CLAIMS),
             grammars=tables.read_all(given.get("grammars", []), GRAMMAR),
+            models=manifests.initial_weights(given.models),
             totals=manifests.totals(given.manifests),
             title=params.title,
         )

@@ -10,6 +10,15 @@ def figure_inputs(wildcards):
         sys.exit(f"error: {error}")
 
 
+def manifest_of_every_model():
+    """For each model, the manifest of one of its runs or replicates."""
+    found = {}
+    for runs in experiment.requests:
+        pattern = paths.MANIFEST if runs.replicates is None else paths.REPLICATES_MANIFEST
+        found.setdefault(runs.model, runs.paths(pattern)[0])
+    return list(found.values())
+
+
 def drawn():
     """All drawings, by their SVG file: the figure's name, the language and the tables it shows."""
     return {

@@ -3,11 +3,13 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from palimpsest.requests import TOKENS
+from palimpsest.requests import FOLDER, TOKENS
 from palimpsest.variants import LEAVE_ONE_OUT, dataset_variant, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
+# A resource like `checkpoint_every`: it affects no result, so a change must rerun nothing.
+TRACKERS = ",".join(config["trackers"]) or "none"
 
 TRAINED = {"trace": paths.TRACE, "manifest": paths.MANIFEST}
 
@@ -54,6 +56,7 @@ def train_command(weights, more=""):
     delivery = " --trace {output.trace} --manifest {output.manifest}"
     if weights:
         delivery += " --weights {output.weights}"
+    delivery += " --trackers {resources.trackers}"
     return f"{OF_THE_MODEL}{delivery}{more}{HOW_TO_TRAIN}"
 
 
@@ -63,6 +66,11 @@ TRAIN = train_command(weights=config["save_weights"])
 def trained_files(requests, patterns):
     """The paths of some patterns for all requested runs."""
     return [path for pattern in patterns for runs in requests for path in runs.paths(pattern)]
+
+
+def model_folders(requests):
+    """The folders with the models of runs, for `save_weights: huggingface`."""
+    return trained_files([runs for runs in requests if FOLDER in runs.keeps], [paths.MODEL_FOLDER])
 
 
 def one_run(pattern):

@@ -8,6 +8,7 @@ from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/unlearn.py"))
+EXPORT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/export_unlearned.py"))
 SEARCH = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/search_settings.py"))
 
 unlearning_jobs = jobs_of(settings) if settings.block("unlearning") else None
@@ -20,6 +21,12 @@ MAKE_FORGET = (
     " --weights {input.weights} --work {params.work:q} --afterwards {params.afterwards:q}"
     " --predictions {output.unlearned} --unlearned-models {output.models}"
     f" --stages {{output.stages}} --manifests {{output.manifests}}{HOW_TO_TRAIN}"
+)
+# The command that unlearns one model and keeps it
+EXPORT_UNLEARNED = (
+    f"{OF_THE_MODEL}"
+    " --weights {input.weights} --wanted {params.wanted:q} --cutoff {params.cutoff}"
+    f" --folder {{output.folder}}{HOW_TO_TRAIN}"
 )
 # The command that tries settings of methods
 SEARCH_SETTINGS = (
@@ -119,6 +126,33 @@ def methods_and_models(wildcards):
 def after_unlearning(wildcards):
     """The cut-off, and what is done with the unlearned models, as JSON."""
     return json.dumps(unlearning_jobs.afterwards)
+
+
+def weights_to_export(wildcards):
+    """The file with the weights that one unlearned model starts from."""
+    start = unlearning_jobs.start_of(wildcards.method, int(wildcards.origin))
+    found = unlearning_jobs.trained_among(
+        forgetter(wildcards), start["variant"], paths.REPLICATES_WEIGHTS, [start["start"]]
+    )
+    if not found:
+        sys.exit(f"error: unlearning/n: too small for a model {wildcards.origin}; raise n")
+    return found
+
+
+def model_to_export(wildcards):
+    """The method, its phases and the model that it starts from, as JSON."""
+    phases = unlearning_jobs.phases()
+    if wildcards.method not in phases:
+        known = ", ".join(phases)
+        sys.exit(f"error: unlearning/methods: has no {wildcards.method!r}; it has: {known}")
+    named = {"method": wildcards.method, "origin": int(wildcards.origin)}
+    start = unlearning_jobs.start_of(wildcards.method, int(wildcards.origin))
+    return json.dumps({**named, "phases": phases[wildcards.method], **start})
+
+
+def export_minutes(wildcards, attempt):
+    """Minutes of a job that unlearns one model and keeps it."""
+    return minutes(unlearning_seconds(wildcards, 1), attempt)
 
 
 def unlearning_minutes(wildcards, attempt):

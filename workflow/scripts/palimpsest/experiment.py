@@ -22,7 +22,7 @@ from palimpsest.figures.figure import Figure
 from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
-from palimpsest.requests import WEIGHTS, Runs, Unfinished, merged
+from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Section, nothing
 from palimpsest.sections import FIGURES, SECTIONS, variants_of
 from palimpsest.tables.kinds import Kind
@@ -69,6 +69,7 @@ class Experiment:
         models = [runs.model for runs in self.requests]
         checks.incomplete_folders(self.settings, models)
         checks.split_terminals(self.settings, models, self.languages)
+        self._refuse(checks.nothing_to_track(self.settings, models))
         self._refuse(does_not_fit(self.settings, self.planner, self.requests))
 
     def _refuse(self, mistakes: Iterable[Mistake]) -> None:
@@ -89,9 +90,14 @@ class Experiment:
         variants = variants_of(self.known)
         for runs in asked:
             maker(variants, runs.dataset_variant)
-        if not self.config["save_weights"]:
+        saved = self.config["save_weights"]
+        if not saved:
             return asked
-        return [replace(runs, keeps=runs.keeps | {WEIGHTS}) for runs in asked]
+        folder = {FOLDER} if saved == FOLDER else set()
+        return [
+            replace(runs, keeps=runs.keeps | {WEIGHTS} | (folder if runs.has_one_model else set()))
+            for runs in asked
+        ]
 
     @cached_property
     def single_runs(self) -> list[Runs]:

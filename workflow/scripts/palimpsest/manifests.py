@@ -1,6 +1,7 @@
 """Read manifests: the record of how each run of an experiment was made."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -34,6 +35,25 @@ def models(paths: list[str], families: dict[str, str]) -> pd.DataFrame:
             "parameters": manifest["parameters"],
         }
     return pd.DataFrame(list(rows.values()))
+
+
+def initial_weights(paths: Iterable[str]) -> list[dict]:
+    """The models of some runs, one row each: how they began, and how large they are.
+
+    A row has `model`, `scale` (`full` or `twin`), `parameters` as trained, `engine`, `precision`,
+    and for a full model `source` and `revision`: where its pretrained weights come from.
+    """
+    rows = {}
+    for path in paths:
+        manifest = read(path)
+        row = manifest["configuration"]["row"]
+        rows[manifest["model"]] = {
+            **{name: manifest[name] for name in ("model", "parameters", "engine", "precision")},
+            "scale": manifest["configuration"]["scale"],
+            "source": row.get("id"),
+            "revision": manifest.get("resolved_revision") or row.get("revision"),
+        }
+    return list(rows.values())
 
 
 def totals(paths: list[str]) -> dict:

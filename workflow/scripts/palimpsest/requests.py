@@ -12,7 +12,7 @@ from palimpsest.errors import UserError
 from palimpsest.paths import fill
 from palimpsest.variants import BASE, LEAVE_ONE_OUT_AGAIN, LEAVING_ONE_OUT, dataset_variant
 
-TRACE, WEIGHTS, TOKENS = "trace", "weights", "tokens"
+TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,10 @@ class Runs:
     trains at most `replicates_per_job` replicates. `training` overrides keys of the block
     `training` in the configuration. Only replicates may have it, because only they have separate
     files. `keeps` names the files of a run: always "trace", and sometimes "weights" or "tokens".
-    Weights are kept for replicates; with `save_weights`, for all runs. "tokens" are the losses of
-    single tokens; only single runs keep them. With a variant of leave-one-out, at most `left_out`
-    training strings are left out, each in a run of its own; None means every string.
+    Weights are kept for replicates; with `save_weights`, for all runs. "huggingface" is the folder
+    that is made from the weights of a single run with `save_weights: huggingface`. "tokens" are the
+    losses of single tokens; only single runs keep them. With a variant of leave-one-out, at most
+    `left_out` training strings are left out, each in a run of its own; None means every string.
     """
 
     model: str
@@ -55,6 +56,11 @@ class Runs:
     def dataset_variant(self) -> str:
         """The variant whose dataset the runs read."""
         return dataset_variant(self.variant)
+
+    @property
+    def has_one_model(self) -> bool:
+        """Whether the files of a run hold one model, and not one for each replicate or string."""
+        return self.replicates is None and self.variant not in LEAVING_ONE_OUT
 
     @property
     def trainings(self) -> int:
@@ -123,8 +129,7 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
             raise ValueError(
                 f"{asked}: only replicates may have their own training and keep weights"
             )
-        holds_many = asked.replicates is not None or asked.variant in LEAVING_ONE_OUT
-        if holds_many and TOKENS in asked.keeps:
+        if not asked.has_one_model and TOKENS in asked.keeps:
             raise ValueError(f"{asked}: only single runs keep the losses of tokens")
         if asked.replicates is not None and WEIGHTS not in asked.keeps:
             raise ValueError(f"{asked}: replicates always keep their weights; add them to `keeps`")

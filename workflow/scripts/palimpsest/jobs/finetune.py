@@ -19,6 +19,7 @@ from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
 from palimpsest.training.runs import Run, strings_to_leave_out
 from palimpsest.training.state import State, writing
+from palimpsest.training.trackers import Trackers
 from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT
 
 
@@ -74,6 +75,7 @@ def finetune(
     jobs: list[Job],
     attempts: Attempts | None = None,
     delivers: bool = True,
+    trackers: tuple[str, ...] = (),
 ) -> None:
     """Train a model on the dataset of each job and write its trace, its manifest and its weights.
 
@@ -83,12 +85,13 @@ def finetune(
 
     `attempts` holds what earlier attempts at this job learned about the device's memory. If
     `delivers` is false, the finished runs stay in the state folder, and a later call delivers them
-    with others. Raises `OutOfMemory` if the next attempt can succeed.
+    with others. `trackers` are names of trackers, which the engine `deepspeed` has. Raises
+    `OutOfMemory` if the next attempt can succeed.
     """
     torch.set_num_threads(assignment.threads)
     save_weights = any(job.weights for job in jobs)
     passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
-    trainer = ENGINES[assignment.engine](assignment, save_weights, passes)
+    trainer = ENGINES[assignment.engine](assignment, save_weights, passes, trackers)
     waiting: list[tuple[Job, list[State]]] = []
     runs: list[Run] = []
     for job in jobs:
@@ -190,14 +193,19 @@ def _manifest_of_all(contents: list[dict], key: str, variant: str) -> dict:
     }
 
 
-def _deepspeed(assignment: Assignment, save_weights: bool, passes: Passes):
+def _deepspeed(
+    assignment: Assignment, save_weights: bool, passes: Passes, trackers: tuple[str, ...]
+):
+    # Checked before the slow import
+    followed = Trackers(trackers, Path(assignment.state).with_name("trackers"))
     from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 
-    given = assignment.recipe, assignment.state, save_weights, passes
+    given = assignment.recipe, assignment.state, save_weights, passes, followed
     return DeepSpeedEngine(*given, assignment.scale)
 
 
-def _fleet(assignment: Assignment, save_weights: bool, passes: Passes):
+def _fleet(assignment: Assignment, save_weights: bool, passes: Passes, trackers: tuple[str, ...]):
+    """A fleet has no trackers: hundreds of its models take every step together."""
     from palimpsest.training.fleet import FleetEngine
 
     return FleetEngine(assignment.state, assignment.threads, assignment.memory, save_weights)

@@ -29,6 +29,7 @@ class FleetHolder:
     """Holds many twins at once in float32: the fastest number of them that fits into memory."""
 
     rank = 0
+    dtype = torch.float32
 
     def __init__(self, run: Run, material: Material, threads: int, memory: int):
         # The training engine sets threads and device, and knows how many models fit.

@@ -46,7 +46,7 @@ def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
     if scale == "twin":
         first = len(TWIN_SPECIALS)
         return Tokens(tuple(range(first, first + len(terminals))), **TWIN_SPECIALS)
-    with _plain_errors(row):
+    with plain_errors(row):
         tokenizer = AutoTokenizer.from_pretrained(
             row.id, revision=row.revision, trust_remote_code=False
         )
@@ -85,7 +85,7 @@ def build(
             return AutoModelForCausalLM.from_config(
                 config, attn_implementation=attention, dtype=dtype
             )
-    with _plain_errors(row):
+    with plain_errors(row):
         return AutoModelForCausalLM.from_pretrained(
             row.id,
             revision=row.revision,
@@ -141,7 +141,7 @@ def twin_config(row: Model, vocabulary: int):
 
 
 @contextlib.contextmanager
-def _plain_errors(row: Model) -> Iterator[None]:
+def plain_errors(row: Model) -> Iterator[None]:
     """Turn the errors of loading a model into one line with the remedy."""
     local = Path(row.id).is_dir()
     if local:

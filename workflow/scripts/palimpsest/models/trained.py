@@ -79,6 +79,7 @@ class Holder(Protocol):
     """An engine that opens models with given weights; several processes may share one model."""
 
     rank: int  # of this process; the process of rank 0 writes the results
+    dtype: torch.dtype  # of the weights with which models predict
 
     def together(self, n: int) -> int:
         """How many of `n` models are open at the same time."""

@@ -1,7 +1,7 @@
 """The assumptions of estimates where nothing has been measured, and their reasons.
 
-The peak of a GPU, and the share of the peak that is reached, are in the configuration, in the block
-`hardware`.
+The peak of a GPU, the share of the peak that is reached, and the speed of its memory are in the
+configuration, in the block `hardware`.
 """
 
 # Operations per parameter and token: of a forward and a backward pass, and of a forward pass only.
@@ -9,9 +9,7 @@ The peak of a GPU, and the share of the peak that is reached, are in the configu
 OPERATIONS_TO_TRAIN = 6
 OPERATIONS_TO_MEASURE = 2
 
-# Bytes per second. In a step with eight short strings, reading the weights takes longer than the
-# matrix products, and updating the weights takes even longer.
-GPU_MEMORY_SPEED = 3e12  # an H100, whose data sheet has 3.35e12; an A100 of 80 GB has 2e12
+# Bytes per second.
 LINK_SPEED = 50e9  # between GPUs of one machine that have no more than PCIe 5; NVLink is faster
 HOST_SPEED = 20e9  # between a GPU and main memory, pinned, PCIe 4
 DISK_SPEED = 1e9  # a checkpoint onto a local NVMe disk or a good network file system

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from palimpsest.planning.assumptions import (
     CPU_UPDATES,
     DISK_SPEED,
-    GPU_MEMORY_SPEED,
     HOST_SPEED,
     LINK_SPEED,
     OPERATIONS_TO_MEASURE,
@@ -80,10 +79,11 @@ def step_seconds(shape: Shape, training: Training, strings: Strings, hardware: H
     batch = min(training.batch_size, strings.n_trained)
     tokens = batch * strings.expected / training.processes
     products = OPERATIONS_TO_TRAIN * shape.parameters * tokens / hardware.operations
-    reading = READINGS_TO_TRAIN * training.passes * _reading_seconds(shape, training)
-    return (
-        max(products, reading) + exchange_seconds(shape, training) + update_seconds(shape, training)
-    )
+    # In a step with a few short strings, reading and updating the weights takes about as long as
+    # the matrix products.
+    reading = READINGS_TO_TRAIN * training.passes * _reading_seconds(shape, training, hardware)
+    update = update_seconds(shape, training, hardware)
+    return max(products, reading) + exchange_seconds(shape, training) + update
 
 
 def exchange_seconds(shape: Shape, training: Training) -> float:
@@ -93,11 +93,11 @@ def exchange_seconds(shape: Shape, training: Training) -> float:
     return times * others * training.width * shape.parameters / LINK_SPEED
 
 
-def update_seconds(shape: Shape, training: Training) -> float:
+def update_seconds(shape: Shape, training: Training, hardware: Hardware) -> float:
     """AdamW on a process's share of the parameters: on the GPU, or on the CPU if offloaded."""
     share = shape.parameters / (training.processes if training.zero_stage else 1)
     if not training.offloaded:
-        return UPDATE_BYTES * share / GPU_MEMORY_SPEED
+        return UPDATE_BYTES * share / hardware.gpu_memory_speed
     return share / CPU_UPDATES + 2 * training.width * share / HOST_SPEED
 
 
@@ -108,13 +108,13 @@ def measuring_seconds(
     tokens = strings.tokens_measured(training) / training.processes
     products = OPERATIONS_TO_MEASURE * shape.parameters * tokens / hardware.operations
     batches = math.ceil(strings.n_measured / (training.evaluation_batch_size * training.processes))
-    reading = training.measurements * batches * _reading_seconds(shape, training)
+    reading = training.measurements * batches * _reading_seconds(shape, training, hardware)
     return max(products, reading)
 
 
-def _reading_seconds(shape: Shape, training: Training) -> float:
+def _reading_seconds(shape: Shape, training: Training, hardware: Hardware) -> float:
     """Reading every weight once."""
-    return training.width * shape.parameters / GPU_MEMORY_SPEED
+    return training.width * shape.parameters / hardware.gpu_memory_speed
 
 
 def twin(shape: Shape, training: Training, strings: Strings, engine: str, threads: int) -> Duration:

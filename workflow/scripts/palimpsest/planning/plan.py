@@ -26,7 +26,7 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.requests import TOKENS, WEIGHTS, Runs
+from palimpsest.requests import FOLDER, TOKENS, WEIGHTS, Runs
 from palimpsest.section import Derived
 from palimpsest.variants import BASE, LEAVING_ONE_OUT
 
@@ -288,7 +288,7 @@ class Planner:
         gpus, times = self.gpus(model), n * share / HOUR
         left = disk.trace_bytes(training, strings)
         if WEIGHTS in runs.keeps:
-            left += disk.weights_bytes(shape, training)
+            left += disk.weights_bytes(shape, training) * (2 if FOLDER in runs.keeps else 1)
         if TOKENS in runs.keeps:
             left += disk.tokens_bytes(training, strings)
         is_twin = self.settings.is_twin(model)

@@ -131,6 +131,7 @@ class Hardware:
 
     gpu_memory_gb: float
     gpu_teraflops: float
+    gpu_terabytes_per_second: float
     utilisation: float
     main_memory_gb: float
     longest_job_hours: float
@@ -145,6 +146,11 @@ class Hardware:
     def operations(self) -> float:
         """Assumed operations per second of one GPU."""
         return self.gpu_teraflops * 1e12 * self.utilisation
+
+    @property
+    def gpu_memory_speed(self) -> float:
+        """Bytes per second between one GPU and its memory."""
+        return self.gpu_terabytes_per_second * 1e12
 
 
 def tokens(length: float, longest: float, predict_end: bool) -> tuple[float, int]:

@@ -76,9 +76,11 @@ def _notes(rows: list[dict], hardware: Hardware) -> list[str]:
         "with the checkpoints of one run in progress. Memory is that of the largest run, on each",
         "GPU and in the main memory of its job. 1 GB is 10^9 bytes.",
         "",
-        f"Assumed: GPUs of {hardware.gpu_memory_gb:g} GB and {hardware.gpu_teraflops:g} teraflops, "
-        f"of which {hardware.utilisation:.0%} are reached; twins on one",
-        "thread of a CPU; a GPU is counted for the same time (hardware/twin_gpus).",
+        f"Assumed: GPUs of {hardware.gpu_memory_gb:g} GB at {hardware.gpu_terabytes_per_second:g} "
+        f"terabytes a second and {hardware.gpu_teraflops:g} teraflops,",
+        f"of which {hardware.utilisation:.0%} are reached; twins on one thread of a CPU; a GPU is "
+        "counted for the",
+        "same time (hardware/twin_gpus).",
     ]
     if measured:
         return [*notes, f"Measured by finished runs: {', '.join(measured)}."]

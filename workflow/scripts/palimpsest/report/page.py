@@ -9,6 +9,7 @@ from palimpsest import tables
 from palimpsest.report import claims as tests
 from palimpsest.report import figures as drawings
 from palimpsest.report import making, shared
+from palimpsest.report import models as scales
 from palimpsest.report.figures import FigureEntry
 from palimpsest.report.part import Part
 from palimpsest.report.templates import template
@@ -22,6 +23,7 @@ def render(
     claims: pd.DataFrame,
     totals: dict,
     grammars: pd.DataFrame | None = None,
+    models: Sequence[dict] = (),
     title: str = "",
 ) -> None:
     """Write the report.
@@ -35,6 +37,7 @@ def render(
     totals : facts about the runs, from `manifests.totals`; other keys are allowed. A value is a
         text, a number, or a list or dict of these
     grammars : tables `grammar` of the languages, stacked
+    models : the models, from `manifests.initial_weights`
     title : the name of the experiment, if it has one
 
     Raises
@@ -51,6 +54,8 @@ def render(
     text = template(__file__, "template.html.j2").render(
         title=title,
         parts=parts,
+        scales=scales.sentence(models),
+        models=scales.rows(models),
         headline=tests.headline(claims),
         sections=tests.by_section(claims, parts),
         chapters=[

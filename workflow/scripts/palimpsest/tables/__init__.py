@@ -15,6 +15,7 @@ MODULES = {
     "read_arrow": "files",
     "read_json": "files",
     "replacing": "files",
+    "replacing_folder": "files",
     "write": "files",
     "write_json": "files",
     "write_parts": "files",

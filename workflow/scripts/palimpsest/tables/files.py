@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -142,7 +143,30 @@ def replacing(path: str | Path) -> Iterator[str]:
             os.unlink(temporary)
 
 
-def _flush(path: str) -> None:
+@contextlib.contextmanager
+def replacing_folder(folder: str | Path) -> Iterator[str]:
+    """Like `replacing`, for a folder: a reader sees the old folder, none, or the complete new one.
+
+    Raises `UserError` if the folder cannot be written.
+    """
+    folder = Path(folder)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as near:
+            made = Path(near) / folder.name
+            made.mkdir()
+            yield str(made)
+            for file in (path for path in made.rglob("*") if path.is_file()):
+                os.chmod(file, 0o666 & ~_umask())
+                _flush(file)
+            shutil.rmtree(folder, ignore_errors=True)
+            os.replace(made, folder)
+    except OSError as error:
+        reason = error.strerror or str(error).partition("\n")[0]
+        raise UserError(f"{folder}: cannot be written: {reason}; {WRITE_REMEDY}") from None
+
+
+def _flush(path: str | Path) -> None:
     """Wait until the disk has a file's content, so that a power cut cannot leave an empty file."""
     with open(path, "rb") as file:
         os.fsync(file.fileno())

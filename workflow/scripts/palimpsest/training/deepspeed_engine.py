@@ -10,7 +10,7 @@ import shutil
 import socket
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from pickle import PickleError
 
@@ -28,6 +28,7 @@ from palimpsest.training.precision import dtype_of
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe, epoch_order
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key, writing
+from palimpsest.training.trackers import Trackers
 
 log = logging.getLogger("palimpsest")
 
@@ -46,10 +47,12 @@ class DeepSpeedEngine:
         state_folder: str | Path,
         save_weights: bool = False,
         passes: Passes | None = None,
+        trackers: Trackers | None = None,
         scale: str = "full",
     ):
         stand_alone_unless_launched()
         self.recipe = recipe
+        self.trackers = trackers or Trackers()
         self.state_folder = Path(state_folder)
         self.save_weights = save_weights
         self.passes = passes or Passes.of(recipe)
@@ -57,7 +60,9 @@ class DeepSpeedEngine:
         self.is_measuring = False
         cut = replace(recipe, micro_batch_size=self.passes.micro_batch_size)
         self.accumulation_steps = cut.accumulation_steps(int(os.environ["WORLD_SIZE"]))
-        self.accelerator, self.dtype = make_accelerator(cut, scale, save_weights)
+        self.accelerator, self.dtype = make_accelerator(
+            cut, scale, save_weights, **self.trackers.for_accelerator
+        )
         self.rank = self.accelerator.process_index
         self.processes = self.accelerator.num_processes
         self.device = self.accelerator.device
@@ -93,7 +98,9 @@ class DeepSpeedEngine:
             torch.cuda.reset_peak_memory_stats()
         material = Material(run)
         training = self._ready(run, material, state)
+        self.trackers.begin(self.accelerator, material.keys, asdict(self.recipe))
         trace = training.to_the_end(progress(f"{run.model} on {run.dataset}"))
+        self.trackers.end()
         weights = training.weights() if self.save_weights else None
         if self.rank == 0:
             content = manifest(
@@ -181,17 +188,28 @@ class _Training:
         evaluation_epochs = set(self.recipe.evaluation_epochs())
         if not self.resumed_from:
             self.measured[0] = self._evaluate()
+            self._show(0)
         for epoch in range(self.resumed_from + 1, self.recipe.epochs + 1):
             started = time.perf_counter()
             self._train_epoch(epoch)
             self.seconds += time.perf_counter() - started
             if epoch in evaluation_epochs:
                 self.measured[epoch] = self._evaluate()
+                self._show(epoch)
             if self._is_checkpoint(epoch):
                 self._save(epoch)
             if self.engine.rank == 0:
                 progress(epoch, self.recipe.epochs, self.material.shown_loss(self.measured))
         return self.material.trace(self.measured)
+
+    def _show(self, epoch: int) -> None:
+        """Show the losses and the learning rate of an epoch to the trackers."""
+        recipe, material = self.recipe, self.material
+        steps = recipe.steps_per_epoch(len(material.multiset))
+        last = max(0, epoch * steps - 1)
+        rate = recipe.learning_rate_at(last, recipe.epochs * steps)
+        losses = material.losses(self.measured[epoch])
+        self.engine.trackers.show(epoch, {**losses, "learning_rate": rate})
 
     def weights(self) -> dict[str, torch.Tensor]:
         """The final weights, gathered from all processes; every process must call this.
@@ -313,8 +331,11 @@ def stand_alone_unless_launched() -> None:
     )
 
 
-def make_accelerator(recipe: Recipe, scale: str, save_weights: bool):
-    """An accelerator that runs DeepSpeed with the recipe's settings, and the dtype of weights."""
+def make_accelerator(recipe: Recipe, scale: str, save_weights: bool, **more):
+    """An accelerator that runs DeepSpeed with the recipe's settings, and the dtype of weights.
+
+    `scale` is `full` or `twin`. `more` are further arguments of the `Accelerator`.
+    """
     import deepspeed
     from accelerate import Accelerator, DeepSpeedPlugin
     from accelerate.utils import DistributedType, InitProcessGroupKwargs
@@ -336,6 +357,7 @@ def make_accelerator(recipe: Recipe, scale: str, save_weights: bool):
         deepspeed_plugin=DeepSpeedPlugin(hf_ds_config=settings),
         gradient_accumulation_steps=recipe.accumulation_steps(int(os.environ["WORLD_SIZE"])),
         kwargs_handlers=on_cpu,
+        **more,
     )
     # If ACCELERATE_USE_CPU is set, accelerate silently does not use DeepSpeed.
     if accelerator.distributed_type != DistributedType.DEEPSPEED:

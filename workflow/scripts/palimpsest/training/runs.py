@@ -107,6 +107,7 @@ class Material:
         strings = tables.read(run.dataset, STRINGS)
         self.string_ids = strings["string_id"].to_numpy(dtype=object)
         self.counts = strings["count"].to_numpy()
+        self.test_counts = strings["test_count"].to_numpy()
         self.measured_rows = np.arange(len(strings))
         keys = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
         if run.left_out is not None:
@@ -148,6 +149,20 @@ class Material:
         trained = self.counts * among
         counts = trained if trained.any() else among
         return summarise(measured[max(measured)], counts, self.encoded.n_tokens)
+
+    def losses(self, measured: np.ndarray) -> dict[str, float]:
+        """Train and test loss in nats per token, of one measurement float[n_rows, strings].
+
+        A run that measures only some strings has no loss over a set that it does not measure.
+        """
+        among = np.zeros_like(self.counts)
+        among[self.measured_rows] = 1
+        found = {"train_loss": self.counts, "test_loss": self.test_counts}
+        return {
+            name: summarise(measured, counts, self.encoded.n_tokens)
+            for name, counts in found.items()
+            if counts.any() and (among[counts > 0] == 1).all()
+        }
 
     def check(self, measured: np.ndarray) -> np.ndarray:
         """Return `measured` float[n_rows, strings]; `UserError` if a number is not finite."""

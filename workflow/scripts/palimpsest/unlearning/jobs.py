@@ -246,6 +246,23 @@ class UnlearningJobs:
             if first < len(self.runs(method))
         ]
 
+    def model_folders(self, forgetter: Forgetter) -> list[str]:
+        """The folders of the first `save_models` models of every method.
+
+        Of several unlearnings of one original model, only the first has a folder.
+        """
+        return [
+            kinds.MODEL_FOLDER.format(**vars(forgetter), method=method, origin=origin)
+            for method in self.methods
+            for origin, draw in self.runs(method)
+            if draw == 0 and origin < self.block["save_models"]
+        ]
+
+    def start_of(self, method: str, origin: int) -> dict:
+        """The trained model that one model of a method starts from: its variant and replicate."""
+        variant = RETAIN if method == RETRAIN else ORIGINAL
+        return {"variant": variant, "start": origin + (variant == RETAIN) * self._n_retrained}
+
     def models_of_job(self, first: int, last: int) -> dict:
         """The models of a job, in short, for `models_by_method`."""
         runs = self._wanted[first : last + 1]

@@ -18,6 +18,7 @@ from palimpsest.tables.kinds import Column, Kind
 
 FOLDER = "results/unlearning/{model}/{language}/n{size}-seed{seed}"
 UNLEARNED_FOLDER = f"{FOLDER}/unlearned/{{method}}/runs-{{first}}-{{last}}"
+MODEL_FOLDER = f"{FOLDER}/unlearned/{{method}}/model-{{origin}}"  # of Hugging Face
 SEARCH_FOLDER = f"{FOLDER}/search/{{method}}"
 TUNED = "results/unlearning/tuned.yaml"
 PROBLEM = (MODEL, LANGUAGE, SIZE, SEED)

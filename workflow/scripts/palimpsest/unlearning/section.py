@@ -92,7 +92,7 @@ def _trained(jobs: UnlearningJobs, one: Forgetter) -> dict:
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    """The files of unlearned models and the tables of their evaluation.
+    """The files of unlearned models, their folders, and the tables of their evaluation.
 
     The files of unlearned models are outputs, too. Otherwise Snakemake would not make a lost file
     again while the tables made from this file exist.
@@ -101,6 +101,7 @@ def outputs(settings: Settings) -> Iterator[str]:
     for one in jobs.forgetters:
         for name in UNLEARNED_FILES:
             yield from jobs.unlearned(one, jobs.methods, name)
+        yield from jobs.model_folders(one)
     yield from jobs.tables()
 
 
@@ -131,6 +132,11 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _search(jobs)
     yield from _forget_set(block)
     n, pool = block["n"], block["pool"]
+    if block["save_models"] > n:
+        yield Mistake(
+            "unlearning/save_models",
+            f"{block['save_models']} models are more than unlearning/n, which is {n}",
+        )
     if BOOTSTRAP in block["setups"] and pool < n:
         yield Mistake("unlearning/pool", f"{pool} models are fewer than unlearning/n, which is {n}")
     yield from _zero_stage(settings, block["models"])

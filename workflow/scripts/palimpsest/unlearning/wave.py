@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -201,9 +201,7 @@ class UnlearningWave:
 
     def _seeds(self, purpose: str) -> list[tuple[int, ...]]:
         """Seeds of each model's random numbers: the problem's seed, purpose, origin and draw."""
-        first = self.workbench.keys["seed"], zlib.crc32(purpose.encode())
-        pairs = zip(self.origins, self.draws, strict=True)
-        return [(*first, int(origin), int(draw)) for origin, draw in pairs]
+        return seeds_of(self.workbench.keys["seed"], purpose, self.origins, self.draws)
 
     def _weights_of(self, place: int) -> dict[str, torch.Tensor]:
         with self.models.weights() as weights:
@@ -220,6 +218,14 @@ class UnlearningWave:
                     for name, tensor in weights.items()
                 )
         return np.sqrt(squares)
+
+
+def seeds_of(
+    seed: int, purpose: str, origins: Iterable[int], draws: Iterable[int]
+) -> list[tuple[int, ...]]:
+    """Seeds of models' random numbers, from the problem's seed and a purpose, such as a method."""
+    first = seed, zlib.crc32(purpose.encode())
+    return [(*first, int(origin), int(draw)) for origin, draw in zip(origins, draws, strict=True)]
 
 
 def _steps(task: Task, n: int) -> Iterator:

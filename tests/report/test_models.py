@@ -1,0 +1,95 @@
+"""A reader sees at a glance which models are twins and which are pretrained."""
+
+import json
+
+import pytest
+
+from palimpsest import manifests, report
+from palimpsest.report.models import magnitude, rows, sentence
+from palimpsest.tables.claims import CLAIMS
+
+TWIN = {
+    "model": "opt-1.3b-twin",
+    "scale": "twin",
+    "parameters": 58_624,
+    "engine": "fleet",
+    "precision": "float32",
+    "source": None,
+    "revision": None,
+}
+FULL = {
+    **TWIN,
+    "model": "opt-1.3b",
+    "scale": "full",
+    "parameters": 1_315_758_080,
+    "engine": "deepspeed",
+    "precision": "bfloat16",
+    "source": "facebook/opt-1.3b",
+    "revision": "abc",
+}
+
+
+@pytest.mark.parametrize(
+    ("models", "said"),
+    [
+        ([TWIN, TWIN], "Every model here is a twin: a twin has the architecture"),
+        ([FULL], "Every model here is pretrained: it had learned"),
+        ([TWIN, FULL], "Here, 1 model is pretrained and 1 is a twin: a twin has"),
+        ([TWIN, FULL, FULL, TWIN], "Here, 2 models are pretrained and 2 are twins: a twin has"),
+    ],
+)
+def test_one_sentence_says_how_many_are_twins(models, said):
+    assert sentence(models).startswith(said)
+    assert sentence(models).endswith(".")
+
+
+def test_pretrained_models_come_first_and_say_where_they_are_from():
+    full, twin = rows([TWIN, FULL])
+    assert full == {
+        "model": "opt-1.3b",
+        "scale": "pretrained",
+        "parameters": "1.32 billion",
+        "begins": "facebook/opt-1.3b, revision abc",
+        "trained": "deepspeed, bfloat16",
+    }
+    assert (twin["scale"], twin["parameters"]) == ("twin", "58,600")
+    assert twin["begins"] == "random weights"
+
+
+@pytest.mark.parametrize(
+    ("n", "shown"),
+    [(999, "999"), (999_999, "1,000,000"), (134_515_008, "135 million"), (2e9, "2 billion")],
+)
+def test_parameters_are_rounded(n, shown):
+    assert magnitude(n) == shown
+
+
+def test_the_page_begins_with_the_scales(tmp_path):
+    """The sentence is before the first verdict; each model has a row with its scale."""
+    report.render(
+        tmp_path / "report.html",
+        parts=[],
+        figures=[],
+        claims=CLAIMS.schema.empty_table().to_pandas(),
+        totals={},
+        models=[TWIN, FULL],
+    )
+    text = (tmp_path / "report.html").read_text()
+    assert text.index("1 model is pretrained") < text.index("No claim was tested")
+    for name, scale in (("opt-1.3b", "pretrained"), ("opt-1.3b-twin", "twin")):
+        row = f'<th scope="row">{name}</th><td><span class="scale {scale}">{scale}</span></td>'
+        assert row in text
+
+
+def test_models_are_read_from_manifests(tmp_path):
+    """A full model names the commit that was used; without one, the revision that was asked for."""
+    found = []
+    for place, (one, commit) in enumerate([(TWIN, None), (FULL, None), (FULL, "0123")]):
+        row = {"model": "x"} if one is TWIN else {"id": one["source"], "revision": "abc"}
+        own = {name: one[name] for name in ("model", "parameters", "engine", "precision")}
+        decided = {"scale": one["scale"], "row": row}
+        path = tmp_path / f"{place}.json"
+        path.write_text(json.dumps({**own, "resolved_revision": commit, "configuration": decided}))
+        found.append(str(path))
+    assert manifests.initial_weights(found[:2]) == [TWIN, FULL]
+    assert manifests.initial_weights(found[2:]) == [{**FULL, "revision": "0123"}]

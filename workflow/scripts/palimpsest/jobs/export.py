@@ -1,0 +1,171 @@
+"""Trained models as folders of Hugging Face, which other programs load with `from_pretrained`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from tokenizers import Tokenizer, pre_tokenizers, processors
+from tokenizers.models import WordLevel
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+)
+from transformers.utils import GENERATION_CONFIG_NAME
+from transformers.utils.logging import disable_progress_bar
+
+from palimpsest import tables
+from palimpsest.errors import UserError
+from palimpsest.models import Model, resolve
+from palimpsest.models.build import TWIN_SPECIALS, plain_errors, tokens, twin_config
+from palimpsest.training.state import writing
+
+ABOUT = "palimpsest.json"
+# Keys of a manifest that say which run a model is
+OF_A_RUN = ("model", "language", "size", "seed", "variant", "key", "code")
+SPECIAL = "<{}>"  # the text of a twin's special token, such as <start>
+
+
+def export(
+    folder: str | Path,
+    row: Model,
+    scale: str,
+    terminals: Sequence[str],
+    weights: Mapping[str, torch.Tensor],
+    about: Mapping,
+) -> None:
+    """Write a model as `save_pretrained` leaves it: configuration, weights and tokenizer.
+
+    The folder appears when it is complete. The file `palimpsest.json` in it holds `about` and the
+    token of every terminal, because strings are encoded terminal by terminal.
+
+    Parameters
+    ----------
+    folder : the folder to write; an older one is replaced
+    row, scale : the model's row of the table of models, and `full` or `twin`
+    terminals : the symbols of the model's corpus, in the corpus' order
+    weights : all weights by parameter name; a weight that two layers share has its first name
+    about : what the model is, as JSON values
+
+    Raises
+    ------
+    UserError
+        If the weights are those of another model, or if the folder cannot be written.
+    """
+    ids = tokens(row, scale, terminals)
+    encoding = {"start": ids.start, "end": ids.end}
+    encoding["terminals"] = dict(zip(terminals, ids.terminals, strict=True))
+    disable_progress_bar()
+    with tables.replacing_folder(folder) as temporary, writing(Path(folder)):
+        model = with_weights(row, scale, len(terminals), weights)
+        model.save_pretrained(temporary)
+        if (generation := _generation(row, scale)) is not None:
+            # Unlike `save_pretrained`, this takes settings as they came with the model.
+            generation.to_json_file(Path(temporary) / GENERATION_CONFIG_NAME)
+        tokenizer_of(row, scale, terminals).save_pretrained(temporary)
+        tables.write_json(Path(temporary) / ABOUT, {**about, "tokens": encoding})
+
+
+def export_run(
+    folder: str | Path,
+    manifest: Mapping,
+    weights: Mapping[str, torch.Tensor],
+    models: Mapping[str, Model],
+) -> None:
+    """Write the model of one run; see `export`.
+
+    `manifest` is the run's manifest, `weights` are its final weights, and `models` is the table of
+    models. Raises `UserError` if the model is not in the table.
+    """
+    try:
+        row, scale = resolve(manifest["model"], models)
+    except KeyError as error:
+        raise UserError(f"{error.args[0]}; add its row to the table of models again") from None
+    decided = manifest["configuration"]
+    about = {name: manifest[name] for name in OF_A_RUN}
+    about["predict_end"] = decided["recipe"]["predict_end"]
+    export(folder, row, scale, decided["terminals"], weights, about)
+
+
+def with_weights(
+    row: Model, scale: str, n_terminals: int, weights: Mapping[str, torch.Tensor]
+) -> PreTrainedModel:
+    """The model of a row with the given weights, in the number format of the weights.
+
+    Raises `UserError` if a weight is missing, unknown or of another shape.
+    """
+    if scale == "twin":
+        config = twin_config(row, len(TWIN_SPECIALS) + n_terminals)
+    else:
+        with plain_errors(row):
+            config = AutoConfig.from_pretrained(
+                row.id, revision=row.revision, trust_remote_code=False
+            )
+    # Training needs no cache, but generating without it is slow.
+    config.use_cache = True
+    # On the device `meta`, nothing is initialised: the model takes the given tensors as its own.
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(
+            config, dtype=next(iter(weights.values())).dtype, trust_remote_code=False
+        )
+    try:
+        found = model.load_state_dict(dict(weights), strict=False, assign=True)
+    except RuntimeError as error:  # a weight has another shape
+        raise UserError(f"{row.model}: {error}; train the model again") from None
+    model.tie_weights()
+    missing = [name for name, tensor in model.state_dict().items() if tensor.is_meta]
+    if wrong := [*missing, *found.unexpected_keys]:
+        raise UserError(
+            f"{row.model}: the weights {', '.join(wrong[:3])} do not fit to its architecture "
+            f"{row.model_type}; train the model again"
+        )
+    return model
+
+
+def _generation(row: Model, scale: str) -> GenerationConfig | None:
+    """The settings for generation that come with a full model, if there are any."""
+    if scale == "twin":
+        return None
+    try:
+        return GenerationConfig.from_pretrained(row.id, revision=row.revision)
+    except OSError:
+        return None
+
+
+def tokenizer_of(row: Model, scale: str, terminals: Sequence[str]) -> PreTrainedTokenizerBase:
+    """The tokenizer of a full model, or for a twin one whose words are the terminals."""
+    if scale == "twin":
+        return _tokenizer_of_twin(terminals)
+    with plain_errors(row):
+        return AutoTokenizer.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)
+
+
+def _tokenizer_of_twin(terminals: Sequence[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer for strings with blanks between terminals; the start token comes first.
+
+    It has no token for an unknown word, because the model has none: such a word is an error.
+    """
+    start, end = (_unused(name, terminals) for name in TWIN_SPECIALS)
+    words = [start, end, *terminals]
+    made = Tokenizer(WordLevel({word: place for place, word in enumerate(words)}))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.post_processor = processors.TemplateProcessing(
+        single=f"{start} $A", special_tokens=[(start, TWIN_SPECIALS["start"])]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made, bos_token=start, eos_token=end, pad_token=end
+    )
+
+
+def _unused(name: str, terminals: Sequence[str]) -> str:
+    """The text of a special token: one that is not a terminal."""
+    text = SPECIAL.format(name)
+    while text in terminals:
+        text = SPECIAL.format(text)
+    return text

@@ -1,0 +1,65 @@
+"""The models of the report: pretrained ones, and twins, which begin with random weights."""
+
+from collections.abc import Sequence
+
+from palimpsest.report.number_format import plural
+
+TWIN, PRETRAINED = "twin", "pretrained"
+WHAT_A_TWIN_IS = (
+    "a twin has the architecture of a pretrained model, but is shrunk and begins with random "
+    "weights, so it knows nothing but the strings of this experiment"
+)
+
+
+def rows(models: Sequence[dict]) -> list[dict]:
+    """The models for the table, pretrained ones first; `models` is `manifests.initial_weights`."""
+    shown = [
+        {
+            "model": one["model"],
+            "scale": scale_of(one),
+            "parameters": magnitude(one["parameters"]),
+            "begins": _begins(one),
+            "trained": f"{one['engine']}, {one['precision']}",
+        }
+        for one in models
+    ]
+    return sorted(shown, key=lambda row: row["scale"] != PRETRAINED)
+
+
+def scale_of(model: dict) -> str:
+    """The scale of a model in a reader's words."""
+    return TWIN if model["scale"] == "twin" else PRETRAINED
+
+
+def sentence(models: Sequence[dict]) -> str:
+    """One sentence: how many of the models are twins; empty without models."""
+    n_twins = sum(scale_of(one) == TWIN for one in models)
+    n_pretrained = len(models) - n_twins
+    if not models:
+        return ""
+    if not n_twins:
+        return (
+            "Every model here is pretrained: it had learned from other text before this experiment."
+        )
+    if not n_pretrained:
+        return f"Every model here is a twin: {WHAT_A_TWIN_IS}."
+    pretrained = (
+        f"{plural(n_pretrained, 'model')} {'is' if n_pretrained == 1 else 'are'} pretrained"
+    )
+    twins = f"{n_twins} {'is a twin' if n_twins == 1 else 'are twins'}"
+    return f"Here, {pretrained} and {twins}: {WHAT_A_TWIN_IS}."
+
+
+def magnitude(n: int) -> str:
+    """A number of parameters to three digits: 58,600, 135 million, 1.32 billion."""
+    for unit, name in ((1e9, " billion"), (1e6, " million")):
+        if n >= unit:
+            return f"{n / unit:.3g}{name}"
+    return f"{float(f'{n:.3g}'):,.0f}"
+
+
+def _begins(model: dict) -> str:
+    """Where the weights come from that the model had before it was trained."""
+    if scale_of(model) == TWIN:
+        return "random weights"
+    return f"{model['source']}, revision {model['revision']}"
