@@ -66,6 +66,8 @@ class Experiment:
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
         for section in self.sections:
             self._refuse(section.mistakes(self.settings))
+        trained = [*self.requests, *self.replicates_on_demand]
+        self._refuse(checks.adapters(self.settings, (runs.model for runs in trained)))
         checks.split_terminals(
             self.settings, (runs.model for runs in self.requests), self.languages
         )

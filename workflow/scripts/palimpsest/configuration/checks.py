@@ -18,9 +18,11 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.corpora import corpus_names
 from palimpsest.errors import nearest
 from palimpsest.models import resolve
+from palimpsest.models.adapters import MATRICES, unknown_target
 from palimpsest.models.table import NAME
 from palimpsest.models.tokens import check_local
 
+ADAPTER = "adapter"
 MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 5
 
 
@@ -132,6 +134,29 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
         if scale == "full" and tokenizer.is_file():
             for language in languages:
                 check_local(row, tokenizer, settings.corpus(language).terminals)
+
+
+def adapters(settings: Settings, models: Iterable[str]) -> Iterator[Mistake]:
+    """Adapters of twins, and adapters on matrices that an architecture does not have."""
+    for model in dict.fromkeys(models):
+        training = settings.training(model)
+        if ADAPTER not in training:
+            continue
+        if settings.is_twin(model):
+            yield Mistake(
+                f"training/{ADAPTER}",
+                f"{training[ADAPTER]} is for full models, and {model} is a twin, all of whose "
+                "weights are trained; set it to none here, and in training_by_model for each full "
+                "model that is to have adapters",
+            )
+            continue
+        row, _ = resolve(model, settings.models)
+        known = MATRICES.get(row.model_type)
+        wrong = known and unknown_target(training["adapter_targets"].split(","), known)
+        if wrong:
+            own = settings.config["training_by_model"].get(model, {})
+            where = f"training_by_model/{model}" if "adapter_targets" in own else "training"
+            yield Mistake(f"{where}/adapter_targets", f"{model}: {wrong}")
 
 
 # Checks of the keys that all sections share
