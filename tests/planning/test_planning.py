@@ -203,8 +203,11 @@ def test_the_states_are_those_of_real_tensors(counted, case):
     assert ours - let_go == pytest.approx(counted[case], rel=0.02)
 
 
-def saved_by_backward(row, dtype, n_layers, tokens=128, width=512):
-    """Bytes that the backward pass of a model's body needs, weights apart."""
+def saved_by_backward(row, dtype, n_layers, tokens=128, width=512, dropout=None):
+    """Bytes that the backward pass of a model's body needs, weights apart.
+
+    With a `dropout`, only adapters are trained.
+    """
     wide = {"twin_hidden": width, "twin_layers": n_layers}
     config = twin_config(replace(row, **wide), vocabulary=50)
     # The widest feed-forward layer of the paper's models, in widths.
@@ -214,6 +217,9 @@ def saved_by_backward(row, dtype, n_layers, tokens=128, width=512):
         config.intermediate_size = 4 * width
     attention = "eager" if row.model_type in EAGER_ONLY else "sdpa"
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=dtype)
+    if dropout is not None:
+        adapter = Adapter(16, 32, dropout, ("all-linear",))
+        model = with_adapter(model, adapter, row.model, 0).train()
     own = {p.untyped_storage().data_ptr() for p in model.parameters()}
     kept = {}
 
@@ -244,6 +250,16 @@ def test_activations_are_those_of_the_family_that_has_most(dtype):
     assert max(kept.values()) <= counted * 1.02
     if dtype == torch.bfloat16:
         assert max(kept.values()) > 0.9 * counted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_adapters_keep_no_more_activations_than_is_counted(dropout):
+    """Frozen weights need no inputs for their own gradient, and adapters need the same inputs."""
+    counted = 2 * (memory.ACTIVATIONS + (memory.DROPPED if dropout else 0))
+    for row in {row.model_type: row for row in MODELS.values()}.values():
+        kept = [saved_by_backward(row, torch.bfloat16, n, dropout=dropout) for n in (1, 3)]
+        assert (kept[1] - kept[0]) / 2 <= counted, row.model
 
 
 @settings(deadline=None)

@@ -21,9 +21,9 @@ UPDATED_AT_ONCE = 1e9
 # Numbers that the backward pass needs per layer, token and unit of the hidden width: the largest of
 # the paper's six families (Gemma 2; OPT has 12). A test counts them. Nothing is recomputed.
 ACTIVATIONS = 42
-# Numbers that dropout in adapters adds: the inputs of a layer's matrices once more, and what was
-# dropped. Of the seven inputs, only that of the last one is as wide as a feed-forward layer.
-DROPPED = 14
+# Numbers that dropout in adapters adds: the inputs of a layer's matrices once more, and which of
+# them were dropped. Adapters without dropout add none. A test counts them.
+DROPPED = 16
 # Memory of the backward pass in addition to the saved activations, relative to these activations.
 BACKWARD = 0.5
 # Bytes per token and entry of the vocabulary. Training: log probabilities and two of their
