@@ -354,6 +354,13 @@ WRONG = {
         "training/adapter_targets: 'q_proj' is not allowed; must be 'all-linear' or a list of at "
         "least 1, each a text",
     ),
+    "a method that adapters rule out": (
+        "unlearning: {models: [opt-1.3b], methods: [finetune, kookmin]}\n"
+        "training_by_model: {opt-1.3b: {adapter: lora}}",
+        "unlearning/methods[1]: kookmin cannot unlearn opt-1.3b, of which only adapters are "
+        "trained: phase 1, select-gradient, reads the gradient of every weight; leave the method "
+        "out, or train all weights of the model (adapter: none)",
+    ),
     "a model that would fit with adapters": (
         "models: [llama-3.1-8b]\nhardware: {gpu_memory_gb: 24}\n"
         "training: {zero_stage: 2, evaluation_batch_size: 64}",
