@@ -345,6 +345,47 @@ WRONG = {
         "hardware: {utilisation: 30}",
         "hardware/utilisation: 30 is not allowed; must be a number above 0 to 1",
     ),
+    "an adapter on a twin": (
+        "training: {adapter: lora}",
+        "training/adapter: lora is for full models, and mistral-7b-v0.3-twin is a twin, all of "
+        "whose weights are trained; set it to none here, and in training_by_model for each full "
+        "model that is to have adapters",
+    ),
+    "an adapter on a twin, under its own name": (
+        "training_by_model: {opt-1.3b-twin: {adapter: lora}}",
+        "training_by_model/opt-1.3b-twin: a twin is trained by one process",
+    ),
+    "an adapter on matrices that are not there": (
+        "models: [opt-1.3b]\n"
+        "training_by_model: {opt-1.3b: {adapter: lora, adapter_targets: [q_proj, o_proj]}}",
+        "training_by_model/opt-1.3b/adapter_targets: opt-1.3b: no matrix is named 'o_proj'; known: "
+        "all-linear, fc1, fc2, k_proj, out_proj, q_proj, v_proj (did you mean 'out_proj'?)",
+    ),
+    "an adapter that is none": (
+        "training: {adapter: lorra}",
+        "training/adapter: 'lorra' is not allowed; must be one of none, lora "
+        "(did you mean 'lora'?)",
+    ),
+    "targets that are no list": (
+        "training: {adapter_targets: q_proj}",
+        "training/adapter_targets: 'q_proj' is not allowed; must be 'all-linear' or a list of at "
+        "least 1, each a text",
+    ),
+    "a method that adapters rule out": (
+        "unlearning: {models: [opt-1.3b], methods: [finetune, kookmin]}\n"
+        "training_by_model: {opt-1.3b: {adapter: lora}}",
+        "unlearning/methods[1]: kookmin cannot unlearn opt-1.3b, of which only adapters are "
+        "trained: phase 1, select-gradient, reads the gradient of every weight; leave the method "
+        "out, or train all weights of the model (adapter: none)",
+    ),
+    "a model that would fit with adapters": (
+        "models: [llama-3.1-8b]\nhardware: {gpu_memory_gb: 24}\n"
+        "training: {zero_stage: 2, evaluation_batch_size: 64}",
+        "training/evaluation_batch_size: llama-3.1-8b needs 176 GB on each GPU with ZeRO 2 on 1 "
+        "GPU, and hardware/gpu_memory_gb is 24; it fits with ",
+        " or, with adapters, training_by_model/llama-3.1-8b: {adapter: lora, micro_batch_size: 2, "
+        "evaluation_batch_size: 16}",
+    ),
     "two GPUs for twins": (
         "hardware: {twin_gpus: 2}",
         "hardware/twin_gpus: 2 is not allowed; must be a whole number from 0 to 1",

@@ -18,10 +18,29 @@ def test_a_model_may_be_trained_otherwise(mine):
     """The model's own keys override the keys of `training`; other models keep `training`."""
     text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
     changed = experiment(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
-    plain = {**changed.config["training"], "epochs": 50}
+    every = {**changed.config["training"], "epochs": 50}
+    plain = {key: value for key, value in every.items() if not key.startswith("adapter")}
     assert changed.settings.training("opt-1.3b") == plain
     assert changed.settings.training("opt-2.7b") == {**plain, "processes": 4}
     assert changed.planner.gpus("opt-2.7b") == 4
+
+
+def test_the_keys_of_adapters_are_only_there_with_an_adapter(mine):
+    """So a change of them reruns no training of all weights; targets are one word, for a flag."""
+    text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2, adapter_rank: 8}\n"
+    own = "{adapter: lora, adapter_targets: [q_proj, fc1]}"
+    settings = experiment(DEFAULT, mine(f"{text}training_by_model: {{opt-2.7b: {own}}}")).settings
+    plain, adapted = settings.training("opt-1.3b"), settings.training("opt-2.7b")
+    assert adapted.keys() - plain.keys() == {
+        "adapter",
+        "adapter_rank",
+        "adapter_alpha",
+        "adapter_dropout",
+        "adapter_targets",
+        "adapter_rate",
+    }
+    assert (adapted["adapter"], adapted["adapter_rank"]) == ("lora", 8)
+    assert adapted["adapter_targets"] == "q_proj,fc1"
 
 
 def test_a_training_size_may_have_epochs_of_its_own(mine):

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from helpers.experiments import DEFAULT, ROOT, experiment
+from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest.planning.assumptions import TWIN_START_SECONDS
 from palimpsest.planning.plan import Planner
+from palimpsest.planning.summary import summary
 from palimpsest.requests import Runs
 
 
@@ -141,6 +142,59 @@ def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
         "leave-one-out": (0, 1, 2, 3, 4),
         "leave-one-out-again": (0, 1, 2, 3, 4),
     }
+
+
+def test_an_8b_model_is_planned_on_a_card_of_24_gb_with_adapters(tmp_path):
+    """Of the same configuration without adapters, each model is refused."""
+    small = "micro_batch_size: 2, evaluation_batch_size: 16"
+    text = "models: [llama-3.1-8b]\nhardware: {{gpu_memory_gb: 24}}\ntraining_by_model:\n"
+    text += f"  llama-3.1-8b: {{{{adapter: {{}}, {small}}}}}\n"
+    file = tmp_path / "mine.yaml"
+    file.write_text(text.format("lora"))
+    planned = experiment(DEFAULT, file)
+    rows = [row for row in planned.plan if row["model"] == "llama-3.1-8b"]
+    assert len(rows) == 10  # two languages, five seeds
+    for row in rows:
+        assert 16 < row["gpu_memory_gb"] < 24
+        assert row["main_memory_gb"] < 40
+        assert row["state_gb"] < 2
+    line = summary(rows, planned.planner.hardware).splitlines()[2]
+    assert line.split()[4:6] == ["22", "GB"]
+    file.write_text(text.format("none"))
+    said = message(lambda: experiment(DEFAULT, file))
+    assert "llama-3.1-8b needs 1" in said
+    assert "hardware/gpu_memory_gb is 24; " in said
+    assert "with adapters, training_by_model/llama-3.1-8b: {adapter: lora}" in said
+
+
+def test_a_finished_training_of_all_weights_says_nothing_about_adapters(tmp_path):
+    """Its speed is another one; manifests of versions without adapters have no such key."""
+    file = tmp_path / "mine.yaml"
+    text = "models: [opt-1.3b]\ntraining: {{zero_stage: 2}}\ntraining_by_model: {{opt-1.3b: {}}}\n"
+    folder = tmp_path / "runs/opt-1.3b/L1/n256-seed0/base"
+    folder.mkdir(parents=True)
+    for block in ("{adapter: lora}", "{}"):
+        file.write_text(text.format(block))
+        settings = experiment(DEFAULT, file).settings
+        manifest = {
+            "model": "opt-1.3b",
+            "language": "L1",
+            "size": 256,
+            "variant": "base",
+            "engine": "deepspeed",
+            "resumed_from_epoch": 0,
+            "hardware": {"gpus": ["a card"]},
+            "configuration": {"processes": 1, "recipe": settings.training("opt-1.3b")},
+            "training_seconds": 10.0,
+            "training_tokens_per_second": 4672.0,
+            "wall_time_seconds": 30.0,
+        }
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+        assert Planner(settings, tmp_path / "runs").speed("opt-1.3b") is not None
+    # The last manifest is of all weights.
+    file.write_text(text.format("{adapter: lora}"))
+    adapted = experiment(DEFAULT, file).settings
+    assert Planner(adapted, tmp_path / "runs").speed("opt-1.3b") is None
 
 
 def test_longer_training_takes_longer(default):

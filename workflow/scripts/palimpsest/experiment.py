@@ -67,6 +67,8 @@ class Experiment:
         for section in self.sections:
             self._refuse(section.mistakes(self.settings))
         models = [runs.model for runs in self.requests]
+        on_demand = [runs.model for runs in self.replicates_on_demand]
+        self._refuse(checks.adapters(self.settings, [*models, *on_demand]))
         checks.incomplete_folders(self.settings, models)
         checks.split_terminals(self.settings, models, self.languages)
         self._refuse(checks.nothing_to_track(self.settings, models))

@@ -18,11 +18,13 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.corpora import corpus_names
 from palimpsest.errors import UserError, nearest
 from palimpsest.models import Model, resolve
+from palimpsest.models.adapters import MATRICES, unknown_target
 from palimpsest.models.folders import check_folder, is_folder
 from palimpsest.models.table import NAME
 from palimpsest.models.tokens import check_local
 from palimpsest.pretrained.catalogue import CATALOGUE, made_in
 
+ADAPTER = "adapter"
 MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 5
 
 
@@ -166,6 +168,29 @@ def nothing_to_track(settings: Settings, models: Iterable[str]) -> Iterator[Mist
             f"{', '.join(asked)} would show nothing: the engine fleet trains all models here, many "
             "at once; set engine/twin to deepspeed, or trackers to []",
         )
+
+
+def adapters(settings: Settings, models: Iterable[str]) -> Iterator[Mistake]:
+    """Adapters of twins, and adapters on matrices that an architecture does not have."""
+    for model in dict.fromkeys(models):
+        training = settings.training(model)
+        if ADAPTER not in training:
+            continue
+        if settings.is_twin(model):
+            yield Mistake(
+                f"training/{ADAPTER}",
+                f"{training[ADAPTER]} is for full models, and {model} is a twin, all of whose "
+                "weights are trained; set it to none here, and in training_by_model for each full "
+                "model that is to have adapters",
+            )
+            continue
+        row, _ = resolve(model, settings.models)
+        known = MATRICES.get(row.model_type)
+        wrong = known and unknown_target(training["adapter_targets"].split(","), known)
+        if wrong:
+            own = settings.config["training_by_model"].get(model, {})
+            where = f"training_by_model/{model}" if "adapter_targets" in own else "training"
+            yield Mistake(f"{where}/adapter_targets", f"{model}: {wrong}")
 
 
 # Checks of the keys that all sections share

@@ -9,6 +9,7 @@ from functools import cached_property
 from palimpsest.corpora import Corpus, find_corpus, read_corpus
 from palimpsest.languages import GrammarWarning
 from palimpsest.models import Model, read_models, resolve
+from palimpsest.models.adapters import NONE
 
 
 class Settings:
@@ -49,11 +50,19 @@ class Settings:
 
         The keys in `training_by_model` override those in `training`. A twin is always trained by
         one process, without offloading. Without a size, `epochs` are those of any other size.
+        Without an adapter, the keys of adapters are left out, so that a change of them reruns
+        nothing.
         """
         training = {**self.config["training"], "epochs": self.epochs(size)}
         if self.is_twin(model):
-            return {**training, "processes": 1, "offload_optimizer": "none"}
-        return {**training, **self.config["training_by_model"].get(model, {})}
+            training |= {"processes": 1, "offload_optimizer": "none"}
+        else:
+            training |= self.config["training_by_model"].get(model, {})
+        if training["adapter"] == NONE:
+            return {key: value for key, value in training.items() if "adapter" not in key}
+        targets = training["adapter_targets"]
+        named = targets if isinstance(targets, str) else ",".join(targets)
+        return {**training, "adapter_targets": named}
 
     def epochs(self, size: int | None = None) -> int:
         """The epochs of a training on `size` strings; by default, on a size that has no own."""

@@ -19,6 +19,8 @@ from palimpsest.code_archive import keep_code
 from palimpsest.corpora import Corpus, read_corpus
 from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.models import Model, read_models, resolve
+from palimpsest.models.adapters import NONE
+from palimpsest.models.table import TWIN
 from palimpsest.training.recipe import Recipe, add_flags
 
 if TYPE_CHECKING:
@@ -46,6 +48,11 @@ def parsed(made: argparse.ArgumentParser) -> argparse.Namespace:
     arguments = made.parse_args()
     if arguments.engine == "fleet" and arguments.processes > 1:
         made.error("--processes: a fleet is one process; give it --threads")
+    if arguments.adapter != NONE and arguments.model.endswith(TWIN):
+        raise UserError(
+            f"training/adapter: {arguments.adapter} is for full models, and {arguments.model} is a "
+            "twin, all of whose weights are trained; set it to none"
+        )
     if 0 < arguments.gpus < arguments.processes:
         raise UserError(
             f"training/processes: a run of {arguments.model} takes {arguments.processes} GPUs, and "

@@ -3,11 +3,15 @@
 Every process works on the same batches, because a loss is computed on a whole batch. The processes
 share only the optimiser's memory. They change the weights in the same way, because all random
 numbers depend on seeds only.
+
+With adapters, steps train only the adapters. Everything else sees whole weights: the frozen weights
+with the adapters merged into them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -15,10 +19,21 @@ import numpy as np
 import torch
 
 from palimpsest.errors import UserError
+from palimpsest.models.adapters import (
+    initial_values,
+    is_of_adapter,
+    pairs_in,
+    plain_name,
+    with_adapter,
+)
 from palimpsest.models.build import build
 from palimpsest.models.parts import embeddings_and_head, layers
 from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
-from palimpsest.training.deepspeed_engine import make_accelerator, stand_alone_unless_launched
+from palimpsest.training.deepspeed_engine import (
+    make_accelerator,
+    stand_alone_unless_launched,
+    trained_in,
+)
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 
@@ -47,9 +62,11 @@ class DeepSpeedHolder:
         # The size of a twin depends on the vocabulary of the strings.
         self._vocabulary, recipe = material.vocabulary, run.recipe
         model = self.build(material.seed)
+        if recipe.lora:
+            model = with_adapter(model, recipe.lora, run.row.model, material.seed)
         optimizer = torch.optim.AdamW(
-            model.parameters(),
-            lr=recipe.learning_rate,
+            trained_in(model),
+            lr=recipe.peak_rate,
             betas=ADAM_BETAS,
             eps=ADAM_EPS,
             weight_decay=recipe.weight_decay,
@@ -69,7 +86,8 @@ class DeepSpeedHolder:
     def open(self, weights: list[dict[str, torch.Tensor]]) -> DeepSpeedModels:
         """The model with the given weights."""
         (weights_of_one,) = weights
-        self.opened = DeepSpeedModels(self, self._prepared, weights_of_one)
+        kind = AdaptedModels if self.run.recipe.lora else DeepSpeedModels
+        self.opened = kind(self, self._prepared, weights_of_one)
         return self.opened
 
     def agree(self, values: np.ndarray) -> np.ndarray:
@@ -102,7 +120,10 @@ class DeepSpeedModels:
         self.engine, self.device = engine, engine.device
         self._prepared = prepared
         self._module = prepared.module
-        self._parameters = dict(self._module.named_parameters())
+        named = dict(self._module.named_parameters())
+        # The whole model's weights, and what steps train: the same, or only an adapter.
+        self._parameters = {plain_name(n): p for n, p in named.items() if not is_of_adapter(n)}
+        self._trained = {n: p for n, p in named.items() if p.requires_grad}
         self._masters = _Masters(prepared)
         self.shapes = {name: parameter.shape for name, parameter in self._parameters.items()}
         self.embeddings, self.head = embeddings_and_head(self._module)
@@ -130,14 +151,18 @@ class DeepSpeedModels:
 
     def gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
         """Gradients float32[1, ...] of the model's loss, without a step; equal in all processes."""
+        return self._gradients(loss_M)
+
+    def _gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Gradients of what steps train, by the parameter's own name."""
         grads = torch.autograd.grad(
             loss_M.sum(),
-            list(self._parameters.values()),
+            list(self._trained.values()),
             allow_unused=True,
             materialize_grads=True,
         )
         gradients = {}
-        for name, grad in zip(self.shapes, grads, strict=True):
+        for name, grad in zip(self._trained, grads, strict=True):
             gradients[name] = grad.float().contiguous().unsqueeze(0)
             torch.distributed.broadcast(gradients[name], src=0)
         return gradients
@@ -161,7 +186,7 @@ class DeepSpeedModels:
         """One step of DeepSpeed's optimiser; whether the gradient was finite."""
         for group in self._prepared.optimizer.param_groups:
             group["lr"] = rate
-        self._prepared.backward(_ReachesAll.apply(loss_M.sum(), *self._parameters.values()))
+        self._prepared.backward(_ReachesAll.apply(loss_M.sum(), *self._trained.values()))
         self._prepared.step()
         return self._prepared.was_step_applied()
 
@@ -169,14 +194,14 @@ class DeepSpeedModels:
         """One step of SGD with momentum; whether the gradient was finite.
 
         DeepSpeed holds only one optimiser. This one needs the gradients and the velocity of the
-        whole model in every process, in float32.
+        all trained weights in every process, in float32.
         """
-        gradients = self.gradients(loss_M)
+        gradients = self._gradients(loss_M)
         norm = torch.stack([grad.norm() for grad in gradients.values()]).norm()
         if not norm.isfinite():
             return False
         shrink = (self.engine.run.recipe.gradient_clipping / (norm + 1e-6)).clamp(max=1.0)
-        with self.weights() as weights:
+        with self._in_float32(self._trained) as weights:
             for name, grad in gradients.items():
                 velocity = self._velocity.setdefault(name, torch.zeros_like(grad))
                 weights[name].sub_(rate * velocity.mul_(MOMENTUM).add_(shrink * grad))
@@ -220,11 +245,19 @@ class DeepSpeedModels:
     def weights(self) -> Iterator[dict[str, torch.Tensor]]:
         """The weights float32[1, ...], which may be changed in place inside of the context."""
         self._check_open()
+        with self._in_float32(self._parameters) as weights:
+            yield weights
+
+    @contextlib.contextmanager
+    def _in_float32(
+        self, parameters: dict[str, torch.nn.Parameter]
+    ) -> Iterator[dict[str, torch.Tensor]]:
+        """Some parameters float32[1, ...], which may be changed in place inside of the context."""
         with torch.no_grad():
-            whole = {name: self._masters.get(p) for name, p in self._parameters.items()}
+            whole = {name: self._masters.get(p) for name, p in parameters.items()}
             yield {name: tensor.unsqueeze(0) for name, tensor in whole.items()}
             for name, tensor in whole.items():
-                self._masters.set(self._parameters[name], tensor)
+                self._masters.set(parameters[name], tensor)
 
     def _check_open(self) -> None:
         if self.engine.opened is not self:
@@ -242,6 +275,72 @@ class DeepSpeedModels:
     def layers(self) -> list[str]:
         """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
         return layers(self.shapes)
+
+
+class AdaptedModels(DeepSpeedModels):
+    """One model whose steps train an adapter only; all other weights are frozen.
+
+    The adapter is fresh when the model is opened. Its random part is drawn with a seed made from
+    the opened weights, so that a model has the same adapter whenever it is opened, and other models
+    have others. Weights are read and edited whole, in float32 and in main memory: a device that
+    holds the model in 16 bits may have no room for them. In bf16, an edited weight is rounded to
+    bf16, because a frozen weight has no float32 copy.
+    """
+
+    def __init__(self, engine: DeepSpeedHolder, prepared, weights: dict[str, torch.Tensor]):
+        self._scale = engine.run.recipe.lora.scale
+        named = dict(prepared.module.named_parameters())
+        self._pairs = {
+            name: (named[down], named[up]) for name, (down, up) in pairs_in(named).items()
+        }
+        super().__init__(engine, prepared, weights)
+        first = next(iter(self._pairs))
+        seed = zlib.crc32(weights[first].float().contiguous().numpy())
+        shapes = {name: down.shape for name, (down, _) in self._pairs.items()}
+        drawn = initial_values(shapes, engine.run.row.model, seed)
+        with torch.no_grad():
+            for name, (down, up) in self._pairs.items():
+                self._masters.set(down, drawn[name].to(self.device))
+                self._masters.set(up, torch.zeros(up.shape, device=self.device))
+
+    def gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
+        """Refused with `UserError`: gradients of all weights would need the memory of training."""
+        raise UserError(
+            f"{self.engine.run.model}: gradients of all weights were asked for, and only adapters "
+            "are trained; leave this method out, or set training/adapter to none"
+        )
+
+    @contextlib.contextmanager
+    def weights(self) -> Iterator[dict[str, torch.Tensor]]:
+        """The merged weights float32[1, ...] on the CPU, which may be changed in place.
+
+        A changed weight takes the place of the frozen one, and the adapter beside it begins again.
+        """
+        self._check_open()
+        with torch.no_grad():
+            whole = {name: self._merged(name) for name in self._parameters}
+            yield {name: tensor.unsqueeze(0) for name, tensor in whole.items()}
+            for name, tensor in whole.items():
+                if not torch.equal(tensor, self._merged(name)):
+                    self._replace(name, tensor)
+
+    def _merged(self, name: str) -> torch.Tensor:
+        """A copy of one weight, with the adapter beside it, if there is one."""
+        weight = self._masters.get(self._parameters[name]).to("cpu", torch.float32, copy=True)
+        if name in self._pairs:
+            down, up = (self._masters.get(each).cpu() for each in self._pairs[name])
+            weight += self._scale * (up @ down)
+        return weight
+
+    def _replace(self, name: str, weight: torch.Tensor) -> None:
+        self._masters.set(self._parameters[name], weight.to(self.device))
+        if name in self._pairs:
+            _, up = self._pairs[name]
+            self._masters.set(up, torch.zeros(up.shape, device=self.device))
+
+    def initial(self, seeds: list[int]) -> dict[str, torch.Tensor]:
+        """The pretrained weights float32[1, ...], on the CPU like `weights`."""
+        return {name: weight.cpu() for name, weight in super().initial(seeds).items()}
 
 
 @dataclass(frozen=True)
@@ -280,7 +379,8 @@ class _Masters:
     """The float32 weights that DeepSpeed's optimiser updates; the module's weights are copies.
 
     In float32 without ZeRO they are the module's own weights. In bf16 without ZeRO they are
-    separate copies. With ZeRO they are flat copies, divided among the processes.
+    separate copies. With ZeRO they are flat copies, divided among the processes. A frozen weight is
+    its own master.
     """
 
     def __init__(self, prepared):
@@ -295,7 +395,7 @@ class _Masters:
         """One whole weight: the tensor itself or a copy."""
         from deepspeed.utils import safe_get_full_fp32_param
 
-        if self._is_shared:
+        if self._is_shared and parameter.requires_grad:
             return safe_get_full_fp32_param(parameter)
         return self._copies.get(id(parameter), parameter).detach()
 
@@ -303,7 +403,7 @@ class _Masters:
         """Set a weight, in the optimiser and in the module."""
         from deepspeed.utils import safe_set_full_fp32_param
 
-        if self._is_shared:
+        if self._is_shared and parameter.requires_grad:
             safe_set_full_fp32_param(parameter, value)
         elif id(parameter) in self._copies:
             self._copies[id(parameter)].copy_(value)

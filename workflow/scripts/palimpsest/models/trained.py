@@ -62,7 +62,10 @@ class Models(Protocol):
         """Continue with an optimiser that was used before."""
 
     def weights(self) -> AbstractContextManager[Weights]:
-        """The weights, which may be changed in place inside of the context."""
+        """The weights, which may be changed in place inside of the context.
+
+        They may be on another device than the models.
+        """
 
     def initial(self, seeds: list[int]) -> Weights:
         """Weights before any fine-tuning.

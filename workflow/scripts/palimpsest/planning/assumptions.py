@@ -7,6 +7,7 @@ configuration, in the block `hardware`.
 # Operations per parameter and token: of a forward and a backward pass, and of a forward pass only.
 # Source: Kaplan et al. 2020, Scaling Laws for Neural Language Models, section 2.1.
 OPERATIONS_TO_TRAIN = 6
+OPERATIONS_TO_ADAPT = 4  # of frozen weights: no gradients of the weights themselves
 OPERATIONS_TO_MEASURE = 2
 
 # Bytes per second.

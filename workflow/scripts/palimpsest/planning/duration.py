@@ -8,6 +8,7 @@ from palimpsest.planning.assumptions import (
     DISK_SPEED,
     HOST_SPEED,
     LINK_SPEED,
+    OPERATIONS_TO_ADAPT,
     OPERATIONS_TO_MEASURE,
     OPERATIONS_TO_TRAIN,
     START_SECONDS,
@@ -18,10 +19,11 @@ from palimpsest.planning.assumptions import (
     UPDATE_BYTES,
 )
 from palimpsest.planning.disk import checkpoint_bytes
-from palimpsest.planning.shapes import Hardware, Shape, Strings, Training
+from palimpsest.planning.shapes import Hardware, Shape, Strings, Training, trained_parameters
 
 LEAST_MINUTES = 60
 READINGS_TO_TRAIN = 3  # readings of every weight in a forward and a backward pass
+READINGS_TO_ADAPT = 2  # the backward pass needs no gradient of a frozen weight
 
 
 @dataclass(frozen=True)
@@ -78,10 +80,12 @@ def step_seconds(shape: Shape, training: Training, strings: Strings, hardware: H
     """One optimiser step: the passes, the exchange of gradients and weights, and the update."""
     batch = min(training.batch_size, strings.n_trained)
     tokens = batch * strings.expected / training.processes
-    products = OPERATIONS_TO_TRAIN * shape.parameters * tokens / hardware.operations
+    operations = OPERATIONS_TO_ADAPT if training.adapts else OPERATIONS_TO_TRAIN
+    readings = READINGS_TO_ADAPT if training.adapts else READINGS_TO_TRAIN
+    products = operations * shape.parameters * tokens / hardware.operations
     # In a step with a few short strings, reading and updating the weights takes about as long as
     # the matrix products.
-    reading = READINGS_TO_TRAIN * training.passes * _reading_seconds(shape, training, hardware)
+    reading = readings * training.passes * _reading_seconds(shape, training, hardware)
     update = update_seconds(shape, training, hardware)
     return max(products, reading) + exchange_seconds(shape, training) + update
 
@@ -89,13 +93,15 @@ def step_seconds(shape: Shape, training: Training, strings: Strings, hardware: H
 def exchange_seconds(shape: Shape, training: Training) -> float:
     """Sending gradients and receiving weights once per step; with ZeRO 3, weights in every pass."""
     others = (training.processes - 1) / training.processes
-    times = 1 + 2 * training.passes if training.zero_stage == 3 else 2
-    return times * others * training.width * shape.parameters / LINK_SPEED
+    sent = 2 * trained_parameters(shape, training)
+    if training.zero_stage == 3:
+        sent = sent / 2 + 2 * training.passes * shape.parameters
+    return others * training.width * sent / LINK_SPEED
 
 
 def update_seconds(shape: Shape, training: Training, hardware: Hardware) -> float:
     """AdamW on a process's share of the parameters: on the GPU, or on the CPU if offloaded."""
-    share = shape.parameters / (training.processes if training.zero_stage else 1)
+    share = trained_parameters(shape, training) / (training.processes if training.zero_stage else 1)
     if not training.offloaded:
         return UPDATE_BYTES * share / hardware.gpu_memory_speed
     return share / CPU_UPDATES + 2 * training.width * share / HOST_SPEED

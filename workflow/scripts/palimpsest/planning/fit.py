@@ -6,6 +6,7 @@ from itertools import combinations, product
 
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
+from palimpsest.models.adapters import LORA
 from palimpsest.planning.memory import GB, gpu_peak
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.shapes import Shape, Training
@@ -13,6 +14,7 @@ from palimpsest.requests import Runs
 
 MOST_PROCESSES = 64
 SUGGESTED = 2
+BATCHES = ("micro_batch_size", "evaluation_batch_size")
 
 
 def does_not_fit(
@@ -46,13 +48,19 @@ def _does_not_fit(
         first = next(iter(changes[0]))
         set_here = own is not None and first in own
         key = f"{where}/{first}" if set_here else f"training/{first}" if own is None else where
+    rank = settings.config["training"]["adapter_rank"]
+    # Smaller batches change no result, so where they are enough, nothing else is suggested.
+    if not any(set(change) <= set(BATCHES) for change in changes) and (
+        adapted := change_to_adapters(*asked, has, rank)
+    ):
+        remedy += f"{' or, ' if remedy else ''}with adapters, {where}: {_in_braces(adapted)}"
     gpus = f"{training.processes} GPU{'s' if training.processes > 1 else ''}"
     offloaded = ", the optimiser offloaded," if training.offloaded else ""
     yield Mistake(
         key,
         f"{model} needs {needs / GB:,.0f} GB on each GPU with ZeRO {training.zero_stage}"
         f"{offloaded} on {gpus}, and hardware/gpu_memory_gb is {has:g}; "
-        + (f"it fits with {remedy}" if changes else "no settings fit; leave the model out"),
+        + (f"it fits with {remedy}" if remedy else "no settings fit; leave the model out"),
     )
 
 
@@ -66,22 +74,45 @@ def fits(shape: Shape, training: Training, longest: int, gpu_memory_gb: float) -
     return gpu_peak(shape, training, longest) <= gpu_memory_gb * GB
 
 
+def change_to_adapters(
+    shape: Shape, training: Training, longest: int, gpu_memory_gb: float, rank: int
+) -> dict:
+    """The change to adapters of a rank, on the same GPUs, with smaller batches if needed.
+
+    It is empty if the model has adapters already, or does not fit with adapters.
+    """
+    if training.adapts:
+        return {}
+    change = {"adapter": LORA}
+    adapted = replace(training, **change, adapter_rank=rank)
+    if fits(shape, adapted, longest, gpu_memory_gb):
+        return change
+    smaller = changes_that_fit(shape, adapted, longest, gpu_memory_gb, BATCHES)
+    return {**change, **smaller[0]} if smaller else {}
+
+
 def changes_that_fit(
-    shape: Shape, training: Training, longest: int, gpu_memory_gb: float
+    shape: Shape,
+    training: Training,
+    longest: int,
+    gpu_memory_gb: float,
+    keys: tuple[str, ...] | None = None,
 ) -> list[dict]:
     """At most two changes of settings with which a model fits; they change as few keys as possible.
 
-    A change maps keys of `training` to values. For each choice of keys, it has the smallest values
-    that fit. The list is empty if no change fits.
+    A change maps keys of `training` to values; only some `keys` may change, if they are given. For
+    each choice of keys, it has the smallest values that fit. The list is empty if no change fits.
     """
-    choices = _choices(training)
+    choices = {
+        key: values for key, values in _choices(training).items() if keys is None or key in keys
+    }
     for count in range(1, len(choices) + 1):
         found = []
-        for keys in combinations(choices, count):
+        for some in combinations(choices, count):
             change = next(
                 (
                     change
-                    for change in _values(keys, choices)
+                    for change in _values(some, choices)
                     if _allowed(changed := replace(training, **change))
                     and fits(shape, changed, longest, gpu_memory_gb)
                 ),

@@ -7,7 +7,7 @@ memory that PyTorch allocates. All sizes are in bytes.
 import math
 
 from palimpsest.planning.assumptions import MEMORY_SAFETY
-from palimpsest.planning.shapes import Shape, Training
+from palimpsest.planning.shapes import Shape, Training, trained_parameters
 
 GB = 1e9
 
@@ -21,6 +21,9 @@ UPDATED_AT_ONCE = 1e9
 # Numbers that the backward pass needs per layer, token and unit of the hidden width: the largest of
 # the paper's six families (Gemma 2; OPT has 12). A test counts them. Nothing is recomputed.
 ACTIVATIONS = 42
+# Numbers that dropout in adapters adds: the inputs of a layer's matrices once more, and which of
+# them were dropped. Adapters without dropout add none. A test counts them.
+DROPPED = 16
 # Memory of the backward pass in addition to the saved activations, relative to these activations.
 BACKWARD = 0.5
 # Bytes per token and entry of the vocabulary. Training: log probabilities and two of their
@@ -62,33 +65,35 @@ def gpu_peak(shape: Shape, training: Training, longest: int) -> float:
 def weights(shape: Shape, training: Training) -> float:
     """The weights in the model's own format; ZeRO 3 divides them among the processes."""
     parts = training.processes if training.zero_stage == 3 else 1
-    return training.width * shape.parameters / parts
+    beside = trained_parameters(shape, training) if training.adapts else 0
+    return training.width * (shape.parameters + beside) / parts
 
 
 def gradients(shape: Shape, training: Training) -> float:
-    """Gradients in the model's own format.
+    """Gradients of what is trained, in the model's own format.
 
     With ZeRO 0 and 1, a process holds all gradients until the step. With ZeRO 2 and 3, it holds its
     share; if the optimiser is offloaded, the share moves to main memory immediately.
     """
+    trained = trained_parameters(shape, training)
     if training.zero_stage < 2:
-        return training.width * shape.parameters
+        return training.width * trained
     if training.offloaded:
         return 0.0
-    return training.width * shape.parameters / training.processes
+    return training.width * trained / training.processes
 
 
 def optimiser(shape: Shape, training: Training) -> float:
-    """A process's share of master weights, moments and gradients in float32.
+    """A process's share of master weights, moments and gradients in float32, of what is trained.
 
     In float32 without ZeRO, weights and gradients need no copies. In float32 with ZeRO 1 and 2, the
     weights are copied, but not the gradients. ZeRO 3 copies both, but the gradients of at most
     `UPDATED_AT_ONCE` parameters at a time.
     """
-    in_fp32 = training.width == FP32
+    in_fp32, trained = training.width == FP32, trained_parameters(shape, training)
     if training.zero_stage == 0:
-        return (MOMENTS if in_fp32 else MOMENTS + 2 * FP32) * shape.parameters
-    share = shape.parameters / training.processes
+        return (MOMENTS if in_fp32 else MOMENTS + 2 * FP32) * trained
+    share = trained / training.processes
     copied = 0.0 if in_fp32 and training.zero_stage < 3 else share
     if training.zero_stage == 3 and not training.offloaded:
         copied = min(share, UPDATED_AT_ONCE)
@@ -99,12 +104,15 @@ def buffers(shape: Shape, training: Training) -> float:
     """DeepSpeed's buffers for communication.
 
     They hold a bucket of gradients, the gradient that is moving into the bucket and, with ZeRO 3,
-    the weights that are gathered at the same time.
+    the weights that are gathered at the same time. ZeRO 1 to 3 have a whole bucket, however few
+    weights are trained.
     """
+    trained = trained_parameters(shape, training)
     if training.zero_stage == 0:
-        return training.width * min(shape.parameters, BUCKET)
-    passing = BUCKET + (shape.largest if training.zero_stage >= 2 else 0)
-    offloading = shape.largest if training.offloaded else 0
+        return training.width * min(trained, BUCKET)
+    largest = min(shape.largest, trained)
+    passing = BUCKET + (largest if training.zero_stage >= 2 else 0)
+    offloading = largest if training.offloaded else 0
     gathered = 0.0
     if training.zero_stage == 3:
         gathered = min(shape.parameters, max(GATHERED, shape.largest))
@@ -119,7 +127,8 @@ def transient(shape: Shape, training: Training, longest: int) -> dict[str, float
 
 
 def _training(shape: Shape, training: Training, tokens: int) -> dict[str, float]:
-    saved = ACTIVATIONS * training.width * shape.layers * shape.hidden * tokens
+    numbers = ACTIVATIONS + (DROPPED if training.adapter_dropout else 0)
+    saved = numbers * training.width * shape.layers * shape.hidden * tokens
     per_logit = LOGIT_BYTES_TRAINED + LOGIT_COPIES_TRAINED * training.width
     return {
         "activations": saved * (1 + BACKWARD),
@@ -139,15 +148,18 @@ def main_memory(shape: Shape, training: Training) -> float:
 
     Each process reads the whole model before the model moves to the GPU. If the optimiser is
     offloaded, master weights, gradients and updated weights are in pinned memory, in blocks that
-    PyTorch rounds up to powers of two.
+    PyTorch rounds up to powers of two. The first process merges an adapter into the weights in
+    float32, if they are kept.
     """
     process = PROCESS + training.width * shape.parameters
     if training.offloaded:
-        share = shape.parameters / training.processes
+        trained = trained_parameters(shape, training)
+        share = trained / training.processes
         pinned = (FP32 * share, FP32 * share, training.width * share)
         process += MOMENTS * share + sum(map(_power_of_two, pinned))
-        process += 2 * training.width * shape.largest
-    return max(LEAST_OF_FULL, training.processes * process)
+        process += 2 * training.width * min(shape.largest, trained)
+    merging = (FP32 - training.width) * shape.parameters if training.adapts else 0
+    return max(LEAST_OF_FULL, training.processes * process + merging)
 
 
 def twin_memory(shape: Shape, training: Training, longest: int, threads: int) -> float:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.models import resolve
+from palimpsest.models.adapters import NONE
 from palimpsest.paths import MANIFEST, REPLICATES_MANIFEST, RUNS, TRACE
 from palimpsest.planning import disk, duration, memory
 from palimpsest.planning.assumptions import (
@@ -39,6 +40,7 @@ OF_SPEED = (
     "zero_stage",
     "offload_optimizer",
     "evaluation_batch_size",
+    "adapter",
 )
 NO_OVERRIDES = MappingProxyType({})
 # The keys that are read from a manifest.
@@ -222,7 +224,7 @@ class Planner:
         """
         now = vars(self.training(model))
         configuration = manifest["configuration"]
-        then = {**configuration["recipe"]}
+        then = {"adapter": NONE, **configuration["recipe"]}
         then["processes"] = configuration.get("processes", now["processes"])
         return (
             manifest["engine"] == self.settings.engine(model)

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, fields
 from functools import cached_property
 
+from palimpsest.models.adapters import LORA, NONE
 from palimpsest.models.table import Model
 
 # A recursive language has no longest string; nearly all of its strings are shorter than this number
@@ -11,6 +12,9 @@ from palimpsest.models.table import Model
 LENGTHS_OF_RECURSIVE = 6
 START_TOKEN = 1
 TWIN_SPECIALS = 2
+MATRICES = (
+    7  # of a layer: four of attention, three of a gated feed-forward layer; others have fewer
+)
 OPT_POSITIONS = 1026  # learned positions of OPT's twins: 1024, and two that the class adds
 
 
@@ -62,11 +66,20 @@ class Training:
     evaluate_every: int
     evaluation_batch_size: int
     checkpoint_every: int
+    adapter: str = NONE
+    adapter_rank: int = 0
+    adapter_dropout: float = 0.0
 
     @classmethod
     def of(cls, training: dict) -> "Training":
-        """From a block `training`."""
-        return cls(**{field.name: training[field.name] for field in fields(cls)})
+        """From a block `training`, which has no keys of adapters if there is no adapter."""
+        names = (field.name for field in fields(cls))
+        return cls(**{name: training[name] for name in names if name in training})
+
+    @property
+    def adapts(self) -> bool:
+        """Whether adapters are trained, and the weights of the model are frozen."""
+        return self.adapter == LORA
 
     @property
     def width(self) -> int:
@@ -97,6 +110,22 @@ class Training:
     def checkpoints(self) -> int:
         """Number of checkpoints of an uninterrupted run; there is none at the end."""
         return (self.epochs - 1) // self.checkpoint_every if self.checkpoint_every else 0
+
+
+def trained_parameters(shape: Shape, training: Training) -> int:
+    """Number of weights that are trained: all, or an upper estimate of those of an adapter.
+
+    An adapter on a matrix has `rank` times the matrix's height and width together. One side of
+    every matrix in a layer has the hidden width, so the other side is its size divided by that
+    width; sums over a layer need only the number of matrices and their total size. The estimate
+    is too high by the norms, by the matrices that a model has fewer than seven of, and by the
+    output head if its weights are separate from the embedding. All matrices count as targeted.
+    """
+    if not training.adapts:
+        return shape.parameters
+    hidden_sides = MATRICES * shape.layers * shape.hidden
+    other_sides = (shape.parameters - shape.largest) // shape.hidden
+    return training.adapter_rank * (hidden_sides + other_sides)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import shutil
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from pickle import PickleError
@@ -19,6 +20,7 @@ import torch
 
 from palimpsest import launch, traces
 from palimpsest.errors import UserError
+from palimpsest.models.adapters import merged, with_adapter
 from palimpsest.models.build import build
 from palimpsest.training.attempts import Passes
 from palimpsest.training.batches import IGNORED, Batch, micro_batches
@@ -109,6 +111,7 @@ class DeepSpeedEngine:
                 engine=self.name,
                 configuration=self.configuration(run),
                 parameters=training.n_parameters,
+                trained_parameters=training.n_trained,
                 resolved_revision=training.resolved_revision,
                 resumed_from_epoch=training.resumed_from,
                 trained_together=1,
@@ -166,12 +169,15 @@ class _Training:
         self.engine, self.recipe, self.state = engine, run.recipe, state
         self.material = material
         model = build(run.row, run.scale, material.vocabulary, material.seed, engine.dtype)
-        # With ZeRO 3, each process has a part of every weight; `ds_numel` is the size of the whole.
-        self.n_parameters = sum(getattr(p, "ds_numel", p.numel()) for p in model.parameters())
+        self.n_parameters = count(model.parameters())
         self.resolved_revision = getattr(model.config, "_commit_hash", None)
+        self.adapter = run.recipe.lora
+        if self.adapter:
+            model = with_adapter(model, self.adapter, run.row.model, material.seed)
+        self.n_trained = count(trained_in(model))
         optimizer = torch.optim.AdamW(
-            model.parameters(),
-            lr=self.recipe.learning_rate,
+            trained_in(model),
+            lr=self.recipe.peak_rate,
             betas=ADAM_BETAS,
             eps=ADAM_EPS,
             weight_decay=self.recipe.weight_decay,
@@ -215,11 +221,14 @@ class _Training:
         """The final weights, gathered from all processes; every process must call this.
 
         Only the first process gets the weights. A weight that two layers share has its first name.
+        An adapter is merged into the weights, which are then in float32.
         """
         accelerator = self.engine.accelerator
         state = accelerator.get_state_dict(self.model) or {}
         names = [name for name, _ in accelerator.unwrap_model(self.model).named_parameters()]
-        return {name: state[name].cpu() for name in names if name in state}
+        weights = {name: state[name].cpu() for name in names if name in state}
+        del state
+        return merged(weights, self.adapter.scale) if self.adapter else weights
 
     def _train_epoch(self, epoch: int) -> None:
         """Train on the training multiset once, in the order of the epoch."""
@@ -300,8 +309,12 @@ class _Training:
         engine.accelerator.wait_for_everyone()
         partial = self.state.folder / f"partial-{epoch:06d}"
         with writing(partial):
+            # Beside an adapter, the weights of the model never change.
             self.model.save_checkpoint(
-                str(partial), tag="model", client_state={"epoch": epoch, "measured": self.measured}
+                str(partial),
+                tag="model",
+                client_state={"epoch": epoch, "measured": self.measured},
+                exclude_frozen_parameters=self.adapter is not None,
             )
         engine.accelerator.wait_for_everyone()
         if engine.rank == 0:
@@ -310,13 +323,28 @@ class _Training:
     def resume(self, checkpoint: Path) -> bool:
         """Load a checkpoint; False if it cannot be loaded."""
         try:
-            _, client = self.model.load_checkpoint(str(checkpoint), tag="model")
+            _, client = self.model.load_checkpoint(
+                str(checkpoint), tag="model", load_module_strict=self.adapter is None
+            )
             self.measured = self.material.resumed(client["measured"])
             self.resumed_from = client["epoch"]
         except LOADING_ERRORS as error:
             log.warning("%s: %s: %s", checkpoint, type(error).__name__, error)
             return False
         return True
+
+
+def trained_in(model) -> list[torch.nn.Parameter]:
+    """The parameters that the optimiser updates: all, or those of an adapter."""
+    return [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+
+def count(parameters: Iterable[torch.nn.Parameter]) -> int:
+    """Number of weights.
+
+    With ZeRO 3, each process has a part of every weight; `ds_numel` is the size of the whole.
+    """
+    return sum(getattr(p, "ds_numel", p.numel()) for p in parameters)
 
 
 def stand_alone_unless_launched() -> None:

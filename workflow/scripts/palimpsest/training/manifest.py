@@ -19,6 +19,7 @@ PACKAGES = (
     "transformers",
     "accelerate",
     "deepspeed",
+    "peft",
     "numba",
     "numpy",
     "pandas",

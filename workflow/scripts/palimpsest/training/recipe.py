@@ -2,9 +2,11 @@
 
 import argparse
 import math
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 
 import numpy as np
+
+from palimpsest.models.adapters import ADAPTERS, ALL_LINEAR, LORA, NONE, Adapter
 
 ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
 
@@ -16,6 +18,10 @@ class Recipe:
     `batch_size` counts the strings per optimiser step over all processes and accumulation steps.
     `micro_batch_size` counts the strings per forward pass of one process. `evaluate_every` and
     `checkpoint_every` are in epochs (`checkpoint_every: 0` means no checkpoints).
+
+    With the adapter `lora`, only low-rank adapters are trained; `adapter_targets` are names of
+    matrices, separated by commas, and `adapter_rate` multiplies the learning rate. Without an
+    adapter, the keys `adapter_*` have no effect.
 
     Source: Learning Without Memorizing Considered Infeasible, appendix E.
     """
@@ -34,6 +40,39 @@ class Recipe:
     evaluate_every: int = 1
     evaluation_batch_size: int = 64
     checkpoint_every: int = 10
+    adapter: str = NONE
+    adapter_rank: int = 16
+    adapter_alpha: float = 32.0
+    adapter_dropout: float = 0.0
+    adapter_targets: str = ALL_LINEAR
+    adapter_rate: float = 10.0
+
+    @property
+    def lora(self) -> Adapter | None:
+        """The settings of the adapter; None if all weights are trained."""
+        if self.adapter != LORA:
+            return None
+        targets = tuple(self.adapter_targets.split(","))
+        return Adapter(self.adapter_rank, self.adapter_alpha, self.adapter_dropout, targets)
+
+    @property
+    def peak_rate(self) -> float:
+        """The peak learning rate of what is trained: all weights, or an adapter."""
+        return self.learning_rate * (self.adapter_rate if self.lora else 1)
+
+    def decisive(self) -> dict[str, int | float | str | bool]:
+        """The keys that decide a trace, for the key of a run.
+
+        `checkpoint_every` decides none, so a killed run can be resumed with another interval. The
+        keys of an adapter are only there with an adapter: runs of versions without adapters keep
+        their key. Numbers are of the type of their field: 32 and 32.0 are the same.
+        """
+        kinds = {field.name: field.type for field in fields(self)}
+        return {
+            name: float(value) if kinds[name] is float else value
+            for name, value in asdict(self).items()
+            if name != "checkpoint_every" and (self.lora or not name.startswith("adapter"))
+        }
 
     def accumulation_steps(self, processes: int) -> int:
         """Forward passes of each process per optimiser step; the last may be partly empty."""
@@ -55,8 +94,8 @@ class Recipe:
         """
         warmup = math.ceil(total_steps * self.warmup_ratio)
         if step < warmup:
-            return self.learning_rate * step / warmup
-        return self.learning_rate * (total_steps - step) / max(1, total_steps - warmup)
+            return self.peak_rate * step / warmup
+        return self.peak_rate * (total_steps - step) / max(1, total_steps - warmup)
 
 
 def epoch_order(n_strings: int, seed: int, epoch: int) -> np.ndarray:
@@ -69,12 +108,18 @@ def epoch_order(n_strings: int, seed: int, epoch: int) -> np.ndarray:
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add one flag for each key of a recipe."""
+    """Add one flag for each key of a recipe; only those of an adapter may be left out."""
     group = parser.add_argument_group("recipe", "the keys of training: in the configuration")
     for field in fields(Recipe):
         flag = "--" + field.name.replace("_", "-")
         kind = _boolean if field.type is bool else field.type
-        group.add_argument(flag, type=kind, required=True, help=f"{field.name} of the recipe")
+        given = {"required": True}
+        if field.name.startswith("adapter"):
+            given = {"default": field.default}
+        choices = ADAPTERS if field.name == "adapter" else None
+        group.add_argument(
+            flag, type=kind, choices=choices, help=f"{field.name} of the recipe", **given
+        )
 
 
 def _boolean(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Runs (a model trained on a dataset), and the strings of a run in the form an engine needs."""
 
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -57,19 +57,13 @@ class Run:
         return {name: value for name, value in which.items() if value is not None}
 
     def configuration(self) -> dict:
-        """Everything that decides the trace, except the dataset and the engine.
-
-        `checkpoint_every` is left out: it affects no trace, so a killed run can be resumed with
-        another interval.
-        """
-        recipe = asdict(self.recipe)
-        del recipe["checkpoint_every"]
+        """Everything that decides the trace, except the dataset and the engine."""
         return {
             "model": self.model,
             "row": self.row.decisive(self.scale),
             "scale": self.scale,
             "terminals": list(self.corpus.terminals),
-            "recipe": recipe,
+            "recipe": self.recipe.decisive(),
             **self._which(),
         }
 

@@ -118,6 +118,10 @@ class UnlearningJobs:
         """The methods to apply, with `none` before them and `retrain` after them."""
         return [NONE, *self.block["methods"], RETRAIN]
 
+    def has_adapter(self, model: str) -> bool:
+        """Whether only adapters of a full model are trained."""
+        return not self.settings.is_twin(model) and "adapter" in self.settings.training(model)
+
     def n_trained(self, variant: str) -> int:
         """Number of models trained on a variant; half of the retrained ones are for `retrain`."""
         return self._n_originals if variant == ORIGINAL else 2 * self._n_retrained

@@ -67,11 +67,21 @@ class SearchJobs:
 
     @cached_property
     def methods(self) -> dict[str, dict[str, Method]]:
-        """For every method of the table that has a grid, by name: the points that are tried."""
-        return {
+        """For every method of the table that has a grid, by name: the points that are tried.
+
+        If adapters of a model are trained, methods that adapters rule out are not tried.
+        """
+        found = {
             name: drawn_points(method, self.block["settings"])
             for name, method in self.jobs.table.items()
             if method.grid
+        }
+        if not any(map(self.jobs.has_adapter, self.jobs.block["models"])):
+            return found
+        return {
+            name: points
+            for name, points in found.items()
+            if not any(point.ruled_out_by_adapters for point in points.values())
         }
 
     def phases(self) -> dict[str, dict[str, list[dict]]]:

@@ -129,6 +129,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             "studies, or set unlearning to null as well",
         )
     yield from _methods(jobs)
+    yield from _adapters(jobs)
     yield from _search(jobs)
     yield from _forget_set(block)
     n, pool = block["n"], block["pool"]
@@ -166,6 +167,20 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
                 f"unknown method {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
                 f"Add it to {table}",
             )
+
+
+def _adapters(jobs: UnlearningJobs) -> Iterator[Mistake]:
+    """Methods that need every weight, for models of which only adapters are trained."""
+    for model in jobs.block["models"]:
+        if not jobs.has_adapter(model):
+            continue
+        for place, name in enumerate(jobs.block["methods"]):
+            if reason := jobs.table[name].ruled_out_by_adapters:
+                yield Mistake(
+                    f"unlearning/methods[{place}]",
+                    f"{name} cannot unlearn {model}, of which only adapters are trained: {reason}; "
+                    "leave the method out, or train all weights of the model (adapter: none)",
+                )
 
 
 def _search(jobs: UnlearningJobs) -> Iterator[Mistake]:

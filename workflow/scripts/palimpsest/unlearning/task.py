@@ -72,9 +72,9 @@ class Task:
     """Models on which the phases of a method run.
 
     `sets` maps the name of each set (`forget`, `retain`, `validation`) to rows of `strings`; a
-    string with n copies occurs n times. `rate` is the peak learning rate of the model. `seeds` has
-    the entropy of the random numbers of each model. `budget` is the number of passes over a batch
-    that a method may make (`passes_within`).
+    string with n copies occurs n times. `rate` is the peak learning rate of the model, or of its
+    adapter. `seeds` has the entropy of the random numbers of each model. `budget` is the number of
+    passes over a batch that a method may make (`passes_within`).
 
     `steps` counts the passes that were made, and `phase_number` the phases that were begun.
     """

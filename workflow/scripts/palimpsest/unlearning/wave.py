@@ -121,7 +121,7 @@ class UnlearningWave:
         places = places[self.beside[ORIGINAL][places]]
         if not len(places):
             return
-        workbench, rate = self.workbench, self.workbench.run.recipe.learning_rate
+        workbench, rate = self.workbench, self.workbench.run.recipe.peak_rate
         originals = [self.trained.of(ORIGINAL, one) for one in self.origins[places]]
         # An engine may hold only the models that were opened last.
         goal = workbench.losses(workbench.holder.open(originals), (FORGET,))[FORGET]

@@ -53,7 +53,7 @@ class Workbench(Bench):
             models,
             self.material.encoded,
             {name: rows for name, rows in self.rows.items() if name != UNSEEN},
-            rate=recipe.learning_rate,
+            rate=recipe.peak_rate,
             batch_size=recipe.batch_size,
             seeds=seeds,
             budget=passes_within(cutoff, recipe.epochs, n_retain, recipe.batch_size),

@@ -316,6 +316,7 @@ class Wave:
                 engine=engine.name,
                 configuration=engine.configuration(member.run),
                 parameters=self.stack.theta.shape[1],
+                trained_parameters=self.stack.theta.shape[1],
                 resolved_revision=None,
                 resumed_from_epoch=member.resumed_from,
                 trained_together=self.size,

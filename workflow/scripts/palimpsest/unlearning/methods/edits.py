@@ -25,7 +25,8 @@ class Reinitialise(Edit):
         seeds = [int(generator.integers(2**32)) for generator in task.generators(WEIGHTS)]
         initial = task.models.initial(seeds)
         for name, selected in task.selected.items():
-            weights[name].copy_(torch.where(selected, initial[name], weights[name]))
+            chosen = selected.to(weights[name].device)
+            weights[name].copy_(torch.where(chosen, initial[name], weights[name]))
 
 
 @phase("noise")
@@ -48,7 +49,8 @@ class Noise(Edit):
             drawn = [g.standard_normal(weight.shape[1:], dtype=np.float32) for g in generators]
             noise = torch.from_numpy(np.stack(drawn)).to(weight)
             sigma_M = self.sigma * self.unit_M(weight).view(-1, *[1] * (weight.dim() - 1))
-            weight.copy_(torch.where(selected, weight + sigma_M * noise, weight))
+            chosen = selected.to(weight.device)
+            weight.copy_(torch.where(chosen, weight + sigma_M * noise, weight))
 
 
 @phase("relative-noise")

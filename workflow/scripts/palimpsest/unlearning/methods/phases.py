@@ -87,6 +87,11 @@ class Phase:
         return {field.name: field.metadata[DOMAIN] for field in dataclasses.fields(cls)}
 
     @property
+    def works_on_every_weight(self) -> str:
+        """What the phase does with every weight as it trains, which adapters rule out; or empty."""
+        return ""
+
+    @property
     def sets(self) -> tuple[str, ...]:
         """The sets of strings that the phase reads."""
         return ()
@@ -160,6 +165,11 @@ class Training(Phase):
     def needs_selection(self) -> bool:
         """Whether a phase before this one must have selected weights."""
         return self.elsewhere != 1
+
+    @property
+    def works_on_every_weight(self) -> str:
+        """A multiplier of the update of some weights, and not of others."""
+        return "slows weights that are not selected (elsewhere)" if self.elsewhere != 1 else ""
 
     @property
     def sets(self) -> tuple[str, ...]:

@@ -128,6 +128,8 @@ class SelectGradient(SelectShare):
     alpha 0); SalUn (Fan et al., 2023), equation 3.
     """
 
+    works_on_every_weight = "reads the gradient of every weight"
+
     share: float = number(above=0, below=1)
     which: str = choice((SMALLEST, LARGEST))
     alpha: float = number(0.0, least=0, most=1)

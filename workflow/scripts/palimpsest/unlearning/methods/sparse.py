@@ -22,6 +22,8 @@ class L1Finetune(Finetune):
     Source: Model Sparsity Can Simplify Machine Unlearning (Jia et al., 2023), section 4.
     """
 
+    works_on_every_weight = "shrinks every weight after each step"
+
     alpha: float = number(least=0)
 
     def step(self, task, loss_M, rate_M):

@@ -69,6 +69,18 @@ class Method:
         """The sets of strings that the method reads."""
         return set().union(*(phase.sets for phase in self.phases))
 
+    @property
+    def ruled_out_by_adapters(self) -> str:
+        """The first phase that cannot run if only adapters are trained, and why; or empty.
+
+        Such a phase reads or moves every weight while it trains. With adapters the weights are
+        frozen, and the memory for their gradients is what adapters save.
+        """
+        for placed in self.placed:
+            if reason := placed.phase.works_on_every_weight:
+                return f"phase {placed.place}, {placed.phase.name}, {reason}"
+        return ""
+
     def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
         """The cost of the method: forward and backward passes over a batch, as in `Task.steps`.
 
