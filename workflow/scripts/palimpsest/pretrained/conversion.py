@@ -43,6 +43,9 @@ def convert(model: Pretrained, parts: list[Path], folder: str | Path) -> None:
         )
         weights.save_pretrained(work)
         (work / GGUF).unlink()
+        # safetensors leaves its files to their owner alone.
+        for path in work.glob("*.safetensors"):
+            path.chmod((work / "config.json").stat().st_mode)
         manifest = json.dumps(_manifest(model, weights.num_parameters()), indent=2)
         (work / MANIFEST).write_text(manifest + "\n")
 
