@@ -227,6 +227,29 @@ def model_size(models, seeds, ever):
     return frame.assign(family=family, parameters=frame["model"].map(len) * 10_000)
 
 
+def adapters(models, seeds, ever):
+    """The models, compared with one more."""
+    frame = pd.DataFrame(
+        itertools.product(models, seeds, MEASURES), columns=["model", "seed", "measure"]
+    )
+    below = (0.3 + 0.1 * frame["seed"]) * ever
+    return frame.assign(
+        language="L2",
+        size=16,
+        variant="base",
+        reference="pythia-1b",
+        coverage=1.0,
+        equal_test_loss=0.4,
+        still_learning=False,
+        epoch=6.5,
+        reference_epoch=4.5,
+        below_distinct=below,
+        below_unseen=below / 4,
+        reference_below_distinct=2 * below,
+        reference_below_unseen=below / 4,
+    )
+
+
 def extraction(models, seeds, ever):
     """The first model is retrained without each string, with the first seed."""
     pairs = [("train", "model"), ("train", "language"), ("unseen", "model")]
@@ -305,6 +328,7 @@ TABLES = {
     "deduplication": deduplication,
     "training_size": training_size,
     "model_size": model_size,
+    "adapters": adapters,
     "extraction": extraction,
     "bits": bits,
     "bits_by_rule": bits_by_rule,

@@ -469,6 +469,26 @@ def leave_one_out(world):
     return stack(rows)
 
 
+def adapters(world):
+    """At equal test loss, adapters memorise less in the world `paper`, and otherwise more."""
+    less = 0.2 if world == "paper" else -0.2
+
+    def rows(run, chance):
+        for measure in ("recollection", "counterfactual", "contextual"):
+            yield {
+                **run,
+                "language": "L",
+                "reference": "full",
+                "measure": measure,
+                "below_distinct": share(0.5 - less / 2, chance, 0.05),
+                "below_unseen": 0.1,
+                "reference_below_distinct": share(0.5 + less / 2, chance, 0.05),
+                "reference_below_unseen": 0.1,
+            }
+
+    return stack(rows)
+
+
 STUDIES = {
     "disagreement": disagreement,
     "tradeoff": tradeoff,
@@ -476,4 +496,5 @@ STUDIES = {
     "deduplication": deduplication,
     "training_size": training_size,
     "model_size": model_size,
+    "adapters": adapters,
 }

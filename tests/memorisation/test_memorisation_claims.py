@@ -68,7 +68,7 @@ def test_the_table_is_of_its_kind(tmp_path):
     tables.write(tmp_path / "claims.parquet", verdicts("paper"), KINDS["claims"])
     again = tables.read(tmp_path / "claims.parquet", KINDS["claims"])
     assert set(again["question"]) == {
-        *("RQ1", "RQ2", "RQ3", "RQ4", "RQ5", "RQ8", "RQ9", "approximation", "bayes")
+        *("RQ1", "RQ2", "RQ3", "RQ4", "RQ5", "RQ8", "RQ9", "adapters", "approximation", "bayes")
     }
     assert set(again["question"]) <= set(QUESTIONS)
     assert (again["n_seeds"] == len(SEEDS)).all()

@@ -77,6 +77,37 @@ def test_studies_are_of_their_kind(made, tmp_path):
         tables.read(tmp_path / f"{name}.parquet", KINDS[name])
 
 
+def test_adapters_are_compared_at_equal_test_loss():
+    """The adapter learns half as fast and not as far, so it sets the loss of the comparison."""
+
+    def frames(model, test_loss, below):
+        keys = {"model": model, "language": "L", "size": 4, "seed": 0, "variant": "base"}
+        n = len(test_loss)
+        optimum = int(np.argmin(test_loss))
+        dataset = pd.DataFrame(
+            {"measure": "contextual", "epoch": range(n), "below_distinct": below}
+        )
+        dataset = dataset.assign(**keys, coverage=1.0, below_unseen=0.0)
+        learning = pd.DataFrame({"epoch": range(n), "test_loss": test_loss})
+        return dataset, learning.assign(**keys, optimal_epoch=optimum, still_learning=False)
+
+    full = frames("full", [2.0, 1.0, 0.5, 0.9], [0.0, 0.2, 0.8, 1.0])
+    adapter = frames("adapter", [2.0, 1.4, 0.8, 0.75], [0.0, 0.0, 0.1, 0.3])
+    dataset, learning = (pd.concat(both) for both in zip(full, adapter, strict=True))
+    table = STUDIES["adapters"].table
+    (row,) = table(dataset=dataset, learning=learning, reference="full").to_dict("records")
+    assert (row["model"], row["reference"]) == ("adapter", "full")
+    assert row["equal_test_loss"] == 0.75
+    assert (row["epoch"], row["below_distinct"]) == (3, 0.3)
+    # Half-way between epochs 1 and 2
+    assert row["reference_epoch"] == pytest.approx(1.5)
+    assert row["reference_below_distinct"] == pytest.approx(0.5)
+    swapped = table(dataset=dataset, learning=learning, reference="adapter").iloc[0]
+    assert swapped["below_distinct"] == row["reference_below_distinct"]
+    alone = dataset[dataset["model"] == "full"]
+    assert table(dataset=alone, learning=learning, reference="full").empty
+
+
 def test_frequency_by_hand(made):
     frame = STUDIES["frequency"].table(**{k: made[k] for k in ("starts", "scores", "learning")})
     contextual = frame[(frame["measure"] == "contextual") & (frame["seed"] == 0)]

@@ -86,6 +86,8 @@ QUESTIONS = {
     "RQ7": "Are strings that are reported as memorised also memorised under the stricter measures?",
     "RQ8": "Does removing repetitions let all test strings be learned equally well?",
     "RQ9": "Does removing repetitions let all strings be memorised at once, or not at all?",
+    "adapters": "Do adapters memorise less than the training of all weights, when both have "
+    "learned equally well?",
     "approximation": "Can unseen strings of the same frequency stand in for a second training, "
     "without false alarms?",
     "bayes": (

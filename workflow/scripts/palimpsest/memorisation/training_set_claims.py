@@ -29,6 +29,8 @@ from palimpsest.memorisation.training_set_statistics import (
     excess_top_minus_bottom,
     least_band,
     least_band_widening,
+    less_with_adapters,
+    mean_of,
     optimum_delay,
     per_doubling,
     pooled_with_test_loss,
@@ -356,6 +358,29 @@ CLAIMS = [
         )
         for measure, adjective, less_or_more, region in WITH_BETTER_LEARNING
     ],
+    Claim(
+        "adapters",
+        "Adapters memorise fewer training strings than the training of all weights.",
+        "adapters",
+        "share of distinct training strings below the contextual threshold, minus that of strings "
+        "never trained on: all weights minus adapters, both at the lowest test loss that both "
+        "reached",
+        above(0),
+        over_seeds(
+            less_with_adapters,
+            measure="contextual",
+            beside={
+                f"{whose}, {what}": partial(mean_of, column=prefix + column, measure="contextual")
+                for whose, prefix in (("all weights", "reference_"), ("adapters", ""))
+                for what, column in (
+                    ("training strings", "below_distinct"),
+                    ("unseen strings", "below_unseen"),
+                )
+            },
+        ),
+        limits=DIFFERENCE,
+        evidence=(STAND_INS,),
+    ),
     Claim(
         "RQ8",
         "Under deduplication the training loss decreases more slowly.",

@@ -300,6 +300,18 @@ def per_doubling(
     return per_unit(rows, lambda unit: _slope(np.log2(unit["size"]), unit["value"]), BY_SIZE)
 
 
+def less_with_adapters(study: pd.DataFrame, measure: str) -> pd.Series:
+    """Share of training strings minus that of unseen strings: all weights minus adapters."""
+    rows = study[study["measure"] == measure].set_index(UNIT)
+    of_reference = rows["reference_below_distinct"] - rows["reference_below_unseen"]
+    return of_reference - (rows["below_distinct"] - rows["below_unseen"])
+
+
+def mean_of(study: pd.DataFrame, measure: str, column: str) -> pd.Series:
+    """A column of a table with one row per unit and measure."""
+    return study[study["measure"] == measure].set_index(UNIT)[column]
+
+
 def _with_value(study: pd.DataFrame, column: str, measure: str, minus: str | None) -> pd.DataFrame:
     """Rows of a measure; `value` is the column, minus another column if one is named."""
     rows = study[study["measure"] == measure]

@@ -1,0 +1,175 @@
+"""The study `adapters`: adapters against the training of all weights, at equal test loss."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.columns import COVERAGE, STILL_LEARNING
+from palimpsest.memorisation.joins import CURVE, beside_learning
+from palimpsest.memorisation.kinds import DATASET, LEARNING
+from palimpsest.memorisation.study import Study
+from palimpsest.paths import STUDY_TABLE, fill
+from palimpsest.tables.columns import GROUP_SEED, MEASURE
+from palimpsest.tables.kinds import Column, Kind
+
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+
+RUNS = ["language", "size", "seed", "variant", "measure"]
+# What is compared, interpolated between two epochs
+COMPARED = ("epoch", "below_distinct", "below_unseen")
+OF_REFERENCE = "reference_"
+
+
+def _compared(prefix: str, whose: str) -> tuple[Column, ...]:
+    meanings = (
+        f"the time at which {whose} reached the equal test loss, in epochs, interpolated",
+        f"share of the distinct training strings whose loss in {whose} is below the threshold then",
+        f"share of the unseen strings whose loss in {whose} is below the threshold then",
+    )
+    return tuple(
+        Column(prefix + name, float, meaning, True)
+        for name, meaning in zip(COMPARED, meanings, strict=True)
+    )
+
+
+KIND = Kind(
+    "adapters",
+    "One row per seed, measure and model but the first, which is the reference.",
+    fill(STUDY_TABLE, study="adapters"),
+    (
+        *GROUP_SEED,
+        Column("reference", str, "the model that is compared with: the study's first"),
+        MEASURE,
+        COVERAGE,
+        Column(
+            "equal_test_loss",
+            float,
+            "the lowest test loss that both models reached, nats per token",
+        ),
+        *_compared("", "the model"),
+        *_compared(OF_REFERENCE, "the reference"),
+        STILL_LEARNING,
+    ),
+)
+
+
+def table(*, dataset: pd.DataFrame, learning: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """Memorisation of each model and of the reference when they predict unseen strings equally.
+
+    Training with adapters learns more slowly, and may not come as far. So the models are compared
+    neither at the same epoch nor each at its own optimum, but at the lowest test loss that both
+    reached.
+
+    Parameters
+    ----------
+    reference : the model that the others are compared with
+    """
+    asked = ["coverage", "below_distinct", "below_unseen"]
+    losses = ["test_loss", "optimal_epoch", "still_learning"]
+    curves = beside_learning(dataset[[*CURVE, *asked]], learning, losses)
+    learned = curves[curves["epoch"] <= curves["optimal_epoch"]].sort_values("epoch")
+    rows = []
+    for key, models in learned.groupby(RUNS, sort=False):
+        of_reference = models[models["model"] == reference]
+        for model, other in models.groupby("model", sort=False):
+            if model == reference or of_reference.empty:
+                continue
+            equal = max(other["test_loss"].min(), of_reference["test_loss"].min())
+            at_reference = when_learned(of_reference, equal)
+            rows.append(
+                {
+                    **dict(zip(RUNS, key, strict=True)),
+                    "model": model,
+                    "reference": reference,
+                    "coverage": other["coverage"].iloc[0],
+                    "equal_test_loss": equal,
+                    **when_learned(other, equal),
+                    **{f"{OF_REFERENCE}{name}": value for name, value in at_reference.items()},
+                    "still_learning": bool(
+                        other["still_learning"].any() or of_reference["still_learning"].any()
+                    ),
+                }
+            )
+    return pd.DataFrame(rows, columns=KIND.names)
+
+
+def when_learned(run: pd.DataFrame, loss: float) -> dict[str, float]:
+    """The columns `COMPARED` of a run when its test loss first falls to a value.
+
+    `run` holds one run's rows in the order of the epochs. Between two epochs, everything is taken
+    to change linearly. NaN if the run never falls so low.
+    """
+    test = run["test_loss"].to_numpy()
+    reached = np.flatnonzero(test <= loss)
+    if not len(reached):
+        return dict.fromkeys(COMPARED, np.nan)
+    after = reached[0]
+    values = run[list(COMPARED)].to_numpy(dtype=float)
+    if after == 0:
+        return dict(zip(COMPARED, values[0], strict=True))
+    share = (test[after - 1] - loss) / (test[after - 1] - test[after])
+    found = values[after - 1] + share * (values[after] - values[after - 1])
+    return dict(zip(COMPARED, found, strict=True))
+
+
+class Adapters(Study):
+    """Adapters against the training of all weights."""
+
+    name = "adapters"
+    order = 75
+    title = "Adapters"
+    description = (
+        "Models with adapters (`training/adapter`), compared at equal test loss with the first "
+        "model, all of whose weights are trained."
+    )
+    text = (
+        "An adapter (LoRA) is a pair of small matrices beside each matrix of a model. Only the "
+        "adapters are trained, and the model’s own weights stay as they are. Fewer trained weights "
+        "could hold fewer strings. But adapters also learn more slowly, so the models are compared "
+        "at equal test loss: when both predict unseen strings equally well."
+    )
+    kind = KIND
+    reads = (
+        DATASET,
+        LEARNING,
+    )
+    figures = (
+        Figure(
+            name="adapters",
+            chapter="adapters",
+            title="Adapters against all weights, at equal test loss",
+            caption=(
+                "Share of the training strings below the threshold of a measure (filled) and of "
+                "strings never trained on (open), for a model whose weights were all trained and for "
+                "models with adapters, each when it reached the lowest test loss that both "
+                "reached. Compare the distances from open to filled marks: they are what training "
+                "did beyond learning the language."
+            ),
+            numbers="",
+            paper="",
+            tables=(KIND,),
+            draw="palimpsest.memorisation.figures.adapters:adapters",
+        ),
+    )
+
+    def parameters(self, settings: Settings, language: str) -> dict:
+        """The model that the others are compared with."""
+        return {"reference": self.models(settings)[0]}
+
+    def mistakes(self, settings: Settings) -> Iterable[Mistake]:
+        """Also: fewer than two models."""
+        yield from super().mistakes(settings)
+        if len(set(self.models(settings))) < 2:
+            yield Mistake(
+                "memorisation/studies/adapters/models",
+                "must name two models or more: first one whose weights are all trained, then "
+                "models with training_by_model/NAME/adapter: lora",
+            )
+
+
+STUDY = Adapters()
