@@ -268,6 +268,10 @@ CASES = {
     "`training/zero_stage`": Case(
         "training={zero_stage: 1}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
     ),
+    "the keys `training/adapter_*`, while `adapter` is none": Case(
+        "training={adapter_rank: 4, adapter_alpha: 4, adapter_targets: [q_proj], adapter_rate: 2}",
+        NOTHING,
+    ),
     "`training_by_model`, of other models": Case(
         "training_by_model={gemma-2-2b: {processes: 4}}", NOTHING
     ),

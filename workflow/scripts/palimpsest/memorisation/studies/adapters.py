@@ -145,8 +145,8 @@ class Adapters(Study):
             title="Adapters against all weights, at equal test loss",
             caption=(
                 "Share of the training strings below the threshold of a measure (filled) and of "
-                "strings never trained on (open), for a model whose weights were all trained and for "
-                "models with adapters, each when it reached the lowest test loss that both "
+                "strings never trained on (open), for a model whose weights were all trained and "
+                "for models with adapters, each when it reached the lowest test loss that both "
                 "reached. Compare the distances from open to filled marks: they are what training "
                 "did beyond learning the language."
             ),
