@@ -537,3 +537,20 @@ def test_every_model_that_is_trained_has_a_family():
     made = experiment(DEFAULT)
     assert set(made.families) == {runs.model for runs in made.requests}
     assert made.families["pythia-1b-twin"] == made.families["pythia-6.9b-twin"] == "Pythia"
+
+
+# The shipped configurations
+
+SHIPPED = sorted(
+    str(path.relative_to(ROOT))
+    for path in (ROOT / "config").glob("*.yaml")
+    if path.name not in ("config.yaml", "unlearning.yaml")  # the default; a table of methods
+)
+
+
+@pytest.mark.parametrize("shipped", SHIPPED)
+def test_a_shipped_configuration_is_an_experiment(shipped):
+    """It is valid and trains something, and its first lines say how to use it."""
+    assert experiment(DEFAULT, shipped).requests
+    beginning = (ROOT / shipped).read_text().partition("title:")[0]
+    assert f"--configfile {shipped}" in beginning
