@@ -229,18 +229,17 @@ def model_size(models, seeds, ever):
 
 def adapters(models, seeds, ever):
     """The models, compared with one more."""
-    frame = pd.DataFrame(
-        itertools.product(models, seeds, MEASURES), columns=["model", "seed", "measure"]
-    )
+    frame = pd.DataFrame(itertools.product(models, seeds), columns=["model", "seed"])
     below = (0.3 + 0.1 * frame["seed"]) * ever
     return frame.assign(
         language="L2",
         size=16,
         variant="base",
         reference="pythia-1b",
-        coverage=1.0,
         equal_test_loss=0.4,
         still_learning=False,
+        train_loss_distinct=0.3,
+        reference_train_loss_distinct=0.25,
         epoch=6.5,
         reference_epoch=4.5,
         below_distinct=below,

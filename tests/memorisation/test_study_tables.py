@@ -85,10 +85,11 @@ def test_adapters_are_compared_at_equal_test_loss():
         n = len(test_loss)
         optimum = int(np.argmin(test_loss))
         dataset = pd.DataFrame(
-            {"measure": "contextual", "epoch": range(n), "below_distinct": below}
+            {"measure": "recollection", "epoch": range(n), "below_distinct": below}
         )
-        dataset = dataset.assign(**keys, coverage=1.0, below_unseen=0.0)
+        dataset = dataset.assign(**keys, below_unseen=0.0)
         learning = pd.DataFrame({"epoch": range(n), "test_loss": test_loss})
+        learning["train_loss_distinct"] = 2 - dataset["below_distinct"]
         return dataset, learning.assign(**keys, optimal_epoch=optimum, still_learning=False)
 
     full = frames("full", [2.0, 1.0, 0.5, 0.9], [0.0, 0.2, 0.8, 1.0])
@@ -102,6 +103,8 @@ def test_adapters_are_compared_at_equal_test_loss():
     # Half-way between epochs 1 and 2
     assert row["reference_epoch"] == pytest.approx(1.5)
     assert row["reference_below_distinct"] == pytest.approx(0.5)
+    assert row["reference_train_loss_distinct"] == pytest.approx(1.5)
+    assert row["train_loss_distinct"] == pytest.approx(1.7)
     swapped = table(dataset=dataset, learning=learning, reference="adapter").iloc[0]
     assert swapped["below_distinct"] == row["reference_below_distinct"]
     alone = dataset[dataset["model"] == "full"]

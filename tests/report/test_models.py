@@ -14,6 +14,7 @@ TWIN = {
     "parameters": 58_624,
     "engine": "fleet",
     "precision": "float32",
+    "adapter_rank": None,
     "source": None,
     "revision": None,
 }
@@ -52,6 +53,8 @@ def test_pretrained_models_come_first_and_say_where_they_are_from():
         "begins": "facebook/opt-1.3b, revision abc",
         "trained": "deepspeed, bfloat16",
     }
+    (adapted,) = rows([{**FULL, "adapter_rank": 8}])
+    assert adapted["trained"] == "deepspeed, bfloat16, only adapters (LoRA of rank 8)"
     assert (twin["scale"], twin["parameters"]) == ("twin", "58,600")
     assert twin["begins"] == "random weights"
 

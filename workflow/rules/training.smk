@@ -120,6 +120,7 @@ rule export_model:
     input:
         weights=paths.WEIGHTS,
         manifest=paths.MANIFEST,
+        pretrained=ancient(pretrained_files),
     output:
         folder=directory(paths.MODEL_FOLDER),
     log:

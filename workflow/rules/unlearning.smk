@@ -74,6 +74,7 @@ rule export_unlearned_model:
     input:
         corpus=corpus,
         dataset=ORIGINAL_DATASET,
+        pretrained=ancient(pretrained_files),
         weights=weights_to_export,
     output:
         folder=directory(forgotten.MODEL_FOLDER),

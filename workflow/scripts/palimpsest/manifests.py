@@ -41,7 +41,8 @@ def initial_weights(paths: Iterable[str]) -> list[dict]:
     """The models of some runs, one row each: how they began, and how large they are.
 
     A row has `model`, `scale` (`full` or `twin`), `parameters` as trained, `engine`, `precision`,
-    and for a full model `source` and `revision`: where its pretrained weights come from.
+    `adapter_rank` (None if all weights were trained), and for a full model `source` and `revision`:
+    where its pretrained weights come from.
     """
     rows = {}
     for path in paths:
@@ -50,6 +51,7 @@ def initial_weights(paths: Iterable[str]) -> list[dict]:
         rows[manifest["model"]] = {
             **{name: manifest[name] for name in ("model", "parameters", "engine", "precision")},
             "scale": manifest["configuration"]["scale"],
+            "adapter_rank": manifest["configuration"].get("recipe", {}).get("adapter_rank"),
             "source": row.get("id"),
             "revision": manifest.get("resolved_revision") or row.get("revision"),
         }

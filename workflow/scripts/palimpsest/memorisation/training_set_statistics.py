@@ -300,16 +300,15 @@ def per_doubling(
     return per_unit(rows, lambda unit: _slope(np.log2(unit["size"]), unit["value"]), BY_SIZE)
 
 
-def less_with_adapters(study: pd.DataFrame, measure: str) -> pd.Series:
-    """Share of training strings minus that of unseen strings: all weights minus adapters."""
-    rows = study[study["measure"] == measure].set_index(UNIT)
-    of_reference = rows["reference_below_distinct"] - rows["reference_below_unseen"]
-    return of_reference - (rows["below_distinct"] - rows["below_unseen"])
+def less_with_adapters(study: pd.DataFrame) -> pd.Series:
+    """Loss on the training strings at equal test loss: adapters minus all weights."""
+    rows = study.set_index(UNIT)
+    return rows["train_loss_distinct"] - rows["reference_train_loss_distinct"]
 
 
-def mean_of(study: pd.DataFrame, measure: str, column: str) -> pd.Series:
-    """A column of a table with one row per unit and measure."""
-    return study[study["measure"] == measure].set_index(UNIT)[column]
+def mean_of(study: pd.DataFrame, column: str) -> pd.Series:
+    """A column of a table with one row per unit."""
+    return study.set_index(UNIT)[column]
 
 
 def _with_value(study: pd.DataFrame, column: str, measure: str, minus: str | None) -> pd.DataFrame:

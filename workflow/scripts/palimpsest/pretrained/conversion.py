@@ -87,6 +87,7 @@ def _replacing(folder: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
         work.rename(folder)
     except (OSError, safetensors.SafetensorError) as error:
-        raise UserError(f"{folder}: cannot be made: {error}; {WRITE_REMEDY}") from None
+        first = str(error).partition("\n")[0]
+        raise UserError(f"{folder}: cannot be made: {first}; {WRITE_REMEDY}") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)

@@ -19,11 +19,17 @@ def rows(models: Sequence[dict]) -> list[dict]:
             "scale": scale_of(one),
             "parameters": magnitude(one["parameters"]),
             "begins": _begins(one),
-            "trained": f"{one['engine']}, {one['precision']}",
+            "trained": f"{one['engine']}, {one['precision']}{_adapter(one)}",
         }
         for one in models
     ]
     return sorted(shown, key=lambda row: row["scale"] != PRETRAINED)
+
+
+def _adapter(model: dict) -> str:
+    """What is trained, if it is not all weights."""
+    rank = model["adapter_rank"]
+    return "" if rank is None else f", only adapters (LoRA of rank {rank})"
 
 
 def scale_of(model: dict) -> str:

@@ -98,13 +98,14 @@ def export_unlearned(
 def _unlearned(
     wanted: Wanted, workbench: Workbench, trained: TrainedWeights
 ) -> dict[str, torch.Tensor]:
-    """The weights of the unlearned model, in the format in which it predicts."""
+    """The weights of the unlearned model, in the format in which it predicts.
+
+    With an adapter, they are merged and in float32: in 16 bits, small updates would be lost.
+    """
+    dtype = torch.float32 if workbench.run.recipe.lora else workbench.holder.dtype
     models = workbench.holder.open([trained.of(wanted.variant, wanted.start)])
     method = wanted.method
     seeds = seeds_of(workbench.keys["seed"], method.name, [wanted.origin], [0])
     workbench.task(models, seeds, wanted.cutoff).run(method.phases)
     with models.weights() as weights:
-        return {
-            name: tensor[0].to("cpu", workbench.holder.dtype, copy=True)
-            for name, tensor in weights.items()
-        }
+        return {name: tensor[0].to("cpu", dtype, copy=True) for name, tensor in weights.items()}

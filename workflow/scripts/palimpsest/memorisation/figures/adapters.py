@@ -8,29 +8,32 @@ from palimpsest.figures import curves, style
 
 OPEN = {"markerfacecolor": "white"}
 APART = 0.12  # of filled and open marks, in places
+OF_REFERENCE = "reference_"
 
 
 @style.styled
 def adapters(study: pd.DataFrame) -> Figure:
-    """Shares below a threshold at equal test loss: a panel per measure, a place per model.
+    """Losses and recollection at equal test loss, with a place per model.
 
     Parameters
     ----------
     study : table `adapters` of one language
     """
-    measures = style.measures_in(study["measure"])
     (reference,) = study["reference"].unique()
     models = [reference, *study["model"].unique()]
-    figure = curves.figure_of(3.2, f"Adapters at equal test loss: {curves.subject(study)}")
+    study = study.assign(reference_equal_test_loss=study["equal_test_loss"])
+    figure = curves.figure_of(3.4, f"Adapters at equal test loss: {curves.subject(study)}")
     inner = curves.panels_in(figure)
-    panels = inner.subplots(1, len(measures), sharey=True, squeeze=False)[0]
-    for axes, measure in zip(panels, measures, strict=True):
-        rows = study[study["measure"] == measure]
-        curves.name_panel(axes, measure)
-        draw_places(axes, rows, models, style.MEASURES[measure].colour)
-    curves.share_axis(panels[0])
-    panels[0].set_ylabel("share of the strings\nbelow the threshold")
-    inner.supxlabel("model, when it predicts unseen strings as well as the other", fontsize=8)
+    left, right = inner.subplots(1, 2)
+    draw_places(left, study, models, "train_loss_distinct", "equal_test_loss", style.INK)
+    left.set_ylabel(curves.LOSS)
+    left.set_title("loss", weight="bold")
+    colour = style.MEASURES["recollection"].colour
+    draw_places(right, study, models, "below_distinct", "below_unseen", colour)
+    right.set_ylabel("share of the strings\nthat are recollected")
+    right.set_title("recollection", weight="bold")
+    curves.share_axis(right)
+    inner.supxlabel("model, when it predicts the test strings as well as the other", fontsize=8)
     handles = [
         curves.line_handle("training strings", linestyle="none", marker="o"),
         curves.line_handle("strings never trained on", linestyle="none", marker="o", **OPEN),
@@ -39,15 +42,17 @@ def adapters(study: pd.DataFrame) -> Figure:
     return figure
 
 
-def draw_places(axes: Axes, rows: pd.DataFrame, models: list[str], colour) -> None:
-    """Two marks per model: training strings, and strings never trained on."""
-    reference, *_ = models
+def draw_places(
+    axes: Axes, study: pd.DataFrame, models: list[str], trained: str, unseen: str, colour
+) -> None:
+    """Two marks per model: of training strings, and of strings never trained on."""
+    reference, first, *_ = models
     for place, model in enumerate(models):
-        # The reference stands in the rows of every other model; one of them is enough.
-        of_model = rows[rows["model"] == (models[1] if model == reference else model)]
-        prefix = "reference_" if model == reference else ""
-        for column, side, look in (("below_distinct", -1, {}), ("below_unseen", 1, OPEN)):
-            mean, reach = curves.whiskers(of_model[prefix + column])
+        # The reference is in the rows of every other model; those of one are enough.
+        rows = study[study["model"] == (first if model == reference else model)]
+        prefix = OF_REFERENCE if model == reference else ""
+        for column, side, look in ((trained, -1, {}), (unseen, 1, OPEN)):
+            mean, reach = curves.whiskers(rows[prefix + column])
             axes.errorbar(
                 place + side * APART, mean, yerr=reach, marker="o", color=colour, elinewidth=0.8,
                 **look,

@@ -8,28 +8,32 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import COVERAGE, STILL_LEARNING
+from palimpsest.memorisation.columns import STILL_LEARNING
 from palimpsest.memorisation.joins import CURVE, beside_learning
 from palimpsest.memorisation.kinds import DATASET, LEARNING
 from palimpsest.memorisation.study import Study
+from palimpsest.models import resolve
 from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.columns import GROUP_SEED, MEASURE
+from palimpsest.tables.columns import GROUP_SEED
 from palimpsest.tables.kinds import Column, Kind
 
 np = lazy_import("numpy")
 pd = lazy_import("pandas")
 
-RUNS = ["language", "size", "seed", "variant", "measure"]
+RUNS = ["language", "size", "seed", "variant"]
+RECOLLECTION = "recollection"
 # What is compared, interpolated between two epochs
-COMPARED = ("epoch", "below_distinct", "below_unseen")
+COMPARED = ("epoch", "train_loss_distinct", "below_distinct", "below_unseen")
+SHARES = ["below_distinct", "below_unseen"]
 OF_REFERENCE = "reference_"
 
 
 def _compared(prefix: str, whose: str) -> tuple[Column, ...]:
     meanings = (
         f"the time at which {whose} reached the equal test loss, in epochs, interpolated",
-        f"share of the distinct training strings whose loss in {whose} is below the threshold then",
-        f"share of the unseen strings whose loss in {whose} is below the threshold then",
+        f"loss of {whose} on the distinct training strings then, nats per token",
+        f"share of the distinct training strings that {whose} recollects then",
+        f"share of the unseen strings that {whose} recollects then",
     )
     return tuple(
         Column(prefix + name, float, meaning, True)
@@ -39,13 +43,11 @@ def _compared(prefix: str, whose: str) -> tuple[Column, ...]:
 
 KIND = Kind(
     "adapters",
-    "One row per seed, measure and model but the first, which is the reference.",
+    "One row per seed and model but the first, which is the reference.",
     fill(STUDY_TABLE, study="adapters"),
     (
         *GROUP_SEED,
         Column("reference", str, "the model that is compared with: the study's first"),
-        MEASURE,
-        COVERAGE,
         Column(
             "equal_test_loss",
             float,
@@ -63,15 +65,17 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame, reference: str) -> p
 
     Training with adapters learns more slowly, and may not come as far. So the models are compared
     neither at the same epoch nor each at its own optimum, but at the lowest test loss that both
-    reached.
+    reached. They have the same training strings, so at equal test loss the one with the lower
+    training loss holds more of these strings. No threshold is needed: the contextual threshold of a
+    run depends on how far the run learned, so it would not be the same for both.
 
     Parameters
     ----------
     reference : the model that the others are compared with
     """
-    asked = ["coverage", "below_distinct", "below_unseen"]
-    losses = ["test_loss", "optimal_epoch", "still_learning"]
-    curves = beside_learning(dataset[[*CURVE, *asked]], learning, losses)
+    shares = dataset.loc[dataset["measure"] == RECOLLECTION, [*CURVE, *SHARES]]
+    losses = ["test_loss", "train_loss_distinct", "optimal_epoch", "still_learning"]
+    curves = beside_learning(shares, learning, losses)
     learned = curves[curves["epoch"] <= curves["optimal_epoch"]].sort_values("epoch")
     rows = []
     for key, models in learned.groupby(RUNS, sort=False):
@@ -86,7 +90,6 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame, reference: str) -> p
                     **dict(zip(RUNS, key, strict=True)),
                     "model": model,
                     "reference": reference,
-                    "coverage": other["coverage"].iloc[0],
                     "equal_test_loss": equal,
                     **when_learned(other, equal),
                     **{f"{OF_REFERENCE}{name}": value for name, value in at_reference.items()},
@@ -131,7 +134,8 @@ class Adapters(Study):
         "An adapter (LoRA) is a pair of small matrices beside each matrix of a model. Only the "
         "adapters are trained, and the model’s own weights stay as they are. Fewer trained weights "
         "could hold fewer strings. But adapters also learn more slowly, so the models are compared "
-        "at equal test loss: when both predict unseen strings equally well."
+        "at equal test loss: when both predict unseen strings equally well. The answer is about "
+        "one rank and one learning rate of the adapters."
     )
     kind = KIND
     reads = (
@@ -144,11 +148,11 @@ class Adapters(Study):
             chapter="adapters",
             title="Adapters against all weights, at equal test loss",
             caption=(
-                "Share of the training strings below the threshold of a measure (filled) and of "
-                "strings never trained on (open), for a model whose weights were all trained and "
-                "for models with adapters, each when it reached the lowest test loss that both "
-                "reached. Compare the distances from open to filled marks: they are what training "
-                "did beyond learning the language."
+                "Left, the loss of each training run on its training strings (filled) and on the "
+                "test strings (open), when it reached the lowest test loss that both models of a "
+                "pair reached; right, the shares of training and of unseen strings that it then "
+                "recollects. Compare the filled marks: at equal test loss, a lower training loss "
+                "is more memorisation."
             ),
             numbers="",
             paper="",
@@ -162,13 +166,20 @@ class Adapters(Study):
         return {"reference": self.models(settings)[0]}
 
     def mistakes(self, settings: Settings) -> Iterable[Mistake]:
-        """Also: fewer than two models."""
-        yield from super().mistakes(settings)
-        if len(set(self.models(settings))) < 2:
+        """Also: a first model with an adapter, or another model without one."""
+        found = list(super().mistakes(settings))
+        yield from found
+        if found:
+            return
+        first, *others = self.models(settings)
+        has = {name: "adapter" in settings.training(name) for name in (first, *others)}
+        same = {resolve(name, settings.models)[0].id for name in has}
+        if has[first] or not others or not all(has[name] for name in others) or len(same) > 1:
             yield Mistake(
                 "memorisation/studies/adapters/models",
-                "must name two models or more: first one whose weights are all trained, then "
-                "models with training_by_model/NAME/adapter: lora",
+                "must name first a full model all of whose weights are trained, and then models "
+                "with the same id in the table of models and with an adapter, set by "
+                "training_by_model: {NAME: {adapter: lora}}",
             )
 
 
