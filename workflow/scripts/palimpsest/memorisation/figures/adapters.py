@@ -26,7 +26,7 @@ def adapters(study: pd.DataFrame) -> Figure:
     inner = curves.panels_in(figure)
     left, right = inner.subplots(1, 2)
     draw_places(left, study, models, "train_loss_distinct", "equal_test_loss", style.INK)
-    left.set_ylabel(curves.LOSS)
+    left.set_ylabel("loss (nats per token)")
     left.set_title("loss", weight="bold")
     colour = style.MEASURES["recollection"].colour
     draw_places(right, study, models, "below_distinct", "below_unseen", colour)
