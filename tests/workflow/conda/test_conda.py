@@ -27,6 +27,11 @@ STUDY = (TOUR, "study.yaml")
 # packages that the host alone has.
 NOT_RUN = {"train_one_run", "convert_pretrained"}
 NOT_MADE = {"pretrained.yaml"}
+# A trained and an unlearned model for other programs, which `all` makes for all models or for none
+FOLDERS = (
+    "results/runs/opt-1.3b-twin/L2/n16-seed0/base/huggingface",
+    "results/unlearning/opt-1.3b-twin/L2/n16-seed0/unlearned/finetune/model-0",
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +53,10 @@ def study(conda, tmp_path_factory) -> tuple[Project, set[str]]:
     shutil.copy(HERE / "study.yaml", project.folder)
     ran = set()
     # What asks what is there comes when all is there.
-    for targets in (["all", "unlearning_tuning"], ["plan", "stale_state", "remove_stale_state"]):
+    for targets in (
+        ["all", "unlearning_tuning", *FOLDERS],
+        ["plan", "stale_state", "remove_stale_state"],
+    ):
         done = in_environments(project, conda, *targets)
         assert done.returncode == 0, done.stdout
         ran |= set(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, re.MULTILINE))
