@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from helpers.experiments import DEFAULT, PAPER, ROOT, configuration, experiment, laid_over, message
+from helpers.experiments import (
+    DEFAULT,
+    OF_FULL_MODELS,
+    PAPER,
+    ROOT,
+    configuration,
+    experiment,
+    laid_over,
+    message,
+)
 from palimpsest.configuration.messages import Mistake
 from palimpsest.errors import UserError
 from palimpsest.memorisation.section import SECTION as MEMORISATION
@@ -56,7 +65,7 @@ def with_seeds(settings, *runs):
 def test_the_default_experiment():
     """One twin per family, two languages, every study of twins; nothing needs a download."""
     default = experiment(DEFAULT)
-    of_twins = [name for name in STUDIES if name != "adapters"]
+    of_twins = [name for name in STUDIES if name not in OF_FULL_MODELS]
     assert [study.name for study in asked(default.settings)] == of_twins
     assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2", "s3"]
     assert default.languages == ["L1", "L2", "L3", "L4"]
@@ -287,9 +296,9 @@ def test_a_new_language_and_a_new_model_need_no_code(tmp_path):
     table = Path("config/models.tsv").read_text()
     row = "mine\tLlama\tcheckpoints/mine\tmain\tllama\t1000\t1\t16\t11\t5e-5\t16\t1\t2\t3e-3\n"
     (tmp_path / "models.tsv").write_text(table + row)
-    studies = {name: {"models": "all", "languages": "all"} for name in STUDIES}
+    of_twins = STUDIES.keys() - OF_FULL_MODELS
+    studies = {name: {"models": "all", "languages": "all"} for name in of_twins}
     studies["exact"]["models"] = ["mine-twin"]
-    del studies["adapters"]  # only for models with adapters
     over = {
         "models_table": str(tmp_path / "models.tsv"),
         "languages_folder": str(tmp_path),

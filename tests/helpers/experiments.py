@@ -57,3 +57,7 @@ def message(work: Callable) -> str:
         work()
     assert "\n" not in str(error.value)
     return str(error.value)
+
+
+# What needs full models, so that no experiment on twins has it: a study, its table and its figure
+OF_FULL_MODELS = {"adapters"}

@@ -11,12 +11,15 @@ from pathlib import Path
 import pytest
 
 from helpers.edits import both, changed, commented, deleted, edited, replace, touched
+from helpers.experiments import OF_FULL_MODELS
 from helpers.forks import Outcome, snakemake_in_forks
 from helpers.projects import CONFIGFILES, TOUR
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
-from palimpsest.memorisation.studies import STUDIES as ALL_STUDIES
+from palimpsest.memorisation.studies import STUDIES as KNOWN_STUDIES
 from palimpsest.sections import FIGURES
 
+# Those of the tour
+ALL_STUDIES = {name: one for name, one in KNOWN_STUDIES.items() if name not in OF_FULL_MODELS}
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reruns.md"
 LIBRARY = "workflow/scripts/palimpsest"
