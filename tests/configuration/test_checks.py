@@ -482,7 +482,8 @@ def test_a_missing_key_is_named():
     missing = list(required(schema))
     assert len(missing) > 80
     assert {("memorisation", "studies", name, "models") for name in STUDIES} <= set(missing)
-    whole = configuration(DEFAULT)
+    adapters = {"models": ["opt-1.3b", "mine"], "languages": ["L1"], "size": 16}
+    whole = laid_over(configuration(DEFAULT), {"memorisation": {"studies": {"adapters": adapters}}})
     for path in missing:
         config = laid_over(whole, {})
         block = config
