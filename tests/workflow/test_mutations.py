@@ -79,8 +79,11 @@ def places(tree: dict, path: tuple = ()) -> Iterator[tuple]:
 
 
 def block_at(tree: dict, path: tuple) -> dict:
+    """The block at a path; a value on the way, such as `epochs: 4`, becomes a block."""
     for key in path:
-        tree = tree.setdefault(key, {})
+        if not isinstance(tree.get(key), dict):
+            tree[key] = {}
+        tree = tree[key]
     return tree
 
 
