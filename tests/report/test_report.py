@@ -45,6 +45,7 @@ MODELS = [
         "parameters": 1000,
         "engine": "deepspeed",
         "precision": "float32",
+        "adapter_rank": None,
         "source": "a/<i>b",
         "revision": "main",
     }

@@ -90,7 +90,7 @@ def test_models_are_read_from_manifests(tmp_path):
     for place, (one, commit) in enumerate([(TWIN, None), (FULL, None), (FULL, "0123")]):
         row = {"model": "x"} if one is TWIN else {"id": one["source"], "revision": "abc"}
         own = {name: one[name] for name in ("model", "parameters", "engine", "precision")}
-        decided = {"scale": one["scale"], "row": row}
+        decided = {"scale": one["scale"], "row": row, "recipe": {}}
         path = tmp_path / f"{place}.json"
         path.write_text(json.dumps({**own, "resolved_revision": commit, "configuration": decided}))
         found.append(str(path))

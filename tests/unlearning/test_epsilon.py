@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from scipy.stats import gaussian_kde
 
 from helpers import plain_epsilon
+from helpers.epsilon_samples import samples
 from palimpsest import unlearning
 from palimpsest.unlearning.attackers import _masses, held_out_epsilon
 from palimpsest.unlearning.confidence import logit_scaled_confidence
@@ -26,25 +26,6 @@ UNHURRIED = settings(deadline=None)
 
 def column(*values):
     return np.array(values, dtype=float)[:, None]
-
-
-@st.composite
-def samples(draw, most_models=12):
-    """Two float[models, examples] of as many examples: tied, shifted, scaled or far apart."""
-    n_examples = draw(st.integers(1, 3))
-    values = draw(
-        st.sampled_from(
-            [
-                st.integers(0, 4).map(float),
-                st.integers(-300, 300).map(lambda i: i / 100),
-                st.floats(-20, 20, width=32),
-            ]
-        )
-    )
-    scale, shift = draw(st.sampled_from([1.0, 0.05, 0.5])), draw(st.sampled_from([0.0, 1.0, 9.0]))
-    shapes = [(draw(st.integers(2, most_models)), n_examples) for _ in range(2)]
-    unlearned, retrained = (draw(arrays.arrays(float, s, elements=values)) for s in shapes)
-    return unlearned * scale + shift, retrained
 
 
 def narrow(unlearned, retrained):

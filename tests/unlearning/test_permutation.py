@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
+from helpers.epsilon_samples import samples
 from palimpsest import unlearning
 from palimpsest.unlearning.permutation import (
     against_chance,
@@ -24,25 +24,6 @@ THRESHOLDS = ["exact", "grid"]
 def difference(unlearned, retrained):
     """Of the mean over models and examples, without its sign."""
     return abs(unlearned.mean() - retrained.mean())
-
-
-@st.composite
-def samples(draw, most_models=14):
-    """Two float[models, examples]: with ties, on points of the grid, far from 0, or narrow."""
-    values = draw(
-        st.sampled_from(
-            [
-                st.integers(0, 4).map(float),
-                st.integers(-300, 300).map(lambda i: i / 100),
-                st.floats(-20, 20, width=32),
-            ]
-        )
-    )
-    scale, shift = draw(st.sampled_from([1.0, 0.05, 0.5])), draw(st.sampled_from([0.0, 1.0, 9.0]))
-    n_examples = draw(st.integers(1, 3))
-    shapes = [(draw(st.integers(2, most_models)), n_examples) for _ in range(2)]
-    unlearned, retrained = (draw(arrays.arrays(float, s, elements=values)) for s in shapes)
-    return unlearned * scale + shift, retrained
 
 
 def test_by_hand_with_all_relabellings():
@@ -100,7 +81,7 @@ def test_labels_are_as_many_in_every_relabelling():
 
 
 @pytest.mark.parametrize("thresholds", THRESHOLDS)
-@given(pair=samples(), delta=st.sampled_from([0.0, 1e-5, 0.3]))
+@given(pair=samples(most_models=14), delta=st.sampled_from([0.0, 1e-5, 0.3]))
 @UNHURRIED
 def test_compiled_epsilons_are_those_of_the_plain_null(thresholds, pair, delta):
     def plain(*relabelled):

@@ -51,7 +51,7 @@ def initial_weights(paths: Iterable[str]) -> list[dict]:
         rows[manifest["model"]] = {
             **{name: manifest[name] for name in ("model", "parameters", "engine", "precision")},
             "scale": manifest["configuration"]["scale"],
-            "adapter_rank": manifest["configuration"].get("recipe", {}).get("adapter_rank"),
+            "adapter_rank": manifest["configuration"]["recipe"].get("adapter_rank"),
             "source": row.get("id"),
             "revision": manifest.get("resolved_revision") or row.get("revision"),
         }

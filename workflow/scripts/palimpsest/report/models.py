@@ -28,7 +28,7 @@ def rows(models: Sequence[dict]) -> list[dict]:
 
 def _adapter(model: dict) -> str:
     """What is trained, if it is not all weights."""
-    rank = model.get("adapter_rank")
+    rank = model["adapter_rank"]
     return "" if rank is None else f", only adapters (LoRA of rank {rank})"
 
 
