@@ -256,7 +256,7 @@ def gaps(models, n):
 
 
 def gap_summary(models, n):
-    frame = rows(models, methods(n), strings=("forget", "placebo"))
+    frame = rows(models, methods(n), strings=("forget", "placebo", "retained"))
     share = frame["strength"].where(frame["strings"] == "forget", 0.1 * frame["strength"])
     return of_kind(
         frame.assign(

@@ -145,14 +145,14 @@ def test_the_nearest_method_has_its_interval_its_spread_and_its_placebo():
         "to 111 % (retraining: 81 % to 121 %). On placebos, it closes 20 % [20, 20]; the "
         "difference is 71 %"
     ) in text
-    assert "more to the forget strings than to unseen ones" in text
+    assert "more to the forget strings than to others" in text
 
 
 def test_placebos_are_compared_with_those_of_retraining():
     text = said(findings())
     assert (
         "On placebos, retraining closes 20 % [15, 25] of the gap. Retrained models had fewer "
-        "training strings, so this share, and not 0 %, is the goal there."
+        "training strings and took fewer steps. So this share, and not 0 %, is the goal there."
     ) in text
     assert (
         "Its share on placebos minus that of retraining is 0 % [−5, 5], so no more damage than "

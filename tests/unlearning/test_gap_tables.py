@@ -17,8 +17,9 @@ def found_in(made):
     return gap_tables(problem, made.methods(problem))
 
 
-def test_placebos_have_the_gaps_of_their_forget_strings(tmp_path):
-    """Their rise is divided by them; which are clear does not depend on the placebos' losses."""
+@pytest.mark.parametrize("control", ["placebo", "retained"])
+def test_controls_have_the_gaps_of_their_forget_strings(tmp_path, control):
+    """Their rise is divided by them; which are clear does not depend on the controls' losses."""
     made = world(tmp_path, ["reuse-n-n"], n=4, repetitions=1)
     problem = made.problem()
     found = found_in(made)["unlearning_gaps"].set_index(["method", "strings"])
@@ -27,13 +28,13 @@ def test_placebos_have_the_gaps_of_their_forget_strings(tmp_path):
     before, retrained = (side.loss[:, FORGET] for side in sides)
     clear = clear_gaps(before, retrained)
     for method in ("good", "shifted", "retrain"):
-        forget, placebo = (found.loc[(method, kind)] for kind in ("forget", "placebo"))
+        forget, other = (found.loc[(method, kind)] for kind in ("forget", control))
         assert (forget["share"].notna() == clear).all()
-        assert (placebo["share"].notna() == clear).all()
-        rise = (placebo["after"] - placebo["before"]).to_numpy()
+        assert (other["share"].notna() == clear).all()
+        rise = (other["after"] - other["before"]).to_numpy()
         gap = (forget["retrained"] - forget["before"]).to_numpy()
-        np.testing.assert_allclose(placebo["share"][clear], (rise / gap)[clear])
-    np.testing.assert_allclose(found.loc[("none", "placebo"), "share"][clear], 0, atol=1e-12)
+        np.testing.assert_allclose(other["share"][clear], (rise / gap)[clear])
+    np.testing.assert_allclose(found.loc[("none", control), "share"][clear], 0, atol=1e-12)
 
 
 @pytest.mark.parametrize("names", [["reuse-n-1"], ["reuse-n-1", "reuse-n-n"]])

@@ -7,7 +7,12 @@ import pytest
 
 from helpers.unlearning_world import FORGET, SPLITS, STRINGS, world
 from palimpsest.errors import UserError
-from palimpsest.unlearning.placebos import measured_strings, placebos
+from palimpsest.unlearning.placebos import (
+    measured_strings,
+    placebos,
+    retained,
+    strings_and_controls,
+)
 
 UNSEEN = np.array(SPLITS) == "test"
 
@@ -83,6 +88,24 @@ def test_forget_strings_and_placebos_are_measured_side_by_side(problem):
     assert (forget, placebo) == ("forget", "placebo")
     assert places.tolist() == np.flatnonzero(FORGET).tolist()
     assert others.tolist() == placebos(problem).tolist()
+
+
+def test_retained_strings_were_trained_on_and_are_kept(problem):
+    """Ten retained strings for twelve forget strings: each is used, and none more than twice."""
+    kept = (STRINGS["count"] > 0).to_numpy() & ~FORGET
+    found = retained(problem)
+    assert kept[found].all()
+    used = np.unique(found, return_counts=True)[1]
+    assert (len(found), len(used), used.max()) == (12, kept.sum(), 2)
+    names = [name for name, _ in strings_and_controls(problem)]
+    assert names == ["forget", "placebo", "retained"]
+
+
+def test_without_a_retained_string_there_is_no_such_control(problem):
+    counts = np.where(FORGET, 1, 0)
+    nothing = with_strings(problem, count=counts)
+    assert retained(nothing) is None
+    assert [name for name, _ in strings_and_controls(nothing)] == ["forget", "placebo"]
 
 
 def test_without_an_unseen_string_the_remedy_is_named(problem):

@@ -148,7 +148,7 @@ def test_forgetting_counts_at_most_as_the_whole_gap_and_not_on_placebos():
 
 
 def test_damage_to_all_strings_is_no_forgetting():
-    rows = [("a", "forget", 3.0), ("a", "placebo", 3.0)]
+    rows = [("a", "forget", 3.0), ("a", "placebo", 3.0), ("a", "retained", 0.0)]
     table = of_one_seed(rows, ["method", "strings", "share"])
     assert statistics.forgets(table).item() == 0
 

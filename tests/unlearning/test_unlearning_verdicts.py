@@ -15,7 +15,8 @@ def rows_of(*p_values):
     return pd.DataFrame(rows)
 
 
-def gaps_of(*shares, placebo=0.0, error=0.05):
+def gaps_of(*shares, placebo=0.0, retained=None, error=0.05):
+    controls = {"placebo": placebo} | ({} if retained is None else {"retained": retained})
     rows = [
         {
             **problem(seed),
@@ -25,7 +26,7 @@ def gaps_of(*shares, placebo=0.0, error=0.05):
             "upper": value + 1.96 * error,
         }
         for seed, share in enumerate(shares)
-        for kind, value in (("forget", share), ("placebo", placebo))
+        for kind, value in {"forget": share, **controls}.items()
     ]
     columns = ["strings", "share", "lower", "upper", *problem(0)]
     return pd.DataFrame(rows, columns=columns)
@@ -67,6 +68,24 @@ def test_what_is_closed_beyond_placebos():
     several = found(rows_of(*[(0.5, 0.5)] * 3), gaps_of(0.4, 0.5, 0.6, placebo=0.1))
     assert several.closed == pytest.approx((0.5, 0.252, 0.748), abs=0.001)
     assert several.beyond == pytest.approx((0.4, 0.152, 0.648), abs=0.001)
+
+
+def test_raising_the_loss_of_all_training_strings_is_no_forgetting():
+    """Placebos stay as they are, because no model knew them; retained strings are lost, too."""
+    tests = rows_of(*[(0.5, 0.5)] * 3)
+    method = found(tests, gaps_of(0.4, 0.5, 0.6, placebo=0.1, retained=0.5))
+    assert method.beyond == pytest.approx((0.0, -0.248, 0.248), abs=0.001)
+    one = found(tests.head(1), gaps_of(0.5, placebo=0.1, retained=0.48))
+    assert one.beyond.mean == pytest.approx(0.02)
+    assert one.beyond.lower < 0
+
+
+def test_damage_to_retained_strings_is_measured_from_that_of_retraining():
+    tests = rows_of(*[(0.5, 0.5)] * 3)
+    retrain = gaps_of(1.0, 1.0, 1.0, retained=0.1)
+    method = found(tests, gaps_of(0.4, 0.5, 0.6, retained=0.3), retrain=retrain)
+    assert method.damage_to_retained == pytest.approx((0.2, 0.2, 0.2))
+    assert np.isnan(found(tests, gaps_of(0.4, 0.5, 0.6)).damage_to_retained.mean)
 
 
 def test_damage_is_measured_from_the_placebos_of_retraining():

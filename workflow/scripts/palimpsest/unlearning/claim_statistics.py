@@ -21,7 +21,7 @@ import pandas as pd
 
 from palimpsest.claims import SEEDS, Estimate
 from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, rank_association, student
-from palimpsest.unlearning.placebos import FORGET, PLACEBO
+from palimpsest.unlearning.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.samples import PROBLEM_KEYS
 from palimpsest.unlearning.setups import ENDS, INNOCENT, RETRAIN
 
@@ -271,25 +271,26 @@ def competition_ahead(values: pd.Series) -> float:
 # Forgetting.
 
 
-def beyond_placebos(summary: pd.DataFrame) -> pd.Series:
-    """Share of the gap that each method closes on forget strings, minus that on placebos.
+def beyond_controls(summary: pd.DataFrame) -> pd.Series:
+    """Share of the gap that each method closes on forget strings, minus the larger on controls.
 
-    It counts as -1 or 1 if it is beyond. Otherwise, one method that overshoots would decide a mean.
+    The controls are placebos and retained strings. It counts as -1 or 1 if it is beyond. Otherwise,
+    one method that overshoots would decide a mean.
     """
     wide = summary.pivot(index="method", columns="strings", values="share")
-    wide = wide.reindex(columns=[FORGET, PLACEBO])
-    return (wide[FORGET] - wide[PLACEBO]).clip(-1, 1)
+    wide = wide.reindex(columns=[FORGET, *CONTROLS])
+    return (wide[FORGET] - wide[list(CONTROLS)].max(axis=1)).clip(-1, 1)
 
 
 @per_problem
 def forgets(summary: pd.DataFrame) -> float:
-    """`beyond_placebos`, mean over the methods."""
-    return mean_of_own(beyond_placebos(summary))
+    """`beyond_controls`, mean over the methods."""
+    return mean_of_own(beyond_controls(summary))
 
 
 def forgotten(summary: pd.DataFrame) -> pd.Series:
-    """`beyond_placebos` of every method."""
-    return own(beyond_placebos(summary))
+    """`beyond_controls` of every method."""
+    return own(beyond_controls(summary))
 
 
 @per_problem
@@ -411,7 +412,7 @@ def trade(summary: pd.DataFrame, scores: pd.DataFrame) -> float:
     The gap closed is that of forget strings minus that of placebos: damage to all strings alike is
     a cost, and not forgetting.
     """
-    forgotten, cost = own(beyond_placebos(summary)), 1 - own(utility(scores))
+    forgotten, cost = own(beyond_controls(summary)), 1 - own(utility(scores))
     forgotten, cost = forgotten.dropna().align(cost.dropna(), join="inner")
     if len(cost) < FEWEST_METHODS:
         return np.nan

@@ -7,7 +7,7 @@ import pandas as pd
 
 from palimpsest.unlearning.gaps import Losses, clear_gaps, pooled_share, spread, string_shares
 from palimpsest.unlearning.kinds import GAP_SUMMARY, GAPS
-from palimpsest.unlearning.placebos import FORGET, measured_strings
+from palimpsest.unlearning.placebos import FORGET, strings_and_controls
 from palimpsest.unlearning.samples import Problem, UnlearnedModels
 from palimpsest.unlearning.setups import INNOCENT
 
@@ -19,16 +19,17 @@ def gap_tables(problem: Problem, methods: Iterable[UnlearnedModels]) -> dict[str
     original model. The gap leads to the first half of the retrained models; the ideal `retrain` is
     the other half, so it should close the whole gap.
 
-    A placebo has no gap of its own, because no model was trained on it. Its rise is divided by the
-    gap of its forget string: what a method would seem to close if it only raised the loss of
-    everything. So a placebo has a share if its forget string has a clear gap.
+    A placebo has no gap of its own, because no model was trained on it; nor has a retained string,
+    because all models were. Their rise is divided by the gap of their forget string: what a method
+    would seem to close if it only raised the loss of unseen strings, or of all training strings. So
+    they have a share if their forget string has a clear gap.
 
     Raises `UserError` if a model is missing, or if there is no placebo.
     """
     stock = problem.stock
     originals = problem.originals.of(stock.origins)
     retrained = problem.retrained.of(stock.retrained)
-    measured = measured_strings(problem)
+    measured = strings_and_controls(problem)
     of_strings, summaries = [], []
     for method in (*methods, *problem.innocents):
         unlearned = method.of(stock)
@@ -67,7 +68,7 @@ def gap_tables(problem: Problem, methods: Iterable[UnlearnedModels]) -> dict[str
 
 
 def with_gap_of(losses: Losses, own: Losses) -> Losses:
-    """Losses with the rise of placebos and the gap of the forget strings `own`, string by string.
+    """Losses with the rise of controls and the gap of the forget strings `own`, string by string.
 
     Gaps are clear, and uncertain, as those of the forget strings are.
     """

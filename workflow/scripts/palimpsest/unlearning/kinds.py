@@ -35,7 +35,9 @@ METHOD_OR_INNOCENT = replace(
 STRINGS = Column(
     "strings",
     str,
-    "forget: the forget strings; placebo: for each of them, an unseen string that is as hard",
+    "forget: the forget strings; placebo: for each of them, an unseen string that is as hard; "
+    "retained: for each of them, a retained training string that is as hard (shares of the gap "
+    "only)",
 )
 SETUP = Column("setup", str, "full, reuse-n-n, reuse-n-1 or bootstrap")
 REPETITION = Column("repetition", int, "repetition of the evaluation, counted from 0")
@@ -488,8 +490,8 @@ GAPS = Kind(
         Column(
             "share",
             float,
-            "share of the gap closed: (after - before) / (retrained - before), for a placebo with "
-            "the gap of its forget string; null: no clear gap",
+            "share of the gap closed: (after - before) / (retrained - before), for a placebo and a "
+            "retained string with the gap of its forget string; null: no clear gap",
             True,
         ),
         Column(
@@ -513,7 +515,7 @@ GAP_SUMMARY = Kind(
             "share",
             float,
             "share of the gap closed: the rise of the loss, summed over the strings, divided by "
-            "the gap to retraining, summed over the forget strings (for placebos, too)",
+            "the gap to retraining, summed over the forget strings (for the others, too)",
             True,
         ),
         Column(

@@ -145,7 +145,8 @@ def about_reference(retrain: Outcome | None, methods: Sequence[Outcome]) -> list
         ]
     return [
         f"On placebos, retraining closes {with_interval(retrain.placebo)} of the gap. Retrained "
-        "models had fewer training strings, so this share, and not 0\u00a0%, is the goal there."
+        "models had fewer training strings and took fewer steps. So this share, and not 0\u00a0%, "
+        "is the goal there."
     ]
 
 
@@ -257,13 +258,16 @@ def about_placebos(one: Outcome) -> str:
     """Whether a method closes more of the gap than it would by raising the loss of everything."""
     if np.isnan(one.placebo.mean):
         return "There are no placebos, so forgetting cannot be told from general damage."
-    text = f"On placebos, it closes {with_interval(one.placebo)}"
+    text, size = f"On placebos, it closes {with_interval(one.placebo)}", "the difference"
+    if not np.isnan(one.retained.mean):
+        text += f", and on retained strings {with_interval(one.retained)}"
+        size += " to the larger of the two"
     beyond = one.verdict.beyond
     if np.isnan(beyond.lower):
-        return f"{text}; the difference has no interval."
-    size = f"the difference is {with_interval(beyond)}"
+        return f"{text}; {size} has no interval."
+    size += f" is {with_interval(beyond)}"
     if as_shown(beyond).lower > 0:
-        text += f"; {size}, so it does more to the forget strings than to unseen ones."
+        text += f"; {size}, so it does more to the forget strings than to others."
     else:
         text += f"; {size}, so forgetting cannot be told from general damage."
     return f"{text} {about_damage(one)}"

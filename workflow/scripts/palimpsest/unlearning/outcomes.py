@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.statistics import DECIMALS, Interval, student
-from palimpsest.unlearning.placebos import FORGET, PLACEBO
+from palimpsest.unlearning.placebos import FORGET, PLACEBO, RETAINED
 from palimpsest.unlearning.samples import PROBLEM_KEYS
 from palimpsest.unlearning.setups import ENDS, RETRAIN
 from palimpsest.unlearning.verdicts import Verdict, corrected_p_values, share_closed, verdict
@@ -35,7 +35,7 @@ class Outcome:
     name : of the method
     n_problems : problems, tested or not
     verdict : told from retraining or not, and the share of the gap closed
-    placebo : share of the gap closed on placebos
+    placebo, retained : share of the gap closed on placebos, and on retained strings
     reference : share of the gap that retraining closes on placebos; NaN if it is unknown
     spread : quartiles of the strings' shares of the gap (lower, upper), mean over the problems
     n_strings, n_clear : forget strings of all problems, and those with a clear gap
@@ -50,6 +50,7 @@ class Outcome:
     n_problems: int
     verdict: Verdict
     placebo: Interval
+    retained: Interval
     reference: Interval
     spread: tuple[float, float]
     n_strings: int
@@ -81,16 +82,16 @@ class Outcome:
 
     @property
     def distance(self) -> float:
-        """Distance from retraining: of the share on forget strings from 1, plus that on placebos.
+        """Distance from retraining: of the share on forget strings from 1, plus those on controls.
 
-        On placebos, it is the distance from retraining's own share, or from 0 if that is unknown.
-        Without this part, a method that raises the loss of all strings would look good. Infinite if
-        no gap is clear.
+        On placebos and on retained strings, it is the distance from retraining's own share, or from
+        0 if that is unknown. Without these parts, a method that raises the loss of all strings
+        would look good. Infinite if no gap is clear.
         """
         if np.isnan(self.closed.mean):
             return np.inf
-        damage = self.verdict.damage.mean
-        return abs(self.closed.mean - 1) + (0.0 if np.isnan(damage) else abs(damage))
+        damages = self.verdict.damage.mean, self.verdict.damage_to_retained.mean
+        return abs(self.closed.mean - 1) + float(np.nansum(np.abs(damages)))
 
 
 def outcomes(tests: pd.DataFrame, gaps: pd.DataFrame, scores: pd.DataFrame) -> list[Outcome]:
@@ -121,6 +122,7 @@ def outcome(
         len(scores[PROBLEM_KEYS].drop_duplicates()),
         verdict(tests, gaps, scores, retrain),
         share_closed(gaps, PLACEBO),
+        share_closed(gaps, RETAINED),
         share_closed(retrain, PLACEBO),
         (forget["lower_quartile"].mean(), forget["upper_quartile"].mean()),
         int(forget["n_strings"].sum()),

@@ -197,6 +197,7 @@ def method_row(one: Outcome) -> dict:
         "closed": with_interval(one.closed),
         "spread": "–" if pd.isna(one.spread[0]) else spread_in_words(one),
         "placebo": with_interval(one.placebo),
+        "retained": with_interval(one.retained),
         "told": told(one),
         "joint": joint(one.tests),
         "place": score_with_interval(one.values["place"]),
@@ -243,6 +244,8 @@ def in_words(one: Outcome) -> str:
     words = [forgetting_in_words(one)]
     if as_shown(one.verdict.damage).lower > 0:
         words.append("damages unseen strings")
+    if as_shown(one.verdict.damage_to_retained).lower > 0:
+        words.append("damages retained strings")
     if one.verdict.lost:
         words.append(f"loses {' and '.join(one.verdict.lost)} strings")
     if one.slow:

@@ -2,15 +2,17 @@
 
 "Told from retraining" rests on two tests of the table `unlearning_tests`: by the forgetting quality
 and by the joint attacker. Their p-values are corrected for each other (Holm), so "told" is wrong in
-at most 5 % of the problems. Over several problems, p-values are corrected once more, so that at
-most 5 % of the problems that are counted are counted wrongly (Benjamini and Hochberg). "Not told
-from retraining" does not mean "equal".
+at most 5 % of the problems. Over several problems, p-values are corrected once more, so that on
+average at most 5 % of the problems that are counted are counted wrongly (Benjamini and Hochberg).
+"Not told from retraining" does not mean "equal".
 
 What a method forgets is the share of the gap to retraining that it closes on the forget strings,
 with its 95 % interval: over strings and models in one problem, and over the problems (Student)
-otherwise. Damage to all strings is no forgetting, so the share has to exceed that of placebos too.
-Retraining raises the loss of placebos as well, because it has fewer training strings. So a method
-damages unseen strings if it raises their loss by more than retraining does.
+otherwise. Damage to all strings is no forgetting, so the share has to exceed that of two controls
+too: placebos, which no model was trained on, and retained strings, which were learned by heart like
+the forget strings and are to be kept. Retraining raises the loss of placebos as well: it has fewer
+training strings and takes fewer steps. So a method damages a control if it raises its loss by more
+than retraining does.
 """
 
 from collections.abc import Mapping
@@ -20,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.statistics import DECIMALS, Interval, holm, student
-from palimpsest.unlearning.placebos import FORGET, PLACEBO
+from palimpsest.unlearning.placebos import CONTROLS, FORGET, PLACEBO, RETAINED
 from palimpsest.unlearning.samples import PROBLEM_KEYS
 
 ALPHA = 0.05
@@ -36,8 +38,9 @@ class Verdict(NamedTuple):
     ----------
     n_problems, n_told : problems, and those in which the method is told from retraining
     closed : share of the gap that is closed, and its interval
-    beyond : the same minus the share closed on placebos
+    beyond : the same minus the larger of the shares closed on placebos and on retained strings
     damage : share closed on placebos, minus that of retraining on placebos
+    damage_to_retained : the same for retained strings
     kept : the lowest share kept of the probability that retrained models give, by kind of strings
     """
 
@@ -46,6 +49,7 @@ class Verdict(NamedTuple):
     closed: Interval
     beyond: Interval
     damage: Interval
+    damage_to_retained: Interval
     kept: Mapping[str, float]
 
     @property
@@ -66,9 +70,9 @@ def verdict(
     retrain : rows of `unlearning_gap_summary` about retraining
     """
     told = told_from_retraining(tests)
-    closed, beyond = share_closed(gaps, FORGET), share_beyond_placebos(gaps)
-    damage = damage_to_placebos(gaps, retrain)
-    return Verdict(len(told), int(told.sum()), closed, beyond, damage, kept(scores))
+    closed, beyond = share_closed(gaps, FORGET), share_beyond_controls(gaps)
+    damages = (damage(gaps, retrain, control) for control in (PLACEBO, RETAINED))
+    return Verdict(len(told), int(told.sum()), closed, beyond, *damages, kept(scores))
 
 
 def told_from_retraining(tests: pd.DataFrame) -> np.ndarray:
@@ -97,37 +101,40 @@ def share_closed(gaps: pd.DataFrame, strings: str) -> Interval:
     return student(known["share"].to_numpy(dtype=float), DECIMALS)
 
 
-def share_beyond_placebos(gaps: pd.DataFrame) -> Interval:
-    """By how much the share closed on forget strings exceeds that on placebos, problem by problem.
+def share_beyond_controls(gaps: pd.DataFrame) -> Interval:
+    """By how much the share closed on forget strings exceeds the larger of those on controls.
 
-    For the interval see `share_closed`.
+    The larger share is taken problem by problem. For the interval see `share_closed`.
     """
     known = gaps[gaps["share"].notna()]
-    forget, placebo = (
+    forget, *others = (
         known[known["strings"] == name].set_index(PROBLEM_KEYS)["share"]
-        for name in (FORGET, PLACEBO)
+        for name in (FORGET, *CONTROLS)
     )
     if len(forget) == 1:
-        return difference(share_closed(gaps, FORGET), share_closed(gaps, PLACEBO))
-    return student((forget - placebo.reindex(forget.index)).to_numpy(), DECIMALS)
+        controls = [share_closed(gaps, name) for name in CONTROLS]
+        measured = [share for share in controls if not np.isnan(share.mean)] or controls[:1]
+        return difference(share_closed(gaps, FORGET), max(measured, key=lambda share: share.mean))
+    larger = pd.concat(others, axis=1).max(axis=1).reindex(forget.index)
+    return student((forget - larger).to_numpy(dtype=float), DECIMALS)
 
 
-def damage_to_placebos(gaps: pd.DataFrame, retrain: pd.DataFrame) -> Interval:
-    """By how much the share closed on placebos exceeds that of retraining, problem by problem.
+def damage(gaps: pd.DataFrame, retrain: pd.DataFrame, control: str) -> Interval:
+    """By how much the share closed on a control exceeds that of retraining, problem by problem.
 
-    For the interval see `share_closed`. Where retraining has no share on placebos in any problem,
-    0 takes its place.
+    For the interval see `share_closed`. Where retraining has no share on the control in any
+    problem, 0 takes its place.
     """
-    if np.isnan(share_closed(retrain, PLACEBO).mean):
-        return share_closed(gaps, PLACEBO)
+    if np.isnan(share_closed(retrain, control).mean):
+        return share_closed(gaps, control)
     own, ideal = (
-        known[(known["strings"] == PLACEBO) & known["share"].notna()].set_index(PROBLEM_KEYS)
+        known[(known["strings"] == control) & known["share"].notna()].set_index(PROBLEM_KEYS)
         for known in (gaps, retrain)
     )
     common = own.index.intersection(ideal.index)
     if len(common) == 1:
         sides = (side.loc[common].reset_index() for side in (own, ideal))
-        return difference(*(share_closed(side, PLACEBO) for side in sides))
+        return difference(*(share_closed(side, control) for side in sides))
     more = own.loc[common, "share"] - ideal.loc[common, "share"]
     return student(more.to_numpy(dtype=float), DECIMALS)
 

@@ -18,8 +18,8 @@ FIGURES = (
             "method closes in the loss of the forget strings: 0 is doing nothing, 1 is retraining, "
             "and beyond 1 a string is predicted worse than by models that never saw it. See how "
             "near the large markers are to 1, how widely the dots of single strings lie around "
-            "them, and whether the hollow markers of strings that no model was trained on are "
-            "where that of retraining is."
+            "them, and whether the hollow markers of unseen strings (circles) and of strings to "
+            "be retained (squares) are where those of retraining are."
         ),
         numbers="",
         paper=PAPER,
@@ -106,9 +106,10 @@ FIGURES = (
         caption=(
             "The loss of the forget strings while unlearned models are trained on them again, "
             "beside that of retrained models (left), and the loss after the weights are rounded to "
-            "4 bits, against that with full weights (right). See which methods start lower "
-            "than the dashed curve of retraining or reach the level of the original models in "
-            "fewer steps, and which are below the diagonal: there, rounding brings strings back."
+            "4 bits, against that with full weights (right). See whether a method falls like the "
+            "dashed curve of retraining or like the dotted curve of the original models, which "
+            "never forgot, and which methods are below the diagonal: there, rounding brings "
+            "strings back."
         ),
         numbers="",
         paper=PAPER,

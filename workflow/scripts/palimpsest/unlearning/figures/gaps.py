@@ -11,10 +11,12 @@ from palimpsest.unlearning.figures import methods as shared
 from palimpsest.unlearning.figures import seeds as by_seed
 from palimpsest.unlearning.setups import INNOCENT
 
-FORGET, PLACEBO = "forget", "placebo"
+FORGET = "forget"
+# The strings beside the forget strings: their marker, and a place in their common lane
+CONTROLS = {"placebo": "o", "retained": "s"}
 LOWEST, HIGHEST = -0.5, 2.0
 MARGIN = 0.14  # of the axis, for arrows
-LANE = 0.085  # inches, of a seed in the row of a method
+LANE = 0.08  # inches, of a seed in the row of a method
 JITTER = 0.3  # of a lane, up and down
 AXIS = "share of the gap closed (0: nothing done, 1: as retrained models)"
 
@@ -36,7 +38,7 @@ def unlearning_gaps(gaps: pd.DataFrame, summary: pd.DataFrame) -> Figure:
         model: shared.with_ends(by_share(of_model), of_model["method"])
         for model, of_model in summary.groupby("model", sort=False)
     }
-    n_lanes = len(seeds) + 1 + (len(seeds) > 1)
+    n_lanes = lanes_of(seeds)
     heights = {
         model: 0.75 + (LANE * n_lanes + 0.06) * len(methods) for model, methods in rows.items()
     }
@@ -62,6 +64,8 @@ def unlearning_gaps(gaps: pd.DataFrame, summary: pd.DataFrame) -> Figure:
           if len(seeds) > 1 else []),
         curves.line_handle("strings that no model was trained on", "0.45", marker="o",
                            markersize=3.6, markerfacecolor="white", linewidth=0.8),
+        curves.line_handle("strings to be retained", "0.45", marker="s",
+                           markersize=3.4, markerfacecolor="white", linewidth=0.8),
         Line2D([], [], label="doing nothing, retraining", **shared.IDEAL_LINE),
     ]  # fmt: skip
     curves.legend(figure, handles, gaps_note(gaps, seeds))
@@ -74,14 +78,19 @@ def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
     n_unclear = len(unclear.drop_duplicates(["model", "seed", "string_id"]))
     note = (
         "Bars of a seed: 95 % intervals over strings and models. Arrows: number of strings beyond "
-        "the axis. Strings that no model was trained on: their rise of the loss, as a share of the "
-        "forget strings' gap; compare with retrain."
+        "the axis. Strings that no model was trained on, and strings to be retained: the rise of "
+        "their loss, as a share of the gap of equally hard forget strings; compare with retrain."
     )
     if len(seeds) > 1:
         note += f" Bars of the mean: 95 % interval over {len(seeds)} seeds (Student)."
     if n_unclear:
         note += f" Forget strings without a clear gap ({n_unclear}) have no dot."
     return note
+
+
+def lanes_of(seeds: list[int]) -> int:
+    """Lanes in the row of a method: the seeds, their mean if there are several, the controls."""
+    return len(seeds) + (len(seeds) > 1) + len(CONTROLS)
 
 
 def by_share(summary: pd.DataFrame) -> list[str]:
@@ -97,14 +106,14 @@ def draw_gaps(
     rows: list[str],
     seeds: list[int],
 ) -> None:
-    """A row per method with a lane per seed, a lane for the mean, and a lane for the placebos."""
+    """A row per method with a lane per seed, a lane for the mean, and a lane for each control."""
     axes = figure.subplots()
     for line in (0, 1):
         axes.axvline(line, **shared.IDEAL_LINE)
-    n_lanes = len(seeds) + 1 + (len(seeds) > 1)
+    n_lanes = lanes_of(seeds)
     lanes = (np.arange(n_lanes) + 0.5) / n_lanes * 0.9 - 0.45
     tints = by_seed.shades(seeds)
-    forget, placebo = (summary[summary["strings"] == kind] for kind in (FORGET, PLACEBO))
+    forget = summary[summary["strings"] == FORGET]
     # The jitter is drawn once, so that equal tables give equal figures.
     chance = np.random.default_rng(0)
     of_strings = gaps[gaps["strings"] == FORGET].dropna(subset=["share"])
@@ -120,9 +129,10 @@ def draw_gaps(
         draw_summary(axes, row, row.share, y, color=style.darkened(colour), marker="o")
     if len(seeds) > 1:
         for row in by_seed.over_seeds(forget, ["method"], "share").itertuples():
-            y = rows.index(row.method) + lanes[-2]
+            y = rows.index(row.method) + lanes[len(seeds)]
             draw_summary(axes, row, row.mean, y, color=style.INK, marker="D")
-    draw_placebos(axes, placebo, rows, lanes[-1])
+    for lane, (kind, marker) in zip(lanes[-len(CONTROLS) :], CONTROLS.items(), strict=True):
+        draw_control(axes, summary[summary["strings"] == kind], rows, lane, marker)
     axes.set_xlim(LOWEST - MARGIN, HIGHEST + MARGIN)
     axes.set_xticks(np.arange(LOWEST, HIGHEST + 0.1, 0.5))
     axes.set_xlabel(AXIS)
@@ -174,15 +184,17 @@ def draw_summary(axes: Axes, row, share: float, y: float, **look) -> None:
     )  # fmt: skip
 
 
-def draw_placebos(axes: Axes, placebo: pd.DataFrame, rows: list[str], lane: float) -> None:
-    """Hollow markers: the strings that no model was trained on, mean over the seeds."""
-    if placebo["seed"].nunique() > 1:
-        shown = by_seed.over_seeds(placebo, ["method"], "share").rename(columns={"mean": "share"})
+def draw_control(
+    axes: Axes, control: pd.DataFrame, rows: list[str], lane: float, marker: str
+) -> None:
+    """Hollow markers: strings that are measured beside the forget strings, mean over the seeds."""
+    if control["seed"].nunique() > 1:
+        shown = by_seed.over_seeds(control, ["method"], "share").rename(columns={"mean": "share"})
     else:
-        shown = placebo.dropna(subset=["share"])
+        shown = control.dropna(subset=["share"])
     for row in shown.itertuples():
         y = rows.index(row.method) + lane
         draw_summary(
-            axes, row, row.share, y, color="0.45", marker="o", markerfacecolor="white",
+            axes, row, row.share, y, color="0.45", marker=marker, markerfacecolor="white",
             markeredgewidth=0.8,
         )  # fmt: skip

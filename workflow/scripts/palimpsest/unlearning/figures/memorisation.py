@@ -13,6 +13,7 @@ VALUES = ["before", "after", "retrained"]
 KEYS = ["model", "method", "strings", "measure", "evidence"]
 LIGHT = 0.3
 PLACEBO_COLOUR = "0.6"
+FEWEST_ASKED = 6  # forget strings of all seeds; a mean of fewer is not drawn
 ROW_HEIGHT = 0.25  # inches, of a method
 
 
@@ -81,11 +82,12 @@ def draw_measures(
         found = shares[(shares["measure"] == measure) & (shares["evidence"] == evidence)]
         axes.set_xlim(-0.04, 1.04)
         n_asked, counted = how_many(memorisation[of_panel])
-        if n_asked:
+        if n_asked >= FEWEST_ASKED:
             draw_shares(axes, found, rows, style.MEASURES[measure].colour)
         else:
             middle = (len(rows) - 1) / 2
-            axes.text(0.5, middle, "no string asked", ha="center", va="center", rotation=90)
+            text = "too few strings asked" if n_asked else "no string asked"
+            axes.text(0.5, middle, text, ha="center", va="center", rotation=90)
         shared.unit_axis(axes, "")
         shared.part_ends(axes, rows)
         curves.name_panel(axes, measure)

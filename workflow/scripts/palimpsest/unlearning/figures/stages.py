@@ -24,6 +24,10 @@ RATIOS = {
     "unseen": {"color": "0.4", "linewidth": 1.1, "linestyle": style.LINES["test"]},
 }
 RATIO_LABELS = {"retain": "retained strings", "unseen": "unseen strings"}
+RELEARNING_ENDS = {
+    "none": {"color": "0.45", "linewidth": 1.0, "linestyle": style.LINES["without"]},
+    "retrain": {"color": style.INK, "linewidth": 1.0, "linestyle": style.LINES["test"]},
+}
 PHASE_LINE = {"color": "0.75", "linewidth": 0.6, "zorder": 0}
 SEED_LINE = {"linewidth": 0.5, "alpha": 0.45}
 RELEARN_COLUMNS, RELEARN_HEIGHT = 3, 1.15
@@ -190,14 +194,14 @@ def unlearning_relearning(stages: pd.DataFrame) -> Figure:
             drawn.append((*draw_rounded(right, of_model), names[model]))
     handles = [
         Line2D([], [], label="the method", **GAP),
-        curves.line_handle("retrain (the ideal)", style.INK, linestyle=style.LINES["test"],
-                           linewidth=1),
-        Line2D([], [], label="none (the original), 0 steps", **shared.IDEAL_LINE),
+        Line2D([], [], label="retrain (the ideal)", **RELEARNING_ENDS["retrain"]),
+        Line2D([], [], label="none (the original), trained on", **RELEARNING_ENDS["none"]),
     ]  # fmt: skip
     note = (
-        "Left: see whether a line starts lower than that of retraining, or falls to the level of "
-        "the original in fewer steps. Right: numbers are those of the methods; above the diagonal, "
-        "rounding raises the loss, and below, rounding brings strings back."
+        "Left: see whether a line falls like that of retraining, or like that of the original "
+        "models, which never forgot; the first steps of training raise every loss. Right: numbers "
+        "are those of the methods; above the diagonal, rounding raises the loss, and below, "
+        "rounding brings strings back."
     )
     seeds = by_seed.seeds_in(stages)
     if len(seeds) > 1:
@@ -223,15 +227,12 @@ def against_rounded(stages: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_relearning(figure: SubFigure, again: pd.DataFrame, methods: list[str]) -> None:
-    """A panel per method, beside the curve of retraining and the level of the original models."""
+    """A panel per method, beside the curves of retraining and of the original models."""
     panels = shared.grid_of(figure, len(methods), RELEARN_COLUMNS, sharex=True, sharey=True)
     numbers = shared.numbered(shared.methods_in(methods))
-    start = again[(again["method"] == "none") & (again["passes"] == 0)]
-    ideal = {"color": style.INK, "linewidth": 1.0, "linestyle": style.LINES["test"]}
     for axes, method in zip(panels, methods, strict=True):
-        if not start.empty:
-            axes.axhline(start.groupby("seed")["forget_loss"].mean().mean(), **shared.IDEAL_LINE)
-        draw_means(axes, again[again["method"] == "retrain"], "passes", "forget_loss", ideal)
+        for end, look in RELEARNING_ENDS.items():
+            draw_means(axes, again[again["method"] == end], "passes", "forget_loss", look)
         draw_means(axes, again[again["method"] == method], "passes", "forget_loss", GAP)
         name = f"{numbers.get(method, '')} {method}".strip()
         axes.set_title(textwrap.fill(name, 22), fontsize=7)
