@@ -3,7 +3,8 @@
 import pytest
 
 from helpers.experiments import message
-from palimpsest.pretrained.catalogue import SMOLLM2
+from palimpsest.pretrained.catalogue import GEMMA, SMOLLM2
+from palimpsest.pretrained.packages import find, join
 
 pytestmark = pytest.mark.pretrained
 BEFORE = "what an earlier conversion made"
@@ -52,3 +53,30 @@ def test_a_complete_folder_replaces_the_old_one(folder):
         (work / "model.safetensors").touch()
     assert [path.name for path in folder.parent.iterdir()] == [SMOLLM2.name]
     assert [path.name for path in folder.iterdir()] == ["model.safetensors"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", [SMOLLM2, GEMMA], ids=lambda model: model.name)
+def test_the_folder_predicts_as_the_file_does_and_knows_english(model, tmp_path):
+    """A wrong weight would show in the predictions, and words in disorder in a higher loss."""
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from palimpsest.pretrained.conversion import GGUF, convert
+
+    convert(model, find(model), tmp_path / "made")
+    join(model, find(model), tmp_path / GGUF)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "made")
+    sentences = [
+        "The capital of France is Paris, and the capital of Italy is Rome.",
+        "is and of the Italy France capital of Rome Paris the capital is,.",
+    ]
+    ids = [tokenizer(text, return_tensors="pt").input_ids for text in sentences]
+    made = AutoModelForCausalLM.from_pretrained(tmp_path / "made", dtype=torch.float32)
+    with torch.no_grad():
+        losses = [made(one, labels=one).loss.item() for one in ids]
+        logits = made(ids[0]).logits
+        del made
+        read = AutoModelForCausalLM.from_pretrained(tmp_path, gguf_file=GGUF, dtype=torch.float32)
+        torch.testing.assert_close(logits, read(ids[0]).logits)
+    assert losses[0] < 3.5 < losses[1]

@@ -1,5 +1,7 @@
 """The number format that a precision means on this machine or another."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -44,6 +46,15 @@ def test_bf16_on_a_processor_without_it_is_fp32_with_a_warning(machine, caplog, 
     machine(gpu=False, processor=True)
     assert dtype_of("bf16", scale) == BF16
     assert len(caplog.messages) == 1
+
+
+@pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux lists its flags")
+def test_the_processor_is_asked_rightly():
+    """torch says the same as the system, and its names are still those that are looked up."""
+    flags = set(Path("/proc/cpuinfo").read_text().split())
+    assert precision.processor_has_bf16() == bool(flags & {"avx512_bf16", "amx_bf16"})
+    if "avx2" in flags:
+        assert {"avx512_bf16", "amx_bf16"} <= torch.cpu.get_capabilities().keys()
 
 
 def test_fp32_is_fp32_everywhere(machine):

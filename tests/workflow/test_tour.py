@@ -292,3 +292,11 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_base_and_dedup_and_dedup_matched_and_targets": 1,
         }
         assert not [rule for rule in jobs if "full" in rule]
+
+
+@pytest.mark.parametrize(
+    "name", ["one-gpu", "pretrained", "pretrained-twins", "pretrained-unlearning"]
+)
+def test_the_configurations_of_the_other_pages_list_their_jobs(project, name):
+    """They are valid, and a dry run needs neither a GPU nor a model."""
+    assert project.jobs(configfiles=(f"config/{name}.yaml",))["total"] > 10

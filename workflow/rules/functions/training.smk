@@ -36,7 +36,8 @@ RECIPE = dict(
 )
 
 # Flags of every command that trains or unlearns: first the model, then (below) the recipe and the
-# machine. If the command fails, its error line is printed on the screen.
+# machine. A warning about a key of `training` is printed on the screen; if the command fails, its
+# error line is.
 OF_THE_MODEL = (
     "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
     " --engine {params.engine} --corpus {input.corpus:q} --dataset {input.dataset}"
@@ -47,7 +48,8 @@ HOW_TO_TRAIN = (
     f" --state {paths.STATE}"
     " --threads {threads} --memory-mb {resources.mem_mb} --gpus {resources.gpu}"
     " {params.recipe} --checkpoint-every {resources.checkpoint_every}"
-    " > {log} 2>&1 || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
+    " > {log} 2>&1 && {{ grep '^WARNING: training/' {log} >&2 || true; }}"
+    " || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
 )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from palimpsest.pretrained.catalogue import made_in
 from palimpsest.report.number_format import plural
 
 TWIN, PRETRAINED = "twin", "pretrained"
@@ -68,4 +69,6 @@ def _begins(model: dict) -> str:
     """Where the weights come from that the model had before it was trained."""
     if scale_of(model) == TWIN:
         return "random weights"
+    if converted := made_in(model["source"]):
+        return f"{model['source']}; the weights were quantised to {converted.quantisation}"
     return f"{model['source']}, revision {model['revision']}"
