@@ -17,7 +17,7 @@ from palimpsest.unlearning.figures import seeds as by_seed
 UNLEARNING, ROUNDED, RELEARNING = "unlearning", "4-bit", "relearning"  # the stages
 COLUMNS, PANEL_HEIGHT = 4, 1.25
 LEAST_GAP = 1e-6  # nats per token
-GAP_LIMITS, RATIO_LIMITS = (-0.25, 1.75), (0.875, 1.875)  # so that both start at one height
+GAP_LIMITS, RATIO_LIMITS = (-0.25, 2.75), (0.875, 2.375)  # so that both start at one height
 GAP = {"color": by_seed.COLOUR, "linewidth": 1.4}
 RATIOS = {
     "retain": {"color": "0.4", "linewidth": 1.1, "linestyle": "-"},
