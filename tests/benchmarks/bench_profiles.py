@@ -22,9 +22,9 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
 
-from helpers.panels import simulated_panel  # noqa: E402
 from rows import Row, at_most, main, shown  # noqa: E402
 
+from helpers.panels import simulated_panel  # noqa: E402
 from palimpsest import profiles  # noqa: E402
 
 # As in the paper: 95 macro-batches of 100 strings, a checkpoint after each, and one before all
@@ -61,7 +61,9 @@ def seconds_of_cells(frame: pd.DataFrame, cohorts: int, times: int) -> float:
     """Seconds for the mean change and its error in every cell, by plain pandas."""
     begin = time.perf_counter()
     for cohort in range(1, min(cohorts, CELLS_OF_PEER) + 1):
-        pair = frame[frame["time"].isin([cohort - 1, cohort]) & frame["cohort"].isin([cohort, np.inf])]
+        pair = frame[
+            frame["time"].isin([cohort - 1, cohort]) & frame["cohort"].isin([cohort, np.inf])
+        ]
         change = pair.pivot(index=["cohort", "unit"], columns="time", values="outcome")
         change.diff(axis=1).iloc[:, 1].groupby("cohort").agg(["mean", "sem"])
     return (time.perf_counter() - begin) / min(cohorts, CELLS_OF_PEER) * cohorts * times

@@ -100,10 +100,10 @@ def test_a_bad_panel_is_refused_in_one_line(frame, mistake):
 
 
 def test_a_file_that_is_no_panel(tmp_path):
-    with pytest.raises(UserError, match="no such file; a panel is a .parquet or .csv file"):
+    with pytest.raises(UserError, match=r"no such file; a panel is a .parquet or .csv file"):
         profiles.read_panel(tmp_path / "nowhere.csv")
     (tmp_path / "mine.xlsx").touch()
-    with pytest.raises(UserError, match="cannot be read from .xlsx; save it as .parquet or .csv"):
+    with pytest.raises(UserError, match=r"cannot be read from .xlsx; save it as .parquet or .csv"):
         profiles.read_panel(tmp_path / "mine.xlsx")
     (tmp_path / "mine.parquet").write_text("not a table")
     with pytest.raises(UserError, match=r"mine.parquet: cannot be read as a table: .*; save it"):

@@ -63,8 +63,10 @@ class Job:
         if self.replicates is not None:
             return [replace(run, draw=number) for number in self.replicates]
         if is_stream(self.variant):
-            # A stream is trained on once, so its length decides the number of epochs.
-            return [replace(run, recipe=replace(run.recipe, epochs=n_cohorts(self.dataset)))]
+            # A stream is trained on once, so its length decides the number of epochs. A profile
+            # needs a measurement after every macro-batch.
+            once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=1)
+            return [replace(run, recipe=once)]
         if self.variant not in LEAVING_ONE_OUT:
             return [run]
         names = strings_to_leave_out(self.dataset, self.left_out)

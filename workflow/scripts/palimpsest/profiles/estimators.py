@@ -57,7 +57,7 @@ def difference(
     Source: Causal Estimation of Memorisation Profiles, eq. 7.
     """
     panel = _as_panel(panel)
-    bases = {cohort: None for cohort in panel.treated}
+    bases = dict.fromkeys(panel.treated)
     return _cells(panel, bases, confidence, n, seed)
 
 
@@ -134,7 +134,9 @@ class _Sums:
 
     @classmethod
     def zeros(cls, n_draws: int, n_cells: int) -> "_Sums":
-        return cls(*(np.zeros(shape) for shape in (n_cells, n_cells)), *np.zeros((2, n_draws, n_cells)))
+        return cls(
+            *(np.zeros(shape) for shape in (n_cells, n_cells)), *np.zeros((2, n_draws, n_cells))
+        )
 
     def add(self, places: slice, other: "_Sums") -> None:
         """Add the sums of another group to some of the cells."""
@@ -160,7 +162,7 @@ class _Sums:
         )
 
     def deviations(self) -> np.ndarray:
-        """float64[draws, cells]: the absolute studentised deviations; NaN for a cell of constants."""
+        """float64[draws, cells]: absolute studentised deviations; NaN for a cell of constants."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.abs(self.drawn) / np.sqrt(self.drawn_variance)
 

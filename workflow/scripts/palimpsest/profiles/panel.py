@@ -86,8 +86,8 @@ def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
     for name in COLUMNS:
         if name not in frame:
             raise UserError(
-                f"{source}: has no column {name!r}{nearest(name, map(str, frame.columns))}; a panel "
-                f"has the columns {', '.join(COLUMNS)}"
+                f"{source}: has no column {name!r}{nearest(name, map(str, frame.columns))}; "
+                f"a panel has the columns {', '.join(COLUMNS)}"
             )
     if frame.empty:
         raise UserError(f"{source}: has no rows; a panel has one row for each unit and time")

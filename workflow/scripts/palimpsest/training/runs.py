@@ -99,9 +99,9 @@ class Material:
     """The strings of a run, ready for training and measuring.
 
     `multiset` int[training strings] lists rows of the dataset; a string with n copies occurs n
-    times. `counts` int[strings] is the number of copies of each row. `measured_rows` int[n] are the
-    rows whose loss is measured. `keys` holds the columns that identify the run. `cohorts` int[training
-    strings] are the macro-batches of a stream, from 1; None for any other dataset.
+    times. `counts` int[strings] is the number of copies of each row. `measured_rows` int[n] are
+    the rows whose loss is measured. `keys` holds the columns that identify the run. `cohorts`
+    int[training strings] are the macro-batches of a stream, from 1; None for any other dataset.
     """
 
     def __init__(self, run: Run):
