@@ -189,7 +189,9 @@ def minutes_of_all(job):
         n_runs = {
             runs.variant: len(runs.seeds) * replace(runs, size=size).trainings for runs in job
         }
-        took = planner.job_seconds(wildcards.model, wildcards.language, size, n_runs)
+        streams = {runs.variant: runs.one_pass for runs in job}
+        named = wildcards.model, wildcards.language, size
+        took = planner.job_seconds(*named, n_runs, streams=streams)
         return minutes(took, attempt)
 
     return asked

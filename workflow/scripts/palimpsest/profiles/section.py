@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 
 from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
 from palimpsest.configuration.messages import Mistake
@@ -14,7 +15,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
 from palimpsest.models.table import NAME
 from palimpsest.profiles import kinds
-from palimpsest.requests import Runs
+from palimpsest.requests import OnePass, Runs
 from palimpsest.section import Section
 from palimpsest.variants import STREAM, Variant, stream_without
 
@@ -32,8 +33,10 @@ def streams(settings: Settings) -> list[Runs]:
     """A stream for every model and language."""
     block = settings.block("profiles")
     size = block["cohorts"] * block["cohort_size"]
+    measured = block["cohorts"] * block["panel"] + block["validation"]
+    length = OnePass(block["cohorts"], measured)
     return [
-        Runs(model, language, size, STREAM, settings.seeds)
+        Runs(model, language, size, STREAM, settings.seeds, one_pass=length)
         for language in block["languages"]
         for model in block["models"]
     ]
@@ -44,7 +47,7 @@ def exact(settings: Settings) -> list[Runs]:
     block = settings.block("profiles")
     asked = block["exact"] or {"models": [], "seeds": []}
     return [
-        Runs(runs.model, runs.corpus, runs.size, STREAM, tuple(asked["seeds"]))
+        replace(runs, seeds=tuple(asked["seeds"]))
         for runs in streams(settings)
         if runs.model in asked["models"]
     ]
@@ -53,10 +56,11 @@ def exact(settings: Settings) -> list[Runs]:
 def requests(settings: Settings) -> Iterator[Runs]:
     """The streams, and the same without each macro-batch."""
     yield from streams(settings)
-    cohorts = range(1, settings.block("profiles")["cohorts"] + 1)
+    block = settings.block("profiles")
     for runs in exact(settings):
-        for cohort in cohorts:
-            yield runs.on(stream_without(cohort))
+        length = OnePass(block["cohorts"], block["panel"] + block["validation"])
+        for cohort in range(1, block["cohorts"] + 1):
+            yield replace(runs, variant=stream_without(cohort), one_pass=length)
 
 
 def outputs(settings: Settings) -> Iterator[str]:

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from palimpsest.figures import curves, style
@@ -13,8 +14,8 @@ from palimpsest.statistics import student
 
 TRUTH = {"color": style.INK, "linewidth": 1.8}
 TITLES = {
-    TOTAL: "against the total effect",
-    SPECIFIC: "against the specific effect",
+    TOTAL: "the total effect",
+    SPECIFIC: "the specific effect",
 }
 
 
@@ -35,9 +36,9 @@ def truth(table: pd.DataFrame) -> Figure:
     for row, (kind, title) in zip(grid, TITLES.items(), strict=True):
         draw_against(row, rows.assign(truth=rows[kind], error=rows["estimate"] - rows[kind]))
         row[0].set_ylabel("nats")
-        row[0].set_title(f"mean effect,\n{title}")
-        row[1].set_title(f"bias: mean error,\n{title}")
-        row[2].set_title(f"standard deviation of the errors,\n{title}")
+        row[0].set_title(f"means: estimates and\n{title}")
+        row[1].set_title(f"bias: mean error against\n{title}")
+        row[2].set_title(f"standard deviation of the\nerrors against {title}")
     grid[0, 2].set_ylim(0, None)
     inner.supxlabel("macro-batches since the treatment", fontsize=8)
     seeds = rows["seed"].nunique()
@@ -48,7 +49,7 @@ def truth(table: pd.DataFrame) -> Figure:
     )
     named = [curves.line_handle(look.label, look.colour) for look in looks.ESTIMATORS.values()]
     treatment = curves.line_handle("treatment", **style.EPOCH_LINE)
-    handles = [curves.line_handle("truth, by retraining", **TRUTH), *named, treatment]
+    handles = [Line2D([], [], label="truth, by retraining", **TRUTH), *named, treatment]
     curves.legend(figure, handles, note)
     return figure
 
