@@ -158,8 +158,6 @@ def test_correlations(without_noise):
 VERDICTS = {
     "Larger models memorise strings more strongly just after training on them.": "agrees",
     "Memorisation persists more in larger models.": "agrees",
-    "Memorisation just after training follows the learning rate.": "agrees",
-    # The known effects are larger for early cohorts
     "At the end of training, strings that were seen late are memorised more.": "agrees",
     "The profile of a small model predicts that of a large one.": "agrees",
     "Difference-in-differences is unbiased for the specific effect.": "agrees",
@@ -170,7 +168,7 @@ VERDICTS = {
 
 def test_verdicts_on_a_known_world():
     """Little noise and many seeds: the verdicts are those by which the world was made."""
-    judged = judge_all(CLAIMS, worlds.world(seeds=range(8), noise=0.1)).set_index("claim")
+    judged = judge_all(CLAIMS, worlds.world(range(8), noise=0.1, general=3.0)).set_index("claim")
     assert set(judged["language"]) == {"L1"}
     found = judged.loc[list(VERDICTS), "verdict"].to_dict()
     assert found == VERDICTS
@@ -213,7 +211,5 @@ def test_the_report_says_what_was_found(world):
         assert model in chapter.before
     assert "specific" in chapter.after
     assert part({}).chapters[0].before == ""
-    assert (
-        part({**world, "estimator_errors": world["estimator_errors"].iloc[:0]}).chapters[0].after
-        == ""
-    )
+    without_truth = {**world, "estimator_errors": world["estimator_errors"].iloc[:0]}
+    assert part(without_truth).chapters[0].after == ""

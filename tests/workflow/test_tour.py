@@ -104,7 +104,9 @@ def test_traces_begin_untrained_and_learn(finished):
     """Epoch 0 is near a uniform guess over the vocabulary, and training lowers the loss."""
     for path in (finished.folder / "results/runs").rglob("trace.parquet"):
         for trace in traces.read_all(path):
-            assert trace.epochs.tolist() == [0, 1, 2, 3, 4]
+            # A stream of three macro-batches
+            is_stream = trace.run["variant"].startswith("stream")
+            assert trace.epochs.tolist() == [0, 1, 2, 3, 4][: 4 if is_stream else 5]
             assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
             assert trace.loss[-1].mean() < trace.loss[0].mean()
 

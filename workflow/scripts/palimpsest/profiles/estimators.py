@@ -266,7 +266,7 @@ def _cells(
         }
     )
     cells = (np.concatenate(each) for each in (estimates, errors, is_base))
-    return _banded(table, *cells, np.quantile(largest, confidence))
+    return _banded(table, *cells, _critical(largest, confidence))
 
 
 def _largest(contrast: _Sums, is_base: np.ndarray) -> np.ndarray:
@@ -277,10 +277,18 @@ def _largest(contrast: _Sums, is_base: np.ndarray) -> np.ndarray:
     return np.nanmax(np.where(np.isnan(deviations), 0.0, deviations), axis=1)
 
 
+def _critical(largest: np.ndarray, confidence: float) -> float:
+    """The quantile of float64[draws]; between two draws the larger one, which may be infinite.
+
+    A draw is infinite if its signs leave no spread, which happens with two or three units.
+    """
+    return float(np.quantile(largest, confidence, method="higher"))
+
+
 def _with_bands(
     table: pd.DataFrame, contrast: _Sums, is_base: np.ndarray, confidence: float
 ) -> pd.DataFrame:
-    critical = np.quantile(_largest(contrast, is_base), confidence)
+    critical = _critical(_largest(contrast, is_base), confidence)
     return _banded(table, contrast.mean, np.sqrt(contrast.variance), is_base, critical)
 
 
