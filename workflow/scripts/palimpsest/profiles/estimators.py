@@ -300,7 +300,9 @@ def _banded(
     critical: float,
 ) -> pd.DataFrame:
     """The table with estimates, and bands of `critical` standard errors to both sides."""
-    reach = np.where(is_base, np.nan, critical * error)
+    with np.errstate(invalid="ignore"):
+        reach = np.where(error == 0, 0.0, critical * error)
+    reach[is_base] = np.nan
     lower, upper = estimate - reach, estimate + reach
     return table.assign(
         estimate=estimate,
