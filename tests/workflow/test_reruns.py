@@ -29,6 +29,8 @@ MEASURED = "results/memorisation/opt-1.3b-twin/L2/n16/base/starts.parquet"
 
 MODEL = "opt-1.3b-twin/L1/n16-seed0"
 PROBLEM = f"results/unlearning/{MODEL}"
+STREAM = "results/runs/opt-1.3b-twin/L2/n30-seed0/stream"
+PROFILE = "results/profiles/opt-1.3b-twin/L2/n30"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
 
@@ -719,6 +721,29 @@ CASES = {
     "logs and benchmarks are deleted": Case(deleted("logs", "benchmarks"), NOTHING),
     "a trace is saved again as it was": Case(touched(f"{RUN}/trace.parquet"), NOTHING),
     "a dataset is saved again as it was": Case(touched(DATASET), NOTHING),
+    # Profiles
+    "`profiles/cohorts`": Case("profiles={cohorts: 4}", []),
+    "`profiles/panel`": Case("profiles={panel: 4}", []),
+    "`profiles/validation`": Case("profiles={validation: 9}", []),
+    "`profiles/exact/seeds`": Case("profiles={exact: {seeds: [0, 1]}}", []),
+    "a model is added to the profiles": Case(
+        "profiles={models: [opt-1.3b-twin, opt-2.7b-twin, gemma-2-2b-twin]}", []
+    ),
+    "a panel is added to `profiles/panels`": Case(
+        "profiles={panels: {second: config/panels/example.csv}}", []
+    ),
+    "the file of a panel": Case(edited("config/panels/example.csv", "-59.844", "-59.8"), []),
+    "`profiles: null`": Case("profiles=null", []),
+    "`profiles/streams.py` of the library": Case(changed(f"{LIBRARY}/profiles/streams.py"), []),
+    "`profiles/estimators.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/estimators.py"), []
+    ),
+    "`profiles/truth.py` of the library": Case(changed(f"{LIBRARY}/profiles/truth.py"), []),
+    "`scripts/correlate_profiles.py`": Case(
+        commented("workflow/scripts/correlate_profiles.py"), []
+    ),
+    "the trace of a stream is deleted": Case(deleted(f"{STREAM}/trace.parquet"), []),
+    "a table `profile` is deleted": Case(deleted(f"{PROFILE}/profile.parquet"), []),
 }
 
 
