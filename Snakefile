@@ -14,6 +14,7 @@ include: "workflow/rules/results.smk"
 # The sections
 include: "workflow/rules/memorisation.smk"
 include: "workflow/rules/unlearning.smk"
+include: "workflow/rules/profiles.smk"
 
 
 rule all:

@@ -149,7 +149,8 @@ def test_every_string_is_left_out_of_the_study_exact_alone():
     """For the study's models, languages and seeds; its base runs are measured over all seeds."""
     exact = {"models": ["opt-2.7b-twin"], "languages": ["L1", "L7"], "size": 32, "seeds": [6]}
     studies = {"exact": {**exact, "strings": "all", "replicate": False}}
-    whole = changed(models=["opt-1.3b-twin"], seeds=[4, 5, 6], memorisation={"studies": studies})
+    over = {"memorisation": {"studies": studies}, "profiles": None}
+    whole = changed(models=["opt-1.3b-twin"], seeds=[4, 5, 6], **over)
     left_out = [runs for runs in whole.single_runs if runs.variant == LEAVE_ONE_OUT]
     assert left_out == [
         Runs("opt-2.7b-twin", language, 32, LEAVE_ONE_OUT, seeds=(6,)) for language in ("L1", "L7")

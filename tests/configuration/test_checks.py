@@ -515,8 +515,9 @@ def test_every_key_of_the_schema_is_in_the_default_and_described():
 
 
 def alone(folder, language):
-    """The default configuration on one language of a folder, without studies and unlearning."""
-    over = {"languages_folder": str(folder), "languages": [language], "unlearning": None}
+    """The default configuration on one language of a folder, with an empty memorisation alone."""
+    over = {"languages_folder": str(folder), "languages": [language]}
+    over |= {"unlearning": None, "profiles": None}
     config = laid_over(configuration(DEFAULT), over)
     config["memorisation"]["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
     return config

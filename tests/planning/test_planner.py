@@ -8,7 +8,7 @@ from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest.planning.assumptions import TWIN_START_SECONDS
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import summary
-from palimpsest.requests import Runs
+from palimpsest.requests import OnePass, Runs
 
 
 @pytest.fixture(autouse=True)
@@ -214,3 +214,27 @@ def test_without_gpus_only_a_large_model_gets_all_cores(default, tmp_path):
     assert planner.threads("mistral-7b-v0.3", cores=8) == 8
     assert planner.threads("mistral-7b-v0.3") == 1
     assert planner.threads("mistral-7b-v0.3-twin", cores=8) == 1
+
+
+def test_a_stream_is_one_pass(default):
+    """Not `training/epochs` passes, and measured after every macro-batch, on its panel only."""
+    planner, named = default.planner, ("pythia-1b-twin", "L2", 256)
+    length = OnePass(cohorts=8, measured=40)
+    took = planner.duration(*named, variant="stream", one_pass=length)
+    of_base = planner.duration(*named)
+    assert took.training == pytest.approx(of_base.training / 25)
+    assert took.measuring == pytest.approx(of_base.measuring * 9 / 26 * 40 / (256 + 2 * 96))
+    job = planner.job_seconds(*named, {"stream": 5}, streams={"stream": length})
+    assert job - TWIN_START_SECONDS == pytest.approx(5 * took.seconds)
+
+
+def test_the_plan_counts_every_stream(default):
+    """A row for each seed; one of each macro-batch that is left out."""
+    rows = [row for row in default.plan if row["variant"].startswith("stream")]
+    models, cohorts = (default.settings.block("profiles")[key] for key in ("models", "cohorts"))
+    assert len(rows) == 5 * (len(models) + cohorts)
+    whole, without = (
+        [row["hours"] for row in rows if row["model"] == models[-1] and row["variant"] == name]
+        for name in ("stream", "stream-without-1")
+    )
+    assert min(whole) > max(without) > 0

@@ -29,6 +29,8 @@ MEASURED = "results/memorisation/opt-1.3b-twin/L2/n16/base/starts.parquet"
 
 MODEL = "opt-1.3b-twin/L1/n16-seed0"
 PROBLEM = f"results/unlearning/{MODEL}"
+STREAM = "results/runs/opt-1.3b-twin/L2/n30-seed0/stream"
+PROFILE = "results/profiles/opt-1.3b-twin/L2/n30"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
 
@@ -41,6 +43,13 @@ def figures_but(*names: str, on: str = "*") -> list[str]:
 def figures_of_languages(on: str = "*") -> list[str]:
     """The figures of languages, on one language or on all, as patterns."""
     return [f"figure/{figure.name}-{on}" for figure in LANGUAGE_FIGURES]
+
+
+def figures_of_profiles(*without: str) -> list[str]:
+    """The figures of profiles but some, without that of panels, as patterns."""
+    names = [name for name in FIGURES if name.startswith("profile")]
+    left_out = {f"profile_{name}" for name in without}
+    return [f"figure/{name}-L2" for name in names if name not in left_out]
 
 
 def studies_but(*names: str, on: str = "*") -> list[str]:
@@ -72,13 +81,39 @@ MEMORISING = {
     "studies": ["study/*", "claims"],
     "figures": [*figures_of_languages(), *figures_but()],
     "unlearning": [kind for stage in list(FORGETTING)[:-2] for kind in FORGETTING[stage]],
+    "profiles": [
+        "dataset_stream",
+        "estimate_profiles",
+        "correlate_profiles",
+        "compare_with_retraining",
+        "estimate_panel",
+        "figure/profile*",
+        "figure/panel_profile*",
+    ],
+    "report": ["report"],
+}
+PROFILING = {
+    "datasets": ["dataset_stream"],
+    "models": ["train/*/n30", "train/*/n40"],
+    "estimates": ["estimate_profiles"],
+    "correlations": ["correlate_profiles"],
+    "truth": ["compare_with_retraining"],
+    "panels": ["estimate_panel", "figure/panel_profile*"],
+    "its figures": ["figure/profile*"],
+    "claims": ["claims"],
     "report": ["report"],
 }
 
 # Jobs by their logs, as patterns
 LANGUAGES = ["language/*", *figures_of_languages()]
-DATASETS = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
-TRAINING = ["train/*"]
+STREAMS = ["dataset_stream/*"]
+OF_GRID = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
+DATASETS = [*OF_GRID, *STREAMS]
+PROFILE_FIGURES = ["figure/profile*-L2"]
+PROFILES = ["estimate_profiles/*", "correlate_profiles/*", "compare_with_retraining/*"]
+PROFILES = [*PROFILES, *PROFILE_FIGURES]
+PANELS = ["estimate_panel/*", "figure/panel_profile-*"]
+TRAINING = ["train/*", *PROFILES]
 END = ["claims", "report"]
 STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
@@ -109,6 +144,10 @@ UNLEARN = ["unlearn/*", *SCORES]
 TRAIN_REPLICATES = ["train_replicates/*", *UNLEARN]
 FORGET = ["dataset_forgetting/*", *TRAIN_REPLICATES]
 ALL_OF_L2 = ["language/L2", "dataset*/L2/*", "train/*/L2/*", "measure*/*/L2/*", "figure/*-L2"]
+ALL_OF_L2 = [*ALL_OF_L2, *PROFILES]  # all profiles are of L2
+# What depends on one model of the profiles: its estimates, and the comparison of all models
+OF_ONE_PROFILE = ["estimate_profiles/opt-1.3b-twin/*", "correlate_profiles/*"]
+OF_ONE_PROFILE = [*OF_ONE_PROFILE, "compare_with_retraining/*", *PROFILE_FIGURES]
 
 
 @dataclass(frozen=True)
@@ -302,7 +341,8 @@ CASES = {
         "datasets={test_size: 41}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
     ),
     "`datasets/split`": Case(
-        "datasets={split: independent}", [*DATASETS, *TRAINING, *AFTER_TRAINING]
+        "datasets={split: independent}",
+        [*OF_GRID, "train/*/n16", "train/*/n24", *AFTER_TRAINING],
     ),
     "`datasets/predict_end`": Case(
         "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
@@ -445,6 +485,7 @@ CASES = {
             "measure_leave_one_out/*",
             *STUDIES,
             *TRAIN_REPLICATES,
+            *OF_ONE_PROFILE,
         ],
     ),
     "the family of a model": Case(
@@ -647,7 +688,7 @@ CASES = {
     ),
     "a file that the library's parts share: `tables/files.py`": Case(
         changed(f"{LIBRARY}/tables/files.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET],
     ),
     "a file of the library's `planning`": Case(
         edited(f"{LIBRARY}/planning/assumptions.py", "SAFETY = 2.0", "SAFETY = 3.0"), NOTHING
@@ -719,6 +760,64 @@ CASES = {
     "logs and benchmarks are deleted": Case(deleted("logs", "benchmarks"), NOTHING),
     "a trace is saved again as it was": Case(touched(f"{RUN}/trace.parquet"), NOTHING),
     "a dataset is saved again as it was": Case(touched(DATASET), NOTHING),
+    # Profiles
+    "`profiles/cohorts`": Case(
+        "profiles={cohorts: 4}",
+        [
+            "dataset_stream/*/n40*",
+            "train/*/n40",
+            "correlate_profiles/*/n40",
+            "estimate_profiles/*/n40",
+            "compare_with_retraining/*/n40",
+            *PROFILE_FIGURES,
+            *END,
+        ],
+    ),
+    "`profiles/panel`": Case("profiles={panel: 4}", [*STREAMS, "train/*/n30", *PROFILES, *END]),
+    "`profiles/validation`": Case(
+        "profiles={validation: 9}", [*STREAMS, "train/*/n30", *PROFILES, *END]
+    ),
+    "`profiles/exact/seeds`": Case(
+        "profiles={exact: {seeds: [0, 1]}}", ["train/opt-1.3b-twin/L2/n30", *OF_ONE_PROFILE, *END]
+    ),
+    "a model is added to the profiles": Case(
+        "profiles={models: [opt-1.3b-twin, opt-2.7b-twin, gemma-2-2b-twin]}",
+        [
+            "train/gemma-2-2b-twin/L2/n30",
+            "estimate_profiles/gemma-2-2b-twin/*",
+            "correlate_profiles/*",
+            *figures_of_profiles("truth"),
+            *END,
+        ],
+    ),
+    "a panel is added to `profiles/panels`": Case(
+        "profiles={panels: {second: config/panels/example.csv}}",
+        ["estimate_panel/second", "figure/panel_profile-second", "report"],
+    ),
+    "the file of a panel": Case(
+        edited("config/panels/example.csv", "-59.844", "-59.8"), [*PANELS, "report"]
+    ),
+    "`profiles: null`": Case("profiles=null", END),
+    "`profiles/streams.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/streams.py"), [*STREAMS, "train/*/n30", *PROFILES, *END]
+    ),
+    "`profiles/estimators.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/estimators.py"), [*PROFILES, *PANELS, *END]
+    ),
+    "`profiles/truth.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/truth.py"),
+        ["compare_with_retraining/*", "figure/profile_truth-*", *END],
+    ),
+    "`scripts/correlate_profiles.py`": Case(
+        commented("workflow/scripts/correlate_profiles.py"),
+        ["correlate_profiles/*", "figure/profile_correlation-*", *END],
+    ),
+    "the trace of a stream is deleted": Case(
+        deleted(f"{STREAM}/trace.parquet"), ["train/opt-1.3b-twin/L2/n30", *OF_ONE_PROFILE, *END]
+    ),
+    "a table `profile` is deleted": Case(
+        deleted(f"{PROFILE}/profile.parquet"), [*OF_ONE_PROFILE, *END]
+    ),
 }
 
 
@@ -795,8 +894,8 @@ def test_exactly_these_jobs_run_again(plans, what):
 def test_the_page_says_what_runs_again(plans, what):
     """A dash stands for no job of a stage, `all` for all of them, other words for some."""
     row = rows()[what]
-    stages = MEMORISING if "training" in row else FORGETTING
-    assert list(row) == list(stages)
+    pages = (MEMORISING, FORGETTING, PROFILING)
+    (stages,) = (stages for stages in pages if list(stages) == list(row))
     assert plans[what] <= set().union(*(of_stage(kinds, plans[what]) for kinds in stages.values()))
     for stage, words in row.items():
         jobs, there = (of_stage(stages[stage], plans[which]) for which in (what, None))

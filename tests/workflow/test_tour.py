@@ -104,7 +104,9 @@ def test_traces_begin_untrained_and_learn(finished):
     """Epoch 0 is near a uniform guess over the vocabulary, and training lowers the loss."""
     for path in (finished.folder / "results/runs").rglob("trace.parquet"):
         for trace in traces.read_all(path):
-            assert trace.epochs.tolist() == [0, 1, 2, 3, 4]
+            # A stream of three macro-batches
+            is_stream = trace.run["variant"].startswith("stream")
+            assert trace.epochs.tolist() == [0, 1, 2, 3, 4][: 4 if is_stream else 5]
             assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
             assert trace.loss[-1].mean() < trace.loss[0].mean()
 
@@ -152,7 +154,7 @@ def test_weights_are_saved_on_demand(copy_of_finished):
 def test_saving_weights_later_trains_what_lacks_them(finished):
     """The target `finetune` then asks for the weights of every run, or for folders as well."""
     jobs = finished.jobs("finetune", "--config", "save_weights=true")
-    assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 6
+    assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 8
     assert "export_model" not in jobs
     with_folders = finished.jobs("finetune", "--config", "save_weights=huggingface")
     of_one_model = len(list((finished.folder / "results/runs").rglob("manifest.json")))
@@ -264,6 +266,8 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "results/runs/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
         "results/unlearning/opt-1.3b-twin/L1/n16-seed0/scores.parquet",
         "results/figures/unlearning_scores-L1.svg",
+        "results/profiles/panels/example/profile.parquet",
+        "results/figures/profile_truth-L2.svg",
     ],
 )
 def test_every_target_can_be_asked_for_alone(project, target):
@@ -283,13 +287,17 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
         on_base = [n for rule, n in jobs.items() if rule.startswith("train_full_on_base")]
         assert sum(on_base) == 18 * 8 * 4
         assert [rule for rule in jobs if "twins" in rule] == [
-            "train_twins_on_base_and_leave_one_out_and_leave_one_out_again"
+            "train_twins_on_base_and_leave_one_out_and_leave_one_out_again",
+            "train_twins_on_stream",
+            "train_twins_on_stream__2",
         ]
     else:
         assert {rule: count for rule, count in jobs.items() if "twins" in rule} == {
             "train_twins_on_base": 18,
             "train_twins_on_base_and_leave_one_out_and_leave_one_out_again": 2,
             "train_twins_on_base_and_dedup_and_dedup_matched_and_targets": 1,
+            "train_twins_on_stream": 2,
+            "train_twins_on_stream__2": 1,
         }
         assert not [rule for rule in jobs if "full" in rule]
 

@@ -28,6 +28,7 @@ SMALL = [
     "deduplication: null, training_size: null, model_size: null, extraction: null, bits: null, "
     "bits_by_rule: null}}",
     "unlearning=null",
+    "profiles=null",
 ]
 # Long enough to be met in the middle.
 ONE_TRAINING = [

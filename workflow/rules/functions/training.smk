@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from palimpsest.requests import FOLDER, TOKENS
-from palimpsest.variants import LEAVE_ONE_OUT, dataset_variant, target_of
+from palimpsest.variants import LEAVE_ONE_OUT, STREAM, dataset_variant, is_stream, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
@@ -157,12 +157,19 @@ def rules_of_several_runs(groups):
         is_twin = settings.is_twin(first[0].model)
         if not is_twin and len(first[0].seeds) == 1 and not with_tokens(first):
             continue
-        variants = ["targets" if target_of(runs.variant) else runs.variant for runs in first]
+        variants = [named_in_rule(runs.variant) for runs in first]
         scale = "twins" if is_twin else "full"
         name = re.sub(r"\W", "_", f"train_{scale}_on_{'_and_'.join(dict.fromkeys(variants))}")
         seen[name] += 1
         rules[f"{name}__{seen[name]}" if seen[name] > 1 else name] = jobs
     return rules
+
+
+def named_in_rule(variant):
+    """The name of a variant in the name of a rule; variants that differ in a number share one."""
+    if is_stream(variant):
+        return STREAM
+    return "targets" if target_of(variant) else variant
 
 
 def named_apart(job):
@@ -184,7 +191,9 @@ def minutes_of_all(job):
         n_runs = {
             runs.variant: len(runs.seeds) * replace(runs, size=size).trainings for runs in job
         }
-        took = planner.job_seconds(wildcards.model, wildcards.language, size, n_runs)
+        streams = {runs.variant: runs.one_pass for runs in job}
+        named = wildcards.model, wildcards.language, size
+        took = planner.job_seconds(*named, n_runs, streams=streams)
         return minutes(took, attempt)
 
     return asked

@@ -16,6 +16,14 @@ TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
 
 
 @dataclass(frozen=True)
+class OnePass:
+    """A stream, for the plan: the numbers of its macro-batches and of the strings it measures."""
+
+    cohorts: int
+    measured: int
+
+
+@dataclass(frozen=True)
 class Runs:
     """Runs that a section needs trained. Runs that several sections request are trained once.
 
@@ -27,7 +35,8 @@ class Runs:
     Weights are kept for replicates; with `save_weights`, for all runs. "huggingface" is the folder
     that is made from the weights of a single run with `save_weights: huggingface`. "tokens" are the
     losses of single tokens; only single runs keep them. With a variant of leave-one-out, at most
-    `left_out` training strings are left out, each in a run of its own; None means every string.
+    `left_out` training strings are left out, each in a run of its own; None means every string. A
+    stream says in `one_pass` how long it is.
     """
 
     model: str
@@ -40,6 +49,7 @@ class Runs:
     keeps: frozenset = frozenset({TRACE})
     replicates_per_job: int = 1
     left_out: int | None = None
+    one_pass: OnePass | None = None
 
     @property
     def key(self) -> tuple:

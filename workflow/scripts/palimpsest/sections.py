@@ -22,6 +22,7 @@ from palimpsest.variants import Variant
 NAMES = (
     "memorisation",
     "unlearning",
+    "profiles",
 )
 # Sections are imported by name, so that the fingerprint of code that uses all sections does not
 # change when one section changes.

@@ -25,6 +25,9 @@ RETAIN = "retain"  # the training set without the strings to be forgotten
 RETAIN_INNOCENT = "retain-innocent"
 UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot
 DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from a file
+# A single pass over many strings, in macro-batches; and the same without one macro-batch, whose
+# place other strings take
+STREAM = "stream"
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
 TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
@@ -103,6 +106,25 @@ def without_string(string_id: str) -> str:
 def string_left_out(name: str) -> str:
     """The string that a run is trained without, from the run's variant."""
     return name.removeprefix(f"{WITHOUT}-")
+
+
+# Streams
+
+
+def stream_without(cohort: int) -> str:
+    """The variant of a stream in which other strings take the place of one macro-batch."""
+    return f"{STREAM}-{WITHOUT}-{cohort}"
+
+
+def replaced_cohort(name: str) -> int | None:
+    """The number of the macro-batch that a stream is without; None for the whole stream."""
+    start = f"{STREAM}-{WITHOUT}-"
+    return int(name.removeprefix(start)) if name.startswith(start) else None
+
+
+def is_stream(name: str) -> bool:
+    """Whether the runs of a variant see each training string once, in the order of the cohorts."""
+    return name == STREAM or replaced_cohort(name) is not None
 
 
 # Replicates

@@ -121,6 +121,7 @@ def tabulate(
             "test_count": [test[s] for s in strings],
             "role": pd.array([roles.get(s) for s in strings], dtype="string"),
             "group": pd.array([None] * n_strings, dtype="string"),
+            "cohort": pd.array([None] * n_strings, dtype="Int64"),
             "split": _splits(strings, train, test, held_out),
             "derivation_log_prob": [derivations.get(s, np.nan) for s in strings],
             "log_prob": learned.log_probability(strings),

@@ -107,7 +107,8 @@ STRINGS = Kind(
             str,
             "train (count > 0), test, held_out (only measured) or stand_in (set apart from the "
             "training strings by the split `disjoint`, and not in the test set); in original and "
-            "retain also forget (to be forgotten) and validation",
+            "retain also forget (to be forgotten) and validation; in a stream also panel (trained "
+            "on and measured; the strings of train are not measured)",
         ),
         COUNT,
         Column(
@@ -118,6 +119,13 @@ STRINGS = Kind(
         ),
         Column("role", str, "s0, s1, ... for a target string", True),
         Column("group", str, "name of the string's group; groups are forgotten as a whole", True),
+        Column(
+            "cohort",
+            int,
+            "in a stream: the macro-batch in which the string is trained on, from 1; otherwise "
+            "null",
+            True,
+        ),
         KNOWN_LOG_PROB,
         DERIVATION,
         Column(

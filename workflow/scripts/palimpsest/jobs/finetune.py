@@ -17,10 +17,10 @@ from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.attempts import Attempts, Passes
 from palimpsest.training.progress import show_progress
-from palimpsest.training.runs import Run, strings_to_leave_out
+from palimpsest.training.runs import Run, n_cohorts, strings_to_leave_out
 from palimpsest.training.state import State, writing
 from palimpsest.training.trackers import Trackers
-from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT
+from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT, is_stream
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,11 @@ class Job:
         run = replace(assignment.run(self.dataset), by_token=self.tokens is not None)
         if self.replicates is not None:
             return [replace(run, draw=number) for number in self.replicates]
+        if is_stream(self.variant):
+            # A stream is trained on once, so its length decides the number of epochs. A profile
+            # needs a measurement after every macro-batch.
+            once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=1)
+            return [replace(run, recipe=once)]
         if self.variant not in LEAVING_ONE_OUT:
             return [run]
         names = strings_to_leave_out(self.dataset, self.left_out)

@@ -27,9 +27,9 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.requests import FOLDER, TOKENS, WEIGHTS, Runs
+from palimpsest.requests import FOLDER, TOKENS, WEIGHTS, OnePass, Runs
 from palimpsest.section import Derived
-from palimpsest.variants import BASE, LEAVING_ONE_OUT
+from palimpsest.variants import BASE, LEAVING_ONE_OUT, is_stream
 
 HOUR = 3600
 # The settings that change the speed of a run.
@@ -96,8 +96,16 @@ class Planner:
             self._tokens[language] = tokens(*lengths, predict_end)
         return self._tokens[language]
 
-    def strings(self, language: str, size: int, variant: str = BASE) -> Strings:
-        """The strings of a run with `size` training strings; all of them are assumed distinct."""
+    def strings(
+        self, language: str, size: int, variant: str = BASE, one_pass: OnePass | None = None
+    ) -> Strings:
+        """The strings of a run with `size` training strings; all of them are assumed distinct.
+
+        An epoch of a stream is one of its macro-batches.
+        """
+        if one_pass is not None:
+            each = size // one_pass.cohorts
+            return Strings(each, one_pass.measured, *self.tokens(language))
         if variant in LEAVING_ONE_OUT:
             return Strings(size, MEASURED_WITHOUT_ONE, *self.tokens(language))
         datasets = self.settings.config["datasets"]
@@ -157,9 +165,11 @@ class Planner:
         training: Mapping = NO_OVERRIDES,
         threads: int = 1,
         variant: str = BASE,
+        one_pass: OnePass | None = None,
     ) -> Duration:
         """The duration of one run; for a twin, without the start of its job."""
-        strings = self.strings(language, size, variant)
+        strings = self.strings(language, size, variant, one_pass)
+        training = once(training, one_pass)
         key = model, language, strings, threads, self.training(model, training, size)
         if key not in self._durations:
             self._durations[key] = self._duration(*key)
@@ -185,11 +195,18 @@ class Planner:
         n_runs: int | Mapping[str, int],
         training: Mapping = NO_OVERRIDES,
         threads: int = 1,
+        streams: Mapping[str, OnePass | None] = NO_OVERRIDES,
     ) -> float:
-        """The duration of a job that trains `n_runs` runs of a model, or numbers by variant."""
+        """The duration of a job that trains `n_runs` runs of a model, or numbers by variant.
+
+        `streams` says how long the streams are, by variant.
+        """
         by_variant = {BASE: n_runs} if isinstance(n_runs, int) else n_runs
         named = model, language, size, training, threads
-        each = {variant: self.duration(*named, variant).seconds for variant in by_variant}
+        each = {
+            variant: self.duration(*named, variant, streams.get(variant)).seconds
+            for variant in by_variant
+        }
         return TWIN_START_SECONDS + sum(n * each[variant] for variant, n in by_variant.items())
 
     # What has been measured
@@ -226,7 +243,8 @@ class Planner:
         configuration = manifest["configuration"]
         then = {"adapter": NONE, **configuration["recipe"]}
         then["processes"] = configuration.get("processes", now["processes"])
-        return (
+        # The manifest of a stream does not say how many strings it measures.
+        return not is_stream(manifest["variant"]) and (
             manifest["engine"] == self.settings.engine(model)
             and manifest["resumed_from_epoch"] == 0
             and manifest["training_seconds"] > 0
@@ -284,9 +302,10 @@ class Planner:
         `done` only means that the files exist; their content is not checked.
         """
         model, language, size = runs.model, runs.corpus, runs.size
-        training = self.training(model, runs.training, size)
-        shape, strings = self.shape(model, language), self.strings(language, size, runs.variant)
-        took = self.duration(model, language, size, runs.training, variant=runs.variant)
+        training = self.training(model, once(runs.training, runs.one_pass), size)
+        shape, what = self.shape(model, language), (runs.variant, runs.one_pass)
+        strings = self.strings(language, size, *what)
+        took = self.duration(model, language, size, runs.training, 1, *what)
         gpus, times = self.gpus(model), n * share / HOUR
         left = disk.trace_bytes(training, strings)
         if WEIGHTS in runs.keeps:
@@ -317,6 +336,13 @@ class Planner:
     def _path(self, file: str) -> Path:
         """A result's path in the folder that holds `runs`."""
         return self.runs.parent / Path(file).relative_to("results")
+
+
+def once(training: Mapping, one_pass: OnePass | None) -> Mapping:
+    """The overrides of a run's settings; a stream has an epoch for each of its macro-batches."""
+    if one_pass is None:
+        return training
+    return {**training, "epochs": one_pass.cohorts, "evaluate_every": 1}
 
 
 def _modified(path: Path) -> tuple[float, str]:

@@ -27,7 +27,7 @@ from palimpsest.training.batches import IGNORED, Batch, micro_batches
 from palimpsest.training.evaluation import evaluate, predict
 from palimpsest.training.manifest import manifest
 from palimpsest.training.precision import dtype_of
-from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe, epoch_order
+from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key, writing
 from palimpsest.training.trackers import Trackers
@@ -211,7 +211,7 @@ class _Training:
     def _show(self, epoch: int) -> None:
         """Show the losses and the learning rate of an epoch to the trackers."""
         recipe, material = self.recipe, self.material
-        steps = recipe.steps_per_epoch(len(material.multiset))
+        steps = recipe.steps_per_epoch(material.epoch_size)
         last = max(0, epoch * steps - 1)
         rate = recipe.learning_rate_at(last, recipe.epochs * steps)
         losses = material.losses(self.measured[epoch])
@@ -231,13 +231,13 @@ class _Training:
         return merged(weights, self.adapter.scale) if self.adapter else weights
 
     def _train_epoch(self, epoch: int) -> None:
-        """Train on the training multiset once, in the order of the epoch."""
+        """Train on the strings of an epoch once, in the order of the epoch."""
         engine, recipe, material = self.engine, self.recipe, self.material
         # So dropout, if a model has any, depends only on seed, epoch and process, also after a
         # resume.
         state = np.random.SeedSequence([material.seed, epoch, engine.rank]).generate_state(1)
         torch.manual_seed(int(state[0]))
-        order = material.multiset[epoch_order(len(material.multiset), material.seed, epoch)]
+        order = material.order(epoch)
         steps = recipe.steps_per_epoch(len(order))
         micro_batch_size = engine.passes.micro_batch_size
         slices = micro_batches(

@@ -16,10 +16,11 @@ from palimpsest.models import Model
 from palimpsest.models.build import Tokens, tokens
 from palimpsest.training.batches import TokenisedStrings, encode
 from palimpsest.training.evaluation import SUMS, summarise
-from palimpsest.training.recipe import Recipe
+from palimpsest.training.recipe import Recipe, epoch_order
 from palimpsest.variants import (
     LEAVE_ONE_OUT_AGAIN,
     WHOLE_AGAIN,
+    is_stream,
     of_replicate,
     without_string,
 )
@@ -89,12 +90,18 @@ def strings_to_leave_out(dataset: str, n: int | None = None) -> list[str]:
     return chosen["string_id"].tolist()
 
 
+def n_cohorts(dataset: str) -> int:
+    """The number of macro-batches of a stream."""
+    return int(tables.read(dataset, STRINGS)["cohort"].max())
+
+
 class Material:
     """The strings of a run, ready for training and measuring.
 
     `multiset` int[training strings] lists rows of the dataset; a string with n copies occurs n
-    times. `counts` int[strings] is the number of copies of each row. `measured_rows` int[n] are the
-    rows whose loss is measured. `keys` holds the columns that identify the run.
+    times. `counts` int[strings] is the number of copies of each row. `measured_rows` int[n] are
+    the rows whose loss is measured. `keys` holds the columns that identify the run. `cohorts`
+    int[training strings] are the macro-batches of a stream, from 1; None for any other dataset.
     """
 
     def __init__(self, run: Run):
@@ -122,10 +129,29 @@ class Material:
             strings["text"], run.corpus.terminals, self.token_ids, run.recipe.predict_end
         )
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
+        self.cohorts: np.ndarray | None = None
+        if is_stream(keys["variant"]):
+            self.measured_rows = np.flatnonzero(strings["split"] != "train")
+            self.cohorts = strings["cohort"].fillna(0).to_numpy(dtype=int)[self.multiset]
         longest = int(self.encoded.n_tokens.max())
         # Rows of each measurement of the run
         self.n_rows = SUMS + longest if run.by_token else SUMS
         _check_tokens(strings, self.encoded, run)
+
+    def order(self, epoch: int) -> np.ndarray:
+        """Rows int[n] of the training strings of an epoch, in order; epochs count from 1.
+
+        An epoch of a stream is a macro-batch.
+        """
+        rows = self.multiset if self.cohorts is None else self.multiset[self.cohorts == epoch]
+        return rows[epoch_order(len(rows), self.seed, epoch)]
+
+    @cached_property
+    def epoch_size(self) -> int:
+        """Number of training strings in every epoch."""
+        if self.cohorts is None:
+            return len(self.multiset)
+        return int((self.cohorts == 1).sum())
 
     @cached_property
     def vocabulary(self) -> int:

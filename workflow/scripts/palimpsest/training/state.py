@@ -54,9 +54,13 @@ def key(configuration: dict, dataset: str | Path) -> str:
 def _content_of(dataset: str, changed: int) -> bytes:
     """A hash of a dataset's values, which does not depend on the format of the file.
 
-    `changed` is the time of the file's last change, in nanoseconds.
+    `changed` is the time of the file's last change, in nanoseconds. The column `cohort` only counts
+    in a stream, so that runs of versions without streams keep their key.
     """
-    return hashlib.sha256(tables.read(dataset, STRINGS).to_csv(index=False).encode()).digest()
+    strings = tables.read(dataset, STRINGS)
+    if strings["cohort"].isna().all():
+        strings = strings.drop(columns="cohort")
+    return hashlib.sha256(strings.to_csv(index=False).encode()).digest()
 
 
 class StateFolder:

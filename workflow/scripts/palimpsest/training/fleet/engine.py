@@ -212,7 +212,7 @@ class Wave:
             self._let_go()
 
     def _train_epoch(self) -> None:
-        """Train every member on its training multiset once more."""
+        """Train every member on the strings of its next epoch."""
         plans = [member.next_epoch() for member in self.members]
         for step in range(len(plans[0])):
             taking_part = [plan[step] for plan in plans if step < len(plan)]

@@ -5,7 +5,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from palimpsest.training.recipe import Recipe, epoch_order
+from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, writing
 
@@ -28,8 +28,8 @@ class Member:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps in one pass over the training multiset."""
-        return self.recipe.steps_per_epoch(len(self.material.multiset))
+        """Optimiser steps in one epoch."""
+        return self.recipe.steps_per_epoch(self.material.epoch_size)
 
     @property
     def steps_taken(self) -> int:
@@ -59,10 +59,10 @@ class Member:
 
     def next_epoch(self) -> np.ndarray:
         """Rows int[steps, batch size] of the next epoch; -1 fills up the last step."""
-        multiset, size = self.material.multiset, self.recipe.batch_size
+        size = self.recipe.batch_size
         rows = np.full(self.steps_per_epoch * size, -1)
-        order = epoch_order(len(multiset), self.material.seed, self.epoch + 1)
-        rows[: len(multiset)] = multiset[order]
+        order = self.material.order(self.epoch + 1)
+        rows[: len(order)] = order
         return rows.reshape(-1, size)
 
     def count_tokens(self, rows: np.ndarray) -> float:

@@ -1,0 +1,114 @@
+"""Streams whose profile is known: outcomes are made from a trend, levels and effects."""
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.profiles.correlation import correlations
+from palimpsest.profiles.measured import Stream
+from palimpsest.profiles.profile import pooled_tables, tables_of_seeds
+from palimpsest.profiles.truth import beside_truth, errors
+from palimpsest.traces import Trace
+from palimpsest.variants import STREAM, stream_without
+
+COHORTS, PANEL, VALIDATION, SIZE = 4, 6, 24, 40
+MODELS = {"llama-3.2-1b-twin": 1000, "llama-3.2-3b-twin": 2000, "llama-3.1-8b-twin": 4000}
+RATES = {cohort: 1e-3 * (COHORTS + 1 - cohort) for cohort in range(1, COHORTS + 1)}
+KINDS = (
+    "profile",
+    "persistence",
+    "pooled_profile",
+    "pooled_persistence",
+    "exact_profile",
+    "estimator_errors",
+    "profile_correlation",
+)
+
+
+def strings(seed: int) -> pd.DataFrame:
+    """The measured strings of a stream, as far as profiles read them."""
+    cohorts = [*np.repeat(np.arange(1, COHORTS + 1), PANEL), *[pd.NA] * VALIDATION]
+    return pd.DataFrame(
+        {
+            "seed": seed,
+            "string_id": [f"{seed}-{place}" for place in range(len(cohorts))],
+            "cohort": pd.array(cohorts, dtype="Int64"),
+            "split": ["panel"] * COHORTS * PANEL + ["validation"] * VALIDATION,
+        }
+    )
+
+
+def effect(strength: float, cohort: int, time: int) -> float:
+    """A known effect, larger for early cohorts, which fades."""
+    return strength * (COHORTS + 1 - cohort) / (1 + time - cohort) ** 2 if time >= cohort else 0.0
+
+
+def trace_of(model: str, seed: int, strength: float, noise: float, general: float, without=None):
+    """The trace of a stream, or of the stream without a cohort.
+
+    Without a cohort, its strings lose their effect, and from then on all strings lose `general`.
+    """
+    chance = np.random.default_rng([seed, MODELS[model]])
+    table = strings(seed)
+    times = np.arange(COHORTS + 1)
+    cohorts = table["cohort"].to_numpy(dtype=float, na_value=np.inf)
+    shape = len(times), len(table)
+    outcome = -30 + times[:, None] + 2 * chance.normal(size=len(table))
+    outcome = outcome + noise * np.cumsum(chance.normal(size=shape), axis=0)
+    for place, cohort in enumerate(cohorts):
+        if np.isfinite(cohort) and cohort != without:
+            outcome[:, place] += [effect(strength, cohort, time) for time in times]
+    if without is not None:
+        outcome[without:] -= general
+    kept = np.flatnonzero(np.isinf(cohorts) | (cohorts == without if without else True))
+    variant = STREAM if without is None else stream_without(without)
+    named = {"model": model, "language": "L1", "size": SIZE, "seed": seed, "variant": variant}
+    nll = -outcome[:, kept]
+    n_tokens = np.full(len(kept), 10)
+    return Trace(
+        run=named,
+        epochs=times,
+        string_ids=table["string_id"].to_numpy(dtype=object)[kept],
+        n_tokens=n_tokens,
+        nll=nll,
+        n_correct=np.clip(10 - nll // 8, 0, 10),
+        rank_sum=10 + nll,
+    )
+
+
+def streams(model: str, seeds=(0, 1, 2), strength=1.0, noise=0.3) -> list[Stream]:
+    """The streams of a model, one for each seed."""
+    return [
+        Stream(
+            trace_of(model, seed, strength, noise, 0.0),
+            strings(seed)["cohort"].to_numpy(dtype=float, na_value=np.inf),
+            RATES,
+            MODELS[model],
+        )
+        for seed in seeds
+    ]
+
+
+def world(seeds=(0, 1, 2), noise=0.3, general=1.0) -> dict[str, pd.DataFrame]:
+    """All tables of a section in which effects grow with the model, by the names of their kinds.
+
+    The largest model is also trained without each cohort.
+    """
+    found: dict[str, list[pd.DataFrame]] = {name: [] for name in KINDS}
+    for place, model in enumerate(MODELS):
+        made = streams(model, seeds, strength=place + 1, noise=noise)
+        for name, table in {**tables_of_seeds(made, PANEL), **pooled_tables(made, PANEL)}.items():
+            found[name].append(table)
+    compared = beside_truth(
+        found["profile"][-1],
+        [stream.trace for stream in made],
+        pd.concat([strings(seed) for seed in seeds]),
+        [
+            trace_of(model, seed, len(MODELS), noise, general, cohort)
+            for seed in seeds
+            for cohort in range(1, COHORTS + 1)
+        ],
+    )
+    found["exact_profile"].append(compared)
+    found["estimator_errors"].append(errors(compared))
+    found["profile_correlation"].append(correlations(pd.concat(found["profile"])))
+    return {name: pd.concat(tables, ignore_index=True) for name, tables in found.items()}

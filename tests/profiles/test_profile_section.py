@@ -1,0 +1,73 @@
+"""The section `profiles`: what it asks for, and blocks that are refused in one line."""
+
+import pytest
+
+from helpers.experiments import DEFAULT, ROOT, experiment, message
+
+WRONG = {
+    "an unknown model": (
+        {"models": ["llama-3.2-1b-twin", "llama-4-twin"]},
+        "profiles/models[1]: unknown model 'llama-4-twin'",
+    ),
+    "an unknown language": ({"languages": ["L9"]}, "profiles/languages[0]: unknown language 'L9'"),
+    "a panel larger than its macro-batch": (
+        {"panel": 33},
+        "profiles/panel: 33 strings are more than a macro-batch has, which is "
+        "profiles/cohort_size, 32",
+    ),
+    "too few validation strings": (
+        {"validation": 63},
+        "profiles/validation: 63 strings are too few",
+    ),
+    "an exact model that has no stream": (
+        {"exact": {"models": ["opt-1.3b-twin"], "seeds": [0]}},
+        "profiles/exact/models[0]: opt-1.3b-twin is not in profiles/models",
+    ),
+    "an exact seed that has no stream": (
+        {"exact": {"models": ["llama-3.1-8b-twin"], "seeds": [0, 7]}},
+        "profiles/exact/seeds[1]: 7 is not in seeds, so there is no estimate to compare with",
+    ),
+    "a panel that is not there": (
+        {"panels": {"mine": "nowhere.csv"}},
+        "profiles/panels/mine: no such file: nowhere.csv; a panel is a .csv or .parquet file",
+    ),
+    "a panel in another format": (
+        {"panels": {"mine": "README.md"}},
+        "profiles/panels/mine: 'README.md' is not a .csv or .parquet file",
+    ),
+    "a panel whose name is a path": (
+        {"panels": {"../mine": "config/panels/example.csv"}},
+        "profiles/panels/../mine: is not a name",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def in_the_project(monkeypatch):
+    monkeypatch.chdir(ROOT)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_block_is_refused_in_one_line(what):
+    block, expected = WRONG[what]
+    assert expected in message(lambda: experiment(DEFAULT, command_line={"profiles": block}))
+
+
+def test_every_macro_batch_is_left_out_once():
+    """In the streams of the exact models, and of no other."""
+    made = experiment(DEFAULT)
+    block = made.settings.block("profiles")
+    asked = [runs for runs in made.requests if runs.variant.startswith("stream")]
+    whole = [runs for runs in asked if runs.variant == "stream"]
+    assert [runs.model for runs in whole] == block["models"]
+    without = {runs.variant for runs in asked if runs.variant != "stream"}
+    assert without == {f"stream-without-{g}" for g in range(1, block["cohorts"] + 1)}
+    assert {runs.model for runs in asked if runs not in whole} == set(block["exact"]["models"])
+
+
+def test_one_model_has_no_correlation():
+    """And no truth if `exact` is null."""
+    block = {"models": ["opt-1.3b-twin"], "exact": None}
+    files = experiment(DEFAULT, command_line={"profiles": block}).outputs["profiles"]
+    assert len(files) == 4
+    assert not [file for file in files if "correlations" in file or "exact" in file]

@@ -1,0 +1,215 @@
+"""The tables, claims, figures and report of profiles, on streams whose effects are known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers import profile_worlds as worlds
+from palimpsest import tables
+from palimpsest.claims import judge_all
+from palimpsest.figures import style
+from palimpsest.lazy_import import named
+from palimpsest.profiles import kinds, summaries
+from palimpsest.profiles.claims import CLAIMS
+from palimpsest.profiles.correlation import pearson
+from palimpsest.profiles.figures import FIGURES
+from palimpsest.profiles.panel import read_panel
+from palimpsest.profiles.profile import of_panel, pooled
+from palimpsest.profiles.report import part
+
+LARGEST = list(worlds.MODELS)[-1]
+
+
+@pytest.fixture(scope="module")
+def world() -> dict[str, pd.DataFrame]:
+    return worlds.world()
+
+
+@pytest.fixture(scope="module")
+def without_noise() -> dict[str, pd.DataFrame]:
+    """Strings differ in their level only, so that every estimate has to be exact."""
+    return worlds.world(noise=0.0)
+
+
+@pytest.fixture(scope="module")
+def own() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables of the shipped example of a panel."""
+    return of_panel(read_panel("config/panels/example.csv"), "example")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def in_the_project(pytestconfig):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(pytestconfig.rootpath)
+        yield
+
+
+@pytest.mark.parametrize("name", worlds.KINDS)
+def test_a_table_is_of_its_kind(world, tmp_path, name):
+    """Columns, types and nulls; and reading gives back what was written."""
+    (kind,) = (kind for kind in kinds.KINDS if kind.name == name)
+    tables.write(tmp_path / "table.parquet", world[name], kind)
+    assert len(tables.read(tmp_path / "table.parquet", kind)) == len(world[name])
+
+
+def test_an_own_panel_is_of_its_kinds(own, tmp_path):
+    for table, kind in zip(own, (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE), strict=True):
+        tables.write(tmp_path / "table.parquet", table, kind)
+
+
+def test_known_effects_are_found(without_noise):
+    """Of every model, at every time; the difference also has the levels of the strings."""
+    cells = summaries.estimates(without_noise["profile"])
+    strength = cells["model"].map({model: n + 1 for n, model in enumerate(worlds.MODELS)})
+    rows = zip(strength, cells["cohort"], cells["time"], strict=True)
+    np.testing.assert_allclose(cells["estimate"], [worlds.effect(*row) for row in rows], atol=1e-9)
+    placebos = summaries.estimates(without_noise["profile"], kinds.PLACEBO)
+    np.testing.assert_allclose(placebos["estimate"], 0, atol=1e-9)
+
+
+def test_pooled_estimates_are_means_over_the_seeds(world):
+    for name in ("profile", "persistence"):
+        pooled_table = world[f"pooled_{name}"]
+        keys = ["model", "outcome", "since"] if name == "persistence" else None
+        keys = keys or ["model", "outcome", "estimator", "cohort", "time"]
+        trained = [t[t["strings"] == "trained"] for t in (world[name], pooled_table)]
+        mean, of_all = (table.groupby(keys)["estimate"].mean() for table in trained)
+        pd.testing.assert_series_equal(mean, of_all, atol=1e-9)
+        assert (pooled_table["n_seeds"] == 3).all()
+
+
+def test_pooled_bands_are_narrower(world):
+    one, all_of_them = (
+        summaries.estimates(world[name]).groupby("model")["std_error"].mean()
+        for name in ("profile", "pooled_profile")
+    )
+    assert (all_of_them < 0.75 * one).all()
+
+
+def test_pooling_removes_what_runs_have_in_common():
+    panels = [stream.panels("log_likelihood", 6)["trained"] for stream in worlds.streams(LARGEST)]
+    together = pooled(panels)
+    untreated = together.outcome[np.isinf(together.cohorts)]
+    np.testing.assert_allclose(untreated.mean(axis=0), 0, atol=1e-9)
+
+
+def test_placebos_are_never_trained_on_and_have_random_times():
+    """Half of the validation strings, in cohorts as large as those of the panel."""
+    (stream, *_) = worlds.streams(LARGEST)
+    panel = stream.panels("log_likelihood", 6)["placebo"]
+    times, counts = np.unique(panel.cohorts, return_counts=True)
+    assert len(panel.cohorts) == 24
+    assert counts.tolist() == [6, 6, 12]
+    assert set(times[:-1]) <= {1, 2, 3, 4}
+    again = stream.panels("log_likelihood", 6)["placebo"]
+    assert (panel.cohorts == again.cohorts).all()
+
+
+def test_the_total_effect_has_what_the_specific_effect_has_not(world):
+    """What all strings lose without a cohort is in the total effect alone."""
+    compared = world["exact_profile"]
+    cells = compared[compared["outcome"] == "log_likelihood"]
+    rows = zip(cells["cohort"], cells["time"], strict=True)
+    known = [worlds.effect(3, *row) for row in rows]
+    is_after = cells["time"] >= cells["cohort"]
+    np.testing.assert_allclose(cells["specific"], known, atol=1e-9)
+    np.testing.assert_allclose(cells["general"], is_after * 1.0, atol=1e-9)
+    np.testing.assert_allclose(cells["total"], known + is_after * 1.0, atol=1e-9)
+    assert (compared.loc[compared["time"] < compared["cohort"], "total"] == 0).all()
+
+
+def test_errors_are_those_of_the_cells(world):
+    """Bias, spread and coverage of one group, by hand; the base period is left out."""
+    compared, found = world["exact_profile"], world["estimator_errors"]
+    names = {
+        "seed": 1,
+        "outcome": "log_likelihood",
+        "estimator": "difference_in_differences",
+    }
+    rows = compared
+    for name, value in names.items():
+        rows, found = rows[rows[name] == value], found[found[name] == value]
+    found = found[(found["truth"] == "total")].set_index("cells")
+    rows = rows[rows["time"] >= rows["cohort"]]
+    error = rows["estimate"] - rows["total"]
+    assert found.loc["after", "n_cells"] == len(rows) == 10
+    assert found.loc["after", "bias"] == pytest.approx(error.mean())
+    assert found.loc["after", "std"] == pytest.approx(error.std(ddof=0))
+    assert found.loc["after", "rmse"] == pytest.approx(np.sqrt((error**2).mean()))
+    inside = (rows["lower"] <= rows["total"]) & (rows["total"] <= rows["upper"])
+    assert found.loc["after", "coverage"] == pytest.approx(inside.mean())
+    assert found.loc["after", "all_covered"] == inside.all()
+    # Cohorts 2, 3 and 4 have 1, 2 and 3 times before their base period.
+    assert found.loc["before", "n_cells"] == 6
+
+
+def test_correlations(without_noise):
+    """Effects that are multiples of each other: 1 after the treatment; nothing to say before."""
+    found = without_noise["profile_correlation"]
+    after = found[(found["cells"] == "after") & (found["outcome"] == "log_likelihood")]
+    np.testing.assert_allclose(after["correlation"], 1)
+    assert (after["n_cells"] == 10).all()
+    sizes = found["model"].map(worlds.MODELS), found["other"].map(worlds.MODELS)
+    assert (sizes[0] <= sizes[1]).all()
+    assert np.isnan(pearson(np.ones(3), np.arange(3.0)))
+    assert np.isnan(pearson(np.ones(1), np.ones(1)))
+
+
+VERDICTS = {
+    "Larger models memorise strings more strongly just after training on them.": "agrees",
+    "Memorisation persists more in larger models.": "agrees",
+    "At the end of training, strings that were seen late are memorised more.": "agrees",
+    "The profile of a small model predicts that of a large one.": "agrees",
+    "Difference-in-differences is unbiased for the specific effect.": "agrees",
+    "Difference-in-differences is unbiased for the total effect.": "disagrees",
+    "Strings that are never trained on show no effect.": "agrees",
+}
+
+
+def test_verdicts_on_a_known_world():
+    """Little noise and many seeds: the verdicts are those by which the world was made."""
+    judged = judge_all(CLAIMS, worlds.world(range(8), noise=0.1, general=3.0)).set_index("claim")
+    assert set(judged["language"]) == {"L1"}
+    found = judged.loc[list(VERDICTS), "verdict"].to_dict()
+    assert found == VERDICTS
+
+
+def test_one_model_and_no_truth_leave_claims_open(world):
+    """A ladder of one model has no largest and no smallest; without retraining, no error."""
+    profile = world["profile"]
+    alone = {"profile": profile[profile["model"] == LARGEST]}
+    judged = judge_all(CLAIMS, alone).set_index("claim")
+    open_ones = judged.loc["Memorisation persists more in larger models."]
+    assert open_ones["verdict"] == "cannot tell"
+    assert (judged.loc[judged["evidence"] == "retraining", "verdict"] == "cannot tell").all()
+
+
+@pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
+def test_a_figure_is_drawn(world, own, tmp_path, figure):
+    """From the tables of its kinds; every panel has a label on its horizontal axis or a title."""
+    given = {**world, "panel_profile": own[0], "panel_persistence": own[1]}
+    drawn = named(figure.draw)(*(given[kind.name] for kind in figure.tables))
+    style.save(drawn, tmp_path / "figure.svg")
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+    assert figure.caption.count(". ") == 1
+
+
+def test_a_heat_map_colours_significant_cells_only(world):
+    table = world["pooled_profile"]
+    drawn = named(FIGURES[0].draw)(table)
+    cells = summaries.estimates(table)
+    for axes, model in zip(drawn.axes, worlds.MODELS, strict=False):
+        shown = axes.collections[0].get_array()
+        expected = cells[cells["model"] == model]
+        assert np.ma.count(shown) == expected["significant"].sum() > 0
+
+
+def test_the_report_says_what_was_found(world):
+    found = part(world)
+    (chapter,) = found.chapters
+    for model in worlds.MODELS:
+        assert model in chapter.before
+    assert "specific" in chapter.after
+    assert part({}).chapters[0].before == ""
+    without_truth = {**world, "estimator_errors": world["estimator_errors"].iloc[:0]}
+    assert part(without_truth).chapters[0].after == ""

@@ -1,0 +1,44 @@
+# What the rules of memorisation profiles take.
+from palimpsest.datasets.sampling import INDEPENDENT
+from palimpsest.profiles import kinds as profiled
+from palimpsest.profiles import section as profile_section
+from palimpsest.variants import STREAM, stream_without
+
+profile_block = settings.block("profiles") or {"cohorts": 0, "panels": {}, "exact": None}
+PROFILE_SEEDS = (profile_block["exact"] or {"seeds": []})["seeds"]
+STREAMS_WITHOUT = [stream_without(cohort + 1) for cohort in range(profile_block["cohorts"])]
+STREAM_FILES = {
+    "traces": fill(paths.TRACE, variant=STREAM),
+    "datasets": fill(paths.DATASET, variant=STREAM),
+    "manifests": fill(paths.MANIFEST, variant=STREAM),
+}
+
+
+def profile_values(*keys):
+    """Some keys of the block `profiles`, as parameters; a change of other keys reruns nothing."""
+    return {key: lookup(f"profiles/{key}", within=config, default=None) for key in keys}
+
+
+def of_profile_seeds(pattern):
+    """The pattern once for every seed of the exact truth."""
+    return expand(pattern, seed=PROFILE_SEEDS, allow_missing=True)
+
+
+def profiles_to_correlate(wildcards):
+    """The profiles of all models on a language."""
+    runs = profile_section.streams(settings)
+    return [
+        path
+        for one in runs
+        for path in one.paths(profiled.PROFILE.path)
+        if one.corpus == wildcards.language
+    ]
+
+
+def panel_file(wildcards):
+    """The file of a panel that the configuration names."""
+    known = profile_block["panels"]
+    if wildcards.language not in known:
+        named = ", ".join(known) or "none"
+        sys.exit(f"error: profiles/panels: has no {wildcards.language!r}; it has: {named}")
+    return known[wildcards.language]

@@ -1,0 +1,122 @@
+# Memorisation profiles: streams, the estimates of one run, and their exact truth.
+include: "functions/profiles.smk"
+
+
+rule profiles:
+    input:
+        delivered("profiles"),
+    localrule: True
+
+
+rule dataset_stream:
+    input:
+        corpus=corpus,
+    output:
+        with_variants(paths.DATASET, [STREAM, *STREAMS_WITHOUT]),
+    log:
+        "logs/dataset_stream/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/dataset_stream/{language}/n{size}-seed{seed}.tsv"
+    priority: 1000
+    conda:
+        "../../envs/languages.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        # The strings of a stream are distinct, and need no stand-ins.
+        **making([STREAM, *STREAMS_WITHOUT], split=INDEPENDENT),
+        options=profile_values("cohorts", "panel", "validation"),
+    script:
+        "../scripts/dataset.py"
+
+
+rule estimate_profiles:
+    input:
+        **{name: with_seeds(pattern) for name, pattern in STREAM_FILES.items()},
+    output:
+        **{kind.name: kind.path for kind in profile_section.OF_MODEL},
+    log:
+        "logs/estimate_profiles/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/estimate_profiles/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **profile_values("panel"),
+        code=of_code("estimate_profiles.py"),
+    script:
+        "../scripts/estimate_profiles.py"
+
+
+rule compare_with_retraining:
+    input:
+        profile=profiled.PROFILE.path,
+        traces=of_profile_seeds(STREAM_FILES["traces"]),
+        datasets=of_profile_seeds(STREAM_FILES["datasets"]),
+        without=of_profile_seeds(with_variants(paths.TRACE, STREAMS_WITHOUT)),
+    output:
+        **{kind.name: kind.path for kind in profile_section.OF_RETRAINING},
+    log:
+        "logs/compare_with_retraining/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/compare_with_retraining/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        code=of_code("compare_with_retraining.py"),
+    script:
+        "../scripts/compare_with_retraining.py"
+
+
+rule correlate_profiles:
+    input:
+        profiles=profiles_to_correlate,
+    output:
+        table=profiled.PROFILE_CORRELATION.path,
+    log:
+        "logs/correlate_profiles/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/correlate_profiles/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        code=of_code("correlate_profiles.py"),
+    script:
+        "../scripts/correlate_profiles.py"
+
+
+# A panel of the user's own; `language` in its paths is the name of the panel.
+rule estimate_panel:
+    input:
+        panel=panel_file,
+    output:
+        profile=profiled.PANEL_PROFILE.path,
+        persistence=profiled.PANEL_PERSISTENCE.path,
+    log:
+        "logs/estimate_panel/{language}.log",
+    benchmark:
+        "benchmarks/estimate_panel/{language}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        code=of_code("estimate_panel.py"),
+    script:
+        "../scripts/estimate_panel.py"

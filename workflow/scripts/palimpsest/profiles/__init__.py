@@ -1,0 +1,12 @@
+"""Memorisation profiles: the effect of training on strings, estimated from one training run."""
+
+from palimpsest.lazy_import import lazy_names
+
+MODULES = {
+    "by_time_since_treatment": "estimators",
+    "difference": "estimators",
+    "difference_in_differences": "estimators",
+    "read_panel": "panel",
+}
+__all__ = list(MODULES)
+__getattr__ = lazy_names(__name__, MODULES)

@@ -1,0 +1,81 @@
+"""Summaries of memorisation profiles as curves."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from palimpsest.figures import curves, style
+from palimpsest.profiles import summaries
+from palimpsest.profiles.figures import looks
+from palimpsest.profiles.kinds import LOG_LIKELIHOOD, PLACEBO, TRAINED
+
+MACRO_BATCH = "macro-batch of the strings"
+
+
+@style.styled
+def instantaneous(table: pd.DataFrame) -> Figure:
+    """The effect just after the treatment, above the learning rate of the steps.
+
+    `table` holds tables `pooled_profile` of one language.
+
+    Source: Causal Estimation of Memorisation Profiles, figure 3.
+    """
+    cells = summaries.instantaneous(summaries.estimates(table))
+    figure = curves.figure_of(3.6, f"Just after training on a string: {looks.subject(table)}")
+    top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
+    draw_models(top, cells, "cohort")
+    top.set_ylabel(looks.EFFECT)
+    for model, colour in looks.colours(table).items():
+        rates = cells[cells["model"] == model].sort_values("cohort")
+        bottom.plot(rates["cohort"], rates["learning_rate"], color=colour, drawstyle="steps-mid")
+    bottom.set(xlabel=MACRO_BATCH, ylabel="learning rate", ylim=(0, None))
+    bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
+    curves.legend(figure, looks.handles(table), looks.runs_note(table))
+    return figure
+
+
+@style.styled
+def persistence(table: pd.DataFrame) -> Figure:
+    """The effect by time since treatment, of trained strings and of placebos.
+
+    `table` holds tables `pooled_persistence` of one language.
+
+    Source: Causal Estimation of Memorisation Profiles, figure 4.
+    """
+    figure = curves.figure_of(3.1, f"How long memorisation lasts: {looks.subject(table)}")
+    panels = figure.subplots(1, 2, sharey=True)
+    titles = {TRAINED: "strings that are trained on", PLACEBO: "strings that are never trained on"}
+    rows = table[table["outcome"] == LOG_LIKELIHOOD]
+    for axes, (strings, title) in zip(panels, titles.items(), strict=True):
+        axes.axvline(-0.5, **style.EPOCH_LINE, color=style.INK)
+        draw_models(axes, rows[rows["strings"] == strings], "since")
+        axes.set_title(title)
+        axes.set_xlabel("macro-batches since the treatment")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    panels[0].set_ylabel(looks.EFFECT)
+    treatment = curves.line_handle("treatment", **style.EPOCH_LINE)
+    curves.legend(figure, [*looks.handles(table), treatment], looks.runs_note(table))
+    return figure
+
+
+@style.styled
+def residual(table: pd.DataFrame) -> Figure:
+    """The effect at the end of training, from tables `pooled_profile` of one language.
+
+    Source: Causal Estimation of Memorisation Profiles, figure 5.
+    """
+    cells = summaries.residual(summaries.estimates(table))
+    figure = curves.figure_of(2.9, f"What is left at the end: {looks.subject(table)}")
+    axes = figure.subplots()
+    draw_models(axes, cells, "cohort")
+    axes.set(xlabel=MACRO_BATCH, ylabel=looks.EFFECT)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    curves.legend(figure, looks.handles(table), looks.runs_note(table))
+    return figure
+
+
+def draw_models(axes, rows: pd.DataFrame, x: str) -> None:
+    """A curve with its band for every model."""
+    axes.axhline(0, **looks.ZERO)
+    for model, colour in looks.colours(rows).items():
+        looks.banded(axes, rows[rows["model"] == model], x, colour)

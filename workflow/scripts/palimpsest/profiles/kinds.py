@@ -1,0 +1,202 @@
+"""Kinds of tables of memorisation profiles.
+
+A cell is a cohort at a time: the strings of one macro-batch, measured at one checkpoint. In a
+stream, cohorts and times count macro-batches, and the strings of cohort g have been trained on from
+time g on.
+"""
+
+from dataclasses import replace
+
+from palimpsest.tables.columns import LANGUAGE, MODEL, SEED, SIZE
+from palimpsest.tables.kinds import Column, Kind
+
+TRAINED, PLACEBO = "trained", "placebo"
+DIFFERENCE, DIFFERENCE_IN_DIFFERENCES = "difference", "difference_in_differences"
+LOG_LIKELIHOOD, TOKEN_ACCURACY, NEGATIVE_RANK = "log_likelihood", "token_accuracy", "negative_rank"
+BEFORE, AFTER = "before", "after"
+TOTAL, SPECIFIC = "total", "specific"
+
+FOLDER = "results/profiles/{model}/{language}/n{size}"
+OF_PANELS = "results/profiles/panels/{language}"
+OF_RUN = (
+    MODEL,
+    LANGUAGE,
+    SIZE,
+    SEED,
+    Column("parameters", int, "number of parameters of the model as trained"),
+)
+OUTCOME = Column(
+    "outcome",
+    str,
+    "what is measured of a string: log_likelihood (of the whole string, nats), token_accuracy "
+    "(share of right tokens) or negative_rank (minus the mean rank of the true tokens, so that up "
+    "is better for all three)",
+)
+STRINGS_OF = Column(
+    "strings",
+    str,
+    "trained, or placebo: strings that are never trained on, in cohorts with a random time",
+)
+ESTIMATOR = Column("estimator", str, "difference or difference_in_differences")
+COHORT = Column("cohort", int, "macro-batch of the strings, from 1")
+TIME = Column("time", int, "macro-batches that were trained on before the measurement")
+SINCE = Column(
+    "since",
+    int,
+    "times since the first one after the treatment: 0 is just after; negative before",
+)
+N_COHORTS = Column("n_cohorts", int, "number of cohorts that have such a time")
+ESTIMATE = Column("estimate", float, "estimated effect of training, in units of the outcome")
+BANDED = (
+    ESTIMATE,
+    Column("std_error", float, "its standard error; null in the base period", True),
+    Column("lower", float, "lower end of the simultaneous 95 % band", True),
+    Column("upper", float, "upper end of the simultaneous 95 % band", True),
+    Column("significant", bool, "whether the band excludes 0"),
+)
+N_SEEDS = Column("n_seeds", int, "number of seeds whose strings are in one panel")
+LEARNING_RATE = Column(
+    "learning_rate",
+    float,
+    "mean learning rate of the steps on the cohort; null for placebos",
+    True,
+)
+CELLS = Column("cells", str, "before or after the treatment; without the base period")
+
+PROFILE = Kind(
+    "profile",
+    "One row per seed, kind of strings, estimator, outcome, cohort and time: the effect of "
+    "training "
+    "on the cohort. A band is simultaneous over the cells of one seed, estimator and outcome.",
+    f"{FOLDER}/profile.parquet",
+    (
+        *OF_RUN,
+        STRINGS_OF,
+        ESTIMATOR,
+        OUTCOME,
+        COHORT,
+        TIME,
+        LEARNING_RATE,
+        *BANDED,
+    ),
+)
+PERSISTENCE = Kind(
+    "persistence",
+    "One row per seed, kind of strings, outcome and time since treatment: the effect by difference-"
+    "in-differences, averaged over cohorts, with a band of its own.",
+    f"{FOLDER}/persistence.parquet",
+    (*OF_RUN, STRINGS_OF, OUTCOME, SINCE, N_COHORTS, *BANDED),
+)
+OF_MODEL = tuple(column for column in OF_RUN if column is not SEED)
+POOLED_PROFILE = Kind(
+    "pooled_profile",
+    "One row per kind of strings, estimator, outcome, cohort and time: the mean effect over the "
+    "runs "
+    "of all seeds, with bands over the strings of these runs.",
+    f"{FOLDER}/pooled_profile.parquet",
+    (*OF_MODEL, N_SEEDS, STRINGS_OF, ESTIMATOR, OUTCOME, COHORT, TIME, LEARNING_RATE, *BANDED),
+)
+POOLED_PERSISTENCE = Kind(
+    "pooled_persistence",
+    "One row per kind of strings, outcome and time since treatment: the mean of the table "
+    "`persistence` over the runs of all seeds, with bands over the strings of these runs.",
+    f"{FOLDER}/pooled_persistence.parquet",
+    (*OF_MODEL, N_SEEDS, STRINGS_OF, OUTCOME, SINCE, N_COHORTS, *BANDED),
+)
+EXACT_PROFILE = Kind(
+    "exact_profile",
+    "One row per seed, estimator, outcome, cohort and time: the true effect on the measured "
+    "strings "
+    "of the cohort, by training again without the cohort, and the estimate beside it.",
+    f"{FOLDER}/exact_profile.parquet",
+    (
+        *OF_RUN,
+        OUTCOME,
+        COHORT,
+        TIME,
+        Column(
+            "total",
+            float,
+            "mean effect on the strings: with the cohort minus without it, in units of the outcome",
+        ),
+        Column("general", float, "the same of validation strings, which are in neither run"),
+        Column(
+            "specific",
+            float,
+            "total minus general: what training on the cohort did to its strings beyond what it "
+            "did to all strings",
+        ),
+        Column("specific_std_error", float, "its standard error over the strings"),
+        ESTIMATOR,
+        *BANDED,
+    ),
+)
+ESTIMATOR_ERRORS = Kind(
+    "estimator_errors",
+    "One row per seed, estimator, outcome, kind of truth and side of the treatment: errors of the "
+    "estimates against the truth, over cohorts and times.",
+    f"{FOLDER}/estimator_errors.parquet",
+    (
+        *OF_RUN,
+        ESTIMATOR,
+        OUTCOME,
+        Column("truth", str, "total or specific: see the table `exact_profile`"),
+        CELLS,
+        Column("n_cells", int, "number of cells"),
+        Column("effect", float, "mean truth"),
+        Column("bias", float, "mean of estimate minus truth"),
+        Column("std", float, "standard deviation of estimate minus truth"),
+        Column("rmse", float, "root mean square of estimate minus truth"),
+        Column("coverage", float, "share of the cells whose band holds the truth"),
+        Column("all_covered", bool, "whether the bands of all cells hold the truth"),
+    ),
+)
+PROFILE_CORRELATION = Kind(
+    "profile_correlation",
+    "One row per pair of models, seed, outcome and side of the treatment: the correlation of their "
+    "profiles by difference-in-differences. The second model has at least as many parameters.",
+    "results/profiles/correlations/{language}/n{size}.parquet",
+    (
+        LANGUAGE,
+        SIZE,
+        SEED,
+        replace(MODEL, meaning="name of the first model"),
+        Column("other", str, "name of the second model"),
+        OUTCOME,
+        CELLS,
+        Column("n_cells", int, "number of cells"),
+        Column("correlation", float, "Pearson correlation over the cells; null if undefined", True),
+    ),
+)
+PANEL = Column("panel", str, "name of the panel in the configuration")
+PANEL_PROFILE = Kind(
+    "panel_profile",
+    "One row per estimator, cohort and time of a panel that the configuration names; in the path, "
+    "`language` is the name of the panel.",
+    f"{OF_PANELS}/profile.parquet",
+    (
+        PANEL,
+        ESTIMATOR,
+        Column("cohort", float, "time at which the units are treated"),
+        Column("time", float, "time of the measurement"),
+        *BANDED,
+    ),
+)
+PANEL_PERSISTENCE = Kind(
+    "panel_persistence",
+    "One row per time since treatment of a panel that the configuration names: the effect by "
+    "difference-in-differences, averaged over cohorts.",
+    f"{OF_PANELS}/persistence.parquet",
+    (PANEL, SINCE, N_COHORTS, *BANDED),
+)
+KINDS = (
+    PROFILE,
+    PERSISTENCE,
+    POOLED_PROFILE,
+    POOLED_PERSISTENCE,
+    EXACT_PROFILE,
+    ESTIMATOR_ERRORS,
+    PROFILE_CORRELATION,
+    PANEL_PROFILE,
+    PANEL_PERSISTENCE,
+)

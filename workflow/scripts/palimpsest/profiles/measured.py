@@ -1,0 +1,103 @@
+"""What a stream leaves behind: its outcomes as panels, and the learning rate of each cohort."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.profiles.kinds import (
+    LOG_LIKELIHOOD,
+    NEGATIVE_RANK,
+    PLACEBO,
+    TOKEN_ACCURACY,
+    TRAINED,
+)
+from palimpsest.profiles.panel import NEVER, Panel
+from palimpsest.profiles.streams import PANEL, VALIDATION
+from palimpsest.traces import Trace
+from palimpsest.training.recipe import Recipe
+
+# Of a trace: float[times, strings]; more is better for all of them
+OUTCOMES: dict[str, Callable[[Trace], np.ndarray]] = {
+    LOG_LIKELIHOOD: lambda trace: -trace.nll,
+    TOKEN_ACCURACY: lambda trace: trace.accuracy,
+    NEGATIVE_RANK: lambda trace: -trace.rank_sum / trace.n_tokens,
+}
+DRAW = 15  # separates the random times of placebos from other draws with the same seed
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A run on a stream.
+
+    `cohorts` float64[strings] are the macro-batches of the strings in the trace, `NEVER` for
+    validation strings. `rates` maps each cohort to the mean learning rate of its steps.
+    """
+
+    trace: Trace
+    cohorts: np.ndarray
+    rates: Mapping[int, float]
+    parameters: int
+
+    @classmethod
+    def of(cls, trace: Trace, strings: pd.DataFrame, manifest: Mapping) -> "Stream":
+        """From the trace, the dataset (a table `strings`) and the manifest of a run."""
+        rates = learning_rates(strings, manifest["configuration"]["recipe"])
+        return cls(trace, cohorts_in(trace, strings), rates, manifest["parameters"])
+
+    @property
+    def keys(self) -> dict:
+        """The columns that name the run and its model."""
+        names = ("model", "language", "size", "seed")
+        return {**{name: self.trace.run[name] for name in names}, "parameters": self.parameters}
+
+    def panels(self, outcome: str, size: int) -> dict[str, Panel]:
+        """The panel of the trained strings, and that of placebos, by the kind of strings.
+
+        Placebos are half of the validation strings. They are in cohorts of `size` strings, each
+        with another random time at which its strings are treated as if they had been trained on;
+        the other half is the comparison.
+        """
+        return {
+            TRAINED: self._panel(outcome, np.arange(len(self.cohorts)), self.cohorts),
+            PLACEBO: self._panel(outcome, *self._placebos(size)),
+        }
+
+    def _panel(self, outcome: str, places: np.ndarray, cohorts: np.ndarray) -> Panel:
+        """The panel of some strings of the trace, with these cohorts."""
+        values = OUTCOMES[outcome](self.trace)[:, places].T
+        name = f"{self.trace.run['model']}, seed {self.trace.run['seed']}"
+        return Panel(self.trace.epochs.astype(float), cohorts, values, name)
+
+    def _placebos(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """The places of the validation strings in the trace, and the cohorts they are given."""
+        chance = np.random.default_rng([self.trace.run["seed"], DRAW])
+        places = chance.permutation(np.flatnonzero(np.isinf(self.cohorts)))
+        times = self.trace.epochs[1:]
+        n = min(max(1, len(places) // 2 // size), len(times))
+        cohorts = np.full(len(places), NEVER)
+        cohorts[: n * size] = np.repeat(chance.permutation(times)[:n], size)
+        return places, cohorts
+
+
+def cohorts_in(trace: Trace, strings: pd.DataFrame) -> np.ndarray:
+    """The cohort of each string of a trace, float64[strings]; `NEVER` for validation strings."""
+    measured = strings[strings["split"].isin([PANEL, VALIDATION])].set_index("string_id")
+    numbers = measured.loc[trace.string_ids, "cohort"].astype("Float64")
+    return numbers.to_numpy(dtype=float, na_value=NEVER)
+
+
+def learning_rates(strings: pd.DataFrame, recipe: Mapping) -> dict[int, float]:
+    """The mean learning rate of the optimiser steps on each cohort.
+
+    `recipe` holds the keys of a `Recipe`; its epochs are the cohorts.
+    """
+    known = {name: value for name, value in recipe.items() if name in Recipe.__dataclass_fields__}
+    made = Recipe(**known)
+    steps = made.steps_per_epoch(int((strings["cohort"] == 1).sum()))
+    rates = [
+        made.learning_rate_at(step, made.epochs * steps) for step in range(made.epochs * steps)
+    ]
+    means = np.reshape(rates, (made.epochs, steps)).mean(1)
+    return dict(enumerate(means.tolist(), start=1))

@@ -1,0 +1,106 @@
+"""Tables of memorisation profiles, from streams or from a panel.
+
+Source: Causal Estimation of Memorisation Profiles, sections 3, 4 and 7.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.profiles import estimators
+from palimpsest.profiles.kinds import (
+    DIFFERENCE,
+    DIFFERENCE_IN_DIFFERENCES,
+    PANEL_PERSISTENCE,
+    PANEL_PROFILE,
+    PERSISTENCE,
+    POOLED_PERSISTENCE,
+    POOLED_PROFILE,
+    PROFILE,
+    TRAINED,
+)
+from palimpsest.profiles.measured import OUTCOMES, Stream
+from palimpsest.profiles.panel import NEVER, Panel
+
+POOLED = {PROFILE.name: POOLED_PROFILE.name, PERSISTENCE.name: POOLED_PERSISTENCE.name}
+ESTIMATORS: dict[str, Callable[[Panel], pd.DataFrame]] = {
+    DIFFERENCE: estimators.difference,
+    DIFFERENCE_IN_DIFFERENCES: estimators.difference_in_differences,
+}
+
+
+def tables_of_seeds(streams: Iterable[Stream], size: int) -> dict[str, pd.DataFrame]:
+    """The tables `profile` and `persistence`: the estimates of each stream.
+
+    Placebos are in cohorts of `size` strings.
+    """
+    return _tables(
+        (stream, {**stream.keys, "outcome": outcome, "strings": strings}, panel)
+        for stream in streams
+        for outcome in OUTCOMES
+        for strings, panel in stream.panels(outcome, size).items()
+    )
+
+
+def pooled_tables(streams: Sequence[Stream], size: int) -> dict[str, pd.DataFrame]:
+    """The tables `pooled_profile` and `pooled_persistence`: estimates from all streams together.
+
+    The streams have one model and different seeds.
+    """
+    first = streams[0]
+    keys = {name: value for name, value in first.keys.items() if name != "seed"}
+    keys["n_seeds"] = len(streams)
+    made = _tables(
+        (first, {**keys, "outcome": outcome, "strings": strings}, pooled(panels))
+        for outcome in OUTCOMES
+        for strings, panels in _by_strings(each.panels(outcome, size) for each in streams).items()
+    )
+    return {POOLED[name]: table for name, table in made.items()}
+
+
+def pooled(panels: Sequence[Panel]) -> Panel:
+    """One panel of the units of several runs, whose estimates are means over the runs.
+
+    From every outcome, the mean of the untreated units of the same run and time is taken: all units
+    of a run have it in common. Each run must have equally many units of every cohort.
+    """
+    outcomes = [p.outcome - p.outcome[p.cohorts == NEVER].mean(axis=0) for p in panels]
+    cohorts = np.concatenate([panel.cohorts for panel in panels])
+    return Panel(panels[0].times, cohorts, np.concatenate(outcomes), "all seeds")
+
+
+def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The tables `panel_profile` and `panel_persistence` of a user's panel."""
+    since = estimators.by_time_since_treatment(panel)
+    return (
+        _cells(panel).assign(panel=name)[PANEL_PROFILE.names],
+        since.assign(panel=name)[PANEL_PERSISTENCE.names],
+    )
+
+
+def _tables(panels: Iterable[tuple[Stream, dict, Panel]]) -> dict[str, pd.DataFrame]:
+    """The cells, and the means by time since treatment, of panels with their columns."""
+    cells, since = [], []
+    for stream, keys, panel in panels:
+        found = _cells(panel)
+        rates = stream.rates if keys["strings"] == TRAINED else {}
+        cells.append(found.assign(**keys, learning_rate=found["cohort"].map(rates).astype(float)))
+        since.append(estimators.by_time_since_treatment(panel).assign(**keys))
+    whole = pd.concat(cells, ignore_index=True).astype({"cohort": int, "time": int})
+    return {PROFILE.name: whole, PERSISTENCE.name: pd.concat(since, ignore_index=True)}
+
+
+def _cells(panel: Panel) -> pd.DataFrame:
+    """The estimates of both estimators for every cell of a panel."""
+    rows = [estimate(panel).assign(estimator=name) for name, estimate in ESTIMATORS.items()]
+    return pd.concat(rows, ignore_index=True)
+
+
+def _by_strings(panels: Iterable[dict[str, Panel]]) -> dict[str, list[Panel]]:
+    """The panels of all streams, by the kind of strings."""
+    by_strings: dict[str, list[Panel]] = {}
+    for of_stream in panels:
+        for strings, panel in of_stream.items():
+            by_strings.setdefault(strings, []).append(panel)
+    return by_strings

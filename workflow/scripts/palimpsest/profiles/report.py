@@ -1,0 +1,138 @@
+"""The part of the report on memorisation profiles."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from palimpsest.profiles import kinds, summaries
+from palimpsest.profiles.claims import QUESTIONS
+from palimpsest.profiles.figures.looks import ESTIMATORS
+from palimpsest.report.number_format import number, percent
+from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.report.templates import template
+from palimpsest.statistics import Interval, student
+
+TITLE = "What is left of strings that were seen once"
+TEXT = (
+    "A memorisation profile says, for the strings of every macro-batch and for every checkpoint, "
+    "how much better the model predicts these strings because it was trained on them. "
+    "Difference-in-differences estimates it from one training: by how much has the log-likelihood "
+    "of the strings changed since just before they were trained on, beyond the change of strings "
+    "that the model is never trained on?"
+)
+GLOSSARY = {
+    "Cohort": "Strings that are trained on at the same time: those of one macro-batch.",
+    "Difference": (
+        "The mean outcome of a cohort minus that of strings that are never trained on, at the same "
+        "checkpoint."
+    ),
+    "Difference-in-differences": (
+        "The change of a cohort's mean outcome since just before its treatment, minus the same "
+        "change of strings that are never trained on."
+    ),
+    "Instantaneous, persistent, residual memorisation": (
+        "The effect of training on strings just after it, at later checkpoints, and at the end of "
+        "training."
+    ),
+    "Macro-batch": "The strings that are trained on between two checkpoints.",
+    "Simultaneous band": (
+        "Intervals that, with 95 % confidence, hold the true effects of all cells at once."
+    ),
+    "Specific effect": (
+        "The total effect of training on a macro-batch on its strings, minus the effect on strings "
+        "that are trained on in neither run."
+    ),
+    "Total effect": (
+        "How much better a model predicts the strings of a macro-batch than the same model trained "
+        "again without this macro-batch, in whose place it sees other strings."
+    ),
+}
+OF_LANGUAGE = ["language", "model"]
+UNITS = {
+    kinds.LOG_LIKELIHOOD: "log-likelihood (nats)",
+    kinds.TOKEN_ACCURACY: "token accuracy (share)",
+    kinds.NEGATIVE_RANK: "mean rank (negative: up is better)",
+}
+
+
+def part(tables: Mapping[str, pd.DataFrame]) -> Part:
+    """The section's part of the report.
+
+    `tables` maps the kinds `profile` and `estimator_errors` to stacked tables. Without a profile,
+    the part only says what profiles are.
+    """
+    profile, errors = (tables.get(kind.name) for kind in (kinds.PROFILE, kinds.ESTIMATOR_ERRORS))
+    if profile is None or profile.empty:
+        return Part(chapters=(Chapter("profiles", TITLE, TEXT),), questions=QUESTIONS)
+    html = template(__file__, "report.html.j2").module
+    rows = [] if errors is None else error_rows(errors)
+    after = html.errors(rows) if rows else NOTHING
+    return Part(
+        introduction=html.introduction(),
+        reading=html.reading(),
+        claims=html.claims(),
+        chapters=(Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after),),
+        questions=QUESTIONS,
+        glossary=GLOSSARY,
+    )
+
+
+def summary_rows(profile: pd.DataFrame) -> list[dict]:
+    """Per language, model and outcome: the mean effects, with intervals over the seeds."""
+    trained = profile["strings"] == kinds.TRAINED
+    rows = []
+    for outcome, name in UNITS.items():
+        cells = summaries.estimates(profile[trained], outcome=outcome)
+        placebos = summaries.estimates(profile, kinds.PLACEBO, outcome)
+        for keys, own in cells.groupby(OF_LANGUAGE, sort=False):
+            others = of_model(placebos, *keys)
+            rows.append(
+                {
+                    **dict(zip(OF_LANGUAGE, keys, strict=True)),
+                    "outcome": name,
+                    "instantaneous": over_seeds(summaries.instantaneous(own)),
+                    "persistent": over_seeds(summaries.persistent(own)),
+                    "residual": over_seeds(summaries.residual(own)),
+                    "placebo": over_seeds(summaries.after(others)),
+                    "significant": percent(summaries.after(own)["significant"].mean()),
+                    "before": percent(before(own)["significant"].mean()),
+                    "placebos": percent(summaries.after(others)["significant"].mean()),
+                }
+            )
+    return rows
+
+
+def before(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells before the treatment, without the base period."""
+    return cells[(cells["time"] < cells["cohort"]) & cells["std_error"].notna()]
+
+
+def of_model(cells: pd.DataFrame, language: str, model: str) -> pd.DataFrame:
+    """The rows of one model on one language."""
+    return cells[(cells["language"] == language) & (cells["model"] == model)]
+
+
+def over_seeds(cells: pd.DataFrame) -> str:
+    """The mean estimate, and its interval over the seeds."""
+    return with_interval(student(cells.groupby("seed")["estimate"].mean()))
+
+
+def with_interval(found: Interval) -> str:
+    """A mean and its interval; only the mean if there is none."""
+    if pd.isna(found.lower):
+        return number(found.mean)
+    return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"
+
+
+def error_rows(errors: pd.DataFrame) -> list[dict]:
+    """Per language, model, outcome, kind of truth and estimator: errors after the treatment."""
+    found = errors[errors["cells"] == kinds.AFTER]
+    keys = [*OF_LANGUAGE, "outcome", "truth", "estimator"]
+    rows = []
+    for names, own in found.groupby(keys):
+        row = dict(zip(keys, names, strict=True))
+        row |= {name: with_interval(student(own[name])) for name in ("effect", "bias", "std")}
+        row["outcome"] = UNITS[row["outcome"]]
+        row["estimator"] = ESTIMATORS[row["estimator"]].label
+        rows.append({**row, "coverage": percent(own["coverage"].mean())})
+    return rows

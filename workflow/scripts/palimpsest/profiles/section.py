@@ -1,0 +1,154 @@
+"""The section `profiles`: the effect of training on strings, estimated from one run.
+
+Source: Causal Estimation of Memorisation Profiles.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import nearest
+from palimpsest.models.table import NAME
+from palimpsest.profiles import kinds
+from palimpsest.requests import OnePass, Runs
+from palimpsest.section import Section
+from palimpsest.variants import STREAM, Variant, stream_without
+
+FORMATS = (".csv", ".parquet")
+OF_MODEL = (
+    kinds.PROFILE,
+    kinds.PERSISTENCE,
+    kinds.POOLED_PROFILE,
+    kinds.POOLED_PERSISTENCE,
+)
+OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
+
+
+def streams(settings: Settings) -> list[Runs]:
+    """A stream for every model and language."""
+    block = settings.block("profiles")
+    size = block["cohorts"] * block["cohort_size"]
+    measured = block["cohorts"] * block["panel"] + block["validation"]
+    length = OnePass(block["cohorts"], measured)
+    return [
+        Runs(model, language, size, STREAM, settings.seeds, one_pass=length)
+        for language in block["languages"]
+        for model in block["models"]
+    ]
+
+
+def exact(settings: Settings) -> list[Runs]:
+    """The streams that are also trained without each of their macro-batches."""
+    block = settings.block("profiles")
+    asked = block["exact"] or {"models": [], "seeds": []}
+    return [
+        replace(runs, seeds=tuple(asked["seeds"]))
+        for runs in streams(settings)
+        if runs.model in asked["models"]
+    ]
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """The streams, and the same without each macro-batch."""
+    yield from streams(settings)
+    block = settings.block("profiles")
+    for runs in exact(settings):
+        length = OnePass(block["cohorts"], block["panel"] + block["validation"])
+        for cohort in range(1, block["cohorts"] + 1):
+            yield replace(runs, variant=stream_without(cohort), one_pass=length)
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    """Tables for every model and language, and for every panel of the user."""
+    block = settings.block("profiles")
+    for runs in streams(settings):
+        for kind in OF_MODEL:
+            yield from runs.paths(kind.path)
+    for runs in exact(settings):
+        for kind in OF_RETRAINING:
+            yield from runs.paths(kind.path)
+    if len(block["models"]) > 1:
+        for runs in streams(settings):
+            if runs.model == block["models"][0]:
+                yield from runs.paths(kinds.PROFILE_CORRELATION.path)
+    for name in block["panels"]:
+        for kind in (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE):
+            yield kind.path.format(language=name)
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """The mistakes in the block that its schema cannot find."""
+    block = settings.block("profiles")
+    yield from unknown_models(settings, "profiles/models", block["models"])
+    yield from unknown_languages(settings, "profiles/languages", block["languages"])
+    # The strings of a stream are distinct; one more macro-batch takes the place of another.
+    needed = (block["cohorts"] + 1) * block["cohort_size"] + block["validation"]
+    yield from too_many_strings(settings, "profiles/cohorts", [needed], block["languages"])
+    if block["panel"] > block["cohort_size"]:
+        yield Mistake(
+            "profiles/panel",
+            f"{block['panel']} strings are more than a macro-batch has, which is "
+            f"profiles/cohort_size, {block['cohort_size']}",
+        )
+    if block["validation"] < 2 * block["panel"]:
+        yield Mistake(
+            "profiles/validation",
+            f"{block['validation']} strings are too few: half of them are the placebo, which needs "
+            f"at least one cohort of profiles/panel strings; raise it to {2 * block['panel']}",
+        )
+    yield from _exact(settings, block)
+    yield from _panels(block)
+
+
+def _exact(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """Models and seeds of the exact truth that have no estimate to compare with."""
+    asked = block["exact"] or {"models": [], "seeds": []}
+    for name, known in (("models", block["models"]), ("seeds", settings.seeds)):
+        where = "profiles/models" if name == "models" else "seeds"
+        for place, value in enumerate(asked[name]):
+            if value not in known:
+                yield Mistake(
+                    f"profiles/exact/{name}[{place}]",
+                    f"{value} is not in {where}, so there is no estimate to compare with; choose "
+                    f"from {', '.join(map(str, known))}{nearest(str(value), map(str, known))}",
+                )
+
+
+def _panels(block: dict) -> Iterator[Mistake]:
+    """Panels that are not there, or whose names cannot be in paths."""
+    for name, path in block["panels"].items():
+        key = f"profiles/panels/{name}"
+        if not NAME.fullmatch(name):
+            yield Mistake(key, "is not a name; allowed are letters, digits, '.', '_' and '-'")
+        elif set("{}") & set(path):
+            yield Mistake(key, f"{path!r} is not allowed; must be a path without braces")
+        elif not os.path.isfile(path):
+            yield Mistake(key, f"no such file: {path}; a panel is a {' or '.join(FORMATS)} file")
+        elif not path.endswith(FORMATS):
+            yield Mistake(key, f"{path!r} is not a {' or '.join(FORMATS)} file; save it as one")
+
+
+SECTION = Section(
+    name="profiles",
+    title="When strings are memorised and forgotten",
+    requests=requests,
+    outputs=outputs,
+    mistakes=mistakes,
+    kinds="palimpsest.profiles.kinds:KINDS",
+    figures="palimpsest.profiles.figures:FIGURES",
+    claims="palimpsest.profiles.claims:CLAIMS",
+    judged=(kinds.PROFILE, kinds.PROFILE_CORRELATION, kinds.ESTIMATOR_ERRORS),
+    report="palimpsest.profiles.report:part",
+    reported=(
+        kinds.PROFILE,
+        kinds.PERSISTENCE,
+        kinds.ESTIMATOR_ERRORS,
+        kinds.PROFILE_CORRELATION,
+    ),
+    variants=(Variant(rf"{STREAM}(-without-\d+)?", "palimpsest.profiles.streams:stream"),),
+)

@@ -1,0 +1,92 @@
+"""Parts of a memorisation profile, and statistics of them that claims, figures and report share.
+
+Source: Causal Estimation of Memorisation Profiles, section 3: memorisation is instantaneous just
+after the treatment, persistent later, and residual at the end of training.
+"""
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES, LOG_LIKELIHOOD, PLACEBO, TRAINED
+from palimpsest.statistics import rank_association
+
+
+def estimates(
+    profile: pd.DataFrame, strings: str = TRAINED, outcome: str = LOG_LIKELIHOOD
+) -> pd.DataFrame:
+    """The estimates by difference-in-differences of one outcome."""
+    return profile[
+        (profile["estimator"] == DIFFERENCE_IN_DIFFERENCES)
+        & (profile["strings"] == strings)
+        & (profile["outcome"] == outcome)
+    ]
+
+
+def instantaneous(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells just after the treatment."""
+    return cells[cells["time"] == cells["cohort"]]
+
+
+def persistent(cells: pd.DataFrame) -> pd.DataFrame:
+    """All later cells."""
+    return cells[cells["time"] > cells["cohort"]]
+
+
+def residual(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells at the end of training."""
+    return cells[cells["time"] == cells["time"].max()]
+
+
+def after(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells in which the strings have been trained on."""
+    return cells[cells["time"] >= cells["cohort"]]
+
+
+def by_size(cells: pd.DataFrame) -> list[str]:
+    """The models, from the smallest to the largest."""
+    models = cells.drop_duplicates("model").sort_values("parameters", kind="stable")
+    return models["model"].tolist()
+
+
+def largest_minus_smallest(cells: pd.DataFrame) -> pd.Series:
+    """By seed: the mean estimate of the largest model minus that of the smallest.
+
+    Empty if there is only one size.
+    """
+    models = by_size(cells)
+    sizes = cells.groupby("model")["parameters"].first()
+    if len(models) < 2 or sizes[models[0]] == sizes[models[-1]]:
+        return pd.Series(dtype=float)
+    means = cells.groupby(["seed", "model"])["estimate"].mean().unstack()
+    return (means[models[-1]] - means[models[0]]).dropna()
+
+
+def rate_association(cells: pd.DataFrame) -> pd.DataFrame:
+    """By seed and model: the rank association of a cohort's learning rate and estimate.
+
+    Somers' D of the estimate given the rate, in [-1, 1].
+    """
+    found = cells.groupby(["seed", "model"])[["learning_rate", "estimate"]].apply(
+        lambda rows: rank_association(rows["learning_rate"], rows["estimate"])
+    )
+    return found.unstack().dropna(how="all")
+
+
+def late_minus_early(cells: pd.DataFrame) -> pd.DataFrame:
+    """By seed and model: the mean estimate of the later half of the cohorts minus that of the rest.
+
+    With an odd number of cohorts, the one in the middle is left out.
+    """
+    cohorts = np.sort(cells["cohort"].unique())
+    half = len(cohorts) // 2
+    means = [
+        cells[cells["cohort"].isin(part)].groupby(["seed", "model"])["estimate"].mean().unstack()
+        for part in (cohorts[:half], cohorts[len(cohorts) - half :])
+    ]
+    return means[1] - means[0]
+
+
+def placebo_effect(profile: pd.DataFrame) -> pd.DataFrame:
+    """By seed and model: the mean estimate of placebos after their random times."""
+    found = after(estimates(profile, PLACEBO))
+    return found.groupby(["seed", "model"])["estimate"].mean().unstack()

@@ -1,0 +1,110 @@
+"""Both estimators against the truth: the same run trained again without a cohort.
+
+Two things change without a cohort. Its strings are not trained on, and the model as a whole is
+another one, because other strings take the cohort's place: it predicts all strings a little better
+or worse. The total effect on the cohort's strings has both, and is what equation 2 of the paper
+defines. An estimate from one run compares strings within this run, so it cannot see what all
+strings have in common. What it can see is the specific effect: that on the cohort's strings minus
+that on validation strings, which are trained on in neither run.
+
+The truth is that of the measured strings of the cohort. A band also allows for the choice of these
+strings among all that might have been in the cohort, so it holds the specific effect more often
+than it says.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.profiles.kinds import (
+    AFTER,
+    BEFORE,
+    ESTIMATOR_ERRORS,
+    EXACT_PROFILE,
+    SPECIFIC,
+    TOTAL,
+    TRAINED,
+)
+from palimpsest.profiles.measured import OUTCOMES, cohorts_in
+from palimpsest.profiles.panel import NEVER
+from palimpsest.traces import Trace
+from palimpsest.variants import replaced_cohort
+
+CELL = ["seed", "outcome", "cohort", "time"]
+
+
+def beside_truth(
+    profile: pd.DataFrame, streams: Iterable[Trace], strings: pd.DataFrame, without: Iterable[Trace]
+) -> pd.DataFrame:
+    """A table `exact_profile`.
+
+    Parameters
+    ----------
+    profile : table `profile` of one model, language and size; more seeds than those of `streams`
+        are allowed
+    streams : traces of the streams
+    strings : stacked datasets of the streams
+    without : traces of the streams without each cohort
+    """
+    by_seed = {trace.run["seed"]: trace for trace in streams}
+    cohorts = {
+        seed: cohorts_in(trace, strings[strings["seed"] == seed]) for seed, trace in by_seed.items()
+    }
+    found = [
+        effects(by_seed[trace.run["seed"]], cohorts[trace.run["seed"]], trace) for trace in without
+    ]
+    trained = profile[profile["strings"] == TRAINED]
+    compared = trained.merge(pd.concat(found), on=CELL, validate="many_to_one")
+    return compared[EXACT_PROFILE.names]
+
+
+def effects(stream: Trace, cohorts: np.ndarray, without: Trace) -> pd.DataFrame:
+    """The true effect of training on one cohort at every time: on its strings, and on all."""
+    cohort = replaced_cohort(without.run["variant"])
+    rows = []
+    for outcome, values in OUTCOMES.items():
+        own, others = (
+            values(stream)[:, places] - values(without)[:, without.column_of(names)]
+            for places in (np.flatnonzero(cohorts == cohort), np.flatnonzero(cohorts == NEVER))
+            for names in [stream.string_ids[places]]
+        )
+        total, general = own.mean(axis=1), others.mean(axis=1)
+        variance = sum(part.var(axis=1, ddof=1) / part.shape[1] for part in (own, others))
+        cells = {"total": total, "general": general, "specific": total - general}
+        made = {"outcome": outcome, "time": stream.epochs, **cells}
+        rows.append(pd.DataFrame({**made, "specific_std_error": np.sqrt(variance)}))
+    return pd.concat(rows).assign(seed=stream.run["seed"], cohort=cohort)
+
+
+def errors(compared: pd.DataFrame) -> pd.DataFrame:
+    """A table `estimator_errors`, from a table `exact_profile`.
+
+    The base period of difference-in-differences is left out: there, the estimate is 0 by
+    definition.
+    """
+    tested = compared.dropna(subset=["std_error"])
+    side = np.where(tested["time"] < tested["cohort"], BEFORE, AFTER)
+    both = [against(tested.assign(cells=side), truth) for truth in (TOTAL, SPECIFIC)]
+    return pd.concat(both, ignore_index=True)[ESTIMATOR_ERRORS.names]
+
+
+def against(tested: pd.DataFrame, truth: str) -> pd.DataFrame:
+    """The errors against one kind of truth."""
+    error = tested["estimate"] - tested[truth]
+    covered = tested[truth].between(tested["lower"], tested["upper"])
+    keys = ["model", "language", "size", "seed", "parameters", "estimator", "outcome", "cells"]
+    found = tested.assign(error=error, square=error**2, covered=covered).groupby(
+        keys, as_index=False
+    )
+    table = found.agg(
+        n_cells=("error", "size"),
+        effect=(truth, "mean"),
+        bias=("error", "mean"),
+        mean_square=("square", "mean"),
+        coverage=("covered", "mean"),
+        all_covered=("covered", "all"),
+    )
+    rmse = np.sqrt(table["mean_square"])
+    std = np.sqrt(np.maximum(table["mean_square"] - table["bias"] ** 2, 0))
+    return table.assign(truth=truth, rmse=rmse, std=std)
