@@ -16,6 +16,7 @@ from palimpsest.figures import style
 from palimpsest.figures.render import render
 from palimpsest.figures.style import save
 from palimpsest.lazy_import import named
+from palimpsest.profiles.figures import FIGURES as PROFILE_FIGURES
 from palimpsest.sections import FIGURES, KINDS
 from palimpsest.unlearning.figures import FIGURES as UNLEARNING_FIGURES
 
@@ -354,9 +355,12 @@ LOOKED_AT = [
 
 
 def test_every_figure_is_looked_at():
-    """Each has planted tables here or, for unlearning, in `test_unlearning_figures.py`."""
-    of_unlearning = {figure.name for figure in UNLEARNING_FIGURES}
-    assert {name for name, _ in LOOKED_AT} | of_unlearning == set(FIGURES)
+    """Each has planted tables here or, of the other sections, in their own tests.
+
+    These are `test_unlearning_figures.py` and `test_profile_tables.py`.
+    """
+    elsewhere = {figure.name for figure in (*UNLEARNING_FIGURES, *PROFILE_FIGURES)}
+    assert {name for name, _ in LOOKED_AT} | elsewhere == set(FIGURES)
 
 
 @pytest.fixture(scope="module", params=LOOKED_AT, ids=" - ".join)
