@@ -38,6 +38,7 @@ def dataset():
             "test_count": test_count,
             "role": None,
             "group": split,
+            "cohort": pd.array([None] * n, dtype="Int64"),
             "log_prob": -np.arange(1.0, n + 1),
             "derivation_log_prob": -np.arange(1.0, n + 1),
             "optimal_loss": 1.0,
