@@ -53,8 +53,8 @@ class Trained:
         return self.found[case].result()
 
     def weights(self, case):
-        (file,) = (self.folder / case / "whole").glob("*/weights.safetensors")
         self[case]
+        (file,) = (self.folder / case / "whole").glob("*/weights.safetensors")
         return load_file(file)
 
 
