@@ -109,10 +109,8 @@ def of_ends(correlations: pd.DataFrame, cells: str) -> pd.Series:
         & (correlations["cells"] == cells)
         & (correlations["model"] != correlations["other"])
     ]
-    # Pairs are in order of size, so the pair of both ends is first among those of the smallest.
-    pairs = rows.drop_duplicates(["model", "other"])
-    smallest = pairs["model"].value_counts().idxmax()
-    largest = pairs["other"].value_counts().idxmax()
+    # Pairs are in order of size, from the smallest with the next one to the two largest.
+    smallest, largest = rows["model"].iloc[0], rows["other"].iloc[-1]
     chosen = rows[(rows["model"] == smallest) & (rows["other"] == largest)]
     return chosen.set_index("seed")["correlation"]
 

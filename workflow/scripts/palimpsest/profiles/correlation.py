@@ -8,13 +8,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.kinds import (
-    AFTER,
-    BEFORE,
-    DIFFERENCE_IN_DIFFERENCES,
-    PROFILE_CORRELATION,
-    TRAINED,
-)
+from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES, PROFILE_CORRELATION, TRAINED
+from palimpsest.profiles.summaries import with_side
 
 CELL = ["cohort", "time"]
 
@@ -25,14 +20,15 @@ def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
     Cells before the treatment are the comparison. Nothing is memorised there, but all models are
     measured on the same strings, so their errors are correlated.
     """
-    estimates = profiles[
-        (profiles["estimator"] == DIFFERENCE_IN_DIFFERENCES) & (profiles["strings"] == TRAINED)
-    ].dropna(subset=["std_error"])
-    side = np.where(estimates["time"] < estimates["cohort"], BEFORE, AFTER)
+    estimates = with_side(
+        profiles[
+            (profiles["estimator"] == DIFFERENCE_IN_DIFFERENCES) & (profiles["strings"] == TRAINED)
+        ]
+    )
     order = estimates.drop_duplicates("model").sort_values("parameters", kind="stable")["model"]
     rows = []
     groups = ["language", "size", "seed", "outcome", "cells"]
-    for keys, group in estimates.assign(cells=side).groupby(groups):
+    for keys, group in estimates.groupby(groups):
         wide = group.pivot(index=CELL, columns="model", values="estimate")
         for model, other in combinations_with_replacement(order, 2):
             named = dict(zip(groups, keys, strict=True)) | {"model": model, "other": other}

@@ -66,8 +66,8 @@ CELLS = Column("cells", str, "before or after the treatment; without the base pe
 PROFILE = Kind(
     "profile",
     "One row per seed, kind of strings, estimator, outcome, cohort and time: the effect of "
-    "training "
-    "on the cohort. A band is simultaneous over the cells of one seed, estimator and outcome.",
+    "training on the cohort. A band is simultaneous over the cells of one seed, estimator and "
+    "outcome.",
     f"{FOLDER}/profile.parquet",
     (
         *OF_RUN,
@@ -91,8 +91,7 @@ OF_MODEL = tuple(column for column in OF_RUN if column is not SEED)
 POOLED_PROFILE = Kind(
     "pooled_profile",
     "One row per kind of strings, estimator, outcome, cohort and time: the mean effect over the "
-    "runs "
-    "of all seeds, with bands over the strings of these runs.",
+    "runs of all seeds, with bands over the strings of these runs.",
     f"{FOLDER}/pooled_profile.parquet",
     (*OF_MODEL, N_SEEDS, STRINGS_OF, ESTIMATOR, OUTCOME, COHORT, TIME, LEARNING_RATE, *BANDED),
 )
@@ -106,8 +105,7 @@ POOLED_PERSISTENCE = Kind(
 EXACT_PROFILE = Kind(
     "exact_profile",
     "One row per seed, estimator, outcome, cohort and time: the true effect on the measured "
-    "strings "
-    "of the cohort, by training again without the cohort, and the estimate beside it.",
+    "strings of the cohort, by training again without the cohort, and the estimate beside it.",
     f"{FOLDER}/exact_profile.parquet",
     (
         *OF_RUN,

@@ -95,16 +95,11 @@ def summary_rows(profile: pd.DataFrame) -> list[dict]:
                     "residual": over_seeds(summaries.residual(own)),
                     "placebo": over_seeds(summaries.after(others)),
                     "significant": percent(summaries.after(own)["significant"].mean()),
-                    "before": percent(before(own)["significant"].mean()),
+                    "before": percent(summaries.before(own)["significant"].mean()),
                     "placebos": percent(summaries.after(others)["significant"].mean()),
                 }
             )
     return rows
-
-
-def before(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells before the treatment, without the base period."""
-    return cells[(cells["time"] < cells["cohort"]) & cells["std_error"].notna()]
 
 
 def of_model(cells: pd.DataFrame, language: str, model: str) -> pd.DataFrame:

@@ -7,7 +7,14 @@ after the treatment, persistent later, and residual at the end of training.
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES, LOG_LIKELIHOOD, PLACEBO, TRAINED
+from palimpsest.profiles.kinds import (
+    AFTER,
+    BEFORE,
+    DIFFERENCE_IN_DIFFERENCES,
+    LOG_LIKELIHOOD,
+    PLACEBO,
+    TRAINED,
+)
 from palimpsest.statistics import rank_association
 
 
@@ -40,6 +47,20 @@ def residual(cells: pd.DataFrame) -> pd.DataFrame:
 def after(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells in which the strings have been trained on."""
     return cells[cells["time"] >= cells["cohort"]]
+
+
+def before(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells before the treatment, without the base period."""
+    return cells[(cells["time"] < cells["cohort"]) & cells["std_error"].notna()]
+
+
+def with_side(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells without the base period; the column `cells` says on which side of the treatment.
+
+    In the base period, the estimate is 0 by definition.
+    """
+    tested = cells.dropna(subset=["std_error"])
+    return tested.assign(cells=np.where(tested["time"] < tested["cohort"], BEFORE, AFTER))
 
 
 def by_size(cells: pd.DataFrame) -> list[str]:

@@ -17,17 +17,10 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.kinds import (
-    AFTER,
-    BEFORE,
-    ESTIMATOR_ERRORS,
-    EXACT_PROFILE,
-    SPECIFIC,
-    TOTAL,
-    TRAINED,
-)
+from palimpsest.profiles.kinds import ESTIMATOR_ERRORS, EXACT_PROFILE, SPECIFIC, TOTAL, TRAINED
 from palimpsest.profiles.measured import OUTCOMES, cohorts_in
 from palimpsest.profiles.panel import NEVER
+from palimpsest.profiles.summaries import with_side
 from palimpsest.traces import Trace
 from palimpsest.variants import replaced_cohort
 
@@ -78,14 +71,9 @@ def effects(stream: Trace, cohorts: np.ndarray, without: Trace) -> pd.DataFrame:
 
 
 def errors(compared: pd.DataFrame) -> pd.DataFrame:
-    """A table `estimator_errors`, from a table `exact_profile`.
-
-    The base period of difference-in-differences is left out: there, the estimate is 0 by
-    definition.
-    """
-    tested = compared.dropna(subset=["std_error"])
-    side = np.where(tested["time"] < tested["cohort"], BEFORE, AFTER)
-    both = [against(tested.assign(cells=side), truth) for truth in (TOTAL, SPECIFIC)]
+    """A table `estimator_errors`, from a table `exact_profile`."""
+    tested = with_side(compared)
+    both = [against(tested, truth) for truth in (TOTAL, SPECIFIC)]
     return pd.concat(both, ignore_index=True)[ESTIMATOR_ERRORS.names]
 
 

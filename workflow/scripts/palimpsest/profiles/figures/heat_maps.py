@@ -34,7 +34,7 @@ def profile(table: pd.DataFrame) -> Figure:
         axes.set_xlabel("checkpoint (macro-batches)")
     row[0].set_ylabel("macro-batch of the strings")
     figure.colorbar(mesh, ax=row, label=looks.EFFECT, fraction=0.03, pad=0.01)
-    curves.legend(figure, cell_handles(), looks.runs_note(table).split(" Filled")[0])
+    curves.legend(figure, cell_handles(), looks.runs_note(table))
     return figure
 
 
@@ -53,7 +53,7 @@ def panel_profile(table: pd.DataFrame, since: pd.DataFrame) -> Figure:
     right.axhline(0, **looks.ZERO)
     looks.banded(right, since, "since", looks.MODELS)
     right.set(xlabel="times since the treatment", ylabel="effect (units of the outcome)")
-    note = "Bands: simultaneous, 95 %, over units. Filled markers: the band excludes 0."
+    note = f"Bands: simultaneous, 95 %, over units. {looks.FILLED}"
     curves.legend(figure, cell_handles(), note)
     return figure
 

@@ -30,7 +30,7 @@ def instantaneous(table: pd.DataFrame) -> Figure:
         bottom.plot(rates["cohort"], rates["learning_rate"], color=colour, drawstyle="steps-mid")
     bottom.set(xlabel=MACRO_BATCH, ylabel="learning rate", ylim=(0, None))
     bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
-    curves.legend(figure, looks.handles(table), looks.runs_note(table))
+    curves.legend(figure, looks.handles(table), markers_note(table))
     return figure
 
 
@@ -54,7 +54,7 @@ def persistence(table: pd.DataFrame) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     panels[0].set_ylabel(looks.EFFECT)
     treatment = curves.line_handle("treatment", **style.EPOCH_LINE)
-    curves.legend(figure, [*looks.handles(table), treatment], looks.runs_note(table))
+    curves.legend(figure, [*looks.handles(table), treatment], markers_note(table))
     return figure
 
 
@@ -70,8 +70,13 @@ def residual(table: pd.DataFrame) -> Figure:
     draw_models(axes, cells, "cohort")
     axes.set(xlabel=MACRO_BATCH, ylabel=looks.EFFECT)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    curves.legend(figure, looks.handles(table), looks.runs_note(table))
+    curves.legend(figure, looks.handles(table), markers_note(table))
     return figure
+
+
+def markers_note(table: pd.DataFrame) -> str:
+    """What the curves rest on, and what their markers mean."""
+    return f"{looks.runs_note(table)} {looks.FILLED}"
 
 
 def draw_models(axes, rows: pd.DataFrame, x: str) -> None:

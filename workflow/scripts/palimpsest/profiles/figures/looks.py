@@ -15,6 +15,7 @@ ESTIMATORS = {
     DIFFERENCE_IN_DIFFERENCES: style.Look("difference-in-differences", MODELS),
 }
 EFFECT = "effect (nats)"
+FILLED = "Filled markers: the band excludes 0."
 ZERO = {"color": "0.6", "linewidth": 0.8, "zorder": 1}
 
 
@@ -53,5 +54,5 @@ def runs_note(table: pd.DataFrame) -> str:
     n = table["n_seeds"].iloc[0]
     return (
         f"Mean over {n} run{'s' if n > 1 else ''} of each model; bands: simultaneous, 95 %, over "
-        "strings. Filled markers: the band excludes 0."
+        "strings."
     )

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from palimpsest.figures import curves, style
+from palimpsest.profiles.figures import looks
 from palimpsest.profiles.kinds import AFTER, BEFORE, LOG_LIKELIHOOD
 
 TITLES = {AFTER: "after the treatment", BEFORE: "before the treatment: nothing is memorised"}
@@ -19,8 +20,8 @@ def correlation(table: pd.DataFrame) -> Figure:
     """
     rows = table[table["outcome"] == LOG_LIKELIHOOD]
     models = list(rows["model"].unique())
-    named = f"language {table['language'].iloc[0]}, {table['size'].iloc[0]} strings seen once"
-    figure = curves.figure_of(0.55 * len(models) + 1.5, f"Correlation of profiles: {named}")
+    title = f"Correlation of profiles: {looks.subject(table)}"
+    figure = curves.figure_of(0.55 * len(models) + 1.5, title)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, (cells, title) in zip(panels, TITLES.items(), strict=True):
         draw_matrix(axes, rows[rows["cells"] == cells], models)
