@@ -78,6 +78,61 @@ rule compare_with_retraining:
         "../scripts/compare_with_retraining.py"
 
 
+rule question_stream:
+    input:
+        corpus=corpus,
+        pretrained=ancient(pretrained_files),
+        dataset=STREAM_FILES["datasets"],
+        weights=fill(paths.WEIGHTS, variant=STREAM),
+    output:
+        **{kind.name: kind.path for kind in profile_section.OF_FINAL_MODEL},
+        manifest=profile_section.FINAL_MODEL_MANIFEST,
+    log:
+        "logs/question_stream/{model}/{language}/n{size}-seed{seed}.log",
+    benchmark:
+        "benchmarks/question_stream/{model}/{language}/n{size}-seed{seed}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: training_threads
+    resources:
+        mem_mb=training_memory,
+        runtime=training_minutes,
+        gpu=training_gpus,
+        checkpoint_every=CHECKPOINT_EVERY,
+    params:
+        **RECIPE,
+        script=QUESTION,
+    shell:
+        QUESTION_STREAM
+
+
+rule compare_notions:
+    input:
+        profile=profiled.PROFILE.path,
+        exact_profile=profiled.EXACT_PROFILE.path,
+        datasets=of_profile_seeds(STREAM_FILES["datasets"]),
+        replicates=of_profile_seeds(with_variants(paths.TRACE, STREAM_REPLICATES)),
+        continuations=of_profile_seeds(profiled.CONTINUATIONS.path),
+        influences=of_profile_seeds(profiled.INFLUENCES.path),
+    output:
+        table=profiled.NOTIONS.path,
+    log:
+        "logs/compare_notions/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/compare_notions/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        length=lookup("profiles/notions/continuation", within=config, default=None),
+        code=of_code("compare_notions.py"),
+    script:
+        "../scripts/compare_notions.py"
+
+
 rule correlate_profiles:
     input:
         profiles=profiles_to_correlate,

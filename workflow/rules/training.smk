@@ -10,7 +10,8 @@ include: "functions/training.smk"
 rule finetune:
     input:
         trained_files(experiment.single_runs, TRAINED.values()),
-        trained_files(with_tokens(experiment.single_runs), [paths.TOKENS]),
+        trained_files(keeping(WEIGHTS, experiment.single_runs), [paths.WEIGHTS]),
+        trained_files(keeping(TOKENS, experiment.single_runs), [paths.TOKENS]),
         trained_files(experiment.replicates, REPLICATES.values()),
         model_folders(experiment.single_runs),
     localrule: True
@@ -61,7 +62,7 @@ rule train_one_run:
         pretrained=ancient(pretrained_files),
         dataset=paths.DATASET,
     output:
-        **trained(one_run),
+        **trained_alone(),
     log:
         "logs/train/{model}/{language}/n{size}-seed{seed}/{variant}.log",
     benchmark:
@@ -82,7 +83,7 @@ rule train_one_run:
         **RECIPE,
         script=FINETUNE,
     shell:
-        TRAIN
+        TRAIN_ONE
 
 
 rule train_replicates:

@@ -36,7 +36,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--manifest", nargs="+", required=True, help="manifests, one per dataset")
     parser.add_argument(
-        "--weights", nargs="*", default=[], help="weights to write, one per dataset"
+        "--weights", nargs="*", default=[], help="weights to write, beside some traces"
     )
     parser.add_argument("--left-out", type=int, help="number of strings for leave-one-out")
     parser.add_argument(
@@ -80,23 +80,22 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.jobs.finetune import Job, finetune
 
-    weights = arguments.weights or [None] * len(arguments.dataset)
-    files = zip(arguments.dataset, arguments.trace, arguments.manifest, weights, strict=True)
+    files = zip(arguments.dataset, arguments.trace, arguments.manifest, strict=True)
     first_and_last = arguments.replicates
     replicates = range(first_and_last[0], first_and_last[1] + 1) if first_and_last else None
-    tokens = {Path(path).parent: path for path in arguments.tokens}
+    weights, tokens = beside_traces(arguments.weights), beside_traces(arguments.tokens)
     jobs = [
         Job(
             dataset,
             trace,
             manifest,
-            weights,
+            weights.get(Path(trace).parent),
             variant(trace),
             arguments.left_out,
             replicates,
             tokens.get(Path(trace).parent),
         )
-        for dataset, trace, manifest, weights in files
+        for dataset, trace, manifest in files
     ]
     finetune(
         command.Assignment.of(arguments),
@@ -105,6 +104,11 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
         delivers=ONLY not in os.environ,
         trackers=arguments.trackers,
     )
+
+
+def beside_traces(paths: list[str]) -> dict[Path, str]:
+    """The files that some traces have beside them, by folder."""
+    return {Path(path).parent: path for path in paths}
 
 
 def variant(trace: str) -> str:

@@ -2,16 +2,30 @@
 from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.profiles import kinds as profiled
 from palimpsest.profiles import section as profile_section
-from palimpsest.variants import STREAM, stream_without
+from palimpsest.variants import STREAM, of_replicate, stream_without
 
-profile_block = settings.block("profiles") or {"cohorts": 0, "panels": {}, "exact": None}
+QUESTION = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/question_stream.py"))
+NO_PROFILES = {"cohorts": 0, "panels": {}, "exact": None, "notions": None}
+
+profile_block = settings.block("profiles") or NO_PROFILES
 PROFILE_SEEDS = (profile_block["exact"] or {"seeds": []})["seeds"]
 STREAMS_WITHOUT = [stream_without(cohort + 1) for cohort in range(profile_block["cohorts"])]
+STREAM_REPLICATES = [
+    of_replicate(variant, number)
+    for variant in (STREAM, *STREAMS_WITHOUT)
+    for number in range((profile_block["notions"] or {"replicates": 0})["replicates"])
+]
 STREAM_FILES = {
     "traces": fill(paths.TRACE, variant=STREAM),
     "datasets": fill(paths.DATASET, variant=STREAM),
     "manifests": fill(paths.MANIFEST, variant=STREAM),
 }
+# The command that questions the trained model of a stream
+QUESTION_STREAM = (
+    f"{OF_THE_MODEL}"
+    " --weights {input.weights} --continuations {output.continuations}"
+    f" --influences {{output.influences}} --manifest {{output.manifest}}{HOW_TO_TRAIN}"
+)
 
 
 def profile_values(*keys):

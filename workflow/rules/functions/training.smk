@@ -3,7 +3,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from palimpsest.requests import FOLDER, TOKENS
+from palimpsest.requests import FOLDER, TOKENS, WEIGHTS
 from palimpsest.variants import LEAVE_ONE_OUT, STREAM, dataset_variant, is_stream, target_of
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
@@ -12,9 +12,8 @@ CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
 TRACKERS = ",".join(config["trackers"]) or "none"
 
 TRAINED = {"trace": paths.TRACE, "manifest": paths.MANIFEST}
-
-if config["save_weights"]:
-    TRAINED["weights"] = paths.WEIGHTS
+# Files that only some runs keep
+KEPT = {WEIGHTS: paths.WEIGHTS, TOKENS: paths.TOKENS}
 
 REPLICATES = {
     "trace": paths.REPLICATES_TRACE,
@@ -62,7 +61,8 @@ def train_command(weights, more=""):
     return f"{OF_THE_MODEL}{delivery}{more}{HOW_TO_TRAIN}"
 
 
-TRAIN = train_command(weights=config["save_weights"])
+TRAIN = train_command(weights=False)
+TRAIN_ONE = train_command(weights=config["save_weights"])
 
 
 def trained_files(requests, patterns):
@@ -73,11 +73,6 @@ def trained_files(requests, patterns):
 def model_folders(requests):
     """The folders with the models of runs, for `save_weights: huggingface`."""
     return trained_files([runs for runs in requests if FOLDER in runs.keeps], [paths.MODEL_FOLDER])
-
-
-def one_run(pattern):
-    """The pattern itself, for a job with only one run."""
-    return pattern
 
 
 def all_runs(job):
@@ -93,22 +88,34 @@ def all_runs(job):
     return files
 
 
-def trained(files):
-    """The outputs of training; the function `files` expands a pattern to the runs of a job."""
-    return {name: update(files(pattern)) for name, pattern in TRAINED.items()}
-
-
 def trained_together(job):
     """The outputs of a job that trains several runs."""
-    outputs = trained(all_runs(job))
-    if by_token := with_tokens(job):
-        outputs[TOKENS] = update(all_runs(by_token)(paths.TOKENS))
-    return outputs
+    outputs = {name: update(all_runs(job)(pattern)) for name, pattern in TRAINED.items()}
+    return {**outputs, **{name: update(files) for name, files in kept_files(job).items()}}
 
 
-def with_tokens(requests):
-    """The requests whose runs keep the losses of single tokens."""
-    return [runs for runs in requests if TOKENS in runs.keeps]
+def trained_alone():
+    """The outputs of a job that trains one run."""
+    kept = {WEIGHTS: paths.WEIGHTS} if config["save_weights"] else {}
+    return {name: update(pattern) for name, pattern in {**TRAINED, **kept}.items()}
+
+
+def keeping(name, requests):
+    """The requests whose runs keep a file, such as `tokens`."""
+    return [runs for runs in requests if name in runs.keeps]
+
+
+def kept_files(job):
+    """The paths of the files that only some runs of a job keep, by name; models stay wildcards."""
+    found = {name: all_runs(keeping(name, job))(pattern) for name, pattern in KEPT.items()}
+    return {name: files for name, files in found.items() if files}
+
+
+def fits_one_run(job):
+    """Whether the rule `train_one_run` makes all files of a full model's job."""
+    (runs, *others) = job
+    kept = {WEIGHTS} if config["save_weights"] else set()
+    return not others and len(runs.seeds) == 1 and not (runs.keeps & KEPT.keys()) - kept
 
 
 def trained_on(job):
@@ -148,14 +155,14 @@ def models_in(places):
 def rules_of_several_runs(groups):
     """The jobs of each rule that trains several runs, by the rule's name; equal names get numbers.
 
-    A full model's job with only one run, which keeps no losses of tokens, belongs to the rule
-    `train_one_run` instead.
+    A full model's job with only one run belongs to the rule `train_one_run`, if that rule makes
+    all files of the run.
     """
     rules, seen = {}, Counter()
     for jobs in groups:
         first = jobs[0]
         is_twin = settings.is_twin(first[0].model)
-        if not is_twin and len(first[0].seeds) == 1 and not with_tokens(first):
+        if not is_twin and fits_one_run(first):
             continue
         variants = [named_in_rule(runs.variant) for runs in first]
         scale = "twins" if is_twin else "full"
@@ -200,19 +207,19 @@ def minutes_of_all(job):
 
 
 def recipe_of_all(job):
-    """A parameter function: the recipe, the number of strings to leave out, and files of tokens.
+    """A parameter function: the recipe, the number of strings to leave out, and kept files.
 
     The last two are named where there are any. They are in a parameter and not in the command,
     because the rules of all jobs share one command.
     """
     limits = {runs.left_out for runs in job} - {None}
     left_out = [f"--left-out {n}" for n in limits]
-    tokens = all_runs(with_tokens(job))(paths.TOKENS)
+    kept = [word for name, files in kept_files(job).items() for word in (f"--{name}", *files)]
 
     # A function of `output` would not do: Snakemake ignores changes of such parameters.
     def flags(wildcards):
-        files = [pattern.format(**wildcards) for pattern in tokens]
-        return " ".join([recipe(wildcards), *left_out, *([f"--{TOKENS}", *files] if files else [])])
+        files = [word.format(**wildcards) for word in kept]
+        return " ".join([recipe(wildcards), *left_out, *files])
 
     return flags
 

@@ -17,10 +17,14 @@ TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
 
 @dataclass(frozen=True)
 class OnePass:
-    """A stream, for the plan: the numbers of its macro-batches and of the strings it measures."""
+    """A stream, for the plan: the numbers of its macro-batches and of the strings it measures.
+
+    It is measured after every `every` macro-batches.
+    """
 
     cohorts: int
     measured: int
+    every: int = 1
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,11 @@ class Runs:
     trains at most `replicates_per_job` replicates. `training` overrides keys of the block
     `training` in the configuration. Only replicates may have it, because only they have separate
     files. `keeps` names the files of a run: always "trace", and sometimes "weights" or "tokens".
-    Weights are kept for replicates; with `save_weights`, for all runs. "huggingface" is the folder
-    that is made from the weights of a single run with `save_weights: huggingface`. "tokens" are the
-    losses of single tokens; only single runs keep them. With a variant of leave-one-out, at most
-    `left_out` training strings are left out, each in a run of its own; None means every string. A
-    stream says in `one_pass` how long it is.
+    Replicates always keep their weights; with `save_weights`, all runs do. "huggingface" is the
+    folder that is made from the weights of a single run with `save_weights: huggingface`. "tokens"
+    are the losses of single tokens; only single runs keep them. With a variant of leave-one-out, at
+    most `left_out` training strings are left out, each in a run of its own; None means every
+    string. A stream says in `one_pass` how long it is.
     """
 
     model: str
@@ -135,12 +139,12 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
     for asked in requests:
         if unknown := asked.keeps - {TRACE, WEIGHTS, TOKENS}:
             raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run makes")
-        if asked.replicates is None and (asked.training or WEIGHTS in asked.keeps):
-            raise ValueError(
-                f"{asked}: only replicates may have their own training and keep weights"
-            )
+        if asked.replicates is None and asked.training:
+            raise ValueError(f"{asked}: only replicates may have their own training")
         if not asked.has_one_model and TOKENS in asked.keeps:
             raise ValueError(f"{asked}: only single runs keep the losses of tokens")
+        if asked.variant in LEAVING_ONE_OUT and WEIGHTS in asked.keeps:
+            raise ValueError(f"{asked}: a section cannot ask for the weights of leave-one-out")
         if asked.replicates is not None and WEIGHTS not in asked.keeps:
             raise ValueError(f"{asked}: replicates always keep their weights; add them to `keeps`")
         if asked.replicates is not None:

@@ -30,6 +30,8 @@ DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from 
 STREAM = "stream"
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
+# A stream, or a stream without one macro-batch; and, with a number, a replicate of either
+STREAMS = rf"{STREAM}(-{WITHOUT}-(?P<cohort>\d+))?(-(?P<draw>\d+))?"
 TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
 
 
@@ -62,6 +64,8 @@ def dataset_variant(name: str) -> str:
     """The variant whose dataset a run reads; leave-one-out reads base and leaves strings out."""
     if name in LEAVING_ONE_OUT:
         return BASE
+    if stream_draw(name) is not None:
+        return name.rpartition("-")[0]
     return RETAIN if name == RETAIN_INNOCENT else name
 
 
@@ -118,13 +122,22 @@ def stream_without(cohort: int) -> str:
 
 def replaced_cohort(name: str) -> int | None:
     """The number of the macro-batch that a stream is without; None for the whole stream."""
-    start = f"{STREAM}-{WITHOUT}-"
-    return int(name.removeprefix(start)) if name.startswith(start) else None
+    found = re.fullmatch(STREAMS, name)
+    return int(found["cohort"]) if found and found["cohort"] else None
+
+
+def stream_draw(name: str) -> int | None:
+    """The number of a replicate of a stream; None for any other variant.
+
+    For example, 2 for stream-2 and for stream-without-5-2.
+    """
+    found = re.fullmatch(STREAMS, name)
+    return int(found["draw"]) if found and found["draw"] else None
 
 
 def is_stream(name: str) -> bool:
     """Whether the runs of a variant see each training string once, in the order of the cohorts."""
-    return name == STREAM or replaced_cohort(name) is not None
+    return re.fullmatch(STREAMS, name) is not None
 
 
 # Replicates

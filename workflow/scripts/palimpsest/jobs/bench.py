@@ -72,15 +72,23 @@ class Bench:
 
 
 class TrainedWeights:
-    """Weights of trained models in several files; each file holds some replicates of a variant."""
+    """Weights of trained models in several files.
+
+    A file holds some replicates of a variant, or the only model of a single run.
+    """
 
     def __init__(self, paths: list[str]):
-        self._files = {}
+        self._paths, self._files = paths, {}
         for path in paths:
             with safe_open(path, "pt") as file:
                 names = list(file.keys())
             for name in names:
                 self._files.setdefault(name.partition("/")[0], (path, []))[1].append(name)
+
+    def of_run(self, place: int) -> dict[str, torch.Tensor]:
+        """The weights of the only model in a file, given by the file's place among all files."""
+        with safe_open(self._paths[place], "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
     def has(self, variant: str, replicate: int) -> bool:
         """Whether the files hold the weights of a model."""

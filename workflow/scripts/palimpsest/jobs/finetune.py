@@ -20,7 +20,7 @@ from palimpsest.training.progress import show_progress
 from palimpsest.training.runs import Run, n_cohorts, strings_to_leave_out
 from palimpsest.training.state import State, writing
 from palimpsest.training.trackers import Trackers
-from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT, is_stream
+from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT, is_stream, stream_draw
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,10 @@ class Job:
             return [replace(run, draw=number) for number in self.replicates]
         if is_stream(self.variant):
             # A stream is trained on once, so its length decides the number of epochs. A profile
-            # needs a measurement after every macro-batch.
-            once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=1)
-            return [replace(run, recipe=once)]
+            # needs a measurement after every macro-batch, and a replicate only the last one.
+            n, draw = n_cohorts(self.dataset), stream_draw(self.variant)
+            once = replace(run.recipe, epochs=n, evaluate_every=1 if draw is None else n)
+            return [replace(run, recipe=once, draw=draw)]
         if self.variant not in LEAVING_ONE_OUT:
             return [run]
         names = strings_to_leave_out(self.dataset, self.left_out)

@@ -112,3 +112,24 @@ def generate(models: Models, prompts_MBT: torch.Tensor, n_tokens: int) -> torch.
             likeliest_MB = models.logits(ids_MBT)[..., -1, :].argmax(-1)
             ids_MBT = torch.cat([ids_MBT, likeliest_MB.unsqueeze(-1)], dim=-1)
     return ids_MBT[..., prompts_MBT.shape[-1] :]
+
+
+def n_last_right(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> torch.Tensor:
+    """How many of a string's last tokens greedy decoding gives right, int64[M, B].
+
+    Greedy decoding from all tokens before the last l gives these l tokens exactly if each of them
+    is the most probable one after the true tokens before it. So one forward pass over the true
+    tokens answers for every l.
+
+    Parameters
+    ----------
+    logits_MBTV : float[M, B, T, V], of the next token at every position
+    targets_MBT : int[M, B, T], the true tokens; negative where there is none
+
+    Source: Carlini et al., Extracting training data from large language models (2021).
+    """
+    is_real_MBT = targets_MBT >= 0
+    right_MBT = (logits_MBTV.argmax(-1) == targets_MBT) | ~is_real_MBT
+    # From the end, 1 until the first wrong token; padding counts for nothing.
+    run_MBT = right_MBT.flip(-1).long().cumprod(-1).flip(-1)
+    return (run_MBT * is_real_MBT).sum(-1)

@@ -45,12 +45,17 @@ QUESTIONS = {
     "profile_size": "Do larger models memorise more of what they see once?",
     "profile_order": "What does memorisation of a string depend on?",
     "profile_estimators": "Does one run tell what retraining would?",
+    "profile_notions": "Do other definitions of memorisation agree with training again?",
     "profile_placebos": "Do the estimators find anything where there is nothing?",
 }
 ESTIMATORS = (DIFFERENCE_IN_DIFFERENCES, DIFFERENCE)
 NAMES = {
     DIFFERENCE_IN_DIFFERENCES: "Difference-in-differences",
     DIFFERENCE: "The difference of means",
+}
+NOTIONS = {
+    kinds.ARCHITECTURAL: "A mean over models trained with and without the strings",
+    kinds.INFLUENCE: "An influence function",
 }
 CORRELATION = (-1.0, 1.0)
 # The largest bias that counts as none, as a share of the mean true effect
@@ -160,6 +165,32 @@ def lost_signal(errors: pd.DataFrame) -> Estimate:
     return over_seeds((total / specific).unstack())
 
 
+def bias_of_notion(notions: pd.DataFrame, notion: str) -> Estimate:
+    """The bias of a notion beyond its placebo, in shares of the specific effect.
+
+    The effect is the mean over the seeds, because that of a single seed can be near 0.
+    """
+    rows = summaries.beyond_placebo(notions, notion)
+    effect = rows.groupby("model")["specific"].mean()
+    bias = (rows["beyond"] - rows["specific"]).groupby([rows["seed"], rows["model"]]).mean()
+    return over_seeds(bias.unstack() / effect)
+
+
+def extracted_unseen(notions: pd.DataFrame) -> Estimate:
+    """The share of extractable strings among those never trained on."""
+    rows = summaries.beyond_placebo(notions, kinds.EXTRACTABLE)
+    found = over_seeds(rows.groupby(["seed", "model"])["placebo"].mean().unstack())
+    trained = student(rows.groupby("seed")["estimate"].mean())
+    mark = f"strings that were trained on: {number(trained.mean)}"
+    return found._replace(marks=(mark,))
+
+
+def extracted_beyond(notions: pd.DataFrame) -> Estimate:
+    """The share of extractable strings among trained ones, minus that among unseen ones."""
+    rows = summaries.beyond_placebo(notions, kinds.EXTRACTABLE)
+    return over_seeds(rows.groupby(["seed", "model"])["beyond"].mean().unstack())
+
+
 def placebo(profile: pd.DataFrame) -> Estimate:
     """The effect on placebos, in shares of the effect on trained strings (mean over the seeds)."""
     trained = summaries.after(summaries.estimates(profile))
@@ -263,6 +294,39 @@ CLAIMS = [
         lost_signal,
         limits=NOT_NEGATIVE,
         evidence=(RETRAINING,),
+    ),
+    *(
+        Claim(
+            "profile_notions",
+            f"{name} is unbiased for the specific effect.",
+            kinds.NOTIONS.name,
+            "bias against retraining, beyond unseen strings, as a share of the mean specific "
+            "effect",
+            between(-TOLERATED, TOLERATED),
+            partial(bias_of_notion, notion=notion),
+            evidence=(RETRAINING,),
+        )
+        for notion, name in NOTIONS.items()
+    ),
+    Claim(
+        "profile_notions",
+        "Strings can be extracted that were never trained on.",
+        kinds.NOTIONS.name,
+        "share of extractable strings among those never trained on",
+        above(0),
+        extracted_unseen,
+        limits=NOT_NEGATIVE,
+        evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "profile_notions",
+        "More strings can be extracted if they were trained on.",
+        kinds.NOTIONS.name,
+        "share of extractable strings, minus that among strings never trained on",
+        above(0),
+        extracted_beyond,
+        limits=CORRELATION,
+        evidence=(NO_THRESHOLD,),
     ),
     Claim(
         "profile_placebos",

@@ -7,7 +7,7 @@ time g on.
 
 from dataclasses import replace
 
-from palimpsest.tables.columns import LANGUAGE, MODEL, SEED, SIZE
+from palimpsest.tables.columns import LANGUAGE, MODEL, SEED, SIZE, STRING_ID
 from palimpsest.tables.kinds import Column, Kind
 
 TRAINED, PLACEBO = "trained", "placebo"
@@ -15,8 +15,10 @@ DIFFERENCE, DIFFERENCE_IN_DIFFERENCES = "difference", "difference_in_differences
 LOG_LIKELIHOOD, TOKEN_ACCURACY, NEGATIVE_RANK = "log_likelihood", "token_accuracy", "negative_rank"
 BEFORE, AFTER = "before", "after"
 TOTAL, SPECIFIC = "total", "specific"
+ARCHITECTURAL, INFLUENCE, EXTRACTABLE = "architectural", "influence", "extractable"
 
 FOLDER = "results/profiles/{model}/{language}/n{size}"
+OF_ONE_SEED = "results/profiles/{model}/{language}/n{size}-seed{seed}"
 OF_PANELS = "results/profiles/panels/{language}"
 OF_RUN = (
     MODEL,
@@ -149,6 +151,76 @@ ESTIMATOR_ERRORS = Kind(
         Column("all_covered", bool, "whether the bands of all cells hold the truth"),
     ),
 )
+CONTINUATIONS = Kind(
+    "continuations",
+    "One row per measured string of a stream: what greedy decoding by the trained model gives.",
+    f"{OF_ONE_SEED}/continuations.parquet",
+    (
+        MODEL,
+        LANGUAGE,
+        SIZE,
+        SEED,
+        STRING_ID,
+        Column("n_tokens", int, "number of predicted tokens of the string"),
+        Column(
+            "n_last_right",
+            int,
+            "the longest end of the string, in tokens, that greedy decoding gives from all tokens "
+            "before it: a string is (k, l)-extractable, with k the number of tokens before the "
+            "last l, if this is at least l",
+        ),
+    ),
+)
+INFLUENCES = Kind(
+    "influences",
+    "One row per macro-batch and measured string of it, and per macro-batch and validation string "
+    "that stands for no other string: the effect of training on the macro-batch, by an influence "
+    "function.",
+    f"{OF_ONE_SEED}/influences.parquet",
+    (
+        MODEL,
+        LANGUAGE,
+        SIZE,
+        SEED,
+        Column("without", int, "macro-batch whose place other strings take"),
+        STRING_ID,
+        Column(
+            "influence",
+            float,
+            "log-likelihood of the string under the trained model, minus that under its weights "
+            "moved to where they would be without the macro-batch, nats",
+        ),
+        Column("residual", float, "unsolved share of the linear system; 0 is exact"),
+    ),
+)
+NOTIONS = Kind(
+    "notions",
+    "One row per seed, macro-batch and notion of memorisation, at the end of training: the "
+    "estimate, the same for strings that are never trained on, and the true effect beside both.",
+    f"{FOLDER}/notions.parquet",
+    (
+        *OF_RUN,
+        COHORT,
+        Column(
+            "notion",
+            str,
+            "difference or difference_in_differences (from one run), architectural (means over "
+            "models that are trained with and without the macro-batch), influence (first-order "
+            "approximation of training again), or extractable (share of strings whose last tokens "
+            "greedy decoding gives)",
+        ),
+        Column("unit", str, "of estimate and placebo: nats of log-likelihood, or share of strings"),
+        Column("estimate", float, "mean over the measured strings of the macro-batch"),
+        Column(
+            "placebo",
+            float,
+            "the same for strings that are never trained on; 0 for the two estimators from one "
+            "run, whose comparison these strings are",
+        ),
+        Column("total", float, "total effect by training again without the macro-batch, nats"),
+        Column("specific", float, "its specific effect (table `exact_profile`), nats"),
+    ),
+)
 PROFILE_CORRELATION = Kind(
     "profile_correlation",
     "One row per pair of models, seed, outcome and side of the treatment: the correlation of their "
@@ -194,6 +266,9 @@ KINDS = (
     POOLED_PERSISTENCE,
     EXACT_PROFILE,
     ESTIMATOR_ERRORS,
+    CONTINUATIONS,
+    INFLUENCES,
+    NOTIONS,
     PROFILE_CORRELATION,
     PANEL_PROFILE,
     PANEL_PERSISTENCE,

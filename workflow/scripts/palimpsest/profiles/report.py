@@ -34,6 +34,13 @@ GLOSSARY = {
         "The effect of training on strings just after it, at later checkpoints, and at the end of "
         "training."
     ),
+    "Extractable": (
+        "(k, l)-extractable: greedy decoding from the first k tokens of a string gives its last l "
+        "tokens."
+    ),
+    "Influence function": (
+        "The effect of training strings on a model, to first order, without training again."
+    ),
     "Macro-batch": "The strings that are trained on between two checkpoints.",
     "Simultaneous band": (
         "Intervals that, with 95 % confidence, hold the true effects of all cells at once."
@@ -48,6 +55,13 @@ GLOSSARY = {
     ),
 }
 OF_LANGUAGE = ["language", "model"]
+NOTIONS = {
+    kinds.DIFFERENCE_IN_DIFFERENCES: "difference-in-differences",
+    kinds.DIFFERENCE: "difference",
+    kinds.ARCHITECTURAL: "means over models (architectural)",
+    kinds.INFLUENCE: "influence function",
+    kinds.EXTRACTABLE: "extractable strings",
+}
 UNITS = {
     kinds.LOG_LIKELIHOOD: "log-likelihood (nats)",
     kinds.TOKEN_ACCURACY: "token accuracy (share)",
@@ -58,15 +72,20 @@ UNITS = {
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` maps the kinds `profile` and `estimator_errors` to stacked tables. Without a profile,
-    the part only says what profiles are.
+    `tables` maps the kinds `profile`, `estimator_errors` and `notions` to stacked tables. Without a
+    profile, the part only says what profiles are.
     """
-    profile, errors = (tables.get(kind.name) for kind in (kinds.PROFILE, kinds.ESTIMATOR_ERRORS))
+    profile, errors, notions = (
+        tables.get(kind.name) for kind in (kinds.PROFILE, kinds.ESTIMATOR_ERRORS, kinds.NOTIONS)
+    )
     if profile is None or profile.empty:
         return Part(chapters=(Chapter("profiles", TITLE, TEXT),), questions=QUESTIONS)
     html = template(__file__, "report.html.j2").module
-    rows = [] if errors is None else error_rows(errors)
-    after = html.errors(rows) if rows else NOTHING
+    after = NOTHING
+    if errors is not None and not errors.empty:
+        after += html.errors(error_rows(errors))
+    if notions is not None and not notions.empty:
+        after += html.notions(notion_rows(notions))
     return Part(
         introduction=html.introduction(),
         reading=html.reading(),
@@ -117,6 +136,39 @@ def with_interval(found: Interval) -> str:
     if pd.isna(found.lower):
         return number(found.mean)
     return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"
+
+
+def notion_rows(notions: pd.DataFrame) -> list[dict]:
+    """Per language, model and notion: estimates, placebos, and agreement with training again."""
+    rows = []
+    for keys, own in notions.groupby([*OF_LANGUAGE, "notion"], sort=False):
+        language, model, notion = keys
+        beyond = summaries.beyond_placebo(own, notion)
+        by_seed = beyond.groupby("seed")
+        error = beyond.assign(error=beyond["beyond"] - beyond["specific"]).groupby("seed")["error"]
+        is_in_nats = notion != kinds.EXTRACTABLE
+        rows.append(
+            {
+                "language": language,
+                "model": model,
+                "notion": NOTIONS[notion],
+                "unit": beyond["unit"].iloc[0],
+                "estimate": with_interval(student(by_seed["estimate"].mean())),
+                "placebo": with_interval(student(by_seed["placebo"].mean())),
+                "specific": with_interval(student(by_seed["specific"].mean())),
+                "bias": with_interval(student(error.mean())) if is_in_nats else "–",
+                "spread": with_interval(student(error.std())) if is_in_nats else "–",
+                "correlation": with_interval(student(correlations(beyond).dropna())),
+            }
+        )
+    return rows
+
+
+def correlations(beyond: pd.DataFrame) -> pd.Series:
+    """By seed: the correlation over macro-batches of a notion and the specific effect."""
+    return beyond.groupby("seed")[["beyond", "specific"]].apply(
+        lambda rows: rows["beyond"].corr(rows["specific"])
+    )
 
 
 def error_rows(errors: pd.DataFrame) -> list[dict]:

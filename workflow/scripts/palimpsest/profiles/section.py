@@ -9,15 +9,16 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
+from palimpsest import paths
 from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
-from palimpsest.models.table import NAME
+from palimpsest.models.table import NAME, learning_rate
 from palimpsest.profiles import kinds
-from palimpsest.requests import OnePass, Runs
+from palimpsest.requests import WEIGHTS, OnePass, Runs, Unfinished
 from palimpsest.section import Section
-from palimpsest.variants import STREAM, Variant, stream_without
+from palimpsest.variants import STREAM, STREAMS, Variant, of_replicate, stream_without
 
 FORMATS = (".csv", ".parquet")
 OF_MODEL = (
@@ -27,19 +28,25 @@ OF_MODEL = (
     kinds.POOLED_PERSISTENCE,
 )
 OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
+OF_FINAL_MODEL = (kinds.CONTINUATIONS, kinds.INFLUENCES)
+FINAL_MODEL_MANIFEST = f"{kinds.OF_ONE_SEED}/manifest.json"
 
 
 def streams(settings: Settings) -> list[Runs]:
     """A stream for every model and language."""
     block = settings.block("profiles")
     size = block["cohorts"] * block["cohort_size"]
-    measured = block["cohorts"] * block["panel"] + block["validation"]
-    length = OnePass(block["cohorts"], measured)
+    length = OnePass(block["cohorts"], measured_strings(block, block["cohorts"]))
     return [
         Runs(model, language, size, STREAM, settings.seeds, one_pass=length)
         for language in block["languages"]
         for model in block["models"]
     ]
+
+
+def measured_strings(block: dict, cohorts: int) -> int:
+    """Number of measured strings of a stream: those of some macro-batches, and of validation."""
+    return cohorts * block["panel"] + block["validation"]
 
 
 def exact(settings: Settings) -> list[Runs]:
@@ -54,13 +61,39 @@ def exact(settings: Settings) -> list[Runs]:
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
-    """The streams, and the same without each macro-batch."""
+    """The streams, the same without each macro-batch, and replicates of both."""
     yield from streams(settings)
     block = settings.block("profiles")
+    numbers = range(1, block["cohorts"] + 1)
+    length = OnePass(block["cohorts"], measured_strings(block, 1))
     for runs in exact(settings):
-        length = OnePass(block["cohorts"], block["panel"] + block["validation"])
-        for cohort in range(1, block["cohorts"] + 1):
-            yield replace(runs, variant=stream_without(cohort), one_pass=length)
+        without = [replace(runs.on(stream_without(n)), one_pass=length) for n in numbers]
+        yield from without
+        if block["notions"] is not None:
+            yield replace(runs, keeps=runs.keeps | {WEIGHTS})
+            for each in (runs, *without):
+                at_end = replace(each.one_pass, every=block["cohorts"])
+                for number in range(block["notions"]["replicates"]):
+                    yield replace(each.on(of_replicate(each.variant, number)), one_pass=at_end)
+
+
+def unfinished(settings: Settings) -> Iterator[Unfinished]:
+    """Every job that questions the trained model of a stream."""
+    if settings.block("profiles")["notions"] is None:
+        return
+    for runs in exact(settings):
+        given = {
+            "model": runs.model,
+            "corpus": settings.corpus_file(runs.corpus),
+            "learning_rate": learning_rate(runs.model, settings.models),
+            "predict_end": settings.config["datasets"]["predict_end"],
+            "training": settings.training(runs.model, runs.size),
+            "engine": settings.engine(runs.model),
+        }
+        datasets, weights = runs.paths(paths.DATASET), runs.paths(paths.WEIGHTS)
+        for dataset, own in zip(datasets, weights, strict=True):
+            key = "palimpsest.profiles.final_models:key_of_job"
+            yield Unfinished(dataset, key, {**given, "dataset": dataset, "weights": own})
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -72,6 +105,10 @@ def outputs(settings: Settings) -> Iterator[str]:
     for runs in exact(settings):
         for kind in OF_RETRAINING:
             yield from runs.paths(kind.path)
+        if block["notions"] is not None:
+            for pattern in (*(kind.path for kind in OF_FINAL_MODEL), FINAL_MODEL_MANIFEST):
+                yield from runs.paths(pattern)
+            yield from runs.paths(kinds.NOTIONS.path)
     if len(block["models"]) > 1:
         for runs in streams(settings):
             if runs.model == block["models"][0]:
@@ -102,6 +139,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             f"at least one cohort of profiles/panel strings; raise it to {2 * block['panel']}",
         )
     yield from _exact(settings, block)
+    yield from _notions(settings, block)
     yield from _panels(block)
 
 
@@ -117,6 +155,25 @@ def _exact(settings: Settings, block: dict) -> Iterator[Mistake]:
                     f"{value} is not in {where}, so there is no estimate to compare with; choose "
                     f"from {', '.join(map(str, known))}{nearest(str(value), map(str, known))}",
                 )
+
+
+def _notions(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """Other notions of memorisation that cannot be compared with the truth, or not be computed."""
+    if block["notions"] is None:
+        return
+    if block["exact"] is None:
+        yield Mistake(
+            "profiles/notions",
+            "needs models that are trained again; name them in profiles/exact, or set it to null",
+        )
+        return
+    for name in block["exact"]["models"]:
+        if not settings.is_twin(name):
+            yield Mistake(
+                "profiles/notions",
+                f"{name} in profiles/exact/models is too large for influence functions, which are "
+                "for twins; take it out there, or set this key to null",
+            )
 
 
 def _panels(block: dict) -> Iterator[Mistake]:
@@ -142,13 +199,15 @@ SECTION = Section(
     kinds="palimpsest.profiles.kinds:KINDS",
     figures="palimpsest.profiles.figures:FIGURES",
     claims="palimpsest.profiles.claims:CLAIMS",
-    judged=(kinds.PROFILE, kinds.PROFILE_CORRELATION, kinds.ESTIMATOR_ERRORS),
+    unfinished=unfinished,
+    judged=(kinds.PROFILE, kinds.PROFILE_CORRELATION, kinds.ESTIMATOR_ERRORS, kinds.NOTIONS),
     report="palimpsest.profiles.report:part",
     reported=(
         kinds.PROFILE,
         kinds.PERSISTENCE,
         kinds.ESTIMATOR_ERRORS,
         kinds.PROFILE_CORRELATION,
+        kinds.NOTIONS,
     ),
-    variants=(Variant(rf"{STREAM}(-without-\d+)?", "palimpsest.profiles.streams:stream"),),
+    variants=(Variant(STREAMS, "palimpsest.profiles.streams:stream"),),
 )

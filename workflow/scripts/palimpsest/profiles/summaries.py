@@ -107,6 +107,12 @@ def late_minus_early(cells: pd.DataFrame) -> pd.DataFrame:
     return means[1] - means[0]
 
 
+def beyond_placebo(notions: pd.DataFrame, notion: str) -> pd.DataFrame:
+    """The rows of one notion; `beyond` is its estimate minus its placebo."""
+    rows = notions[notions["notion"] == notion]
+    return rows.assign(beyond=rows["estimate"] - rows["placebo"])
+
+
 def placebo_effect(profile: pd.DataFrame) -> pd.DataFrame:
     """By seed and model: the mean estimate of placebos after their random times."""
     found = after(estimates(profile, PLACEBO))

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from palimpsest.models.trained import n_last_right
 from palimpsest.training.batches import IGNORED
 
 LEAST_PROBABLE = 5  # one in five tokens, the 20 % of the papers
@@ -50,7 +51,6 @@ def token_scores(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> TokenS
     shape = targets_MBT.shape
     log_p_MBT = torch.zeros(shape, dtype=torch.float64, device=logits_MBTV.device)
     standardised_MBT = torch.zeros_like(log_p_MBT)
-    right_MBT = torch.ones(shape, dtype=torch.bool, device=logits_MBTV.device)
     logits_NV, targets_N = logits_MBTV[predicted_MBT], targets_MBT[predicted_MBT]
     size = max(1, CHUNK // logits_MBTV.shape[-1])
     chunks = [
@@ -58,21 +58,18 @@ def token_scores(logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> TokenS
     ]
     if len(targets_N):
         of_tokens = [torch.cat(parts) for parts in zip(*chunks, strict=True)]
-        log_p_MBT[predicted_MBT], standardised_MBT[predicted_MBT] = of_tokens[:2]
-        right_MBT[predicted_MBT] = of_tokens[2]
-    # From the end, 1 until the first wrong token; padding counts for nothing.
-    run_MBT = right_MBT.flip(-1).long().cumprod(-1).flip(-1)
+        log_p_MBT[predicted_MBT], standardised_MBT[predicted_MBT] = of_tokens
     return TokenScores(
         _mean_of_least(log_p_MBT, predicted_MBT),
         _mean_of_least(standardised_MBT, predicted_MBT),
-        (run_MBT * predicted_MBT).sum(-1),
+        n_last_right(logits_MBTV, targets_MBT),
     )
 
 
 def _of_tokens(
     logits_NV: torch.Tensor, targets_N: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Log probability and its standardised value, float64[N], and bool[N], whether it is right."""
+    """Log probability and its standardised value, float64[N]."""
     log_p_NV = logits_NV.double().log_softmax(-1)
     p_NV = log_p_NV.exp()
     true_N = log_p_NV.gather(-1, targets_N[:, None])[:, 0]
@@ -81,7 +78,7 @@ def _of_tokens(
     mean_N = (p_NV * log_p_NV).sum(-1)
     spread_N = (p_NV * (log_p_NV - mean_N[:, None]).square()).sum(-1).sqrt()
     standardised_N = torch.where(spread_N > 0, (true_N - mean_N) / spread_N, 0.0)
-    return true_N, standardised_N, logits_NV.argmax(-1) == targets_N
+    return true_N, standardised_N
 
 
 def _mean_of_least(values_MBT: torch.Tensor, predicted_MBT: torch.Tensor) -> torch.Tensor:

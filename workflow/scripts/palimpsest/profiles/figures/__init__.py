@@ -103,6 +103,21 @@ FIGURES = (
         draw=f"{DRAWING}.truth:truth",
     ),
     Figure(
+        name="profile_notions",
+        chapter="profiles",
+        title="Other definitions of memorisation",
+        caption=(
+            "Five notions of memorisation at the end of training (panels), each beyond the same of "
+            "strings that are never trained on, against the specific effect of each macro-batch by "
+            "training again. See which points follow the dashed line, on which estimate and truth "
+            "are equal, and which do not even rise with the truth."
+        ),
+        numbers="",
+        paper="",
+        tables=(kinds.NOTIONS,),
+        draw=f"{DRAWING}.notions:notions",
+    ),
+    Figure(
         name="panel_profile",
         chapter="profiles",
         title="The profile of a panel",

@@ -1,0 +1,69 @@
+"""Other definitions of memorisation against training again."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.figures import curves, style
+from palimpsest.profiles.figures import looks
+from palimpsest.profiles.kinds import (
+    ARCHITECTURAL,
+    DIFFERENCE,
+    DIFFERENCE_IN_DIFFERENCES,
+    EXTRACTABLE,
+    INFLUENCE,
+)
+
+TITLES = {
+    DIFFERENCE_IN_DIFFERENCES: "difference-in-\ndifferences",
+    DIFFERENCE: "difference",
+    ARCHITECTURAL: "means over models\n(architectural)",
+    INFLUENCE: "influence function",
+    EXTRACTABLE: "extractable strings",
+}
+
+
+@style.styled
+def notions(table: pd.DataFrame) -> Figure:
+    """A panel for each notion: its estimate against the true effect of the macro-batch.
+
+    `table` holds tables `notions` of one language.
+
+    Source: Causal Estimation of Memorisation Profiles, section 5.
+    """
+    models = ", ".join(table["model"].unique())
+    figure = curves.figure_of(2.9, f"Notions of memorisation: {looks.subject(table)}, {models}")
+    inner = curves.panels_in(figure)
+    row = inner.subplots(1, len(TITLES), sharex=True)
+    for axes, (notion, title) in zip(row, TITLES.items(), strict=True):
+        own = table[table["notion"] == notion]
+        draw_against_truth(axes, own, is_in_nats=notion != EXTRACTABLE)
+        axes.set_title(title)
+    limits = np.array([axes.get_ylim() for axes in row[:-1]])
+    for axes in row[:-1]:
+        axes.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+    for axes in row[1:-1]:
+        axes.tick_params(labelleft=False)
+    row[0].set_ylabel("estimate minus that of\nunseen strings (nats)")
+    row[-1].set_ylabel("share, minus that of unseen strings")
+    inner.supxlabel("specific effect, by training again without the macro-batch (nats)", fontsize=8)
+    n = table["seed"].nunique()
+    note = (
+        f"A point is a macro-batch; {n} run{'s' if n > 1 else ''} of each model, each with strings "
+        "of its own. Large: the mean."
+    )
+    handles = [curves.line_handle("equal to the truth", "0.6", linestyle="--")]
+    curves.legend(figure, handles, note)
+    return figure
+
+
+def draw_against_truth(axes: Axes, rows: pd.DataFrame, is_in_nats: bool) -> None:
+    """The points of one notion, their mean, and the line on which estimate and truth are equal."""
+    beyond = rows["estimate"] - rows["placebo"]
+    axes.axhline(0, **looks.ZERO)
+    axes.axvline(0, **looks.ZERO)
+    if is_in_nats:
+        axes.axline((0, 0), slope=1, color="0.6", linestyle="--", linewidth=1)
+    axes.plot(rows["specific"], beyond, "o", color=looks.MODELS, markersize=2.5, alpha=0.5)
+    axes.plot(rows["specific"].mean(), beyond.mean(), "o", color=style.INK, markersize=6)

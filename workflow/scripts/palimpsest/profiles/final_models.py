@@ -1,0 +1,131 @@
+"""What the trained model of a stream answers beyond its trace: greedy decoding, and influences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from palimpsest import tables
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.jobs.asking import Asked, Inquiry, ask
+from palimpsest.jobs.bench import Bench, TrainedWeights
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.delivery import Files
+from palimpsest.models.trained import n_last_right
+from palimpsest.profiles import influence
+from palimpsest.profiles.kinds import CONTINUATIONS, INFLUENCES
+from palimpsest.profiles.streams import PANEL, VALIDATION
+from palimpsest.training.attempts import Attempts
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The files of a job that questions the model of one stream, and its inputs."""
+
+    dataset: str
+    weights: str
+    continuations: str = ""
+    influences: str = ""
+    manifest: str = ""
+
+    def inquiry(self, assignment: Assignment) -> Inquiry:
+        """The job as an inquiry."""
+        return Inquiry(
+            name="questions",
+            section="profiles",
+            assignment=assignment,
+            dataset=self.dataset,
+            weights=[self.weights],
+            about={},
+            n_models=1,
+            files=Files(
+                self.manifest,
+                ((self.continuations, CONTINUATIONS), (self.influences, INFLUENCES)),
+            ),
+        )
+
+
+def question(
+    questions: Questions, assignment: Assignment, attempts: Attempts | None = None
+) -> None:
+    """Question the model of one stream, and write both tables.
+
+    Raises `UserError` if the weights are missing, or if memory is too short for any attempt.
+    """
+    ask([Asked(questions.inquiry(assignment), answers)], attempts=attempts)
+
+
+def key_of_job(models: str, given: dict) -> str:
+    """The key of the job's state, from `palimpsest.requests.Unfinished`.
+
+    Raises `UserError` if the model of the stream is not trained.
+    """
+    questions = Questions(given["dataset"], given["weights"])
+    return questions.inquiry(Assignment.of_unfinished(models, given)).state().key
+
+
+def answers(bench: Bench, weights: TrainedWeights, places: np.ndarray) -> list[pd.DataFrame]:
+    """The tables `continuations` and `influences` of the stream's only model."""
+    strings = tables.read(bench.run.dataset, STRINGS)
+    trained = weights.of_run(0)
+    return [
+        continuations(bench, trained, strings).assign(**bench.keys)[CONTINUATIONS.names],
+        influences(bench, trained, strings).assign(**bench.keys)[INFLUENCES.names],
+    ]
+
+
+def continuations(
+    bench: Bench, trained: dict[str, torch.Tensor], strings: pd.DataFrame
+) -> pd.DataFrame:
+    """How many last tokens of every measured string greedy decoding gives."""
+    rows = np.flatnonzero(strings["split"].isin([PANEL, VALIDATION]))
+    models = bench.holder.open([trained])
+    found = np.zeros(len(strings), dtype=int)
+
+    def keep(some: np.ndarray, logits_MBTV: torch.Tensor, targets_MBT: torch.Tensor) -> None:
+        found[some] = n_last_right(logits_MBTV, targets_MBT)[0].cpu().numpy()
+
+    bench.measure(models, rows, keep)
+    return pd.DataFrame(
+        {
+            "string_id": bench.material.string_ids[rows],
+            "n_tokens": bench.material.encoded.n_tokens[rows],
+            "n_last_right": found[rows],
+        }
+    )
+
+
+def influences(
+    bench: Bench, trained: dict[str, torch.Tensor], strings: pd.DataFrame
+) -> pd.DataFrame:
+    """The influence of every macro-batch on its measured strings, and on validation strings.
+
+    Half of the validation strings, drawn at random, stand for the strings that take the place of
+    the macro-batch. The others are measured.
+    """
+    cohorts = strings["cohort"].astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+    numbers = np.unique(cohorts[~np.isnan(cohorts)])
+    chance = np.random.default_rng(bench.keys["seed"])
+    validation = chance.permutation(np.flatnonzero(strings["split"] == VALIDATION))
+    instead, unseen = np.array_split(validation, 2)
+    parts = []
+    for some in bench.parts(numbers):
+        models = bench.holder.open([trained] * len(some))
+        removed = [np.flatnonzero(cohorts == number) for number in some]
+        before = bench.measure(models)[:, 0]
+        moved = influence.without(
+            models, bench.material.encoded, removed, instead, bench.material.multiset
+        )
+        influence.set_weights(models, moved.weights)
+        change = bench.measure(models)[:, 0] - before
+        for place, number in enumerate(some):
+            own = removed[place][strings["split"].iloc[removed[place]] == PANEL]
+            rows = np.concatenate([own, unseen])
+            part = {"string_id": bench.material.string_ids[rows], "influence": change[place, rows]}
+            parts.append(
+                pd.DataFrame(part).assign(without=int(number), residual=moved.residual[place])
+            )
+    return pd.concat(parts, ignore_index=True)

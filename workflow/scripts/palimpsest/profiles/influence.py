@@ -1,0 +1,213 @@
+"""Influence functions: what a model would predict without some strings, without training again.
+
+The weights of a trained model are moved to where they would be, to first order, if some training
+strings had been left out of the training loss L, the mean over N strings of their nll:
+
+    weights without the strings = weights + 1/N (G + d I)^-1 (sum of the strings' gradients)
+
+The paper has the Hessian of L in place of G + d I. That matrix must be positive definite, and the
+Hessian of a network that has not converged is not. So G is the Gauss-Newton matrix, which is the
+Hessian of L where the network is replaced by its linearisation. Its products with vectors are
+computed from a sample of the training strings. The damping d is so large that conjugate gradients
+solve the linear system in few steps. With less damping, the moved weights are further away.
+
+A run that has not converged still has a large gradient, which all strings share. Leaving strings
+out would move the weights along it, and change the predictions of all strings by several nats. So
+other strings take the place of those that are left out, as in a stream without a macro-batch.
+
+Sources: Causal Estimation of Memorisation Profiles, section 5.2 and appendix B.2 (eq. 13, 33); Bae
+et al., If influence functions are the answer, then what is the question? (2022), for Gauss-Newton
+and damping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from palimpsest.models.trained import Models
+from palimpsest.training.batches import IGNORED, TokenisedStrings
+
+DAMPING = 100.0  # times the mean eigenvalue
+STEPS = 20  # of conjugate gradients
+SAMPLED = 32  # training strings whose curvature is computed
+# A derivative by a vector is computed from a step of this length, relative to the weights. The
+# curvature along a gradient is so strong that longer steps are no longer linear.
+RELATIVE_STEP = 1e-4
+STRINGS_AT_ONCE = 16
+
+
+@dataclass(frozen=True)
+class Moved:
+    """The weights without some strings, and how well the linear system was solved.
+
+    `weights` float32[M, parameters] are the moved weights of each model, in the order of its
+    `shapes`. `residual` float64[M] is the length of what is left of the linear system, relative to
+    its right side: 0 is exact.
+    """
+
+    weights: torch.Tensor
+    residual: np.ndarray
+
+
+def without(
+    models: Models,
+    strings: TokenisedStrings,
+    removed: Sequence[np.ndarray],
+    instead: np.ndarray,
+    training: np.ndarray,
+    seed: int = 0,
+) -> Moved:
+    """The weights of a trained model without some of its training strings, to first order.
+
+    Parameters
+    ----------
+    models : M copies of one trained model; their weights are the same afterwards
+    strings : the strings of the model's dataset
+    removed : for each of the M copies, the rows int[n] of the strings that are left out
+    instead : rows of strings like those that take their place; their mean gradient counts once for
+        every string that is left out
+    training : rows int[N] of the training set
+    seed : of the sampled strings and of the estimate of the mean eigenvalue
+
+    Source: Causal Estimation of Memorisation Profiles, eq. 13; see the module for what differs.
+    """
+    chance = np.random.default_rng(seed)
+    sample = chance.permutation(training)[:SAMPLED]
+    curvature = GaussNewton(models, strings, sample)
+    signs = chance.choice([-1.0, 1.0], size=(models.count, curvature.start_MP.shape[1]))
+    random_MP = torch.from_numpy(signs).to(curvature.start_MP)
+    # The mean of v G v over random signs v is the trace of G.
+    damping = DAMPING * (random_MP * curvature.times(random_MP)).mean()
+    of_instead_MP = gradients_of_sums(models, strings, [instead] * models.count) / len(instead)
+    n_M1 = torch.tensor([[len(rows)] for rows in removed]).to(of_instead_MP)
+    gradient_MP = gradients_of_sums(models, strings, removed) - n_M1 * of_instead_MP
+    solution_MP, residual_M = conjugate_gradients(
+        lambda v_MP: curvature.times(v_MP) + damping * v_MP, gradient_MP, STEPS
+    )
+    moved_MP = curvature.start_MP + solution_MP / len(training)
+    return Moved(moved_MP, residual_M.double().cpu().numpy())
+
+
+def conjugate_gradients(
+    times: Callable[[torch.Tensor], torch.Tensor], right_MP: torch.Tensor, steps: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Solve M linear systems with positive definite matrices; the solutions and their residuals.
+
+    `times` multiplies each of M vectors with its matrix. The residuals float[M] are relative to the
+    right sides `right_MP`. A system whose residual is 0 stays as it is.
+    """
+    solution_MP = torch.zeros_like(right_MP)
+    rest_MP, direction_MP = right_MP.clone(), right_MP.clone()
+    square_M = rest_MP.square().sum(1)
+    start_M = square_M.clone()
+    for _ in range(steps):
+        product_MP = times(direction_MP)
+        curvature_M = (direction_MP * product_MP).sum(1)
+        length_M = torch.where(curvature_M > 0, square_M / curvature_M, 0.0)
+        solution_MP += length_M[:, None] * direction_MP
+        rest_MP -= length_M[:, None] * product_MP
+        before_M, square_M = square_M, rest_MP.square().sum(1)
+        ratio_M = torch.where(before_M > 0, square_M / before_M, 0.0)
+        direction_MP = rest_MP + ratio_M[:, None] * direction_MP
+    return solution_MP, torch.where(start_M > 0, square_M / start_M, 0.0).sqrt()
+
+
+class GaussNewton:
+    """The Gauss-Newton matrix of the mean nll of some strings, at the weights of M models.
+
+    `start_MP` are the weights.
+    """
+
+    def __init__(self, models: Models, strings: TokenisedStrings, rows: np.ndarray):
+        self._models, self._n = models, len(rows)
+        self.start_MP = flat_weights(models)
+        self._batches = []
+        for some in batches(strings.lengths, rows):
+            ids_MBT, is_real_MBT, _ = copies_of(strings, [some] * models.count, models.device)
+            with torch.no_grad():
+                logits_MBTV = models.logits(ids_MBT)
+            self._batches.append((ids_MBT, is_real_MBT, logits_MBTV))
+
+    def times(self, vector_MP: torch.Tensor) -> torch.Tensor:
+        """The matrix of each model times a vector of its own; the models' weights stay the same.
+
+        With the logits z and the softmax p, the matrix is the mean over strings of the sum over
+        tokens of (dz)' (diag(p) - p p') (dz). Its product needs the derivative of z by the vector,
+        which is computed from a small step, and one backward pass.
+        """
+        lengths_M = vector_MP.norm(dim=1).clamp(min=1e-30)
+        step_M = RELATIVE_STEP * self.start_MP.norm(dim=1) / lengths_M
+        set_weights(self._models, self.start_MP + step_M[:, None] * vector_MP)
+        with torch.no_grad():
+            moved = [self._models.logits(ids_MBT) for ids_MBT, _, _ in self._batches]
+        set_weights(self._models, self.start_MP)
+        total_MP = torch.zeros_like(vector_MP)
+        for (ids_MBT, is_real_MBT, logits_MBTV), moved_MBTV in zip(
+            self._batches, moved, strict=True
+        ):
+            change_MBTV = (moved_MBTV - logits_MBTV) / step_M[:, None, None, None]
+            p_MBTV = logits_MBTV.softmax(-1)
+            mean_MBT1 = (p_MBTV * change_MBTV).sum(-1, keepdim=True)
+            weighted_MBTV = p_MBTV * (change_MBTV - mean_MBT1) * is_real_MBT[..., None]
+            loss_M = (self._models.logits(ids_MBT) * weighted_MBTV).sum((1, 2, 3)) / self._n
+            total_MP += flat(self._models.gradients(loss_M))
+        return total_MP
+
+
+def gradients_of_sums(
+    models: Models, strings: TokenisedStrings, rows: Sequence[np.ndarray]
+) -> torch.Tensor:
+    """The gradients float32[M, parameters] of the summed nll of each model's own rows."""
+    longest = max(map(len, rows))
+    padded = np.stack([np.pad(own, (0, longest - len(own)), constant_values=-1) for own in rows])
+    total_MP = torch.zeros_like(flat_weights(models))
+    for first in range(0, longest, STRINGS_AT_ONCE):
+        part = padded[:, first : first + STRINGS_AT_ONCE]
+        ids_MBT, is_real_MBT, targets_MBT = copies_of(strings, list(part), models.device)
+        log_p_MBTV = models.logits(ids_MBT).log_softmax(-1)
+        own_MBT = log_p_MBTV.gather(-1, targets_MBT[..., None])[..., 0]
+        total_MP += flat(models.gradients(-(own_MBT * is_real_MBT).sum((1, 2))))
+    return total_MP
+
+
+def copies_of(
+    strings: TokenisedStrings, rows: list[np.ndarray], device: torch.device
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Inputs, whether a token is predicted, and targets, [M, B, T] each, of each model's rows.
+
+    A row of -1 has no string. A target that is not predicted is 0.
+    """
+    batch = strings.batch(np.concatenate(rows), device)
+    shape = len(rows), len(rows[0]), -1
+    is_real_NT = batch.targets_BT != IGNORED
+    targets_NT = batch.targets_BT.masked_fill(~is_real_NT, 0)
+    return tuple(t.reshape(shape) for t in (batch.ids_BT, is_real_NT, targets_NT))
+
+
+def batches(lengths: np.ndarray, rows: np.ndarray) -> list[np.ndarray]:
+    """The rows, in batches of similar length."""
+    order = rows[np.argsort(lengths[rows], kind="stable")]
+    return [order[i : i + STRINGS_AT_ONCE] for i in range(0, len(order), STRINGS_AT_ONCE)]
+
+
+def flat(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    """The tensors [M, ...] of M models as one matrix float32[M, parameters]."""
+    return torch.cat([tensor.flatten(1).float() for tensor in tensors.values()], dim=1)
+
+
+def flat_weights(models: Models) -> torch.Tensor:
+    """A copy of the weights of M models, float32[M, parameters], in the order of `shapes`."""
+    with models.weights() as weights:
+        return flat({name: weights[name] for name in models.shapes})
+
+
+def set_weights(models: Models, weights_MP: torch.Tensor) -> None:
+    """Give every model the weights in its row, in the order of `shapes`."""
+    with models.weights() as weights:
+        sizes = [shape.numel() for shape in models.shapes.values()]
+        for name, part in zip(models.shapes, weights_MP.split(sizes, dim=1), strict=True):
+            weights[name].copy_(part.reshape(weights[name].shape))

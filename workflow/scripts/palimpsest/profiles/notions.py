@@ -1,0 +1,133 @@
+"""Other definitions of memorisation beside the estimates of one run, on the same macro-batches.
+
+All are about the end of training. The true effect is that of training again without a macro-batch,
+in whose place the model sees other strings.
+
+Source: Causal Estimation of Memorisation Profiles, section 5 and appendix B.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.profiles.kinds import (
+    ARCHITECTURAL,
+    EXTRACTABLE,
+    INFLUENCE,
+    LOG_LIKELIHOOD,
+    NOTIONS,
+    PLACEBO,
+    TRAINED,
+)
+from palimpsest.profiles.streams import PANEL, VALIDATION
+from palimpsest.traces import Trace
+from palimpsest.variants import dataset_variant, replaced_cohort
+
+NATS, SHARE = "nats", "share of strings"
+CELL = ["seed", "cohort"]
+
+
+def beside_other_notions(
+    profile: pd.DataFrame,
+    exact_profile: pd.DataFrame,
+    strings: pd.DataFrame,
+    replicates: Iterable[Trace],
+    continuations: pd.DataFrame,
+    influences: pd.DataFrame,
+    length: int,
+) -> pd.DataFrame:
+    """A table `notions`.
+
+    Parameters
+    ----------
+    profile, exact_profile : tables of these kinds of one model, language and size
+    strings : stacked datasets of the streams
+    replicates : traces of further trainings of the streams, with and without each macro-batch
+    continuations, influences : stacked tables of these kinds
+    length : tokens at the end of a string that greedy decoding must give
+    """
+    measured = strings[strings["split"].isin([PANEL, VALIDATION])]
+    of_string = measured[["seed", "string_id", "cohort", "split"]]
+    found = pd.concat(
+        [
+            from_one_run(profile),
+            architectural(list(replicates), of_string),
+            by_influence(influences, of_string),
+            extractable(continuations, of_string, length),
+        ]
+    )
+    at_end = exact_profile["time"] == exact_profile["time"].max()
+    of_losses = exact_profile["outcome"] == LOG_LIKELIHOOD
+    keys = ["model", "language", "size", "parameters", *CELL, "total", "specific"]
+    truth = exact_profile.loc[at_end & of_losses, keys].drop_duplicates(CELL)
+    return truth.merge(found.astype({"cohort": int}), on=CELL)[NOTIONS.names]
+
+
+def from_one_run(profile: pd.DataFrame) -> pd.DataFrame:
+    """Both estimators at the end of training; the placebo is the mean over cohorts of placebos."""
+    at_end = profile["time"] == profile["time"].max()
+    rows = profile[at_end & (profile["outcome"] == LOG_LIKELIHOOD)]
+    rows = rows.rename(columns={"estimator": "notion"})
+    placebos = rows[rows["strings"] == PLACEBO].groupby(["seed", "notion"])["estimate"].mean()
+    trained = rows[rows["strings"] == TRAINED]
+    found = trained.merge(placebos.rename("placebo").reset_index(), on=["seed", "notion"])
+    return found[[*CELL, "notion", "estimate", "placebo"]].assign(unit=NATS)
+
+
+def architectural(replicates: list[Trace], of_string: pd.DataFrame) -> pd.DataFrame:
+    """Mean log-likelihood over models trained with a macro-batch, minus that over models without.
+
+    The models differ in their initial weights and in the order of the strings, so this is about an
+    architecture and not about one model.
+
+    Source: Causal Estimation of Memorisation Profiles, definition 4 and eq. 30.
+    """
+    by_run: dict[tuple, list[Trace]] = {}
+    for trace in replicates:
+        cohort = replaced_cohort(dataset_variant(trace.run["variant"]))
+        by_run.setdefault((trace.run["seed"], cohort), []).append(trace)
+    rows = []
+    for (seed, cohort), without in by_run.items():
+        if cohort is None:
+            continue
+        own = of_string[of_string["seed"] == seed]
+        groups = own["cohort"].eq(cohort).fillna(False), own["split"] == VALIDATION
+        effects = [
+            mean_log_likelihood(by_run[seed, None], names) - mean_log_likelihood(without, names)
+            for names in (own.loc[group.astype(bool), "string_id"] for group in groups)
+        ]
+        rows.append((seed, cohort, *effects))
+    table = pd.DataFrame(rows, columns=[*CELL, "estimate", "placebo"])
+    return table.assign(notion=ARCHITECTURAL, unit=NATS)
+
+
+def mean_log_likelihood(traces: list[Trace], names: pd.Series) -> float:
+    """The mean over models and strings, at the end of training."""
+    return -float(np.mean([trace.nll[-1, trace.column_of(names)] for trace in traces]))
+
+
+def by_influence(influences: pd.DataFrame, of_string: pd.DataFrame) -> pd.DataFrame:
+    """The mean influence of each macro-batch on its strings, and on validation strings.
+
+    Source: Causal Estimation of Memorisation Profiles, eq. 33.
+    """
+    rows = influences.merge(of_string, on=["seed", "string_id"])
+    rows = rows.assign(kind=np.where(rows["split"] == VALIDATION, "placebo", "estimate"))
+    means = rows.groupby(["seed", "without", "kind"])["influence"].mean().unstack()
+    table = means.reset_index().rename(columns={"without": "cohort"})
+    return table.assign(notion=INFLUENCE, unit=NATS)
+
+
+def extractable(continuations: pd.DataFrame, of_string: pd.DataFrame, length: int) -> pd.DataFrame:
+    """The share of (k, l)-extractable strings, with l = `length` and k all tokens before.
+
+    Source: Causal Estimation of Memorisation Profiles, eq. 34; Carlini et al., Quantifying
+    memorization across neural language models (2023), definition 3.1.
+    """
+    rows = continuations.merge(of_string, on=["seed", "string_id"])
+    rows = rows.assign(right=rows["n_last_right"] >= length)
+    unseen = rows[rows["split"] == VALIDATION].groupby("seed")["right"].mean()
+    own = rows[rows["split"] == PANEL].groupby(CELL)["right"].mean()
+    table = own.rename("estimate").reset_index()
+    return table.assign(placebo=table["seed"].map(unseen), notion=EXTRACTABLE, unit=SHARE)
