@@ -17,7 +17,6 @@ from palimpsest.profiles.kinds import (
     INFLUENCE,
     LOG_LIKELIHOOD,
     NOTIONS,
-    PLACEBO,
     TRAINED,
 )
 from palimpsest.profiles.streams import PANEL, VALIDATION
@@ -65,14 +64,14 @@ def beside_other_notions(
 
 
 def from_one_run(profile: pd.DataFrame) -> pd.DataFrame:
-    """Both estimators at the end of training; the placebo is the mean over cohorts of placebos."""
-    at_end = profile["time"] == profile["time"].max()
-    rows = profile[at_end & (profile["outcome"] == LOG_LIKELIHOOD)]
+    """Both estimators at the end of training; they compare with unseen strings by themselves."""
+    rows = profile[
+        (profile["time"] == profile["time"].max())
+        & (profile["outcome"] == LOG_LIKELIHOOD)
+        & (profile["strings"] == TRAINED)
+    ]
     rows = rows.rename(columns={"estimator": "notion"})
-    placebos = rows[rows["strings"] == PLACEBO].groupby(["seed", "notion"])["estimate"].mean()
-    trained = rows[rows["strings"] == TRAINED]
-    found = trained.merge(placebos.rename("placebo").reset_index(), on=["seed", "notion"])
-    return found[[*CELL, "notion", "estimate", "placebo"]].assign(unit=NATS)
+    return rows[[*CELL, "notion", "estimate"]].assign(placebo=0.0, unit=NATS)
 
 
 def architectural(replicates: list[Trace], of_string: pd.DataFrame) -> pd.DataFrame:

@@ -46,7 +46,7 @@ def notions(table: pd.DataFrame) -> Figure:
     for axes in row[1:-1]:
         axes.tick_params(labelleft=False)
     row[0].set_ylabel("estimate minus that of\nunseen strings (nats)")
-    row[-1].set_ylabel("share, minus that of unseen strings")
+    row[-1].set_ylabel("share of strings, minus\nthat of unseen strings")
     inner.supxlabel("specific effect, by training again without the macro-batch (nats)", fontsize=8)
     n = table["seed"].nunique()
     note = (
