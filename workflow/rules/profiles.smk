@@ -78,19 +78,22 @@ rule compare_with_retraining:
         "../scripts/compare_with_retraining.py"
 
 
-rule question_stream:
+rule question_streams:
     input:
         corpus=corpus,
         pretrained=ancient(pretrained_files),
-        dataset=STREAM_FILES["datasets"],
-        weights=fill(paths.WEIGHTS, variant=STREAM),
+        dataset=of_profile_seeds(STREAM_FILES["datasets"]),
+        weights=of_profile_seeds(fill(paths.WEIGHTS, variant=STREAM)),
     output:
-        **{kind.name: kind.path for kind in profile_section.OF_FINAL_MODEL},
-        manifest=profile_section.FINAL_MODEL_MANIFEST,
+        **{
+            kind.name: of_profile_seeds(kind.path)
+            for kind in profile_section.OF_FINAL_MODEL
+        },
+        manifest=of_profile_seeds(profile_section.FINAL_MODEL_MANIFEST),
     log:
-        "logs/question_stream/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/question_streams/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/question_stream/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/question_streams/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -103,7 +106,7 @@ rule question_stream:
         **RECIPE,
         script=QUESTION,
     shell:
-        QUESTION_STREAM
+        QUESTION_STREAMS
 
 
 rule compare_notions:

@@ -4,7 +4,7 @@ from palimpsest.profiles import kinds as profiled
 from palimpsest.profiles import section as profile_section
 from palimpsest.variants import STREAM, of_replicate, stream_without
 
-QUESTION = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/question_stream.py"))
+QUESTION = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/question_streams.py"))
 NO_PROFILES = {"cohorts": 0, "panels": {}, "exact": None, "notions": None}
 
 profile_block = settings.block("profiles") or NO_PROFILES
@@ -20,8 +20,8 @@ STREAM_FILES = {
     "datasets": fill(paths.DATASET, variant=STREAM),
     "manifests": fill(paths.MANIFEST, variant=STREAM),
 }
-# The command that questions the trained model of a stream
-QUESTION_STREAM = (
+# The command that questions the trained models of streams
+QUESTION_STREAMS = (
     f"{OF_THE_MODEL}"
     " --weights {input.weights} --continuations {output.continuations}"
     f" --influences {{output.influences}} --manifest {{output.manifest}}{HOW_TO_TRAIN}"

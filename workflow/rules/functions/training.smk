@@ -4,7 +4,14 @@ from collections import Counter
 from dataclasses import replace
 
 from palimpsest.requests import FOLDER, TOKENS, WEIGHTS
-from palimpsest.variants import LEAVE_ONE_OUT, STREAM, dataset_variant, is_stream, target_of
+from palimpsest.variants import (
+    LEAVE_ONE_OUT,
+    STREAM,
+    dataset_variant,
+    is_stream,
+    target_of,
+    trained_apart,
+)
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
@@ -180,13 +187,10 @@ def named_in_rule(variant):
 
 
 def named_apart(job):
-    """A suffix for the log of a full model's job: its seeds and variant; empty for a twin.
-
-    A twin has only one such job per language and size.
-    """
+    """A suffix for the log of a job: seeds and variant of a full model; for a twin mostly empty."""
     runs, *_ = job
     if settings.is_twin(runs.model):
-        return ""
+        return f"-{part}" if (part := trained_apart(runs.variant)) else ""
     return f"-seed{'-'.join(map(str, runs.seeds))}/{runs.variant}"
 
 

@@ -26,7 +26,7 @@ from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Section, nothing
 from palimpsest.sections import FIGURES, SECTIONS, variants_of
 from palimpsest.tables.kinds import Kind
-from palimpsest.variants import is_with_target, maker, target_rank
+from palimpsest.variants import is_with_target, maker, target_rank, trained_apart
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,15 @@ class Experiment:
         """The jobs that train single runs, in groups with equal variants, seeds and kept files.
 
         A job is a list of `Runs`. A twin's job trains all seeds and variants of one language and
-        size. A full model's job trains at most `hardware/seeds_per_job` seeds of one variant, one
-        after another.
+        size, except that streams, and each replicate of streams, have jobs of their own. A full
+        model's job trains at most `hardware/seeds_per_job` seeds of one variant, one after another.
         """
         of_twins: dict[tuple, list[Runs]] = {}
         of_full_models: list[list[Runs]] = []
         for runs in self.single_runs:
             if self.settings.is_twin(runs.model):
-                of_twins.setdefault((runs.model, runs.corpus, runs.size), []).append(runs)
+                where = runs.model, runs.corpus, runs.size, trained_apart(runs.variant)
+                of_twins.setdefault(where, []).append(runs)
             else:
                 most = self.config["hardware"]["seeds_per_job"]
                 of_full_models += [[part] for part in runs.of_some_seeds(most)]

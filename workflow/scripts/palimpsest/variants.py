@@ -135,6 +135,14 @@ def stream_draw(name: str) -> int | None:
     return int(found["draw"]) if found and found["draw"] else None
 
 
+def trained_apart(name: str) -> str:
+    """What a twin's jobs are told apart by: "" for most variants, `stream`, `stream-0`, ..."""
+    if not is_stream(name):
+        return ""
+    draw = stream_draw(name)
+    return STREAM if draw is None else of_replicate(STREAM, draw)
+
+
 def is_stream(name: str) -> bool:
     """Whether the runs of a variant see each training string once, in the order of the cohorts."""
     return re.fullmatch(STREAMS, name) is not None

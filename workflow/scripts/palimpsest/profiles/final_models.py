@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,7 +24,7 @@ from palimpsest.training.attempts import Attempts
 
 @dataclass(frozen=True)
 class Questions:
-    """The files of a job that questions the model of one stream, and its inputs."""
+    """Questions to the model of one stream: its dataset and weights, and the files to write."""
 
     dataset: str
     weights: str
@@ -49,13 +50,14 @@ class Questions:
 
 
 def question(
-    questions: Questions, assignment: Assignment, attempts: Attempts | None = None
+    streams: Iterable[Questions], assignment: Assignment, attempts: Attempts | None = None
 ) -> None:
-    """Question the model of one stream, and write both tables.
+    """Question the models of some streams, one after another, and write both tables of each.
 
-    Raises `UserError` if the weights are missing, or if memory is too short for any attempt.
+    Raises `UserError` if weights are missing, or if memory is too short for any attempt.
     """
-    ask([Asked(questions.inquiry(assignment), answers)], attempts=attempts)
+    for questions in streams:
+        ask([Asked(questions.inquiry(assignment), answers)], attempts=attempts)
 
 
 def key_of_job(models: str, given: dict) -> str:

@@ -33,7 +33,7 @@ from palimpsest.training.batches import IGNORED, TokenisedStrings
 
 DAMPING = 100.0  # times the mean eigenvalue
 STEPS = 20  # of conjugate gradients
-SAMPLED = 32  # training strings whose curvature is computed
+SAMPLED = 16  # training strings whose curvature is computed
 # A derivative by a vector is computed from a step of this length, relative to the weights. The
 # curvature along a gradient is so strong that longer steps are no longer linear.
 RELATIVE_STEP = 1e-4
