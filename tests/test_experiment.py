@@ -30,7 +30,7 @@ from palimpsest.sections import NAMES
 from palimpsest.tables.columns import LANGUAGE
 from palimpsest.tables.kinds import Kind
 from palimpsest.unlearning.jobs import jobs_of
-from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT, Variant
+from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT, Variant, trained_apart
 
 
 @pytest.fixture(autouse=True)
@@ -317,10 +317,14 @@ def test_a_new_language_and_a_new_model_need_no_code(tmp_path):
 
 
 def test_a_job_trains_all_variants_of_a_twin():
-    """Every run of a twin, with its seeds, is in one job, and in no other."""
+    """Every run of a twin, with its seeds, is in one job, and in no other; streams are apart."""
     default = experiment(DEFAULT)
     jobs = list(chain(*default.training_jobs))
-    named = [{(runs.model, runs.corpus, runs.size) for runs in job} for job in jobs]
+    named = [
+        {(runs.model, runs.corpus, runs.size, trained_apart(runs.variant)) for runs in job}
+        for job in jobs
+    ]
+    assert all(len(names) == 1 for names in named)
     assert len(set(map(frozenset, named))) == len(jobs)
     of_jobs = list(chain(*jobs))
     assert len(of_jobs) == len(set(of_jobs))
@@ -350,7 +354,8 @@ def test_weights_are_kept_if_asked_for():
     """The weights of every run are kept; the runs are the same."""
     kept, default = changed(save_weights=True), experiment(DEFAULT)
     assert {runs.keeps - {TOKENS} for runs in kept.requests} == {frozenset({TRACE, WEIGHTS})}
-    assert {runs.keeps - {TOKENS} for runs in default.single_runs} == {frozenset({TRACE})}
+    by_default = {runs.keeps - {TOKENS} for runs in default.single_runs if not runs.one_pass}
+    assert by_default == {frozenset({TRACE})}
     assert [runs.key for runs in kept.requests] == [runs.key for runs in default.requests]
 
 

@@ -73,7 +73,11 @@ def test_contradictory_requests_are_refused(change, name):
     ("runs", "change", "reason"),
     [
         (BASE, {"training": {"epochs": 4}}, "only replicates may have"),
-        (BASE, {"keeps": frozenset({TRACE, WEIGHTS})}, "only replicates may have"),
+        (
+            BASE,
+            {"keeps": frozenset({TRACE, WEIGHTS}), "variant": "leave-one-out"},
+            "cannot ask for the weights of leave-one-out",
+        ),
         (BASE, {"keeps": frozenset({TRACE, "checkpoints"})}, "keeps 'checkpoints', which no run"),
         (
             REPLICATES,

@@ -1,14 +1,17 @@
 """Streams whose profile is known: outcomes are made from a trend, levels and effects."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
 from palimpsest.profiles.correlation import correlations
 from palimpsest.profiles.measured import Stream
+from palimpsest.profiles.notions import beside_other_notions
 from palimpsest.profiles.profile import pooled_tables, tables_of_seeds
 from palimpsest.profiles.truth import beside_truth, errors
 from palimpsest.traces import Trace
-from palimpsest.variants import STREAM, stream_without
+from palimpsest.variants import STREAM, of_replicate, stream_without
 
 COHORTS, PANEL, VALIDATION, SIZE = 4, 6, 24, 40
 MODELS = {"llama-3.2-1b-twin": 1000, "llama-3.2-3b-twin": 2000, "llama-3.1-8b-twin": 4000}
@@ -21,7 +24,9 @@ KINDS = (
     "exact_profile",
     "estimator_errors",
     "profile_correlation",
+    "notions",
 )
+REPLICATES = 2
 
 
 def strings(seed: int) -> pd.DataFrame:
@@ -75,6 +80,57 @@ def trace_of(model: str, seed: int, strength: float, noise: float, general: floa
     )
 
 
+def replicates(model: str, seeds, strength: float, general: float, noise: float) -> list[Trace]:
+    """Further trainings of the streams, with and without each cohort."""
+    made = []
+    for seed in seeds:
+        for without in (None, *range(1, COHORTS + 1)):
+            own = strength + noise * (-1) ** seed if without is None else strength
+            trace = trace_of(model, seed, own, 0.0, general, without)
+            for number in range(REPLICATES):
+                variant = of_replicate(trace.run["variant"], number)
+                # What a replicate does to all strings
+                shift = 10.0 * number if without is None else -10.0 * number
+                made.append(
+                    replace(trace, run={**trace.run, "variant": variant}, nll=trace.nll + shift)
+                )
+    return made
+
+
+def continuations(seeds, noise: float) -> pd.DataFrame:
+    """The last 3 tokens of every second trained string, and of every fourth unseen one.
+
+    With noise, even seeds have one right unseen string less.
+    """
+    table = pd.concat([strings(seed) for seed in seeds], ignore_index=True)
+    place = table.groupby(["seed", "split"]).cumcount()
+    right = np.where(table["split"] == "panel", place % 2 == 0, place % 4 == 0)
+    right &= ~((noise > 0) & (table["split"] != "panel") & (place == 0) & (table["seed"] % 2 == 0))
+    return pd.DataFrame(
+        {
+            "seed": table["seed"],
+            "string_id": table["string_id"],
+            "n_tokens": 10,
+            "n_last_right": np.where(right, 3, 2),
+        }
+    )
+
+
+def influences(seeds, strength: float, noise: float) -> pd.DataFrame:
+    """Half of the true effect, and 0.1 on unseen strings."""
+    rows = []
+    for seed in seeds:
+        table = strings(seed)
+        for cohort in range(1, COHORTS + 1):
+            own = table["cohort"].eq(cohort).fillna(False).astype(bool)
+            for name, is_own in zip(table["string_id"], own, strict=True):
+                if is_own or table.loc[table["string_id"] == name, "split"].item() == "validation":
+                    value = 0.1 + 0.1 * noise * (-1) ** seed * is_own
+                    value += 0.5 * effect(strength, cohort, COHORTS) if is_own else 0
+                    rows.append((seed, cohort, name, value))
+    return pd.DataFrame(rows, columns=["seed", "without", "string_id", "influence"])
+
+
 def streams(model: str, seeds=(0, 1, 2), strength=1.0, noise=0.3) -> list[Stream]:
     """The streams of a model, one for each seed."""
     return [
@@ -110,5 +166,16 @@ def world(seeds=(0, 1, 2), noise=0.3, general=1.0) -> dict[str, pd.DataFrame]:
     )
     found["exact_profile"].append(compared)
     found["estimator_errors"].append(errors(compared))
+    found["notions"].append(
+        beside_other_notions(
+            found["profile"][-1],
+            compared,
+            pd.concat([strings(seed) for seed in seeds]),
+            replicates(model, seeds, len(MODELS), general, noise),
+            continuations(seeds, noise),
+            influences(seeds, len(MODELS), noise),
+            length=3,
+        )
+    )
     found["profile_correlation"].append(correlations(pd.concat(found["profile"])))
     return {name: pd.concat(tables, ignore_index=True) for name, tables in found.items()}

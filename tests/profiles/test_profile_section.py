@@ -27,6 +27,10 @@ WRONG = {
         {"exact": {"models": ["llama-3.1-8b-twin"], "seeds": [0, 7]}},
         "profiles/exact/seeds[1]: 7 is not in seeds, so there is no estimate to compare with",
     ),
+    "a full model's notions": (
+        {"models": ["llama-3.2-1b"], "exact": {"models": ["llama-3.2-1b"], "seeds": [0]}},
+        "profiles/notions: llama-3.2-1b in profiles/exact/models is too large for influence",
+    ),
     "a panel that is not there": (
         {"panels": {"mine": "nowhere.csv"}},
         "profiles/panels/mine: no such file: nowhere.csv; a panel is a .csv or .parquet file",
@@ -60,9 +64,28 @@ def test_every_macro_batch_is_left_out_once():
     asked = [runs for runs in made.requests if runs.variant.startswith("stream")]
     whole = [runs for runs in asked if runs.variant == "stream"]
     assert [runs.model for runs in whole] == block["models"]
-    without = {runs.variant for runs in asked if runs.variant != "stream"}
-    assert without == {f"stream-without-{g}" for g in range(1, block["cohorts"] + 1)}
+    without = {f"stream-without-{g}" for g in range(1, block["cohorts"] + 1)}
+    assert {runs.dataset_variant for runs in asked} == {"stream", *without}
+    again = {runs.variant for runs in asked} - {"stream", *without}
+    n = block["notions"]["replicates"]
+    assert again == {f"{name}-{draw}" for name in ("stream", *without) for draw in range(n)}
     assert {runs.model for runs in asked if runs not in whole} == set(block["exact"]["models"])
+
+
+def test_only_models_that_are_questioned_keep_their_weights():
+    """Those of the whole streams that are trained again; and no job has replicates of two draws."""
+    made = experiment(DEFAULT)
+    (kept,) = (runs for runs in made.single_runs if "weights" in runs.keeps)
+    assert (kept.model, kept.variant) == ("llama-3.1-8b-twin", "stream")
+    without = experiment(DEFAULT, command_line={"profiles": {"notions": None}})
+    assert not [runs for runs in without.single_runs if "weights" in runs.keeps]
+    of_model = [
+        {runs.variant.removeprefix("stream").rpartition("-")[2] for runs in job}
+        for jobs in made.training_jobs
+        for job in jobs
+        if job[0].model == kept.model and job[0].one_pass and job[0].one_pass.every > 1
+    ]
+    assert of_model == [{"0"}, {"1"}]
 
 
 def test_one_model_has_no_correlation():

@@ -143,6 +143,28 @@ def test_errors_are_those_of_the_cells(world):
     assert found.loc["before", "n_cells"] == 6
 
 
+def test_notions_are_those_of_the_known_world(without_noise):
+    """Every notion, and its placebo, by hand; the total effect has what all strings have."""
+    found = without_noise["notions"].set_index("notion")
+    known = [worlds.effect(3, cohort, worlds.COHORTS) for cohort in found["cohort"]]
+    np.testing.assert_allclose(found["specific"], known, atol=1e-9)
+    np.testing.assert_allclose(found["total"], np.array(known) + 1, atol=1e-9)
+    both = found.loc[["difference_in_differences"]]
+    np.testing.assert_allclose(both["estimate"], both["specific"], atol=1e-9)
+    means = found.loc["architectural"]
+    # The replicates shift all strings by 10 nats on average.
+    np.testing.assert_allclose(means["placebo"], 1 - 10, atol=1e-9)
+    np.testing.assert_allclose(means["estimate"] - means["placebo"], means["specific"], atol=1e-9)
+    moved = found.loc["influence"]
+    np.testing.assert_allclose(moved["estimate"], moved["specific"] / 2 + 0.1, atol=1e-9)
+    np.testing.assert_allclose(moved["placebo"], 0.1, atol=1e-9)
+    shares = found.loc["extractable"]
+    assert (shares["estimate"] == 0.5).all()
+    assert (shares["placebo"] == 0.25).all()
+    assert set(shares["unit"]) == {"share of strings"}
+    assert len(found) == 5 * 3 * worlds.COHORTS
+
+
 def test_correlations(without_noise):
     """Effects that are multiples of each other: 1 after the treatment; nothing to say before."""
     found = without_noise["profile_correlation"]
@@ -162,6 +184,10 @@ VERDICTS = {
     "The profile of a small model predicts that of a large one.": "agrees",
     "Difference-in-differences is unbiased for the specific effect.": "agrees",
     "Difference-in-differences is unbiased for the total effect.": "disagrees",
+    "Architectural memorisation is unbiased for the specific effect.": "agrees",
+    "An influence function is unbiased for the specific effect.": "disagrees",
+    "Strings can be extracted that were never trained on.": "agrees",
+    "More strings can be extracted if they were trained on.": "agrees",
     "Strings that are never trained on show no effect.": "agrees",
 }
 
@@ -211,5 +237,7 @@ def test_the_report_says_what_was_found(world):
         assert model in chapter.before
     assert "specific" in chapter.after
     assert part({}).chapters[0].before == ""
-    without_truth = {**world, "estimator_errors": world["estimator_errors"].iloc[:0]}
+    assert "influence function" in chapter.after
+    of_truth = ("estimator_errors", "notions")
+    without_truth = {**world, **{name: world[name].iloc[:0] for name in of_truth}}
     assert part(without_truth).chapters[0].after == ""

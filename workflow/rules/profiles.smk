@@ -85,10 +85,7 @@ rule question_streams:
         dataset=of_profile_seeds(STREAM_FILES["datasets"]),
         weights=of_profile_seeds(fill(paths.WEIGHTS, variant=STREAM)),
     output:
-        **{
-            kind.name: of_profile_seeds(kind.path)
-            for kind in profile_section.OF_FINAL_MODEL
-        },
+        **{kind.name: of_profile_seeds(kind.path) for kind in profile_section.OF_FINAL_MODEL},
         manifest=of_profile_seeds(profile_section.FINAL_MODEL_MANIFEST),
     log:
         "logs/question_streams/{model}/{language}/n{size}.log",

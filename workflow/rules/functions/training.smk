@@ -4,14 +4,8 @@ from collections import Counter
 from dataclasses import replace
 
 from palimpsest.requests import FOLDER, TOKENS, WEIGHTS
-from palimpsest.variants import (
-    LEAVE_ONE_OUT,
-    STREAM,
-    dataset_variant,
-    is_stream,
-    target_of,
-    trained_apart,
-)
+from palimpsest.variants import LEAVE_ONE_OUT, STREAM, dataset_variant
+from palimpsest.variants import is_stream, target_of, trained_apart
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
@@ -120,7 +114,7 @@ def kept_files(job):
 
 def fits_one_run(job):
     """Whether the rule `train_one_run` makes all files of a full model's job."""
-    (runs, *others) = job
+    runs, *others = job
     kept = {WEIGHTS} if config["save_weights"] else set()
     return not others and len(runs.seeds) == 1 and not (runs.keeps & KEPT.keys()) - kept
 

@@ -54,7 +54,7 @@ NAMES = {
     DIFFERENCE: "The difference of means",
 }
 NOTIONS = {
-    kinds.ARCHITECTURAL: "A mean over models trained with and without the strings",
+    kinds.ARCHITECTURAL: "Architectural memorisation",
     kinds.INFLUENCE: "An influence function",
 }
 CORRELATION = (-1.0, 1.0)

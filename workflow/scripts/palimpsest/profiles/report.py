@@ -21,6 +21,10 @@ TEXT = (
     "that the model is never trained on?"
 )
 GLOSSARY = {
+    "Architectural memorisation": (
+        "The mean log-likelihood of strings over models that are trained with them, minus that "
+        "over models that are trained without them."
+    ),
     "Cohort": "Strings that are trained on at the same time: those of one macro-batch.",
     "Difference": (
         "The mean outcome of a cohort minus that of strings that are never trained on, at the same "
