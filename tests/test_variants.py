@@ -34,6 +34,30 @@ def test_a_replicate_of_another_variant_is_none(name):
     assert variants.replicate_of(name, "retain") is None
 
 
+@pytest.mark.parametrize(
+    ("name", "cohort", "draw", "dataset", "apart"),
+    [
+        ("stream", None, None, "stream", "stream"),
+        ("stream-2", None, 2, "stream", "stream-2"),
+        ("stream-without-11", 11, None, "stream-without-11", "stream"),
+        ("stream-without-11-0", 11, 0, "stream-without-11", "stream-0"),
+    ],
+)
+def test_streams_are_read_as_they_are_written(name, cohort, draw, dataset, apart):
+    assert variants.is_stream(name)
+    assert variants.replaced_cohort(name) == cohort
+    assert variants.stream_draw(name) == draw
+    assert variants.dataset_variant(name) == dataset
+    assert variants.trained_apart(name) == apart
+
+
+@pytest.mark.parametrize("name", ["base", "base-2", "streams", "stream-x", "stream-without-1-2-3"])
+def test_other_variants_are_no_streams(name):
+    assert not variants.is_stream(name)
+    assert variants.stream_draw(name) is variants.replaced_cohort(name) is None
+    assert variants.trained_apart(name) == ""
+
+
 def test_leave_one_out_reads_base():
     assert variants.dataset_variant("leave-one-out") == "base"
     assert variants.dataset_variant("dedup") == "dedup"

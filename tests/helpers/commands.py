@@ -43,6 +43,11 @@ def unlearn(**flags) -> list[str]:
     return command("unlearn.py", **{**TWIN, **RECIPE, **flags})
 
 
+def question_streams(**flags) -> list[str]:
+    """The command that questions the models of streams, with flags as above."""
+    return command("question_streams.py", **{**TWIN, **RECIPE, **flags})
+
+
 def command(script: str, **flags) -> list[str]:
     """The command line of a script; a flag may have several values."""
     words = [sys.executable, SCRIPTS / script]

@@ -1,5 +1,6 @@
 """Streams: their datasets, and runs that see each string once."""
 
+import itertools
 import subprocess
 
 import numpy as np
@@ -7,18 +8,20 @@ import pandas as pd
 import pytest
 from scipy.stats import ks_2samp
 
-from helpers.commands import GRAMMAR, finetune
+from helpers.commands import GRAMMAR, finetune, question_streams
 from palimpsest import manifests, tables, traces
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.profiles.kinds import CONTINUATIONS, INFLUENCES
 from palimpsest.profiles.measured import cohorts_in, learning_rates
-from palimpsest.variants import STREAM, replaced_cohort, stream_without
+from palimpsest.variants import STREAM, dataset_variant, replaced_cohort, stream_without
 
 OPTIONS = {"cohorts": 4, "panel": 3, "validation": 6}
 CORPUS = read_corpus(GRAMMAR)
 VARIANTS = [STREAM, stream_without(2), stream_without(4)]
+REPLICATES = ["stream-0", "stream-1", "stream-without-2-0"]
 
 
 def stream(variant=STREAM, size=40, seed=0, **options) -> pd.DataFrame:
@@ -86,16 +89,21 @@ def test_the_learning_rate_of_a_cohort_is_the_mean_over_its_steps():
 
 @pytest.fixture(scope="module", params=["fleet", "deepspeed"])
 def runs(request, tmp_path_factory):
-    """The traces and manifests of a stream and of two streams without a macro-batch."""
+    """The traces and manifests of a stream, of two streams without a macro-batch, and replicates.
+
+    And the tables about the trained model of the stream, the only one that keeps its weights.
+    """
     folder = tmp_path_factory.mktemp(request.param)
-    files = {name: folder / f"runs/{name}" for name in VARIANTS}
+    trained = [*VARIANTS, *REPLICATES]
+    files = {name: folder / f"runs/{name}" for name in trained}
     for name in VARIANTS:
         tables.write(folder / f"data/{name}/strings.parquet", stream(name), STRINGS)
     command = finetune(
         engine=request.param,
-        dataset=[folder / f"data/{name}/strings.parquet" for name in VARIANTS],
-        trace=[files[name] / "trace.parquet" for name in VARIANTS],
-        manifest=[files[name] / "manifest.json" for name in VARIANTS],
+        dataset=[folder / f"data/{dataset_variant(name)}/strings.parquet" for name in trained],
+        trace=[files[name] / "trace.parquet" for name in trained],
+        manifest=[files[name] / "manifest.json" for name in trained],
+        weights=[files[STREAM] / "weights.safetensors"],
         state=folder / "state",
         batch_size=5,
         threads=1,
@@ -105,13 +113,33 @@ def runs(request, tmp_path_factory):
     )
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
     assert done.returncode == 0, done.stderr
-    return {
-        name: (
-            traces.read(file / "trace.parquet"),
-            manifests.read(file / "manifest.json"),
-        )
+    # Twice the same model, because a job questions the models of several seeds
+    copies = [folder / f"profiles/{number}" for number in range(2)]
+    command = question_streams(
+        engine=request.param,
+        dataset=[folder / f"data/{STREAM}/strings.parquet"] * 2,
+        weights=[files[STREAM] / "weights.safetensors"] * 2,
+        continuations=[copy / "continuations.parquet" for copy in copies],
+        influences=[copy / "influences.parquet" for copy in copies],
+        manifest=[copy / "manifest.json" for copy in copies],
+        state=folder / "state",
+        batch_size=5,
+        threads=1,
+        memory_mb=4000,
+        gpus=0,
+    )
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    found = {
+        name: (traces.read(file / "trace.parquet"), manifests.read(file / "manifest.json"))
         for name, file in files.items()
     }
+    kept = [name for name in trained if (files[name] / "weights.safetensors").exists()]
+    answers = [
+        [tables.read(copy / f"{kind.name}.parquet", kind) for kind in (CONTINUATIONS, INFLUENCES)]
+        for copy in copies
+    ]
+    return {**found, "kept": kept, "answers": answers}
 
 
 @pytest.mark.slow
@@ -138,6 +166,52 @@ def test_before_a_macro_batch_nothing_depends_on_it(runs):
         both = whole.nll[:, whole.column_of(without.string_ids)]
         same = (both == without.nll).all(axis=1)
         assert same.tolist() == [time < cohort for time in whole.epochs]
+
+
+@pytest.mark.slow
+def test_replicates_differ_in_weights_and_order_and_are_measured_at_the_end(runs):
+    """Their untrained models differ already; the seed and the dataset are those of the stream."""
+    whole, _ = runs[STREAM]
+    replicates = {name: runs[name][0] for name in REPLICATES}
+    for name, trace in replicates.items():
+        assert trace.run == {**whole.run, "variant": name}
+        assert trace.epochs.tolist() == [0, 4]
+    first, second, without = replicates.values()
+    assert first.string_ids.tolist() == whole.string_ids.tolist()
+    before = [trace.nll[0] for trace in (whole, first, second)]
+    before.append(whole.nll[0, whole.column_of(without.string_ids)])
+    of_without = without.nll[0]
+    for some in itertools.combinations(before[:3], 2):
+        assert (some[0] != some[1]).all()
+    assert (before[3] != of_without).all()
+
+
+@pytest.mark.slow
+def test_only_what_is_asked_for_keeps_its_weights(runs):
+    assert runs["kept"] == [STREAM]
+
+
+@pytest.mark.slow
+def test_the_model_of_a_stream_is_questioned(runs):
+    """Every measured string has a row; the answers are the same when they are asked for again."""
+    (continuations, influences), again = runs["answers"]
+    for first, second in zip((continuations, influences), again, strict=True):
+        pd.testing.assert_frame_equal(first, second)
+    trace, _ = runs[STREAM]
+    assert continuations["string_id"].tolist() == trace.string_ids.tolist()
+    n_correct = trace.n_correct[-1]
+    assert (continuations["n_last_right"] <= n_correct).all()
+    all_right = n_correct == trace.n_tokens
+    assert (continuations["n_last_right"] == trace.n_tokens)[all_right].all()
+    table = stream()
+    for cohort, rows in influences.groupby("without"):
+        own = ids(table[table["cohort"] == cohort], split="panel")
+        unseen = set(rows["string_id"]) - own
+        assert len(rows) == 3 + len(unseen)
+        assert len(unseen) == 3
+        assert unseen < ids(table, split="validation")
+    assert influences["influence"].abs().max() > 0
+    assert influences["residual"].between(0, 1).all()
 
 
 @pytest.mark.slow

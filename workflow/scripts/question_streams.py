@@ -32,21 +32,25 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Question in a child process, which dies with this one."""
+    """Question in child processes, which die with this one.
+
+    DeepSpeed is set up once in a process, so each of its models has a process of its own.
+    """
     arguments = parse_arguments()
     # results/profiles/{model}/{language}/{stream}/manifest.json
     names = ["-".join([*Path(path).parts[-4:-1], "questions"]) for path in arguments.manifest]
-    sys.exit(supervise(arguments, names, [partial(work, arguments)]))
+    files = list(zip(*(getattr(arguments, name) for name in FILES), strict=True))
+    parts = [files] if arguments.engine == "fleet" else [[each] for each in files]
+    sys.exit(supervise(arguments, names, [partial(work, arguments, part) for part in parts]))
 
 
-def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
-    """Make both tables of every stream."""
+def work(arguments: argparse.Namespace, files: list[tuple], attempts: Attempts) -> None:
+    """Make both tables of some streams."""
     command.begin(arguments)
     # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
         from palimpsest.profiles.final_models import Questions, question
 
-    files = zip(*(getattr(arguments, name) for name in FILES), strict=True)
     question([Questions(*each) for each in files], command.Assignment.of(arguments), attempts)
 
 
