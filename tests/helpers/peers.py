@@ -6,6 +6,7 @@ difference of mean changes), units never treated as the comparison, and one base
 The functions import the packages themselves, because an environment may lack them.
 """
 
+from importlib import import_module
 from importlib.util import find_spec
 
 import numpy as np
@@ -21,6 +22,12 @@ def lacking() -> str | None:
     if not missing:
         return None
     return f"{', '.join(missing)}: not installed; install requirements-peers.txt with: {REMEDY}"
+
+
+def load() -> None:
+    """Import the peers, which takes seconds, so that a measurement does not."""
+    for name in ("diff_diff", "csdid.att_gt"):
+        import_module(name)
 
 
 def numbered(frame: pd.DataFrame) -> pd.DataFrame:

@@ -106,14 +106,15 @@ def test_standard_errors_differ_by_one_degree_of_freedom(n, cells):
 
 @pytest.mark.parametrize("cells", [peers.cells_of_diff_diff, peers.cells_of_csdid])
 def test_the_degree_of_freedom_is_one_for_each_group(cells):
-    """With cohorts and comparison of unequal sizes, by hand from the spread of each."""
+    """A group of n units adds s² / n to our variance, and s² / n - s² / n² to theirs."""
     frame = PANELS["unequal sizes"]
+    table = beside(cells(frame), profiles.difference_in_differences(frame), CELL).dropna()
     wide = frame.pivot(index=["cohort", "unit"], columns="time", values="outcome")
-    theirs = cells(frame).dropna().set_index(CELL)["std_error"]
-    for (cohort, time), error in theirs.items():
-        change = wide[time] - wide[cohort - 1]
-        variance = sum(change[group].var(ddof=0) / len(change[group]) for group in (cohort, np.inf))
-        np.testing.assert_allclose(error**2, variance, rtol=1e-10)
+    for row in table.itertuples():
+        changes = wide[row.time] - wide[row.cohort - 1]
+        groups = [changes[row.cohort], changes[np.inf]]
+        between = sum(group.var() / len(group) ** 2 for group in groups)
+        np.testing.assert_allclose(row.std_error**2 - row.std_error_peer**2, between, rtol=1e-8)
 
 
 def critical(table):
