@@ -28,6 +28,11 @@ DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from 
 # A single pass over many strings, in macro-batches; and the same without one macro-batch, whose
 # place other strings take
 STREAM = "stream"
+# A stream in which some strings, the probes, have known numbers of copies and positions; and the same
+# without the probes, whose place other strings take
+DILUTED = "diluted"
+DILUTED_WITHOUT = "diluted-without-probes"
+QUARTERS = 4  # of a diluted stream: it is measured after each
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
 TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
@@ -124,7 +129,17 @@ def replaced_cohort(name: str) -> int | None:
 
 def is_stream(name: str) -> bool:
     """Whether the runs of a variant see each training string once, in the order of the cohorts."""
-    return name == STREAM or replaced_cohort(name) is not None
+    return name == STREAM or replaced_cohort(name) is not None or is_diluted(name)
+
+
+def is_diluted(name: str) -> bool:
+    """Whether a variant is a diluted stream, with its probes or without them."""
+    return name in (DILUTED, DILUTED_WITHOUT)
+
+
+def measured_every(name: str, cohorts: int) -> int:
+    """The number of macro-batches of a stream between two measurements."""
+    return cohorts // QUARTERS if is_diluted(name) else 1
 
 
 # Replicates

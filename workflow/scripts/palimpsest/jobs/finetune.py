@@ -20,7 +20,7 @@ from palimpsest.training.progress import show_progress
 from palimpsest.training.runs import Run, n_cohorts, strings_to_leave_out
 from palimpsest.training.state import State, writing
 from palimpsest.training.trackers import Trackers
-from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT, is_stream
+from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT, is_stream, measured_every
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,10 @@ class Job:
         if self.replicates is not None:
             return [replace(run, draw=number) for number in self.replicates]
         if is_stream(self.variant):
-            # A stream is trained on once, so its length decides the number of epochs. A profile
-            # needs a measurement after every macro-batch.
-            once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=1)
+            # A stream is trained on once, so its length decides the number of epochs.
+            cohorts = n_cohorts(self.dataset)
+            every = measured_every(self.variant, cohorts)
+            once = replace(run.recipe, epochs=cohorts, evaluate_every=every)
             return [replace(run, recipe=once)]
         if self.variant not in LEAVING_ONE_OUT:
             return [run]
