@@ -17,10 +17,14 @@ TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
 
 @dataclass(frozen=True)
 class OnePass:
-    """A stream, for the plan: the numbers of its macro-batches and of the strings it measures."""
+    """A stream, for the plan: the numbers of its macro-batches and of the strings it measures.
+
+    `every` is the number of macro-batches between two measurements.
+    """
 
     cohorts: int
     measured: int
+    every: int = 1
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from 
 # A single pass over many strings, in macro-batches; and the same without one macro-batch, whose
 # place other strings take
 STREAM = "stream"
-# A stream in which some strings, the probes, have known numbers of copies and positions; and the same
-# without the probes, whose place other strings take
+# A stream in which some strings, the probes, have known numbers of copies and positions; and the
+# same without the probes, whose place other strings take
 DILUTED = "diluted"
 DILUTED_WITHOUT = "diluted-without-probes"
 QUARTERS = 4  # of a diluted stream: it is measured after each

@@ -342,7 +342,7 @@ def once(training: Mapping, one_pass: OnePass | None) -> Mapping:
     """The overrides of a run's settings; a stream has an epoch for each of its macro-batches."""
     if one_pass is None:
         return training
-    return {**training, "epochs": one_pass.cohorts, "evaluate_every": 1}
+    return {**training, "epochs": one_pass.cohorts, "evaluate_every": one_pass.every}
 
 
 def _modified(path: Path) -> tuple[float, str]:

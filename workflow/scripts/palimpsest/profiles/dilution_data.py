@@ -28,14 +28,12 @@ def diluted(asked: Asked) -> pd.DataFrame:
     the place of every copy of a probe: the model takes equally many steps on equally many strings,
     and no other string changes.
 
-    Options: `copies`, `probes` and `cohort_size`, as in `Design`; `validation`, the number of
-    strings that are never trained on; `sizes`, those of all streams. `asked.size` counts the
-    strings that are trained on, with copies.
+    Options: the keys of `Design`. `asked.size` is one of `sizes`.
     """
     design = Design.of(asked.options)
-    n_others = design.n_others(max(asked.options["sizes"]))
-    parts = [asked.options["validation"], design.n_probes, design.n_copies, n_others]
-    drawn = asked.sampler.validation(sum(parts), set())
+    n_others = design.n_others(max(design.sizes))
+    parts = [design.validation, design.n_probes, design.n_copies, n_others]
+    drawn = asked.sampler.validation(design.n_strings, set())
     order = np.random.default_rng(asked.sampler.seed).permutation(len(drawn))
     shuffled = iter([drawn[place] for place in order])
     never, probes, spare, others = ([next(shuffled) for _ in range(n)] for n in parts)
@@ -61,18 +59,16 @@ def arranged(
     spare: list[String],
     others: list[String],
 ) -> dict[int, list[String]]:
-    """The strings of every macro-batch, with copies; without `probes`, spare strings in their place.
+    """The strings of every macro-batch, with copies.
 
-    The copies of probes come first in each macro-batch, so that only they differ between the two
-    streams, and every other string is in the same optimiser step of both.
+    Without `probes`, spare strings are in the places of their copies. These places come first in
+    each macro-batch, so that every other string is in the same optimiser step of both streams.
     """
     batches = {number: [] for number in range(1, design.cohorts(asked.size) + 1)}
     for string, (number, place) in zip(spare, design.slots(asked.size), strict=True):
         batches[place].append(string if probes is None else probes[number])
     free = [
-        place
-        for place, batch in batches.items()
-        for _ in range(design.cohort_size - len(batch))
+        place for place, batch in batches.items() for _ in range(design.cohort_size - len(batch))
     ]
     chance = np.random.default_rng([asked.sampler.seed, OTHERS])
     for string, place in zip(others[: len(free)], chance.permutation(free), strict=True):

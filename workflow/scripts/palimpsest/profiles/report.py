@@ -6,7 +6,7 @@ import pandas as pd
 
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.claims import QUESTIONS
-from palimpsest.profiles.figures.looks import ESTIMATORS
+from palimpsest.profiles.figures.looks import CONTRASTS, ESTIMATORS
 from palimpsest.report.number_format import number, percent
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
@@ -47,6 +47,21 @@ GLOSSARY = {
         "again without this macro-batch, in whose place it sees other strings."
     ),
 }
+DILUTION_TITLE = "Dilution and order"
+DILUTION_TEXT = (
+    "Hubble (ICLR 2026) finds that a string is memorised less when it is diluted in more data, and "
+    "less when it is seen early. Here, strings are assigned at random to numbers of copies and to "
+    "the first or the last quarter of streams of several sizes. The truth is training again with "
+    "other strings in the place of every copy."
+)
+DILUTION_GLOSSARY = {
+    "Arm": "Strings with equally many copies in the same quarter of a stream.",
+    "Contrast": (
+        "What a factor changes: the mean effect at its high level minus that at its low level. "
+        "A contrast of several factors says by how much that of one grows with the others."
+    ),
+    "Probe": "A string that is assigned at random to an arm.",
+}
 OF_LANGUAGE = ["language", "model"]
 UNITS = {
     kinds.LOG_LIKELIHOOD: "log-likelihood (nats)",
@@ -58,8 +73,8 @@ UNITS = {
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` maps the kinds `profile` and `estimator_errors` to stacked tables. Without a profile,
-    the part only says what profiles are.
+    `tables` maps the kinds `profile`, `estimator_errors` and `dilution_effects` to stacked tables.
+    Without a profile, the part only says what profiles are.
     """
     profile, errors = (tables.get(kind.name) for kind in (kinds.PROFILE, kinds.ESTIMATOR_ERRORS))
     if profile is None or profile.empty:
@@ -67,13 +82,19 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     html = template(__file__, "report.html.j2").module
     rows = [] if errors is None else error_rows(errors)
     after = html.errors(rows) if rows else NOTHING
+    chapters = [Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after)]
+    effects = tables.get(kinds.DILUTION_EFFECTS.name)
+    has_dilution = effects is not None and not effects.empty
+    if has_dilution:
+        contrasts = html.dilution(dilution_rows(effects))
+        chapters.append(Chapter("dilution", DILUTION_TITLE, DILUTION_TEXT, contrasts))
     return Part(
         introduction=html.introduction(),
         reading=html.reading(),
         claims=html.claims(),
-        chapters=(Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after),),
+        chapters=tuple(chapters),
         questions=QUESTIONS,
-        glossary=GLOSSARY,
+        glossary={**GLOSSARY, **(DILUTION_GLOSSARY if has_dilution else {})},
     )
 
 
@@ -130,4 +151,23 @@ def error_rows(errors: pd.DataFrame) -> list[dict]:
         row["outcome"] = UNITS[row["outcome"]]
         row["estimator"] = ESTIMATORS[row["estimator"]].label
         rows.append({**row, "coverage": percent(own["coverage"].mean())})
+    return rows
+
+
+def dilution_rows(effects: pd.DataFrame) -> list[dict]:
+    """Per language, model and contrast: the log-likelihood's contrasts, with intervals."""
+    columns = {
+        "retrained": (kinds.TRAINED, kinds.SPECIFIC),
+        "one_run": (kinds.TRAINED, kinds.DIFFERENCE),
+        "total": (kinds.TRAINED, kinds.TOTAL),
+        "placebo": (kinds.PLACEBO, kinds.SPECIFIC),
+    }
+    found = effects[effects["outcome"] == kinds.LOG_LIKELIHOOD]
+    rows = []
+    for names, own in found.groupby([*OF_LANGUAGE, "contrast"], sort=False):
+        by_kind = own.set_index(["strings", "effect"])[["estimate", "lower", "upper"]]
+        row = dict(zip([*OF_LANGUAGE, "contrast"], names, strict=True))
+        row["contrast"] = CONTRASTS.get(row["contrast"], row["contrast"].replace(" x ", " × "))
+        values = {name: with_interval(Interval(*by_kind.loc[key])) for name, key in columns.items()}
+        rows.append({**row, **values})
     return rows

@@ -14,7 +14,7 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
 from palimpsest.models.table import NAME
-from palimpsest.profiles import kinds
+from palimpsest.profiles import dilution, kinds
 from palimpsest.requests import OnePass, Runs
 from palimpsest.section import Section
 from palimpsest.variants import STREAM, Variant, stream_without
@@ -27,6 +27,7 @@ OF_MODEL = (
     kinds.POOLED_PERSISTENCE,
 )
 OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
+OF_DILUTION = (kinds.DILUTION, kinds.DILUTION_EFFECTS)
 
 
 def streams(settings: Settings) -> list[Runs]:
@@ -61,6 +62,7 @@ def requests(settings: Settings) -> Iterator[Runs]:
         length = OnePass(block["cohorts"], block["panel"] + block["validation"])
         for cohort in range(1, block["cohorts"] + 1):
             yield replace(runs, variant=stream_without(cohort), one_pass=length)
+    yield from dilution.streams(settings)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -76,6 +78,14 @@ def outputs(settings: Settings) -> Iterator[str]:
         for runs in streams(settings):
             if runs.model == block["models"][0]:
                 yield from runs.paths(kinds.PROFILE_CORRELATION.path)
+    # The tables of a language hold all sizes and both variants.
+    of_dilution = [
+        path
+        for kind in OF_DILUTION
+        for runs in dilution.streams(settings)
+        for path in runs.paths(kind.path)
+    ]
+    yield from dict.fromkeys(of_dilution)
     for name in block["panels"]:
         for kind in (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE):
             yield kind.path.format(language=name)
@@ -102,6 +112,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             f"at least one cohort of profiles/panel strings; raise it to {2 * block['panel']}",
         )
     yield from _exact(settings, block)
+    yield from dilution.mistakes(settings)
     yield from _panels(block)
 
 
@@ -142,13 +153,18 @@ SECTION = Section(
     kinds="palimpsest.profiles.kinds:KINDS",
     figures="palimpsest.profiles.figures:FIGURES",
     claims="palimpsest.profiles.claims:CLAIMS",
-    judged=(kinds.PROFILE, kinds.PROFILE_CORRELATION, kinds.ESTIMATOR_ERRORS),
+    judged=(kinds.PROFILE, kinds.PROFILE_CORRELATION, kinds.ESTIMATOR_ERRORS, kinds.DILUTION),
     report="palimpsest.profiles.report:part",
     reported=(
         kinds.PROFILE,
         kinds.PERSISTENCE,
         kinds.ESTIMATOR_ERRORS,
         kinds.PROFILE_CORRELATION,
+        kinds.DILUTION,
+        kinds.DILUTION_EFFECTS,
     ),
-    variants=(Variant(rf"{STREAM}(-without-\d+)?", "palimpsest.profiles.streams:stream"),),
+    variants=(
+        Variant(rf"{STREAM}(-without-\d+)?", "palimpsest.profiles.streams:stream"),
+        *(Variant(name, "palimpsest.profiles.dilution_data:diluted") for name in dilution.VARIANTS),
+    ),
 )

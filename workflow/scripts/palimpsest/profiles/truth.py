@@ -55,19 +55,39 @@ def beside_truth(
 def effects(stream: Trace, cohorts: np.ndarray, without: Trace) -> pd.DataFrame:
     """The true effect of training on one cohort at every time: on its strings, and on all."""
     cohort = replaced_cohort(without.run["variant"])
+    own, others = (stream.string_ids[cohorts == number] for number in (cohort, NEVER))
+    errors = []
+    for outcome in OUTCOMES:
+        parts = (changes(outcome, names, stream, without) for names in (own, others))
+        errors.append(np.sqrt(sum(part.var(axis=1, ddof=1) / part.shape[1] for part in parts)))
+    found = effects_on(own, others, stream, without)
+    return found.assign(
+        specific_std_error=np.concatenate(errors), seed=stream.run["seed"], cohort=cohort
+    )
+
+
+def effects_on(
+    own: np.ndarray, untreated: np.ndarray, stream: Trace, without: Trace
+) -> pd.DataFrame:
+    """By outcome and time: the effect on some strings of what `stream` has and `without` lacks.
+
+    `own` str[n] names the strings. `untreated` str[m] names strings that neither run is trained on.
+    """
     rows = []
-    for outcome, values in OUTCOMES.items():
-        own, others = (
-            values(stream)[:, places] - values(without)[:, without.column_of(names)]
-            for places in (np.flatnonzero(cohorts == cohort), np.flatnonzero(cohorts == NEVER))
-            for names in [stream.string_ids[places]]
+    for outcome in OUTCOMES:
+        total, general = (
+            changes(outcome, names, stream, without).mean(axis=1) for names in (own, untreated)
         )
-        total, general = own.mean(axis=1), others.mean(axis=1)
-        variance = sum(part.var(axis=1, ddof=1) / part.shape[1] for part in (own, others))
         cells = {"total": total, "general": general, "specific": total - general}
-        made = {"outcome": outcome, "time": stream.epochs, **cells}
-        rows.append(pd.DataFrame({**made, "specific_std_error": np.sqrt(variance)}))
-    return pd.concat(rows).assign(seed=stream.run["seed"], cohort=cohort)
+        rows.append(pd.DataFrame({"outcome": outcome, "time": stream.epochs, **cells}))
+    return pd.concat(rows)
+
+
+def changes(outcome: str, names: np.ndarray, stream: Trace, without: Trace) -> np.ndarray:
+    """The outcomes float[times, strings] of named strings in one run minus those in the other."""
+    values = OUTCOMES[outcome]
+    one, other = (values(trace)[:, trace.column_of(names)] for trace in (stream, without))
+    return one - other
 
 
 def errors(compared: pd.DataFrame) -> pd.DataFrame:
