@@ -3,7 +3,9 @@
 import numpy as np
 import pandas as pd
 
+from helpers import dilution_worlds
 from palimpsest.profiles.correlation import correlations
+from palimpsest.profiles.dilution_effects import dilution_effects
 from palimpsest.profiles.measured import Stream
 from palimpsest.profiles.profile import pooled_tables, tables_of_seeds
 from palimpsest.profiles.truth import beside_truth, errors
@@ -21,6 +23,7 @@ KINDS = (
     "exact_profile",
     "estimator_errors",
     "profile_correlation",
+    *dilution_worlds.KINDS,
 )
 
 
@@ -111,4 +114,6 @@ def world(seeds=(0, 1, 2), noise=0.3, general=1.0) -> dict[str, pd.DataFrame]:
     found["exact_profile"].append(compared)
     found["estimator_errors"].append(errors(compared))
     found["profile_correlation"].append(correlations(pd.concat(found["profile"])))
+    found["dilution"].append(dilution_worlds.table())
+    found["dilution_effects"].append(dilution_effects(found["dilution"][0]))
     return {name: pd.concat(tables, ignore_index=True) for name, tables in found.items()}

@@ -206,10 +206,11 @@ def test_a_heat_map_colours_significant_cells_only(world):
 
 def test_the_report_says_what_was_found(world):
     found = part(world)
-    (chapter,) = found.chapters
+    chapter, of_dilution = found.chapters
     for model in worlds.MODELS:
         assert model in chapter.before
     assert "specific" in chapter.after
+    assert "late minus early" in of_dilution.before
     assert part({}).chapters[0].before == ""
     without_truth = {**world, "estimator_errors": world["estimator_errors"].iloc[:0]}
     assert part(without_truth).chapters[0].after == ""

@@ -69,30 +69,31 @@ def dilution(
 
 def of_stream(stream: Stream, strings: pd.DataFrame, without: Trace) -> pd.DataFrame:
     """The rows of one stream."""
+    cohorts = strings.set_index("string_id")["cohort"]
     rows = []
     for group in [*arms_of(stream, strings), *placebos_of(stream, strings)]:
+        rates = [stream.rates[place] for place in cohorts.loc[group.own].dropna()]
         cells = effects_on(group.own, group.untreated, stream.trace, without)
-        quarters = np.arange(QUARTERS + 1)
-        places = strings.set_index("string_id").loc[group.own, "cohort"]
-        rates = [stream.rates[place] for place in places.dropna()]
         named = {
+            **stream.keys,
             "strings": group.strings,
             "copies": group.arm.copies,
             "position": group.arm.position,
             "n_strings": len(group.own),
             "learning_rate": np.mean(rates) if rates else np.nan,
         }
-        difference = np.concatenate([differences(group, stream.trace, name) for name in OUTCOMES])
-        quarter = np.tile(quarters, len(OUTCOMES))
-        rows.append(cells.assign(**stream.keys, **named, difference=difference, quarter=quarter))
-    return pd.concat(rows)
+        made = {"difference": differences(group, stream.trace), "quarter": cells["time"]}
+        rows.append(pd.DataFrame({**cells, **made}).assign(**named))
+    table = pd.concat(rows)
+    # Measured after every quarter of the stream
+    return table.assign(quarter=table["quarter"] * QUARTERS // stream.trace.epochs[-1])
 
 
-def differences(group: Group, trace: Trace, outcome: str) -> np.ndarray:
-    """The mean outcome of a group minus that of untreated strings, float64[times]."""
-    values = OUTCOMES[outcome](trace)
-    own, others = (values[:, trace.column_of(names)] for names in (group.own, group.untreated))
-    return own.mean(axis=1) - others.mean(axis=1)
+def differences(group: Group, trace: Trace) -> np.ndarray:
+    """The mean of a group minus that of untreated strings, float[outcomes x times]."""
+    own, others = (trace.column_of(names) for names in (group.own, group.untreated))
+    outcomes = (values(trace) for values in OUTCOMES.values())
+    return np.concatenate([o[:, own].mean(axis=1) - o[:, others].mean(axis=1) for o in outcomes])
 
 
 def arms_of(stream: Stream, strings: pd.DataFrame) -> list[Group]:

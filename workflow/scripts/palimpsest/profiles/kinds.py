@@ -176,7 +176,7 @@ DILUTION = Kind(
     "dilution",
     "One row per seed, size of the stream, kind of strings, number of copies, position, outcome "
     "and quarter of the stream: the effect of training on the strings, by training again without "
-    "the probes of all arms, and the estimate of one run. The size counts the training strings, with "
+    "the probes of all arms, and the estimate of one run. The size counts training strings, with "
     "their copies.",
     f"{OF_DILUTION}/dilution.parquet",
     (

@@ -56,13 +56,16 @@ def effects(stream: Trace, cohorts: np.ndarray, without: Trace) -> pd.DataFrame:
     """The true effect of training on one cohort at every time: on its strings, and on all."""
     cohort = replaced_cohort(without.run["variant"])
     own, others = (stream.string_ids[cohorts == number] for number in (cohort, NEVER))
-    errors = []
-    for outcome in OUTCOMES:
-        parts = (changes(outcome, names, stream, without) for names in (own, others))
-        errors.append(np.sqrt(sum(part.var(axis=1, ddof=1) / part.shape[1] for part in parts)))
+    parts = [changes(names, stream, without) for names in (own, others)]
+    variances = [
+        sum(part[outcome].var(axis=1, ddof=1) / part[outcome].shape[1] for part in parts)
+        for outcome in OUTCOMES
+    ]
     found = effects_on(own, others, stream, without)
     return found.assign(
-        specific_std_error=np.concatenate(errors), seed=stream.run["seed"], cohort=cohort
+        specific_std_error=np.sqrt(np.concatenate(variances)),
+        seed=stream.run["seed"],
+        cohort=cohort,
     )
 
 
@@ -73,21 +76,29 @@ def effects_on(
 
     `own` str[n] names the strings. `untreated` str[m] names strings that neither run is trained on.
     """
-    rows = []
-    for outcome in OUTCOMES:
-        total, general = (
-            changes(outcome, names, stream, without).mean(axis=1) for names in (own, untreated)
-        )
-        cells = {"total": total, "general": general, "specific": total - general}
-        rows.append(pd.DataFrame({"outcome": outcome, "time": stream.epochs, **cells}))
-    return pd.concat(rows)
+    of_own, of_untreated = (changes(names, stream, without) for names in (own, untreated))
+    total, general = (
+        np.concatenate([change.mean(axis=1) for change in part.values()])
+        for part in (of_own, of_untreated)
+    )
+    return pd.DataFrame(
+        {
+            "outcome": np.repeat(list(OUTCOMES), len(stream.epochs)),
+            "time": np.tile(stream.epochs, len(OUTCOMES)),
+            "total": total,
+            "general": general,
+            "specific": total - general,
+        }
+    )
 
 
-def changes(outcome: str, names: np.ndarray, stream: Trace, without: Trace) -> np.ndarray:
-    """The outcomes float[times, strings] of named strings in one run minus those in the other."""
-    values = OUTCOMES[outcome]
-    one, other = (values(trace)[:, trace.column_of(names)] for trace in (stream, without))
-    return one - other
+def changes(names: np.ndarray, stream: Trace, without: Trace) -> dict[str, np.ndarray]:
+    """By outcome: that of named strings in one run minus the other, float[times, strings]."""
+    places, others = stream.column_of(names), without.column_of(names)
+    return {
+        outcome: values(stream)[:, places] - values(without)[:, others]
+        for outcome, values in OUTCOMES.items()
+    }
 
 
 def errors(compared: pd.DataFrame) -> pd.DataFrame:
