@@ -1,6 +1,7 @@
 """The part of the report on memorisation profiles."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 
@@ -76,23 +77,25 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     `tables` maps the kinds `profile`, `estimator_errors` and `dilution_effects` to stacked tables.
     Without a profile, the part only says what profiles are.
     """
+    of_dilution = Chapter("dilution", DILUTION_TITLE, DILUTION_TEXT)
     profile, errors = (tables.get(kind.name) for kind in (kinds.PROFILE, kinds.ESTIMATOR_ERRORS))
     if profile is None or profile.empty:
-        return Part(chapters=(Chapter("profiles", TITLE, TEXT),), questions=QUESTIONS)
+        return Part(chapters=(Chapter("profiles", TITLE, TEXT), of_dilution), questions=QUESTIONS)
     html = template(__file__, "report.html.j2").module
     rows = [] if errors is None else error_rows(errors)
     after = html.errors(rows) if rows else NOTHING
-    chapters = [Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after)]
     effects = tables.get(kinds.DILUTION_EFFECTS.name)
     has_dilution = effects is not None and not effects.empty
     if has_dilution:
-        contrasts = html.dilution(dilution_rows(effects))
-        chapters.append(Chapter("dilution", DILUTION_TITLE, DILUTION_TEXT, contrasts))
+        of_dilution = replace(of_dilution, before=html.dilution(dilution_rows(effects)))
     return Part(
         introduction=html.introduction(),
         reading=html.reading(),
         claims=html.claims(),
-        chapters=tuple(chapters),
+        chapters=(
+            Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after),
+            of_dilution,
+        ),
         questions=QUESTIONS,
         glossary={**GLOSSARY, **(DILUTION_GLOSSARY if has_dilution else {})},
     )
