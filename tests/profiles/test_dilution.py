@@ -288,7 +288,7 @@ WRONG = {
     ),
     "an unknown model": (
         {"model": "llama-4-twin"},
-        "profiles/dilution/model[0]: unknown model 'llama-4-twin'",
+        "profiles/dilution/model: unknown model 'llama-4-twin'",
     ),
     "an unknown language": (
         {"languages": ["L9"]},

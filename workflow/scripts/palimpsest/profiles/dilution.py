@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
+from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_model
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.requests import OnePass, Runs
@@ -149,7 +149,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     if made is None:
         return
     asked, key = settings.block("profiles")["dilution"], "profiles/dilution"
-    yield from unknown_models(settings, f"{key}/model", [asked["model"]])
+    yield from unknown_model(settings, f"{key}/model", asked["model"])
     yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
     quarters = QUARTERS * made.cohort_size
     for place, size in enumerate(asked["sizes"]):

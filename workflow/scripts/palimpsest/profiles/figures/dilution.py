@@ -50,8 +50,8 @@ def dilution(table: pd.DataFrame, effects: pd.DataFrame) -> Figure:
     note = (
         f"Means over {len(seeds)} seed{'s' if len(seeds) > 1 else ''}; bars: 95 % intervals over "
         f"the seeds; {n_strings} string{'s' if n_strings > 1 else ''} for each cell and seed. "
-        "Early and late: the first and the last quarter of the stream. The learning rate falls "
-        "over the stream, so early and late strings also differ in the rate."
+        "Early and late: the first and the last quarter of the stream, which also differ in the "
+        "learning rate."
     )
     curves.legend(figure, handles, note)
     return figure
