@@ -5,7 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
+from helpers import dilution_worlds
 from palimpsest.profiles.correlation import correlations
+from palimpsest.profiles.dilution_effects import dilution_effects
 from palimpsest.profiles.measured import Stream
 from palimpsest.profiles.notions import beside_other_notions
 from palimpsest.profiles.profile import pooled_tables, tables_of_seeds
@@ -25,6 +27,7 @@ KINDS = (
     "estimator_errors",
     "profile_correlation",
     "notions",
+    *dilution_worlds.KINDS,
 )
 REPLICATES = 2
 
@@ -178,4 +181,6 @@ def world(seeds=(0, 1, 2), noise=0.3, general=1.0) -> dict[str, pd.DataFrame]:
         )
     )
     found["profile_correlation"].append(correlations(pd.concat(found["profile"])))
+    found["dilution"].append(dilution_worlds.table())
+    found["dilution_effects"].append(dilution_effects(found["dilution"][0]))
     return {name: pd.concat(tables, ignore_index=True) for name, tables in found.items()}

@@ -90,7 +90,7 @@ def test_only_models_that_are_questioned_keep_their_weights():
 
 def test_one_model_has_no_correlation():
     """And no truth if `exact` is null."""
-    block = {"models": ["opt-1.3b-twin"], "exact": None}
+    block = {"models": ["opt-1.3b-twin"], "exact": None, "dilution": None}
     files = experiment(DEFAULT, command_line={"profiles": block}).outputs["profiles"]
     assert len(files) == 4
     assert not [file for file in files if "correlations" in file or "exact" in file]

@@ -232,10 +232,11 @@ def test_a_heat_map_colours_significant_cells_only(world):
 
 def test_the_report_says_what_was_found(world):
     found = part(world)
-    (chapter,) = found.chapters
+    chapter, of_dilution = found.chapters
     for model in worlds.MODELS:
         assert model in chapter.before
     assert "specific" in chapter.after
+    assert "late minus early" in of_dilution.before
     assert part({}).chapters[0].before == ""
     assert "influence function" in chapter.after
     of_truth = ("estimator_errors", "notions")

@@ -443,7 +443,8 @@ def test_a_figure_without_one_in_the_paper_names_none(text):
     of_unlearning = ("gaps", "memorisation", "curves", "relearning")
     of_memorisation = ["exact", "adapters", "extraction", "bits", "bits_by_rule"]
     unlearned = [f"unlearning_{name}" for name in of_unlearning]
-    assert own == [*of_memorisation, *unlearned, "profile_truth", "profile_notions"]
+    of_profiles = ["profile_truth", "profile_notions", "profile_dilution"]
+    assert own == [*of_memorisation, *unlearned, *of_profiles]
     assert text.count("Corresponds to figure") == 2 * (len(FIGURES) - len(own))
     assert "Corresponds to figures  of" not in text
 

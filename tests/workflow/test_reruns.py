@@ -46,9 +46,9 @@ def figures_of_languages(on: str = "*") -> list[str]:
 
 
 def figures_of_profiles(*without: str) -> list[str]:
-    """The figures of profiles but some, without that of panels, as patterns."""
+    """The figures of profiles but some, without those of panels and of dilution, as patterns."""
     names = [name for name in FIGURES if name.startswith("profile")]
-    left_out = {f"profile_{name}" for name in without}
+    left_out = {f"profile_{name}" for name in ("dilution", *without)}
     return [f"figure/{name}-L2" for name in names if name not in left_out]
 
 
@@ -83,9 +83,11 @@ MEMORISING = {
     "unlearning": [kind for stage in list(FORGETTING)[:-2] for kind in FORGETTING[stage]],
     "profiles": [
         "dataset_stream",
+        "dataset_diluted",
         "estimate_profiles",
         "correlate_profiles",
         "compare_with_retraining",
+        "measure_dilution",
         "estimate_panel",
         "figure/profile*",
         "figure/panel_profile*",
@@ -99,7 +101,14 @@ PROFILING = {
     "correlations": ["correlate_profiles"],
     "truth": ["compare_with_retraining"],
     "panels": ["estimate_panel", "figure/panel_profile*"],
-    "its figures": ["figure/profile*"],
+    "dilution": [
+        "dataset_diluted",
+        "train/*/n80",
+        "train/*/n160",
+        "measure_dilution",
+        "figure/profile_dilution*",
+    ],
+    "its figures": figures_of_profiles(),
     "claims": ["claims"],
     "report": ["report"],
 }
@@ -108,12 +117,14 @@ PROFILING = {
 LANGUAGES = ["language/*", *figures_of_languages()]
 STREAMS = ["dataset_stream/*"]
 OF_GRID = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
-DATASETS = [*OF_GRID, *STREAMS]
-PROFILE_FIGURES = ["figure/profile*-L2"]
+DILUTED = ["dataset_diluted/*", "train/*/n80", "train/*/n160"]
+DATASETS = [*OF_GRID, *STREAMS, "dataset_diluted/*"]
+PROFILE_FIGURES = figures_of_profiles()
 PROFILES = ["estimate_profiles/*", "correlate_profiles/*", "compare_with_retraining/*"]
 PROFILES = [*PROFILES, *PROFILE_FIGURES]
 PANELS = ["estimate_panel/*", "figure/panel_profile-*"]
-TRAINING = ["train/*", *PROFILES]
+DILUTION = ["measure_dilution/*", "figure/profile_dilution-L2"]
+TRAINING = ["train/*", *PROFILES, *DILUTION]
 END = ["claims", "report"]
 STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
@@ -144,7 +155,7 @@ UNLEARN = ["unlearn/*", *SCORES]
 TRAIN_REPLICATES = ["train_replicates/*", *UNLEARN]
 FORGET = ["dataset_forgetting/*", *TRAIN_REPLICATES]
 ALL_OF_L2 = ["language/L2", "dataset*/L2/*", "train/*/L2/*", "measure*/*/L2/*", "figure/*-L2"]
-ALL_OF_L2 = [*ALL_OF_L2, *PROFILES]  # all profiles are of L2
+ALL_OF_L2 = [*ALL_OF_L2, *PROFILES, *DILUTION]  # all profiles are of L2
 # What depends on one model of the profiles: its estimates, and the comparison of all models
 OF_ONE_PROFILE = ["estimate_profiles/opt-1.3b-twin/*", "correlate_profiles/*"]
 OF_ONE_PROFILE = [*OF_ONE_PROFILE, "compare_with_retraining/*", *PROFILE_FIGURES]
@@ -220,7 +231,7 @@ FOLLOWED_BY = {  # what decides the schedules of methods, and what is done with 
 CASES = {
     # The configuration; a text is what is given to --config
     "a comment in a configuration file": Case(commented(TOUR), NOTHING),
-    "a seed is added": Case("seeds=[0, 1, 7]", ["dataset*/*-seed7", *TRAINING, *AFTER_TRAINING]),
+    "a seed is added": Case("seeds=[0, 1, 7]", ["dataset*/*seed7", *TRAINING, *AFTER_TRAINING]),
     "a seed is taken out": Case("seeds=[0]", [*TRAINING, *AFTER_TRAINING]),
     "a size is added to the grid": Case(
         "sizes=[16, 32]", ["dataset/*/n32-seed?", "train/*/n32", "measure/*/n32/base", "report"]
@@ -486,6 +497,7 @@ CASES = {
             *STUDIES,
             *TRAIN_REPLICATES,
             *OF_ONE_PROFILE,
+            *DILUTION,
         ],
     ),
     "the family of a model": Case(
@@ -775,10 +787,14 @@ CASES = {
     ),
     "`profiles/panel`": Case("profiles={panel: 4}", [*STREAMS, "train/*/n30", *PROFILES, *END]),
     "`profiles/validation`": Case(
-        "profiles={validation: 9}", [*STREAMS, "train/*/n30", *PROFILES, *END]
+        "profiles={validation: 9}",
+        [*STREAMS, "train/*/n30", *PROFILES, *DILUTED, *DILUTION, *END],
     ),
     "`profiles/exact/seeds`": Case(
         "profiles={exact: {seeds: [0, 1]}}", ["train/opt-1.3b-twin/L2/n30", *OF_ONE_PROFILE, *END]
+    ),
+    "`profiles/dilution/copies`": Case(
+        "profiles={dilution: {copies: [1, 3]}}", [*DILUTED, *DILUTION, *END]
     ),
     "a model is added to the profiles": Case(
         "profiles={models: [opt-1.3b-twin, opt-2.7b-twin, gemma-2-2b-twin]}",
@@ -799,18 +815,25 @@ CASES = {
     ),
     "`profiles: null`": Case("profiles=null", END),
     "`profiles/streams.py` of the library": Case(
-        changed(f"{LIBRARY}/profiles/streams.py"), [*STREAMS, "train/*/n30", *PROFILES, *END]
+        changed(f"{LIBRARY}/profiles/streams.py"),
+        [*STREAMS, "train/*/n30", *PROFILES, *DILUTED, *DILUTION, *END],
+    ),
+    "`profiles/dilution_data.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/dilution_data.py"), [*DILUTED, *DILUTION, *END]
     ),
     "`profiles/estimators.py` of the library": Case(
         changed(f"{LIBRARY}/profiles/estimators.py"), [*PROFILES, *PANELS, *END]
     ),
     "`profiles/truth.py` of the library": Case(
         changed(f"{LIBRARY}/profiles/truth.py"),
-        ["compare_with_retraining/*", "figure/profile_truth-*", *END],
+        ["compare_with_retraining/*", "figure/profile_truth-*", *DILUTION, *END],
     ),
     "`scripts/correlate_profiles.py`": Case(
         commented("workflow/scripts/correlate_profiles.py"),
         ["correlate_profiles/*", "figure/profile_correlation-*", *END],
+    ),
+    "`scripts/measure_dilution.py`": Case(
+        commented("workflow/scripts/measure_dilution.py"), [*DILUTION, *END]
     ),
     "the trace of a stream is deleted": Case(
         deleted(f"{STREAM}/trace.parquet"), ["train/opt-1.3b-twin/L2/n30", *OF_ONE_PROFILE, *END]

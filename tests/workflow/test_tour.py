@@ -17,6 +17,7 @@ from palimpsest import tables, traces
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import FIGURES, KINDS, NAMES
 from palimpsest.unlearning.kinds import SEARCHED, STAGES, TUNING, UNLEARNED, UNLEARNED_MODELS
+from palimpsest.variants import is_diluted, is_stream
 
 OF_SEARCH = (SEARCHED, TUNING)  # which only the target unlearning_tuning makes
 
@@ -104,9 +105,13 @@ def test_traces_begin_untrained_and_learn(finished):
     """Epoch 0 is near a uniform guess over the vocabulary, and training lowers the loss."""
     for path in (finished.folder / "results/runs").rglob("trace.parquet"):
         for trace in traces.read_all(path):
-            # A stream of three macro-batches
-            is_stream = trace.run["variant"].startswith("stream")
-            assert trace.epochs.tolist() == [0, 1, 2, 3, 4][: 4 if is_stream else 5]
+            # A stream of three macro-batches, or one that is measured after each quarter
+            epochs = [0, 1, 2, 3, 4]
+            if is_diluted(trace.run["variant"]):
+                epochs = [epoch * trace.run["size"] // 40 for epoch in epochs]
+            elif is_stream(trace.run["variant"]):
+                epochs = epochs[:4]
+            assert trace.epochs.tolist() == epochs
             assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
             assert trace.loss[-1].mean() < trace.loss[0].mean()
 
@@ -154,7 +159,7 @@ def test_weights_are_saved_on_demand(copy_of_finished):
 def test_saving_weights_later_trains_what_lacks_them(finished):
     """The target `finetune` then asks for the weights of every run, or for folders as well."""
     jobs = finished.jobs("finetune", "--config", "save_weights=true")
-    assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 8
+    assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 10
     assert "export_model" not in jobs
     with_folders = finished.jobs("finetune", "--config", "save_weights=huggingface")
     of_one_model = len(list((finished.folder / "results/runs").rglob("manifest.json")))
@@ -290,6 +295,7 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_base_and_leave_one_out_and_leave_one_out_again",
             "train_twins_on_stream",
             "train_twins_on_stream__2",
+            "train_twins_on_stream__3",
         ]
     else:
         assert {rule: count for rule, count in jobs.items() if "twins" in rule} == {
@@ -297,6 +303,7 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_base_and_leave_one_out_and_leave_one_out_again": 2,
             "train_twins_on_base_and_dedup_and_dedup_matched_and_targets": 1,
             "train_twins_on_stream": 2,
+            "train_twins_on_stream__2": 2,  # those of dilution
             "train_twins_on_base_and_stream": 1,  # streams are as long as the strings of the grid
         }
         assert not [rule for rule in jobs if "full" in rule]

@@ -32,6 +32,33 @@ rule dataset_stream:
         "../scripts/dataset.py"
 
 
+# The streams of all sizes of a seed are made together, because their strings are drawn together.
+rule dataset_diluted:
+    input:
+        corpus=corpus,
+    output:
+        with_diluted_sizes(with_variants(paths.DATASET, dilution.VARIANTS)),
+    log:
+        "logs/dataset_diluted/{language}/seed{seed}.log",
+    benchmark:
+        "benchmarks/dataset_diluted/{language}/seed{seed}.tsv"
+    priority: 1000
+    conda:
+        "../../envs/languages.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        **making(dilution.VARIANTS, split=INDEPENDENT),
+        options={
+            **profile_values("cohort_size", "validation"),
+            **diluted_values("sizes", "copies", "probes"),
+        },
+    script:
+        "../scripts/dataset.py"
+
+
 rule estimate_profiles:
     input:
         **{name: with_seeds(pattern) for name, pattern in STREAM_FILES.items()},
@@ -152,6 +179,27 @@ rule correlate_profiles:
         code=of_code("correlate_profiles.py"),
     script:
         "../scripts/correlate_profiles.py"
+
+
+rule measure_dilution:
+    input:
+        **{name: with_diluted_sizes(with_seeds(pattern)) for name, pattern in DILUTED_FILES.items()},
+    output:
+        **{kind.name: kind.path for kind in profile_section.OF_DILUTION},
+    log:
+        "logs/measure_dilution/{model}/{language}.log",
+    benchmark:
+        "benchmarks/measure_dilution/{model}/{language}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        code=of_code("measure_dilution.py"),
+    script:
+        "../scripts/measure_dilution.py"
 
 
 # A panel of the user's own; `language` in its paths is the name of the panel.

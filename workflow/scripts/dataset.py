@@ -1,12 +1,11 @@
 """Variants of a corpus' dataset for one size and seed."""
 
-from pathlib import Path
-
 from palimpsest import tables
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS, TARGETS
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.paths import DATASET, values_in
 from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
@@ -22,11 +21,13 @@ if __name__ == "__main__":
             split=params.split,
         )
         for path in snakemake.output:
-            variant = Path(path).parent.name
+            # A job makes several variants, and some jobs make several sizes.
+            names = values_in(DATASET, path)
+            variant = names["variant"]
             strings = build(
                 sampler,
                 variant,
-                size=int(snakemake.wildcards.size),
+                size=int(names["size"]),
                 test_size=params.test_size,
                 predict_end=params.predict_end,
                 targets=targets,

@@ -1,13 +1,21 @@
 # What the rules of memorisation profiles take.
 from palimpsest.datasets.sampling import INDEPENDENT
+from palimpsest.profiles import dilution
 from palimpsest.profiles import kinds as profiled
 from palimpsest.profiles import section as profile_section
-from palimpsest.variants import STREAM, of_replicate, stream_without
+from palimpsest.variants import DILUTED, DILUTED_WITHOUT, STREAM
+from palimpsest.variants import of_replicate, stream_without
 
 QUESTION = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/question_streams.py"))
-NO_PROFILES = {"cohorts": 0, "panels": {}, "exact": None, "notions": None}
+WITHOUT_PROFILES = {
+    "cohorts": 0,
+    "panels": {},
+    "exact": None,
+    "notions": None,
+    "dilution": None,
+}
 
-profile_block = settings.block("profiles") or NO_PROFILES
+profile_block = settings.block("profiles") or WITHOUT_PROFILES
 PROFILE_SEEDS = (profile_block["exact"] or {"seeds": []})["seeds"]
 STREAMS_WITHOUT = [stream_without(cohort + 1) for cohort in range(profile_block["cohorts"])]
 STREAM_REPLICATES = [
@@ -20,6 +28,14 @@ STREAM_FILES = {
     "datasets": fill(paths.DATASET, variant=STREAM),
     "manifests": fill(paths.MANIFEST, variant=STREAM),
 }
+DILUTED_FILES = {
+    "traces": fill(paths.TRACE, variant=DILUTED),
+    "datasets": fill(paths.DATASET, variant=DILUTED),
+    "manifests": fill(paths.MANIFEST, variant=DILUTED),
+    "without": fill(paths.TRACE, variant=DILUTED_WITHOUT),
+}
+# No stream has 0 strings: without the study, its rules have paths that nothing asks for.
+DILUTED_SIZES = (profile_block["dilution"] or {"sizes": [0]})["sizes"]
 # The command that questions the trained models of streams
 QUESTION_STREAMS = (
     f"{OF_THE_MODEL}"
@@ -33,9 +49,20 @@ def profile_values(*keys):
     return {key: lookup(f"profiles/{key}", within=config, default=None) for key in keys}
 
 
+def diluted_values(*keys):
+    """Some keys of the block `profiles/dilution`, as parameters; None without the study."""
+    asked = profile_block["dilution"] or {}
+    return {key: asked.get(key) for key in keys}
+
+
 def of_profile_seeds(pattern):
     """The pattern once for every seed of the exact truth."""
     return expand(pattern, seed=PROFILE_SEEDS, allow_missing=True)
+
+
+def with_diluted_sizes(pattern):
+    """The pattern once for every size of a diluted stream."""
+    return expand(pattern, size=DILUTED_SIZES, allow_missing=True)
 
 
 def profiles_to_correlate(wildcards):

@@ -19,7 +19,7 @@ TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
 class OnePass:
     """A stream, for the plan: the numbers of its macro-batches and of the strings it measures.
 
-    It is measured after every `every` macro-batches.
+    `every` is the number of macro-batches between two measurements.
     """
 
     cohorts: int

@@ -28,6 +28,11 @@ DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from 
 # A single pass over many strings, in macro-batches; and the same without one macro-batch, whose
 # place other strings take
 STREAM = "stream"
+# A stream in which some strings, the probes, have known numbers of copies and positions; and the
+# same without the probes, whose place other strings take
+DILUTED = "diluted"
+DILUTED_WITHOUT = "diluted-without-probes"
+QUARTERS = 4  # of a diluted stream: it is measured after each
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
 # A stream, or a stream without one macro-batch; and, with a number, a replicate of either
@@ -145,7 +150,22 @@ def trained_apart(name: str) -> str:
 
 def is_stream(name: str) -> bool:
     """Whether the runs of a variant see each training string once, in the order of the cohorts."""
-    return re.fullmatch(STREAMS, name) is not None
+    return re.fullmatch(STREAMS, name) is not None or is_diluted(name)
+
+
+def is_diluted(name: str) -> bool:
+    """Whether a variant is a diluted stream, with its probes or without them."""
+    return name in (DILUTED, DILUTED_WITHOUT)
+
+
+def measured_every(name: str, cohorts: int) -> int:
+    """The number of macro-batches of a stream between two measurements.
+
+    A profile needs a measurement after every macro-batch, and a replicate only the last one.
+    """
+    if is_diluted(name):
+        return cohorts // QUARTERS
+    return 1 if stream_draw(name) is None else cohorts
 
 
 # Replicates

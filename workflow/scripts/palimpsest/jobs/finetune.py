@@ -20,7 +20,14 @@ from palimpsest.training.progress import show_progress
 from palimpsest.training.runs import Run, n_cohorts, strings_to_leave_out
 from palimpsest.training.state import State, writing
 from palimpsest.training.trackers import Trackers
-from palimpsest.variants import BASE, LEAVE_ONE_OUT, LEAVING_ONE_OUT, is_stream, stream_draw
+from palimpsest.variants import (
+    BASE,
+    LEAVE_ONE_OUT,
+    LEAVING_ONE_OUT,
+    is_stream,
+    measured_every,
+    stream_draw,
+)
 
 
 @dataclass(frozen=True)
@@ -63,11 +70,11 @@ class Job:
         if self.replicates is not None:
             return [replace(run, draw=number) for number in self.replicates]
         if is_stream(self.variant):
-            # A stream is trained on once, so its length decides the number of epochs. A profile
-            # needs a measurement after every macro-batch, and a replicate only the last one.
-            n, draw = n_cohorts(self.dataset), stream_draw(self.variant)
-            once = replace(run.recipe, epochs=n, evaluate_every=1 if draw is None else n)
-            return [replace(run, recipe=once, draw=draw)]
+            # A stream is trained on once, so its length decides the number of epochs.
+            cohorts = n_cohorts(self.dataset)
+            every = measured_every(self.variant, cohorts)
+            once = replace(run.recipe, epochs=cohorts, evaluate_every=every)
+            return [replace(run, recipe=once, draw=stream_draw(self.variant))]
         if self.variant not in LEAVING_ONE_OUT:
             return [run]
         names = strings_to_leave_out(self.dataset, self.left_out)

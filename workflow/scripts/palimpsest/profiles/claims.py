@@ -5,7 +5,8 @@ estimators are unbiased, and that difference-in-differences has the lower varian
 section 4 and appendix A under assumptions; here both are measured against training again. The
 assumptions leave out that training on some strings changes the predictions of others, so two kinds
 of truth are compared (`palimpsest.profiles.truth`). The claims on placebos and on the specific
-effect are Palimpsest's own.
+effect are Palimpsest's own. Those on dilution and order are findings of *Hubble: a Model Suite to
+Advance the Study of LLM Memorization* (ICLR 2026), tested by training again without the strings.
 
 All claims are on the log-likelihood, by difference-in-differences where nothing else is said. A
 statistic has one value per seed, and its interval is over the seeds. Every seed has strings and
@@ -29,6 +30,7 @@ from palimpsest.claims import (
     between,
 )
 from palimpsest.profiles import kinds, summaries
+from palimpsest.profiles.dilution_effects import MEAN, at_the_end, contrasts
 from palimpsest.profiles.kinds import (
     AFTER,
     BEFORE,
@@ -46,6 +48,7 @@ QUESTIONS = {
     "profile_order": "What does memorisation of a string depend on?",
     "profile_estimators": "Does one run tell what retraining would?",
     "profile_notions": "Do other definitions of memorisation agree with training again?",
+    "profile_dilution": "Does more data dilute memorisation, and do early strings fade?",
     "profile_placebos": "Do the estimators find anything where there is nothing?",
 }
 ESTIMATORS = (DIFFERENCE_IN_DIFFERENCES, DIFFERENCE)
@@ -198,6 +201,33 @@ def placebo(profile: pd.DataFrame) -> Estimate:
     return over_seeds(summaries.placebo_effect(profile) / effect)
 
 
+def of_factor(dilution: pd.DataFrame, factor: str, caution: str) -> Estimate:
+    """The contrast of a factor in the specific effect by retraining.
+
+    In the marks are the same contrast of one run and of placebos, the positive control (more copies
+    are memorised more), and what changes together with the factor.
+    """
+    cells = at_the_end(dilution)
+    cells = cells[cells["outcome"] == LOG_LIKELIHOOD]
+    by_strings = dict(list(cells.groupby("strings")))
+    retrained = contrasts(by_strings[kinds.TRAINED], SPECIFIC)
+    others = {
+        "one run alone": contrasts(by_strings[kinds.TRAINED], DIFFERENCE)[factor],
+        "placebos": contrasts(by_strings[kinds.PLACEBO], SPECIFIC)[factor],
+        "more minus fewer copies": retrained["copies"],
+        "mean of all arms": retrained[MEAN],
+    }
+    marks = [in_words(name, values) for name, values in others.items()]
+    found = over_seeds(retrained[factor])
+    return found._replace(marks=(*filter(None, marks), caution))
+
+
+def in_words(name: str, values: pd.Series) -> str:
+    """A mean and its interval over the seeds, for a note; empty if there is no interval."""
+    mean, lower, upper = student(values)
+    return "" if pd.isna(lower) else f"{name}: {number(mean)} ({number(lower)} to {number(upper)})"
+
+
 CLAIMS = [
     Claim(
         "profile_size",
@@ -327,6 +357,32 @@ CLAIMS = [
         extracted_beyond,
         limits=CORRELATION,
         evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "profile_dilution",
+        "Strings are memorised less when they are diluted in more data.",
+        kinds.DILUTION.name,
+        "specific effect of training on strings at the end, largest minus smallest stream (nats)",
+        below(0),
+        partial(
+            of_factor,
+            factor="size",
+            caution="a larger stream takes more steps, so its model also knows the language better",
+        ),
+        evidence=(RETRAINING,),
+    ),
+    Claim(
+        "profile_dilution",
+        "Strings that are seen early are memorised less.",
+        kinds.DILUTION.name,
+        "specific effect of training on strings at the end, last minus first quarter (nats)",
+        above(0),
+        partial(
+            of_factor,
+            factor="position",
+            caution="the learning rate changes with the position, so this is the effect of both",
+        ),
+        evidence=(RETRAINING,),
     ),
     Claim(
         "profile_placebos",

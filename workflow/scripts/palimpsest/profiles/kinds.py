@@ -238,6 +238,68 @@ PROFILE_CORRELATION = Kind(
         Column("correlation", float, "Pearson correlation over the cells; null if undefined", True),
     ),
 )
+OF_DILUTION = "results/profiles/dilution/{model}/{language}"
+DILUTED_STRINGS = Column(
+    "strings",
+    str,
+    "trained, or placebo: strings that are never trained on, assigned to the arms at random",
+)
+DILUTION = Kind(
+    "dilution",
+    "One row per seed, size of the stream, kind of strings, number of copies, position, outcome "
+    "and quarter of the stream: the effect of training on the strings, by training again without "
+    "the probes of all arms, and the estimate of one run. The size counts training strings, with "
+    "their copies.",
+    f"{OF_DILUTION}/dilution.parquet",
+    (
+        *OF_RUN,
+        DILUTED_STRINGS,
+        Column("copies", int, "copies of each string in the stream; of placebos: by assignment"),
+        Column("position", str, "early or late: the first or the last quarter of the stream"),
+        OUTCOME,
+        Column("quarter", int, "quarters of the stream that were trained on before, 0 to 4"),
+        Column("n_strings", int, "number of distinct strings"),
+        Column(
+            "difference",
+            float,
+            "their mean outcome minus that of other strings that are never trained on, in the run "
+            "with the probes, in units of the outcome",
+        ),
+        Column(
+            "total",
+            float,
+            "mean effect on the strings: with the probes of all arms minus without them",
+        ),
+        Column("general", float, "the same of other strings, which are in neither run"),
+        Column("specific", float, "total minus general"),
+        LEARNING_RATE,
+    ),
+)
+DILUTION_EFFECTS = Kind(
+    "dilution_effects",
+    "One row per kind of strings, outcome, effect and contrast of the factorial at the end of "
+    "training: mean over the seeds, with a Student interval. Of each factor, the smallest and the "
+    "largest level are compared.",
+    f"{OF_DILUTION}/effects.parquet",
+    (
+        MODEL,
+        LANGUAGE,
+        DILUTED_STRINGS,
+        OUTCOME,
+        Column("effect", str, "total, specific or difference: see the table `dilution`"),
+        Column(
+            "contrast",
+            str,
+            "mean: over all cells; copies, position, size: more minus fewer copies, late minus "
+            "early, larger minus smaller stream, averaged over the other factors; copies x size: "
+            "by how much the contrast of one factor grows with the other; and so on",
+        ),
+        Column("n_seeds", int, "number of seeds"),
+        Column("estimate", float, "mean over the seeds, in units of the outcome"),
+        Column("lower", float, "lower end of the 95 % interval over the seeds", True),
+        Column("upper", float, "upper end of the 95 % interval over the seeds", True),
+    ),
+)
 PANEL = Column("panel", str, "name of the panel in the configuration")
 PANEL_PROFILE = Kind(
     "panel_profile",
@@ -270,6 +332,8 @@ KINDS = (
     INFLUENCES,
     NOTIONS,
     PROFILE_CORRELATION,
+    DILUTION,
+    DILUTION_EFFECTS,
     PANEL_PROFILE,
     PANEL_PERSISTENCE,
 )

@@ -95,7 +95,7 @@ def learning_rates(strings: pd.DataFrame, recipe: Mapping) -> dict[int, float]:
     """
     known = {name: value for name, value in recipe.items() if name in Recipe.__dataclass_fields__}
     made = Recipe(**known)
-    steps = made.steps_per_epoch(int((strings["cohort"] == 1).sum()))
+    steps = made.steps_per_epoch(int(strings.loc[strings["cohort"] == 1, "count"].sum()))
     rates = [
         made.learning_rate_at(step, made.epochs * steps) for step in range(made.epochs * steps)
     ]

@@ -1,12 +1,13 @@
 """The part of the report on memorisation profiles."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pandas as pd
 
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.claims import QUESTIONS
-from palimpsest.profiles.figures.looks import ESTIMATORS
+from palimpsest.profiles.figures.looks import CONTRASTS, ESTIMATORS
 from palimpsest.report.number_format import number, percent
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
@@ -58,6 +59,21 @@ GLOSSARY = {
         "again without this macro-batch, in whose place it sees other strings."
     ),
 }
+DILUTION_TITLE = "Dilution and order"
+DILUTION_TEXT = (
+    "Hubble (ICLR 2026) finds that a string is memorised less when it is diluted in more data, and "
+    "less when it is seen early. Here, strings are assigned at random to numbers of copies and to "
+    "the first or the last quarter of streams of several sizes. The truth is training again with "
+    "other strings in the place of every copy."
+)
+DILUTION_GLOSSARY = {
+    "Arm": "Strings with equally many copies in the same quarter of a stream.",
+    "Contrast": (
+        "What a factor changes: the mean effect at its high level minus that at its low level. "
+        "A contrast of several factors says by how much that of one grows with the others."
+    ),
+    "Probe": "A string that is assigned at random to an arm.",
+}
 OF_LANGUAGE = ["language", "model"]
 NOTIONS = {
     kinds.DIFFERENCE_IN_DIFFERENCES: "difference-in-differences",
@@ -76,27 +92,34 @@ UNITS = {
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """The section's part of the report.
 
-    `tables` maps the kinds `profile`, `estimator_errors` and `notions` to stacked tables. Without a
-    profile, the part only says what profiles are.
+    `tables` maps the kinds `profile`, `estimator_errors`, `notions` and `dilution_effects` to
+    stacked tables. Without a profile, the part only says what profiles are.
     """
-    profile, errors, notions = (
-        tables.get(kind.name) for kind in (kinds.PROFILE, kinds.ESTIMATOR_ERRORS, kinds.NOTIONS)
-    )
+    of_dilution = Chapter("dilution", DILUTION_TITLE, DILUTION_TEXT)
+    profile = tables.get(kinds.PROFILE.name)
     if profile is None or profile.empty:
-        return Part(chapters=(Chapter("profiles", TITLE, TEXT),), questions=QUESTIONS)
+        return Part(chapters=(Chapter("profiles", TITLE, TEXT), of_dilution), questions=QUESTIONS)
     html = template(__file__, "report.html.j2").module
+    of_kinds = kinds.ESTIMATOR_ERRORS, kinds.NOTIONS, kinds.DILUTION_EFFECTS
+    errors, notions, effects = (tables.get(kind.name, pd.DataFrame()) for kind in of_kinds)
     after = NOTHING
-    if errors is not None and not errors.empty:
+    if not errors.empty:
         after += html.errors(error_rows(errors))
-    if notions is not None and not notions.empty:
+    if not notions.empty:
         after += html.notions(notion_rows(notions))
+    has_dilution = not effects.empty
+    if has_dilution:
+        of_dilution = replace(of_dilution, before=html.dilution(dilution_rows(effects)))
     return Part(
         introduction=html.introduction(),
         reading=html.reading(),
         claims=html.claims(),
-        chapters=(Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after),),
+        chapters=(
+            Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after),
+            of_dilution,
+        ),
         questions=QUESTIONS,
-        glossary=GLOSSARY,
+        glossary={**GLOSSARY, **(DILUTION_GLOSSARY if has_dilution else {})},
     )
 
 
@@ -186,4 +209,23 @@ def error_rows(errors: pd.DataFrame) -> list[dict]:
         row["outcome"] = UNITS[row["outcome"]]
         row["estimator"] = ESTIMATORS[row["estimator"]].label
         rows.append({**row, "coverage": percent(own["coverage"].mean())})
+    return rows
+
+
+def dilution_rows(effects: pd.DataFrame) -> list[dict]:
+    """Per language, model and contrast: the log-likelihood's contrasts, with intervals."""
+    columns = {
+        "retrained": (kinds.TRAINED, kinds.SPECIFIC),
+        "one_run": (kinds.TRAINED, kinds.DIFFERENCE),
+        "total": (kinds.TRAINED, kinds.TOTAL),
+        "placebo": (kinds.PLACEBO, kinds.SPECIFIC),
+    }
+    found = effects[effects["outcome"] == kinds.LOG_LIKELIHOOD]
+    rows = []
+    for names, own in found.groupby([*OF_LANGUAGE, "contrast"], sort=False):
+        by_kind = own.set_index(["strings", "effect"])[["estimate", "lower", "upper"]]
+        row = dict(zip([*OF_LANGUAGE, "contrast"], names, strict=True))
+        row["contrast"] = CONTRASTS.get(row["contrast"], row["contrast"].replace(" x ", " × "))
+        values = {name: with_interval(Interval(*by_kind.loc[key])) for name, key in columns.items()}
+        rows.append({**row, **values})
     return rows

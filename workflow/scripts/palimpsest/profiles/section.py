@@ -15,7 +15,7 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
 from palimpsest.models.table import NAME, learning_rate
-from palimpsest.profiles import kinds
+from palimpsest.profiles import dilution, kinds
 from palimpsest.requests import WEIGHTS, OnePass, Runs, Unfinished
 from palimpsest.section import Section
 from palimpsest.variants import STREAM, STREAMS, Variant, of_replicate, stream_without
@@ -30,6 +30,7 @@ OF_MODEL = (
 OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
 OF_FINAL_MODEL = (kinds.CONTINUATIONS, kinds.INFLUENCES)
 FINAL_MODEL_MANIFEST = f"{kinds.OF_ONE_SEED}/manifest.json"
+OF_DILUTION = (kinds.DILUTION, kinds.DILUTION_EFFECTS)
 
 
 def streams(settings: Settings) -> list[Runs]:
@@ -75,6 +76,7 @@ def requests(settings: Settings) -> Iterator[Runs]:
                 at_end = replace(each.one_pass, every=block["cohorts"])
                 for number in range(block["notions"]["replicates"]):
                     yield replace(each.on(of_replicate(each.variant, number)), one_pass=at_end)
+    yield from dilution.streams(settings)
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
@@ -113,6 +115,14 @@ def outputs(settings: Settings) -> Iterator[str]:
         for runs in streams(settings):
             if runs.model == block["models"][0]:
                 yield from runs.paths(kinds.PROFILE_CORRELATION.path)
+    # The tables of a language hold all sizes and both variants.
+    of_dilution = [
+        path
+        for kind in OF_DILUTION
+        for runs in dilution.streams(settings)
+        for path in runs.paths(kind.path)
+    ]
+    yield from dict.fromkeys(of_dilution)
     for name in block["panels"]:
         for kind in (kinds.PANEL_PROFILE, kinds.PANEL_PERSISTENCE):
             yield kind.path.format(language=name)
@@ -140,6 +150,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         )
     yield from _exact(settings, block)
     yield from _notions(settings, block)
+    yield from dilution.mistakes(settings)
     yield from _panels(block)
 
 
@@ -194,7 +205,13 @@ SECTION = Section(
     figures="palimpsest.profiles.figures:FIGURES",
     claims="palimpsest.profiles.claims:CLAIMS",
     unfinished=unfinished,
-    judged=(kinds.PROFILE, kinds.PROFILE_CORRELATION, kinds.ESTIMATOR_ERRORS, kinds.NOTIONS),
+    judged=(
+        kinds.PROFILE,
+        kinds.PROFILE_CORRELATION,
+        kinds.ESTIMATOR_ERRORS,
+        kinds.NOTIONS,
+        kinds.DILUTION,
+    ),
     report="palimpsest.profiles.report:part",
     reported=(
         kinds.PROFILE,
@@ -202,6 +219,11 @@ SECTION = Section(
         kinds.ESTIMATOR_ERRORS,
         kinds.PROFILE_CORRELATION,
         kinds.NOTIONS,
+        kinds.DILUTION,
+        kinds.DILUTION_EFFECTS,
     ),
-    variants=(Variant(STREAMS, "palimpsest.profiles.streams:stream"),),
+    variants=(
+        Variant(STREAMS, "palimpsest.profiles.streams:stream"),
+        *(Variant(name, "palimpsest.profiles.dilution_data:diluted") for name in dilution.VARIANTS),
+    ),
 )

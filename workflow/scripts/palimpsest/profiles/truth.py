@@ -55,19 +55,50 @@ def beside_truth(
 def effects(stream: Trace, cohorts: np.ndarray, without: Trace) -> pd.DataFrame:
     """The true effect of training on one cohort at every time: on its strings, and on all."""
     cohort = replaced_cohort(without.run["variant"])
-    rows = []
-    for outcome, values in OUTCOMES.items():
-        own, others = (
-            values(stream)[:, places] - values(without)[:, without.column_of(names)]
-            for places in (np.flatnonzero(cohorts == cohort), np.flatnonzero(cohorts == NEVER))
-            for names in [stream.string_ids[places]]
-        )
-        total, general = own.mean(axis=1), others.mean(axis=1)
-        variance = sum(part.var(axis=1, ddof=1) / part.shape[1] for part in (own, others))
-        cells = {"total": total, "general": general, "specific": total - general}
-        made = {"outcome": outcome, "time": stream.epochs, **cells}
-        rows.append(pd.DataFrame({**made, "specific_std_error": np.sqrt(variance)}))
-    return pd.concat(rows).assign(seed=stream.run["seed"], cohort=cohort)
+    own, others = (stream.string_ids[cohorts == number] for number in (cohort, NEVER))
+    parts = [changes(names, stream, without) for names in (own, others)]
+    variances = [
+        sum(part[outcome].var(axis=1, ddof=1) / part[outcome].shape[1] for part in parts)
+        for outcome in OUTCOMES
+    ]
+    found = effects_on(own, others, stream, without)
+    return found.assign(
+        specific_std_error=np.sqrt(np.concatenate(variances)),
+        seed=stream.run["seed"],
+        cohort=cohort,
+    )
+
+
+def effects_on(
+    own: np.ndarray, untreated: np.ndarray, stream: Trace, without: Trace
+) -> pd.DataFrame:
+    """By outcome and time: the effect on some strings of what `stream` has and `without` lacks.
+
+    `own` str[n] names the strings. `untreated` str[m] names strings that neither run is trained on.
+    """
+    of_own, of_untreated = (changes(names, stream, without) for names in (own, untreated))
+    total, general = (
+        np.concatenate([change.mean(axis=1) for change in part.values()])
+        for part in (of_own, of_untreated)
+    )
+    return pd.DataFrame(
+        {
+            "outcome": np.repeat(list(OUTCOMES), len(stream.epochs)),
+            "time": np.tile(stream.epochs, len(OUTCOMES)),
+            "total": total,
+            "general": general,
+            "specific": total - general,
+        }
+    )
+
+
+def changes(names: np.ndarray, stream: Trace, without: Trace) -> dict[str, np.ndarray]:
+    """By outcome: that of named strings in one run minus the other, float[times, strings]."""
+    places, others = stream.column_of(names), without.column_of(names)
+    return {
+        outcome: values(stream)[:, places] - values(without)[:, others]
+        for outcome, values in OUTCOMES.items()
+    }
 
 
 def errors(compared: pd.DataFrame) -> pd.DataFrame:

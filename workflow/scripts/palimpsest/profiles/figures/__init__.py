@@ -118,6 +118,23 @@ FIGURES = (
         draw=f"{DRAWING}.notions:notions",
     ),
     Figure(
+        name="profile_dilution",
+        chapter="dilution",
+        title="Dilution and order",
+        caption=(
+            "The specific effect of training on strings at the end of training, by training again "
+            "without them, for every number of copies, position and size of the stream (left), "
+            "and the contrasts of this factorial, also from one run alone and for strings that "
+            "are never trained on (right), with 95 % intervals over the seeds. See whether the "
+            "lines fall to the right (dilution), whether late strings are above early ones "
+            "(order), and whether the placebos are at 0."
+        ),
+        numbers="",
+        paper="",
+        tables=(kinds.DILUTION, kinds.DILUTION_EFFECTS),
+        draw=f"{DRAWING}.dilution:dilution",
+    ),
+    Figure(
         name="panel_profile",
         chapter="profiles",
         title="The profile of a panel",

@@ -14,6 +14,13 @@ ESTIMATORS = {
     DIFFERENCE: style.Look("difference", "#C2A000"),
     DIFFERENCE_IN_DIFFERENCES: style.Look("difference-in-differences", MODELS),
 }
+# The names of contrasts of one factor, and of none
+CONTRASTS = {
+    "mean": "mean of all cells",
+    "copies": "more minus fewer copies",
+    "position": "late minus early",
+    "size": "more minus less data",
+}
 EFFECT = "effect (nats)"
 FILLED = "Filled markers: the band excludes 0."
 ZERO = {"color": "0.6", "linewidth": 0.8, "zorder": 1}
