@@ -38,9 +38,9 @@ def test_a_replicate_of_another_variant_is_none(name):
     ("name", "cohort", "draw", "dataset", "apart"),
     [
         ("stream", None, None, "stream", "stream"),
-        ("stream-2", None, 2, "stream", "stream-2"),
+        ("stream-2", None, 2, "stream", "replicates"),
         ("stream-without-11", 11, None, "stream-without-11", "stream"),
-        ("stream-without-11-0", 11, 0, "stream-without-11", "stream-0"),
+        ("stream-without-11-0", 11, 0, "stream-without-11", "replicates"),
     ],
 )
 def test_streams_are_read_as_they_are_written(name, cohort, draw, dataset, apart):

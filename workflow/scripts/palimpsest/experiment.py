@@ -121,7 +121,7 @@ class Experiment:
         """The jobs that train single runs, in groups with equal variants, seeds and kept files.
 
         A job is a list of `Runs`. A twin's job trains all seeds and variants of one language and
-        size, except that streams, and each replicate of streams, have jobs of their own. A full
+        size, except that streams, and replicates of streams, have jobs of their own. A full
         model's job trains at most `hardware/seeds_per_job` seeds of one variant, one after another.
         """
         of_twins: dict[tuple, list[Runs]] = {}

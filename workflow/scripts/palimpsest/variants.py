@@ -141,11 +141,10 @@ def stream_draw(name: str) -> int | None:
 
 
 def trained_apart(name: str) -> str:
-    """What a twin's jobs are told apart by: "" for most variants, `stream`, `stream-0`, ..."""
+    """What a twin's jobs are told apart by: "" for most variants, `stream` or `replicates`."""
     if not is_stream(name):
         return ""
-    draw = stream_draw(name)
-    return STREAM if draw is None else of_replicate(STREAM, draw)
+    return STREAM if stream_draw(name) is None else "replicates"
 
 
 def is_stream(name: str) -> bool:

@@ -113,21 +113,22 @@ def influences(
     chance = np.random.default_rng(bench.keys["seed"])
     validation = chance.permutation(np.flatnonzero(strings["split"] == VALIDATION))
     instead, unseen = np.array_split(validation, 2)
+    is_panel, encoded = (strings["split"] == PANEL).to_numpy(), bench.material.encoded
     parts = []
     for some in bench.parts(numbers):
         models = bench.holder.open([trained] * len(some))
         removed = [np.flatnonzero(cohorts == number) for number in some]
-        before = bench.measure(models)[:, 0]
-        moved = influence.without(
-            models, bench.material.encoded, removed, instead, bench.material.multiset
-        )
+        asked = [np.concatenate([rows[is_panel[rows]], unseen]) for rows in removed]
+        before = influence.losses(models, encoded, asked)
+        moved = influence.without(models, encoded, removed, instead, bench.material.multiset)
         influence.set_weights(models, moved.weights)
-        change = bench.measure(models)[:, 0] - before
+        after = influence.losses(models, encoded, asked)
         for place, number in enumerate(some):
-            own = removed[place][strings["split"].iloc[removed[place]] == PANEL]
-            rows = np.concatenate([own, unseen])
-            part = {"string_id": bench.material.string_ids[rows], "influence": change[place, rows]}
-            parts.append(
-                pd.DataFrame(part).assign(without=int(number), residual=moved.residual[place])
-            )
+            part = {
+                "without": int(number),
+                "string_id": bench.material.string_ids[asked[place]],
+                "influence": after[place] - before[place],
+                "residual": moved.residual[place],
+            }
+            parts.append(pd.DataFrame(part))
     return pd.concat(parts, ignore_index=True)

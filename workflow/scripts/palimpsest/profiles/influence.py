@@ -22,7 +22,7 @@ and damping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +32,7 @@ from palimpsest.models.trained import Models
 from palimpsest.training.batches import IGNORED, TokenisedStrings
 
 DAMPING = 100.0  # times the mean eigenvalue
-STEPS = 20  # of conjugate gradients
+STEPS = 15  # of conjugate gradients
 SAMPLED = 16  # training strings whose curvature is computed
 # A derivative by a vector is computed from a step of this length, relative to the weights. The
 # curvature along a gradient is so strong that longer steps are no longer linear.
@@ -82,9 +82,12 @@ def without(
     random_MP = torch.from_numpy(signs).to(curvature.start_MP)
     # The mean of v G v over random signs v is the trace of G.
     damping = DAMPING * (random_MP * curvature.times(random_MP)).mean()
-    of_instead_MP = gradients_of_sums(models, strings, [instead] * models.count) / len(instead)
-    n_M1 = torch.tensor([[len(rows)] for rows in removed]).to(of_instead_MP)
-    gradient_MP = gradients_of_sums(models, strings, removed) - n_M1 * of_instead_MP
+    gradient_MP = gradients_of_sums(models, strings, removed)
+    # The copies are equal, so each takes a part of the strings, and the parts are added up.
+    parts = np.array_split(instead, models.count)
+    mean_P = gradients_of_sums(models, strings, parts).sum(0) / len(instead)
+    for place, rows in enumerate(removed):
+        gradient_MP[place] -= len(rows) * mean_P
     solution_MP, residual_M = conjugate_gradients(
         lambda v_MP: curvature.times(v_MP) + damping * v_MP, gradient_MP, STEPS
     )
@@ -162,16 +165,36 @@ def gradients_of_sums(
     models: Models, strings: TokenisedStrings, rows: Sequence[np.ndarray]
 ) -> torch.Tensor:
     """The gradients float32[M, parameters] of the summed nll of each model's own rows."""
+    total_MP = torch.zeros_like(flat_weights(models))
+    for part in parts_of(rows):
+        total_MP += flat(models.gradients(nll_of(models, strings, part).sum(1)))
+    return total_MP
+
+
+def losses(
+    models: Models, strings: TokenisedStrings, rows: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """The nll float64[n] in nats of each model's own rows."""
+    with torch.no_grad():
+        nll_MB = torch.cat([nll_of(models, strings, part) for part in parts_of(rows)], dim=1)
+    found = nll_MB.double().cpu().numpy()
+    return [of_model[: len(own)] for of_model, own in zip(found, rows, strict=True)]
+
+
+def parts_of(rows: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """The rows of each model in parts of equal length; -1 where a model has no row left."""
     longest = max(map(len, rows))
     padded = np.stack([np.pad(own, (0, longest - len(own)), constant_values=-1) for own in rows])
-    total_MP = torch.zeros_like(flat_weights(models))
     for first in range(0, longest, STRINGS_AT_ONCE):
-        part = padded[:, first : first + STRINGS_AT_ONCE]
-        ids_MBT, is_real_MBT, targets_MBT = copies_of(strings, list(part), models.device)
-        log_p_MBTV = models.logits(ids_MBT).log_softmax(-1)
-        own_MBT = log_p_MBTV.gather(-1, targets_MBT[..., None])[..., 0]
-        total_MP += flat(models.gradients(-(own_MBT * is_real_MBT).sum((1, 2))))
-    return total_MP
+        yield list(padded[:, first : first + STRINGS_AT_ONCE])
+
+
+def nll_of(models: Models, strings: TokenisedStrings, rows: list[np.ndarray]) -> torch.Tensor:
+    """The nll float32[M, B] of each model's own rows, in nats; 0 for a row of -1."""
+    ids_MBT, is_real_MBT, targets_MBT = copies_of(strings, rows, models.device)
+    log_p_MBTV = models.logits(ids_MBT).log_softmax(-1)
+    own_MBT = log_p_MBTV.gather(-1, targets_MBT[..., None])[..., 0]
+    return -(own_MBT * is_real_MBT).sum(-1)
 
 
 def copies_of(
