@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from palimpsest.profiles import kinds, summaries
@@ -185,17 +186,22 @@ def notion_rows(notions: pd.DataFrame) -> list[dict]:
                 "specific": with_interval(student(by_seed["specific"].mean())),
                 "bias": with_interval(student(error.mean())) if is_in_nats else "–",
                 "spread": with_interval(student(error.std())) if is_in_nats else "–",
-                "correlation": with_interval(student(correlations(beyond).dropna())),
+                "correlation": with_interval(correlation(beyond)),
             }
         )
     return rows
 
 
-def correlations(beyond: pd.DataFrame) -> pd.Series:
-    """By seed: the correlation over macro-batches of a notion and the specific effect."""
-    return beyond.groupby("seed")[["beyond", "specific"]].apply(
+def correlation(beyond: pd.DataFrame) -> Interval:
+    """The correlation over macro-batches of a notion and the specific effect, over the seeds.
+
+    A seed in which a notion is the same for all macro-batches has none.
+    """
+    by_seed = beyond.groupby("seed")[["beyond", "specific"]].apply(
         lambda rows: rows["beyond"].corr(rows["specific"])
     )
+    found = student(by_seed.dropna())
+    return Interval(found.mean, *np.clip([found.lower, found.upper], -1, 1))
 
 
 def error_rows(errors: pd.DataFrame) -> list[dict]:
