@@ -87,6 +87,8 @@ MEMORISING = {
         "estimate_profiles",
         "correlate_profiles",
         "compare_with_retraining",
+        "question_streams",
+        "compare_notions",
         "measure_dilution",
         "estimate_panel",
         "figure/profile*",
@@ -96,15 +98,16 @@ MEMORISING = {
 }
 PROFILING = {
     "datasets": ["dataset_stream"],
-    "models": ["train/*/n30", "train/*/n40"],
+    "models": ["train/*/n30*", "train/*/n40*"],
     "estimates": ["estimate_profiles"],
     "correlations": ["correlate_profiles"],
     "truth": ["compare_with_retraining"],
+    "notions": ["question_streams", "compare_notions"],
     "panels": ["estimate_panel", "figure/panel_profile*"],
     "dilution": [
         "dataset_diluted",
-        "train/*/n80",
-        "train/*/n160",
+        "train/*/n80-*",
+        "train/*/n160-*",
         "measure_dilution",
         "figure/profile_dilution*",
     ],
@@ -117,14 +120,18 @@ PROFILING = {
 LANGUAGES = ["language/*", *figures_of_languages()]
 STREAMS = ["dataset_stream/*"]
 OF_GRID = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
-DILUTED = ["dataset_diluted/*", "train/*/n80", "train/*/n160"]
+DILUTED = ["dataset_diluted/*", "train/*/n80-*", "train/*/n160-*"]
 DATASETS = [*OF_GRID, *STREAMS, "dataset_diluted/*"]
 PROFILE_FIGURES = figures_of_profiles()
-PROFILES = ["estimate_profiles/*", "correlate_profiles/*", "compare_with_retraining/*"]
-PROFILES = [*PROFILES, *PROFILE_FIGURES]
+ESTIMATES = ["estimate_profiles/*", "correlate_profiles/*", "compare_with_retraining/*"]
+ESTIMATES = [*ESTIMATES, "compare_notions/*", *PROFILE_FIGURES]
+PROFILES = ["question_streams/*", *ESTIMATES]
+NOTIONS = ["compare_notions/*", "figure/profile_notions-L2"]
 PANELS = ["estimate_panel/*", "figure/panel_profile-*"]
 DILUTION = ["measure_dilution/*", "figure/profile_dilution-L2"]
 TRAINING = ["train/*", *PROFILES, *DILUTION]
+# Without the replicates of streams, whose seeds are `profiles/exact/seeds`
+TRAINING_OF_SEEDS = ["train/*[!s]", *PROFILES, *DILUTION]
 END = ["claims", "report"]
 STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
@@ -157,8 +164,9 @@ FORGET = ["dataset_forgetting/*", *TRAIN_REPLICATES]
 ALL_OF_L2 = ["language/L2", "dataset*/L2/*", "train/*/L2/*", "measure*/*/L2/*", "figure/*-L2"]
 ALL_OF_L2 = [*ALL_OF_L2, *PROFILES, *DILUTION]  # all profiles are of L2
 # What depends on one model of the profiles: its estimates, and the comparison of all models
-OF_ONE_PROFILE = ["estimate_profiles/opt-1.3b-twin/*", "correlate_profiles/*"]
-OF_ONE_PROFILE = [*OF_ONE_PROFILE, "compare_with_retraining/*", *PROFILE_FIGURES]
+OF_ONE_ESTIMATE = ["estimate_profiles/opt-1.3b-twin/*", "correlate_profiles/*"]
+OF_ONE_ESTIMATE = [*OF_ONE_ESTIMATE, "compare_with_retraining/*", *NOTIONS, *PROFILE_FIGURES]
+OF_ONE_PROFILE = ["question_streams/*", *OF_ONE_ESTIMATE]
 
 
 @dataclass(frozen=True)
@@ -231,8 +239,10 @@ FOLLOWED_BY = {  # what decides the schedules of methods, and what is done with 
 CASES = {
     # The configuration; a text is what is given to --config
     "a comment in a configuration file": Case(commented(TOUR), NOTHING),
-    "a seed is added": Case("seeds=[0, 1, 7]", ["dataset*/*seed7", *TRAINING, *AFTER_TRAINING]),
-    "a seed is taken out": Case("seeds=[0]", [*TRAINING, *AFTER_TRAINING]),
+    "a seed is added": Case(
+        "seeds=[0, 1, 7]", ["dataset*/*seed7", *TRAINING_OF_SEEDS, *AFTER_TRAINING]
+    ),
+    "a seed is taken out": Case("seeds=[0]", [*TRAINING_OF_SEEDS, *AFTER_TRAINING]),
     "a size is added to the grid": Case(
         "sizes=[16, 32]", ["dataset/*/n32-seed?", "train/*/n32", "measure/*/n32/base", "report"]
     ),
@@ -777,21 +787,30 @@ CASES = {
         "profiles={cohorts: 4}",
         [
             "dataset_stream/*/n40*",
-            "train/*/n40",
+            "train/*/n40-*",
             "correlate_profiles/*/n40",
             "estimate_profiles/*/n40",
             "compare_with_retraining/*/n40",
+            "question_streams/*/n40",
+            "compare_notions/*/n40",
             *PROFILE_FIGURES,
             *END,
         ],
     ),
-    "`profiles/panel`": Case("profiles={panel: 4}", [*STREAMS, "train/*/n30", *PROFILES, *END]),
+    "`profiles/panel`": Case("profiles={panel: 4}", [*STREAMS, "train/*/n30-*", *PROFILES, *END]),
     "`profiles/validation`": Case(
         "profiles={validation: 9}",
-        [*STREAMS, "train/*/n30", *PROFILES, *DILUTED, *DILUTION, *END],
+        [*STREAMS, "train/*/n30-*", *PROFILES, *DILUTED, *DILUTION, *END],
     ),
     "`profiles/exact/seeds`": Case(
-        "profiles={exact: {seeds: [0, 1]}}", ["train/opt-1.3b-twin/L2/n30", *OF_ONE_PROFILE, *END]
+        "profiles={exact: {seeds: [0, 1]}}", ["train/opt-1.3b-twin/L2/n30-*", *OF_ONE_PROFILE, *END]
+    ),
+    "`profiles/notions/replicates`": Case(
+        "profiles={notions: {replicates: 2}}",
+        ["train/opt-1.3b-twin/L2/n30-replicates", *NOTIONS, *END],
+    ),
+    "`profiles/notions/continuation`": Case(
+        "profiles={notions: {continuation: 3}}", [*NOTIONS, *END]
     ),
     "`profiles/dilution/copies`": Case(
         "profiles={dilution: {copies: [1, 3]}}", [*DILUTED, *DILUTION, *END]
@@ -799,10 +818,10 @@ CASES = {
     "a model is added to the profiles": Case(
         "profiles={models: [opt-1.3b-twin, opt-2.7b-twin, gemma-2-2b-twin]}",
         [
-            "train/gemma-2-2b-twin/L2/n30",
+            "train/gemma-2-2b-twin/L2/n30-stream",
             "estimate_profiles/gemma-2-2b-twin/*",
             "correlate_profiles/*",
-            *figures_of_profiles("truth"),
+            *figures_of_profiles("truth", "notions"),
             *END,
         ],
     ),
@@ -816,17 +835,20 @@ CASES = {
     "`profiles: null`": Case("profiles=null", END),
     "`profiles/streams.py` of the library": Case(
         changed(f"{LIBRARY}/profiles/streams.py"),
-        [*STREAMS, "train/*/n30", *PROFILES, *DILUTED, *DILUTION, *END],
+        [*STREAMS, "train/*/n30-*", *PROFILES, *DILUTED, *DILUTION, *END],
     ),
     "`profiles/dilution_data.py` of the library": Case(
         changed(f"{LIBRARY}/profiles/dilution_data.py"), [*DILUTED, *DILUTION, *END]
     ),
     "`profiles/estimators.py` of the library": Case(
-        changed(f"{LIBRARY}/profiles/estimators.py"), [*PROFILES, *PANELS, *END]
+        changed(f"{LIBRARY}/profiles/estimators.py"), [*ESTIMATES, *PANELS, *END]
     ),
     "`profiles/truth.py` of the library": Case(
         changed(f"{LIBRARY}/profiles/truth.py"),
-        ["compare_with_retraining/*", "figure/profile_truth-*", *DILUTION, *END],
+        ["compare_with_retraining/*", "figure/profile_truth-*", *NOTIONS, *DILUTION, *END],
+    ),
+    "`profiles/notions.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/notions.py"), [*NOTIONS, *END]
     ),
     "`scripts/correlate_profiles.py`": Case(
         commented("workflow/scripts/correlate_profiles.py"),
@@ -836,10 +858,11 @@ CASES = {
         commented("workflow/scripts/measure_dilution.py"), [*DILUTION, *END]
     ),
     "the trace of a stream is deleted": Case(
-        deleted(f"{STREAM}/trace.parquet"), ["train/opt-1.3b-twin/L2/n30", *OF_ONE_PROFILE, *END]
+        deleted(f"{STREAM}/trace.parquet"),
+        ["train/opt-1.3b-twin/L2/n30-stream", *OF_ONE_PROFILE, *END],
     ),
     "a table `profile` is deleted": Case(
-        deleted(f"{PROFILE}/profile.parquet"), [*OF_ONE_PROFILE, *END]
+        deleted(f"{PROFILE}/profile.parquet"), [*OF_ONE_ESTIMATE, *END]
     ),
 }
 
