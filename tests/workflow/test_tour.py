@@ -17,7 +17,7 @@ from palimpsest import tables, traces
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import FIGURES, KINDS, NAMES
 from palimpsest.unlearning.kinds import SEARCHED, STAGES, TUNING, UNLEARNED, UNLEARNED_MODELS
-from palimpsest.variants import is_diluted, is_stream
+from palimpsest.variants import is_diluted, is_stream, stream_draw
 
 OF_SEARCH = (SEARCHED, TUNING)  # which only the target unlearning_tuning makes
 
@@ -105,10 +105,13 @@ def test_traces_begin_untrained_and_learn(finished):
     """Epoch 0 is near a uniform guess over the vocabulary, and training lowers the loss."""
     for path in (finished.folder / "results/runs").rglob("trace.parquet"):
         for trace in traces.read_all(path):
-            # A stream of three macro-batches, or one that is measured after each quarter
+            # A stream of three macro-batches, or one that is measured after each quarter, or at
+            # its end
             epochs = [0, 1, 2, 3, 4]
             if is_diluted(trace.run["variant"]):
                 epochs = [epoch * trace.run["size"] // 40 for epoch in epochs]
+            elif stream_draw(trace.run["variant"]) is not None:
+                epochs = [0, 3]
             elif is_stream(trace.run["variant"]):
                 epochs = epochs[:4]
             assert trace.epochs.tolist() == epochs
@@ -291,20 +294,22 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
         # Those that keep the losses of their tokens have a rule of their own.
         on_base = [n for rule, n in jobs.items() if rule.startswith("train_full_on_base")]
         assert sum(on_base) == 18 * 8 * 4
-        assert [rule for rule in jobs if "twins" in rule] == [
+        assert {rule for rule in jobs if "twins" in rule} == {
             "train_twins_on_base_and_leave_one_out_and_leave_one_out_again",
             "train_twins_on_stream",
             "train_twins_on_stream__2",
-            "train_twins_on_stream__3",
-        ]
+            "train_twins_on_stream_replicates",
+            "train_twins_on_diluted",
+        }
     else:
         assert {rule: count for rule, count in jobs.items() if "twins" in rule} == {
-            "train_twins_on_base": 17,
+            "train_twins_on_base": 18,
             "train_twins_on_base_and_leave_one_out_and_leave_one_out_again": 2,
             "train_twins_on_base_and_dedup_and_dedup_matched_and_targets": 1,
             "train_twins_on_stream": 2,
-            "train_twins_on_stream__2": 2,  # those of dilution
-            "train_twins_on_base_and_stream": 1,  # streams are as long as the strings of the grid
+            "train_twins_on_stream__2": 1,  # also without each macro-batch
+            "train_twins_on_stream_replicates": 1,
+            "train_twins_on_diluted": 2,
         }
         assert not [rule for rule in jobs if "full" in rule]
 

@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import replace
 
 from palimpsest.requests import FOLDER, TOKENS, WEIGHTS
-from palimpsest.variants import LEAVE_ONE_OUT, STREAM, dataset_variant
-from palimpsest.variants import is_stream, target_of, trained_apart
+from palimpsest.variants import DILUTED, LEAVE_ONE_OUT, STREAM, dataset_variant
+from palimpsest.variants import is_diluted, is_stream, stream_draw, target_of, trained_apart
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
@@ -175,8 +175,10 @@ def rules_of_several_runs(groups):
 
 def named_in_rule(variant):
     """The name of a variant in the name of a rule; variants that differ in a number share one."""
+    if is_diluted(variant):
+        return DILUTED
     if is_stream(variant):
-        return STREAM
+        return STREAM if stream_draw(variant) is None else f"{STREAM}_replicates"
     return "targets" if target_of(variant) else variant
 
 
