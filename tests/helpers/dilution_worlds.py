@@ -3,8 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.dilution import LATE, Design
 from palimpsest.profiles.dilution_effects import dilution
+from palimpsest.profiles.factorial import LATE, Design
+from palimpsest.profiles.measured import Stream
 from palimpsest.traces import Trace
 from palimpsest.variants import DILUTED, DILUTED_WITHOUT, QUARTERS
 
@@ -63,6 +64,16 @@ def trace_of(seed: int, size: int, variant: str, noise: float, strength: float) 
         n_correct=np.full(outcome.shape, 5),
         rank_sum=np.full(outcome.shape, 20),
     )
+
+
+def stream(seed: int, size: int) -> tuple[Stream, pd.DataFrame]:
+    """A stream with probes, and its dataset."""
+    made = strings(seed, size)
+    manifest = {
+        "parameters": PARAMETERS,
+        "configuration": {"recipe": {**RECIPE, "epochs": DESIGN.cohorts(size)}},
+    }
+    return Stream.of(trace_of(seed, size, DILUTED, 0.0, 1.0), made, manifest), made
 
 
 def table(seeds=range(3), noise: float = 0.3, strength: float = 1.0) -> pd.DataFrame:

@@ -17,8 +17,13 @@ from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.profiles.claims import CLAIMS
-from palimpsest.profiles.dilution import EARLY, LATE, Design
-from palimpsest.profiles.dilution_effects import at_the_end, contrasts, dilution_effects
+from palimpsest.profiles.dilution_effects import (
+    at_the_end,
+    contrasts,
+    dilution_effects,
+    placebos_of,
+)
+from palimpsest.profiles.factorial import EARLY, LATE, Design
 from palimpsest.statistics import student
 from palimpsest.variants import DILUTED, DILUTED_WITHOUT
 
@@ -237,6 +242,16 @@ def test_intervals_hold_the_known_contrasts(many, effect):
 
 def test_placebos_keep_their_arms_at_every_size():
     """The strings of a placebo arm are the same, so their levels drop out between sizes."""
+    arms = {
+        (seed, size): [tuple(group.own) for group in placebos_of(stream, strings)]
+        for seed in (0, 1)
+        for size in worlds.DESIGN.sizes
+        for stream, strings in [worlds.stream(seed, size)]
+    }
+    assert arms[0, 80] == arms[0, 160]
+    assert arms[1, 80] == arms[1, 160]
+    places = [[name.partition("-")[2] for own in arms[s, 80] for name in own] for s in (0, 1)]
+    assert places[0] != places[1]
     table = at_the_end(worlds.table(noise=0.0))
     placebos = table[table["strings"] == "placebo"]
     assert (placebos["n_strings"] == worlds.DESIGN.validation // 2 // 4).all()

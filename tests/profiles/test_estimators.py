@@ -149,7 +149,7 @@ def test_a_cohort_without_a_base_period(frame):
     early = frame.assign(cohort=frame["cohort"].replace(2, 0))
     profiles.difference(early)
     for estimator in (profiles.difference_in_differences, profiles.by_time_since_treatment):
-        with pytest.raises(UserError, match=r"panel: cohort 0 has no base period: the first time"):
+        with pytest.raises(UserError, match=r"panel: row 1: cohort 0 has no base period"):
             estimator(early)
 
 

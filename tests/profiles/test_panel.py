@@ -73,8 +73,8 @@ BAD = {
     ),
     "a unit that is missing at a time": (
         lambda frame: frame.drop(3),
-        "unit 'b' has no outcome at time 1; every unit needs one at each of the 2 times: add the "
-        "row, or leave the unit or the time out",
+        "row 3: unit 'b' has no outcome at time 1; every unit needs one at each of the 2 times: "
+        "add the row, or leave the unit or the time out",
     ),
     "two cohorts of a unit": (
         changed("cohort", 4, np.nan),
@@ -86,8 +86,11 @@ BAD = {
         "never trained on, with an empty cohort",
     ),
     "no treated unit": (lambda frame: frame.iloc[4:], "no unit is ever treated"),
-    "one unit in a cohort": (lambda frame: frame.drop([0, 1]), "cohort 1 has only one unit"),
-    "one untreated unit": (lambda frame: frame.drop([6, 7]), "only one unit is never treated"),
+    "one unit in a cohort": (lambda frame: frame.drop([0, 1]), "row 1: cohort 1 has only one unit"),
+    "one untreated unit": (
+        lambda frame: frame.drop([6, 7]),
+        "row 5: only one unit is never treated",
+    ),
 }
 
 

@@ -1,5 +1,7 @@
 """The tables, claims, figures and report of profiles, on streams whose effects are known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -72,8 +74,8 @@ def test_pooled_estimates_are_means_over_the_seeds(world):
         pooled_table = world[f"pooled_{name}"]
         keys = ["model", "outcome", "since"] if name == "persistence" else None
         keys = keys or ["model", "outcome", "estimator", "cohort", "time"]
-        trained = [t[t["strings"] == "trained"] for t in (world[name], pooled_table)]
-        mean, of_all = (table.groupby(keys)["estimate"].mean() for table in trained)
+        keys = ["strings", *keys]  # placebos, too
+        mean, of_all = (t.groupby(keys)["estimate"].mean() for t in (world[name], pooled_table))
         pd.testing.assert_series_equal(mean, of_all, atol=1e-9)
         assert (pooled_table["n_seeds"] == 3).all()
 
@@ -103,6 +105,15 @@ def test_placebos_are_never_trained_on_and_have_random_times():
     assert set(times[:-1]) <= {1, 2, 3, 4}
     again = stream.panels("log_likelihood", 6)["placebo"]
     assert (panel.cohorts == again.cohorts).all()
+
+
+def test_runs_with_other_cohorts_are_not_pooled():
+    """Their times are the same, so that a mean over units is one over runs."""
+    made = [stream.panels("log_likelihood", 6)["placebo"] for stream in worlds.streams(LARGEST)]
+    assert len({tuple(sorted(panel.cohorts)) for panel in made}) == 1
+    other = replace(made[1], cohorts=np.where(made[1].cohorts == made[1].treated[0], 9, np.inf))
+    with pytest.raises(ValueError, match="differ in the sizes of their cohorts"):
+        pooled([made[0], other])
 
 
 def test_the_total_effect_has_what_the_specific_effect_has_not(world):
@@ -182,11 +193,11 @@ VERDICTS = {
     "Memorisation persists more in larger models.": "agrees",
     "At the end of training, strings that were seen late are memorised more.": "agrees",
     "The profile of a small model predicts that of a large one.": "agrees",
-    "Difference-in-differences is unbiased for the specific effect.": "agrees",
-    "Difference-in-differences is unbiased for the total effect.": "disagrees",
-    "Architectural memorisation is unbiased for the specific effect.": "agrees",
+    "Difference-in-differences tells which macro-batches a model has memorised.": "agrees",
+    "Difference-in-differences has smaller errors than the difference, for the specific effect.": (
+        "agrees"
+    ),
     "An influence function is unbiased for the specific effect.": "disagrees",
-    "Strings can be extracted that were never trained on.": "agrees",
     "More strings can be extracted if they were trained on.": "agrees",
     "Strings that are never trained on show no effect.": "agrees",
 }
@@ -212,9 +223,11 @@ def test_one_model_and_no_truth_leave_claims_open(world):
 
 @pytest.mark.parametrize("figure", FIGURES, ids=lambda figure: figure.name)
 def test_a_figure_is_drawn(world, own, tmp_path, figure):
-    """From the tables of its kinds; every panel has a label on its horizontal axis or a title."""
+    """From the tables of its kinds; every axis has a label, and the caption two sentences."""
     given = {**world, "panel_profile": own[0], "panel_persistence": own[1]}
     drawn = named(figure.draw)(*(given[kind.name] for kind in figure.tables))
+    for axes in drawn.axes:
+        assert axes.get_ylabel() or axes.get_xlabel() or axes.get_title("left")
     style.save(drawn, tmp_path / "figure.svg")
     assert (tmp_path / "figure.png").stat().st_size > 5000
     assert figure.caption.count(". ") == 1

@@ -162,7 +162,7 @@ def test_weights_are_saved_on_demand(copy_of_finished):
 def test_saving_weights_later_trains_what_lacks_them(finished):
     """The target `finetune` then asks for the weights of every run, or for folders as well."""
     jobs = finished.jobs("finetune", "--config", "save_weights=true")
-    assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 10
+    assert sum(count for rule, count in jobs.items() if rule.startswith("train")) == 11
     assert "export_model" not in jobs
     with_folders = finished.jobs("finetune", "--config", "save_weights=huggingface")
     of_one_model = len(list((finished.folder / "results/runs").rglob("manifest.json")))

@@ -11,7 +11,7 @@ import pandas as pd
 from palimpsest.corpora import String
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.datasets.strings import string_id
-from palimpsest.profiles.dilution import Design
+from palimpsest.profiles.factorial import Design
 from palimpsest.profiles.streams import HELD_OUT, PANEL, VALIDATION
 from palimpsest.variants import DILUTED
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.dilution import EARLY, LATE, Arm, position_of
+from palimpsest.profiles.factorial import EARLY, LATE, Arm, position_of
 from palimpsest.profiles.kinds import (
     DIFFERENCE,
     DILUTION,

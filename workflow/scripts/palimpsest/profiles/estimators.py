@@ -219,9 +219,9 @@ def _base_periods(panel: Panel) -> dict[float, int]:
     for cohort, base in bases.items():
         if base < 0:
             raise UserError(
-                f"{panel.source}: cohort {cohort:g} has no base period: the first time is "
-                f"{panel.times[0]:g}, and a time before {cohort:g} is needed; add the outcomes of "
-                "an earlier time, or leave the cohort out"
+                f"{panel.place_of(cohort)}: cohort {cohort:g} has no base period: the first time "
+                f"is {panel.times[0]:g}, and a time before {cohort:g} is needed; add the outcomes "
+                "of an earlier time, or leave the cohort out"
             )
     return bases
 

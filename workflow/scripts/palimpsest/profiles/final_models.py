@@ -112,21 +112,21 @@ def influences(
     numbers = np.unique(cohorts[~np.isnan(cohorts)])
     chance = np.random.default_rng(bench.keys["seed"])
     validation = chance.permutation(np.flatnonzero(strings["split"] == VALIDATION))
-    instead, unseen = np.array_split(validation, 2)
+    replacements, unseen = np.array_split(validation, 2)
     is_panel, encoded = (strings["split"] == PANEL).to_numpy(), bench.material.encoded
     parts = []
     for some in bench.parts(numbers):
         models = bench.holder.open([trained] * len(some))
         removed = [np.flatnonzero(cohorts == number) for number in some]
-        asked = [np.concatenate([rows[is_panel[rows]], unseen]) for rows in removed]
-        before = influence.losses(models, encoded, asked)
-        moved = influence.without(models, encoded, removed, instead, bench.material.multiset)
+        measured = [np.concatenate([rows[is_panel[rows]], unseen]) for rows in removed]
+        before = influence.losses(models, encoded, measured)
+        moved = influence.without(models, encoded, removed, replacements, bench.material.multiset)
         influence.set_weights(models, moved.weights)
-        after = influence.losses(models, encoded, asked)
+        after = influence.losses(models, encoded, measured)
         for place, number in enumerate(some):
             part = {
                 "without": int(number),
-                "string_id": bench.material.string_ids[asked[place]],
+                "string_id": bench.material.string_ids[measured[place]],
                 "influence": after[place] - before[place],
                 "residual": moved.residual[place],
             }

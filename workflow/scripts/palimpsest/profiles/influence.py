@@ -8,8 +8,9 @@ strings had been left out of the training loss L, the mean over N strings of the
 The paper has the Hessian of L in place of G + d I. That matrix must be positive definite, and the
 Hessian of a network that has not converged is not. So G is the Gauss-Newton matrix, which is the
 Hessian of L where the network is replaced by its linearisation. Its products with vectors are
-computed from a sample of the training strings. The damping d is so large that conjugate gradients
-solve the linear system in few steps. With less damping, the moved weights are further away.
+computed from a sample of the training strings. The system is damped by d and solved by conjugate
+gradients, which are stopped after some steps; both keep the moved weights near. How much of the
+system is left unsolved is part of the result. With less damping, the weights move further.
 
 A run that has not converged still has a large gradient, which all strings share. Leaving strings
 out would move the weights along it, and change the predictions of all strings by several nats. So
@@ -33,6 +34,7 @@ from palimpsest.training.batches import IGNORED, TokenisedStrings
 
 DAMPING = 100.0  # times the mean eigenvalue
 STEPS = 15  # of conjugate gradients
+PROBES = 8  # random vectors from which the mean eigenvalue is estimated
 SAMPLED = 16  # training strings whose curvature is computed
 # A derivative by a vector is computed from a step of this length, relative to the weights. The
 # curvature along a gradient is so strong that longer steps are no longer linear.
@@ -45,8 +47,8 @@ class Moved:
     """The weights without some strings, and how well the linear system was solved.
 
     `weights` float32[M, parameters] are the moved weights of each model, in the order of its
-    `shapes`. `residual` float64[M] is the length of what is left of the linear system, relative to
-    its right side: 0 is exact.
+    `shapes`. `residual` float64[M] is the length of right side minus left side of the linear system
+    at the solution, relative to the right side: 0 is exact.
     """
 
     weights: torch.Tensor
@@ -57,7 +59,7 @@ def without(
     models: Models,
     strings: TokenisedStrings,
     removed: Sequence[np.ndarray],
-    instead: np.ndarray,
+    replacements: np.ndarray,
     training: np.ndarray,
     seed: int = 0,
 ) -> Moved:
@@ -68,8 +70,8 @@ def without(
     models : M copies of one trained model; their weights are the same afterwards
     strings : the strings of the model's dataset
     removed : for each of the M copies, the rows int[n] of the strings that are left out
-    instead : rows of strings like those that take their place; their mean gradient counts once for
-        every string that is left out
+    replacements : rows of strings like those that take their place; their mean gradient counts once
+        for every string that is left out
     training : rows int[N] of the training set
     seed : of the sampled strings and of the estimate of the mean eigenvalue
 
@@ -78,35 +80,51 @@ def without(
     chance = np.random.default_rng(seed)
     sample = chance.permutation(training)[:SAMPLED]
     curvature = GaussNewton(models, strings, sample)
-    signs = chance.choice([-1.0, 1.0], size=(models.count, curvature.start_MP.shape[1]))
-    random_MP = torch.from_numpy(signs).to(curvature.start_MP)
-    # The mean of v G v over random signs v is the trace of G.
-    damping = DAMPING * (random_MP * curvature.times(random_MP)).mean()
+    damping = DAMPING * mean_eigenvalue(curvature, chance)
     gradient_MP = gradients_of_sums(models, strings, removed)
     # The copies are equal, so each takes a part of the strings, and the parts are added up.
-    parts = np.array_split(instead, models.count)
-    mean_P = gradients_of_sums(models, strings, parts).sum(0) / len(instead)
+    parts = np.array_split(replacements, models.count)
+    mean_P = gradients_of_sums(models, strings, parts).sum(0) / len(replacements)
     for place, rows in enumerate(removed):
         gradient_MP[place] -= len(rows) * mean_P
-    solution_MP, residual_M = conjugate_gradients(
-        lambda v_MP: curvature.times(v_MP) + damping * v_MP, gradient_MP, STEPS
-    )
+
+    def times(vector_MP: torch.Tensor) -> torch.Tensor:
+        return curvature.times(vector_MP) + damping * vector_MP
+
+    solution_MP = conjugate_gradients(times, gradient_MP, STEPS)
+    rest_M = (gradient_MP - times(solution_MP)).norm(dim=1)
     moved_MP = curvature.start_MP + solution_MP / len(training)
-    return Moved(moved_MP, residual_M.double().cpu().numpy())
+    return Moved(moved_MP, (rest_M / gradient_MP.norm(dim=1)).double().cpu().numpy())
+
+
+def mean_eigenvalue(curvature: GaussNewton, chance: np.random.Generator) -> float:
+    """The mean eigenvalue of the matrix, which all copies of a model share, about.
+
+    The mean of v G v over random signs v is the trace of G. The number of vectors v does not depend
+    on the number of copies.
+    """
+    shape = PROBES, curvature.start_MP.shape[1]
+    signs = torch.from_numpy(chance.choice([-1.0, 1.0], size=shape)).to(curvature.start_MP)
+    found = []
+    for some in signs.split(len(curvature.start_MP)):
+        # Every copy has a vector; the last ones may repeat.
+        vectors_MP = some[torch.arange(len(curvature.start_MP)) % len(some)]
+        found.append((vectors_MP * curvature.times(vectors_MP)).mean(1)[: len(some)])
+    return float(torch.cat(found).mean())
 
 
 def conjugate_gradients(
     times: Callable[[torch.Tensor], torch.Tensor], right_MP: torch.Tensor, steps: int
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Solve M linear systems with positive definite matrices; the solutions and their residuals.
+) -> torch.Tensor:
+    """The solutions float[M, P] of M linear systems with positive definite matrices, about.
 
-    `times` multiplies each of M vectors with its matrix. The residuals float[M] are relative to the
-    right sides `right_MP`. A system whose residual is 0 stays as it is.
+    `times` multiplies each of M vectors with its matrix. A system that is solved stays as it is.
+    Of all steps, the one with the smallest residual is returned: residuals rise and fall.
     """
     solution_MP = torch.zeros_like(right_MP)
     rest_MP, direction_MP = right_MP.clone(), right_MP.clone()
     square_M = rest_MP.square().sum(1)
-    start_M = square_M.clone()
+    best_MP, best_M = solution_MP.clone(), square_M.clone()
     for _ in range(steps):
         product_MP = times(direction_MP)
         curvature_M = (direction_MP * product_MP).sum(1)
@@ -114,9 +132,11 @@ def conjugate_gradients(
         solution_MP += length_M[:, None] * direction_MP
         rest_MP -= length_M[:, None] * product_MP
         before_M, square_M = square_M, rest_MP.square().sum(1)
+        is_better_M = square_M < best_M
+        best_MP[is_better_M], best_M = solution_MP[is_better_M], square_M.minimum(best_M)
         ratio_M = torch.where(before_M > 0, square_M / before_M, 0.0)
         direction_MP = rest_MP + ratio_M[:, None] * direction_MP
-    return solution_MP, torch.where(start_M > 0, square_M / start_M, 0.0).sqrt()
+    return best_MP
 
 
 class GaussNewton:

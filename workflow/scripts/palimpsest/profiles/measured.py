@@ -55,9 +55,10 @@ class Stream:
     def panels(self, outcome: str, size: int) -> dict[str, Panel]:
         """The panel of the trained strings, and that of placebos, by the kind of strings.
 
-        Placebos are half of the validation strings. They are in cohorts of `size` strings, each
-        with another random time at which its strings are treated as if they had been trained on;
-        the other half is the comparison.
+        Placebos are at most half of the validation strings. They are in cohorts of `size` strings,
+        each with another random time at which its strings are treated as if they had been trained
+        on; all other validation strings are the comparison. The times are the same for all seeds,
+        and the strings are not.
         """
         return {
             TRAINED: self._panel(outcome, np.arange(len(self.cohorts)), self.cohorts),
@@ -74,10 +75,10 @@ class Stream:
         """The places of the validation strings in the trace, and the cohorts they are given."""
         chance = np.random.default_rng([self.trace.run["seed"], DRAW])
         places = chance.permutation(np.flatnonzero(np.isinf(self.cohorts)))
-        times = self.trace.epochs[1:]
+        times = np.random.default_rng(DRAW).permutation(self.trace.epochs[1:])
         n = min(max(1, len(places) // 2 // size), len(times))
         cohorts = np.full(len(places), NEVER)
-        cohorts[: n * size] = np.repeat(chance.permutation(times)[:n], size)
+        cohorts[: n * size] = np.repeat(times[:n], size)
         return places, cohorts
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from palimpsest.errors import UserError
 from palimpsest.profiles.kinds import (
     ARCHITECTURAL,
     EXTRACTABLE,
@@ -121,10 +122,17 @@ def by_influence(influences: pd.DataFrame, of_string: pd.DataFrame) -> pd.DataFr
 def extractable(continuations: pd.DataFrame, of_string: pd.DataFrame, length: int) -> pd.DataFrame:
     """The share of (k, l)-extractable strings, with l = `length` and k all tokens before.
 
+    Raises `UserError` if no token is left before the last l ones of a string.
+
     Source: Causal Estimation of Memorisation Profiles, eq. 34; Carlini et al., Quantifying
     memorization across neural language models (2023), definition 3.1.
     """
     rows = continuations.merge(of_string, on=["seed", "string_id"])
+    if (rows["n_tokens"] <= length).any():
+        raise UserError(
+            f"profiles/notions/continuation: a string has {rows['n_tokens'].min()} tokens, and "
+            f"{length} are to be continued; it must be at most {rows['n_tokens'].min() - 1}"
+        )
     rows = rows.assign(right=rows["n_last_right"] >= length)
     unseen = rows[rows["split"] == VALIDATION].groupby("seed")["right"].mean()
     own = rows[rows["split"] == PANEL].groupby(CELL)["right"].mean()

@@ -30,17 +30,26 @@ class Panel:
     outcome : float64[units, times]
     source : str
         The name of the panel in messages.
+    rows : int64[units], optional
+        The first row of each unit in its table, counted from 1, for messages.
     """
 
     times: np.ndarray
     cohorts: np.ndarray
     outcome: np.ndarray
     source: str = "panel"
+    rows: np.ndarray | None = None
 
     @property
     def treated(self) -> np.ndarray:
         """float64[cohorts], ascending: the times at which units are treated."""
         return np.unique(self.cohorts[np.isfinite(self.cohorts)])
+
+    def place_of(self, cohort: float) -> str:
+        """Where a cohort is, for messages: the panel, and the first row of the cohort."""
+        if self.rows is None:
+            return self.source
+        return f"{self.source}: row {self.rows[self.cohorts == cohort].min()}"
 
     def first_after(self, cohort: float) -> int:
         """The place of the first time at which a cohort has been treated; len(times) if none."""
@@ -97,9 +106,9 @@ def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
         raise UserError(f"{source}: row {_row(frame['unit'].isna())}: has no unit; give it a name")
     of_unit, units = pd.factorize(frame["unit"])
     of_time, times = pd.factorize(time, sort=True)
-    _check_cells(source, units, of_unit, times, of_time)
     first = np.full(len(units), -1)
     first[of_unit[::-1]] = np.arange(len(frame))[::-1]
+    _check_cells(source, units, of_unit, times, of_time, first)
     cohorts = cohort[first]
     if (changes := cohort != cohorts[of_unit]).any():
         row = _row(changes)
@@ -111,7 +120,7 @@ def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
         )
     values = np.empty((len(units), len(times)))
     values[of_unit, of_time] = outcome
-    found = Panel(times, cohorts, values, source)
+    found = Panel(times, cohorts, values, source, first + 1)
     _check_cohorts(found)
     return found
 
@@ -142,7 +151,12 @@ def _cohorts(frame: pd.DataFrame, source: str) -> np.ndarray:
 
 
 def _check_cells(
-    source: str, units: np.ndarray, of_unit: np.ndarray, times: np.ndarray, of_time: np.ndarray
+    source: str,
+    units: np.ndarray,
+    of_unit: np.ndarray,
+    times: np.ndarray,
+    of_time: np.ndarray,
+    first: np.ndarray,
 ) -> None:
     """Check that each unit has exactly one row at each time."""
     cells = of_unit * len(times) + of_time
@@ -157,9 +171,9 @@ def _check_cells(
     if counts.min() == 0:
         unit, time = divmod(int(counts.argmin()), len(times))
         raise UserError(
-            f"{source}: unit {units[unit]!r} has no outcome at time {_shown(times[time])}; every "
-            f"unit needs one at each of the {len(times)} times: add the row, or leave the unit or "
-            "the time out"
+            f"{source}: row {first[unit] + 1}: unit {units[unit]!r} has no outcome at time "
+            f"{_shown(times[time])}; every unit needs one at each of the {len(times)} times: add "
+            "the row, or leave the unit or the time out"
         )
 
 
@@ -177,8 +191,8 @@ def _check_cohorts(panel: Panel) -> None:
         cohort = cohorts[counts == 1][0]
         what = "only one unit is never treated" if cohort == NEVER else None
         raise UserError(
-            f"{panel.source}: {what or f'cohort {_shown(cohort)} has only one unit'}, so its "
-            "spread is unknown; add units, or leave it out"
+            f"{panel.place_of(cohort)}: {what or f'cohort {_shown(cohort)} has only one unit'}, so "
+            "its spread is unknown; add units, or leave it out"
         )
 
 

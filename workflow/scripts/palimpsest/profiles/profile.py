@@ -3,6 +3,7 @@
 Source: Causal Estimation of Memorisation Profiles, sections 3, 4 and 7.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -63,8 +64,12 @@ def pooled(panels: Sequence[Panel]) -> Panel:
     """One panel of the units of several runs, whose estimates are means over the runs.
 
     From every outcome, the mean of the untreated units of the same run and time is taken: all units
-    of a run have it in common. Each run must have equally many units of every cohort.
+    of a run have it in common. Raises `ValueError` if the runs do not have equally many units of
+    every cohort: a mean over units would then not be a mean over runs.
     """
+    sizes = [Counter(panel.cohorts.tolist()) for panel in panels]
+    if any(own != sizes[0] for own in sizes):
+        raise ValueError("the runs differ in the sizes of their cohorts")
     outcomes = [p.outcome - p.outcome[p.cohorts == NEVER].mean(axis=0) for p in panels]
     cohorts = np.concatenate([panel.cohorts for panel in panels])
     return Panel(panels[0].times, cohorts, np.concatenate(outcomes), "all seeds")

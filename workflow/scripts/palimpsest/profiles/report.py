@@ -49,7 +49,7 @@ GLOSSARY = {
     ),
     "Macro-batch": "The strings that are trained on between two checkpoints.",
     "Simultaneous band": (
-        "Intervals that, with 95 % confidence, hold the true effects of all cells at once."
+        "Intervals that, with 95 % confidence, hold the true specific effects of all cells at once."
     ),
     "Specific effect": (
         "The total effect of training on a macro-batch on its strings, minus the effect on strings "
@@ -171,36 +171,31 @@ def notion_rows(notions: pd.DataFrame) -> list[dict]:
     rows = []
     for keys, own in notions.groupby([*OF_LANGUAGE, "notion"], sort=False):
         language, model, notion = keys
-        beyond = summaries.beyond_placebo(own, notion)
-        by_seed = beyond.groupby("seed")
-        error = beyond.assign(error=beyond["beyond"] - beyond["specific"]).groupby("seed")["error"]
+        rows_of_notion = summaries.minus_placebo(own, notion)
+        by_seed = rows_of_notion.groupby("seed")
+        error = rows_of_notion["minus_placebo"] - rows_of_notion["specific"]
+        error = error.groupby(rows_of_notion["seed"])
         is_in_nats = notion != kinds.EXTRACTABLE
         rows.append(
             {
                 "language": language,
                 "model": model,
                 "notion": NOTIONS[notion],
-                "unit": beyond["unit"].iloc[0],
+                "unit": rows_of_notion["unit"].iloc[0],
                 "estimate": with_interval(student(by_seed["estimate"].mean())),
                 "placebo": with_interval(student(by_seed["placebo"].mean())),
                 "specific": with_interval(student(by_seed["specific"].mean())),
                 "bias": with_interval(student(error.mean())) if is_in_nats else "–",
-                "spread": with_interval(student(error.std())) if is_in_nats else "–",
-                "correlation": with_interval(correlation(beyond)),
+                "spread": with_interval(student(error.std(ddof=0))) if is_in_nats else "–",
+                "correlation": with_interval(correlation(rows_of_notion)),
             }
         )
     return rows
 
 
-def correlation(beyond: pd.DataFrame) -> Interval:
-    """The correlation over macro-batches of a notion and the specific effect, over the seeds.
-
-    A seed in which a notion is the same for all macro-batches has none.
-    """
-    by_seed = beyond.groupby("seed")[["beyond", "specific"]].apply(
-        lambda rows: rows["beyond"].corr(rows["specific"])
-    )
-    found = student(by_seed.dropna())
+def correlation(rows: pd.DataFrame) -> Interval:
+    """The correlation over macro-batches of a notion and the specific effect, over the seeds."""
+    found = student(summaries.correlation_with_truth(rows).dropna())
     return Interval(found.mean, *np.clip([found.lower, found.upper], -1, 1))
 
 
@@ -211,10 +206,11 @@ def error_rows(errors: pd.DataFrame) -> list[dict]:
     rows = []
     for names, own in found.groupby(keys):
         row = dict(zip(keys, names, strict=True))
-        row |= {name: with_interval(student(own[name])) for name in ("effect", "bias", "std")}
+        row |= {name: with_interval(student(own[name])) for name in ("effect", "bias", "rmse")}
         row["outcome"] = UNITS[row["outcome"]]
         row["estimator"] = ESTIMATORS[row["estimator"]].label
-        rows.append({**row, "coverage": percent(own["coverage"].mean())})
+        covered = f"{int(own['all_covered'].sum())} of {len(own)}"
+        rows.append({**row, "covered": covered, "coverage": percent(own["coverage"].mean())})
     return rows
 
 

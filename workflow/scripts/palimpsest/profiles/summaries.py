@@ -107,10 +107,20 @@ def late_minus_early(cells: pd.DataFrame) -> pd.DataFrame:
     return means[1] - means[0]
 
 
-def beyond_placebo(notions: pd.DataFrame, notion: str) -> pd.DataFrame:
-    """The rows of one notion; `beyond` is its estimate minus its placebo."""
+def minus_placebo(notions: pd.DataFrame, notion: str) -> pd.DataFrame:
+    """The rows of one notion; the column `minus_placebo` is its estimate minus its placebo."""
     rows = notions[notions["notion"] == notion]
-    return rows.assign(beyond=rows["estimate"] - rows["placebo"])
+    return rows.assign(minus_placebo=rows["estimate"] - rows["placebo"])
+
+
+def correlation_with_truth(rows: pd.DataFrame) -> pd.Series:
+    """By seed and model: Pearson's correlation over macro-batches of a notion and the truth.
+
+    `rows` come from `minus_placebo`. NaN if a notion is the same for all macro-batches.
+    """
+    return rows.groupby(["seed", "model"])[["minus_placebo", "specific"]].apply(
+        lambda own: own["minus_placebo"].corr(own["specific"])
+    )
 
 
 def placebo_effect(profile: pd.DataFrame) -> pd.DataFrame:

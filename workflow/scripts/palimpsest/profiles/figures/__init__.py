@@ -27,6 +27,20 @@ FIGURES = (
         draw=f"{DRAWING}.heat_maps:profile",
     ),
     Figure(
+        name="profile_paths",
+        chapter="profiles",
+        title="Memorisation paths",
+        caption=(
+            "The effect of training on each macro-batch over time, from just before its treatment "
+            "(one line for each macro-batch, later ones darker), mean over the runs of all seeds. "
+            "See how far a line jumps when its strings are trained on, and how fast it falls back."
+        ),
+        numbers="1",
+        paper=PAPER,
+        tables=(kinds.POOLED_PROFILE,),
+        draw=f"{DRAWING}.lines:paths",
+    ),
+    Figure(
         name="profile_instantaneous",
         chapter="profiles",
         title="Just after training on a string",
@@ -49,7 +63,7 @@ FIGURES = (
         caption=(
             "The effect of training, averaged over macro-batches at equal times since their "
             "treatment, with simultaneous 95 % bands (left), and the same for strings that are "
-            "never trained on (right). See where a band leaves 0 for good, and whether the curves "
+            "never trained on (right). See where a band no longer excludes 0, and whether the curves "
             "fall to a plateau."
         ),
         numbers="4",

@@ -8,8 +8,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
 from palimpsest.figures import curves, style
-from palimpsest.profiles.dilution import EARLY, LATE
 from palimpsest.profiles.dilution_effects import at_the_end
+from palimpsest.profiles.factorial import EARLY, LATE
 from palimpsest.profiles.figures import looks
 from palimpsest.profiles.kinds import DIFFERENCE, LOG_LIKELIHOOD, PLACEBO, SPECIFIC, TRAINED
 from palimpsest.statistics import student

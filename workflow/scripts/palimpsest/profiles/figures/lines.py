@@ -35,6 +35,44 @@ def instantaneous(table: pd.DataFrame) -> Figure:
 
 
 @style.styled
+def paths(table: pd.DataFrame) -> Figure:
+    """The effect on the strings of each macro-batch over time, from just before their treatment.
+
+    `table` holds tables `pooled_profile` of one language.
+
+    Source: Causal Estimation of Memorisation Profiles, figure 1 (bottom).
+    """
+    cells = summaries.estimates(table)
+    cells = cells[cells["time"] >= cells["cohort"] - 1]
+    cohorts = sorted(cells["cohort"].unique())
+    tints = {
+        cohort: style.tinted(looks.MODELS, (place + 1) / len(cohorts))
+        for place, cohort in enumerate(cohorts)
+    }
+    models = summaries.by_size(cells)
+    figure = curves.figure_of(3.1, f"Memorisation paths: {looks.subject(table)}")
+    row = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
+    for axes, model in zip(row, models, strict=True):
+        axes.axhline(0, **looks.ZERO)
+        for cohort, own in cells[cells["model"] == model].groupby("cohort"):
+            own = own.sort_values("time")
+            axes.plot(own["time"], own["estimate"], color=tints[cohort])
+            some = own[own["significant"]]
+            axes.plot(some["time"], some["estimate"], "o", markersize=3.5, color=tints[cohort])
+        axes.set_title(model)
+        axes.set_xlabel("checkpoint (macro-batches)")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    row[0].set_ylabel(looks.EFFECT)
+    ends = [
+        curves.line_handle(f"macro-batch {cohort}", tints[cohort])
+        for cohort in dict.fromkeys((cohorts[0], cohorts[-1]))
+    ]
+    note = f"{looks.runs_note(table).partition(';')[0]}. Markers: the simultaneous band excludes 0."
+    curves.legend(figure, ends, note)
+    return figure
+
+
+@style.styled
 def persistence(table: pd.DataFrame) -> Figure:
     """The effect by time since treatment, of trained strings and of placebos.
 

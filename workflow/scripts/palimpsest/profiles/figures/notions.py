@@ -60,10 +60,10 @@ def notions(table: pd.DataFrame) -> Figure:
 
 def draw_against_truth(axes: Axes, rows: pd.DataFrame, is_in_nats: bool) -> None:
     """The points of one notion, their mean, and the line on which estimate and truth are equal."""
-    beyond = rows["estimate"] - rows["placebo"]
+    minus_placebo = rows["estimate"] - rows["placebo"]
     axes.axhline(0, **looks.ZERO)
     axes.axvline(0, **looks.ZERO)
     if is_in_nats:
         axes.axline((0, 0), slope=1, color="0.6", linestyle="--", linewidth=1)
-    axes.plot(rows["specific"], beyond, "o", color=looks.MODELS, markersize=2.5, alpha=0.5)
-    axes.plot(rows["specific"].mean(), beyond.mean(), "o", color=style.INK, markersize=6)
+    axes.plot(rows["specific"], minus_placebo, "o", color=looks.MODELS, markersize=2.5, alpha=0.5)
+    axes.plot(rows["specific"].mean(), minus_placebo.mean(), "o", color=style.INK, markersize=6)
