@@ -63,8 +63,8 @@ FIGURES = (
         caption=(
             "The effect of training, averaged over macro-batches at equal times since their "
             "treatment, with simultaneous 95 % bands (left), and the same for strings that are "
-            "never trained on (right). See where a band no longer excludes 0, and whether the curves "
-            "fall to a plateau."
+            "never trained on (right). See where a band no longer excludes 0, and whether the "
+            "curves fall to a plateau."
         ),
         numbers="4",
         paper=PAPER,
