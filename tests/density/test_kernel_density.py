@@ -1,0 +1,195 @@
+"""Kernel density estimates, exact and approximate, and nearest neighbours."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import logsumexp
+from sklearn.neighbors import KernelDensity, NearestNeighbors
+
+from palimpsest import density
+from palimpsest.density import distances
+from palimpsest.errors import UserError
+
+KERNELS = ["gaussian", "exponential"]
+
+
+def points(n=500, width=16, seed=0, kind=np.float64):
+    """Normalised vectors, as embeddings are."""
+    drawn = np.random.default_rng(seed).normal(size=(n, width))
+    return (drawn / np.linalg.norm(drawn, axis=1, keepdims=True)).astype(kind)
+
+
+def with_copies(n=30, width=16):
+    """Queries of which every second one is a point of the corpus."""
+    corpus, queries = points(width=width), points(n, width, seed=1)
+    queries[::2] = corpus[:: len(corpus) // len(queries[::2])][: len(queries[::2])]
+    return queries, corpus
+
+
+def plain(queries, corpus, bandwidth, kernel):
+    """The log density from differences of vectors, without any matrix product."""
+    apart = np.linalg.norm(queries[:, None].astype(float) - corpus[None].astype(float), axis=2)
+    log_kernel = -(apart**2) / (2 * bandwidth**2) if kernel == "gaussian" else -apart / bandwidth
+    return logsumexp(log_kernel, axis=1) - np.log(len(corpus))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("bandwidth", [0.01, 0.1, 0.5, 3.0])
+def test_the_exact_density_is_the_mean_of_the_kernel(kernel, bandwidth):
+    """With copies, where a difference of squares would lose everything."""
+    queries, corpus = with_copies()
+    expected = plain(queries, corpus, bandwidth, kernel)
+    found = density.log_kernel_density(queries, corpus, bandwidth, kernel)
+    np.testing.assert_allclose(found, expected, atol=1e-9, rtol=0)
+    np.testing.assert_allclose(
+        density.kernel_density(queries, corpus, bandwidth, kernel), np.exp(expected), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_it_is_that_of_scikit_learn_without_the_constant(kernel):
+    queries, corpus = with_copies()
+    peer = KernelDensity(bandwidth=0.3, kernel=kernel).fit(corpus).score_samples(queries)
+    constant = KernelDensity(bandwidth=0.3, kernel=kernel).fit(np.zeros((1, 16)))
+    expected = peer - constant.score_samples(np.zeros((1, 16)))
+    found = density.log_kernel_density(queries, corpus, 0.3, kernel)
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_float32_is_near(kernel):
+    queries, corpus = with_copies()
+    single = density.kernel_density(*(v.astype(np.float32) for v in (queries, corpus)), 0.2, kernel)
+    double = density.kernel_density(queries, corpus, 0.2, kernel)
+    np.testing.assert_allclose(single, double, rtol=1e-3)
+
+
+def test_a_density_that_is_too_small_has_a_log():
+    queries, corpus = points(5, seed=1), points()
+    assert (density.kernel_density(queries, corpus, 0.001) == 0).all()
+    found = density.log_kernel_density(queries, corpus, 0.001)
+    np.testing.assert_allclose(found, plain(queries, corpus, 0.001, "gaussian"), rtol=1e-9)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    shift=st.floats(-100, 100),
+    bandwidth=st.floats(0.05, 5),
+    kernel=st.sampled_from(KERNELS),
+)
+@settings(max_examples=30)
+def test_only_distances_matter(seed, shift, bandwidth, kernel):
+    """All vectors may be moved, and the corpus may be in any order."""
+    queries, corpus = points(4, 6, seed), points(40, 6, seed + 1)
+    found = density.log_kernel_density(queries, corpus, bandwidth, kernel)
+    order = np.random.default_rng(seed).permutation(len(corpus))
+    moved = density.log_kernel_density(queries + shift, corpus[order] + shift, bandwidth, kernel)
+    np.testing.assert_allclose(found, moved, atol=1e-7)
+    assert (found <= 1e-12).all()
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 7), (64, 500)])
+def test_blocks_change_nothing(monkeypatch, size):
+    """Their size decides the memory, and not the result."""
+    queries, corpus = with_copies()
+    expected = density.log_kernel_density(queries, corpus, 0.2)
+    monkeypatch.setattr(distances, "QUERIES_AT_ONCE", size[0])
+    monkeypatch.setattr(distances, "POINTS_AT_ONCE", size[1])
+    np.testing.assert_allclose(
+        density.log_kernel_density(queries, corpus, 0.2), expected, atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("k", [1, 5, 60, 500])
+def test_neighbours_are_those_of_scikit_learn(monkeypatch, k):
+    monkeypatch.setattr(distances, "POINTS_AT_ONCE", 64)
+    queries, corpus = with_copies()
+    expected, rows = (
+        NearestNeighbors(n_neighbors=k, algorithm="brute").fit(corpus).kneighbors(queries)
+    )
+    found, own = density.nearest(queries, corpus, k)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+    assert (np.sort(own, axis=1) == np.sort(rows, axis=1)).all()
+    assert (found[::2, 0] == 0).all()
+    np.testing.assert_allclose(density.mean_distance(queries, corpus, k), found.mean(1))
+
+
+def test_of_equally_near_points_the_first_is_taken(monkeypatch):
+    monkeypatch.setattr(distances, "POINTS_AT_ONCE", 3)
+    corpus = np.zeros((10, 2))
+    distance, rows = density.nearest(np.zeros((2, 2)), corpus, 4)
+    assert (distance == 0).all()
+    assert rows.tolist() == [[0, 1, 2, 3]] * 2
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_the_approximation_is_unbiased(kernel):
+    """The mean over many samples is the exact density; a single one is off."""
+    queries, corpus = with_copies(6)
+    exact = density.kernel_density(queries, corpus, 0.5, kernel)
+    drawn = np.array(
+        [
+            density.kernel_density(
+                queries, corpus, 0.5, kernel, density.Approximation(20, 200, 40, seed)
+            )
+            for seed in range(300)
+        ]
+    )
+    error = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
+    assert (error > 0).all()
+    assert (np.abs(drawn.mean(axis=0) - exact) < 4 * error).all()
+
+
+def test_the_parts_are_added_up_by_their_sizes():
+    """With everything in the sample, the combination is exact, and local above random."""
+    queries, corpus = with_copies()
+    asked = density.Approximation(k=20, m1=500, m2=480)
+    local, random, combined = density.parts_of_density(queries, corpus, 0.3, "gaussian", asked)
+    np.testing.assert_allclose(combined, (20 * local + 480 * random) / 500, rtol=1e-12)
+    np.testing.assert_allclose(combined, density.kernel_density(queries, corpus, 0.3), rtol=1e-9)
+    assert (local > random).all()
+
+
+GOOD = (points(3), points(10))
+BAD = {
+    "an empty corpus": ((GOOD[0], GOOD[1][:0], 1.0), "corpus: is empty"),
+    "no queries": ((GOOD[0][:0], GOOD[1], 1.0), "queries: is empty"),
+    "a bandwidth of 0": ((*GOOD, 0.0), "bandwidth: is 0.0 and must be above 0"),
+    "a bandwidth that is none": ((*GOOD, np.nan), "bandwidth: is nan and must be above 0"),
+    "an unknown kernel": (
+        (*GOOD, 1.0, "box"),
+        "kernel: 'box' is unknown; choose from gaussian, exponential",
+    ),
+    "two widths": (
+        (points(3, 8), GOOD[1], 1.0),
+        "queries: have 8 dimensions, and the corpus 16; embed both with one model",
+    ),
+    "one vector": ((GOOD[0][0], GOOD[1], 1.0), "queries: has 1 axes and must have two"),
+    "NaN": (
+        (GOOD[0], np.where(np.arange(10)[:, None] == 4, np.nan, GOOD[1]), 1.0),
+        "corpus: row 4 has a number that is not finite; embed it again",
+    ),
+    "more neighbours than points": (
+        (*GOOD, 1.0, "gaussian", density.Approximation(k=10)),
+        "k: is 10 and must be from 1 to 9",
+    ),
+    "a sample that is too large": (
+        (*GOOD, 1.0, "gaussian", density.Approximation(k=3, m1=8, m2=6)),
+        "m2: is 6 and must be from 1 to m1 - k, 5",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", BAD)
+def test_bad_input_is_refused_in_one_line(mistake):
+    given, message = BAD[mistake]
+    with pytest.raises(UserError) as error:
+        density.kernel_density(*given)
+    assert str(error.value).startswith(message)
+    assert "\n" not in str(error.value)
+
+
+def test_too_many_neighbours_are_refused():
+    with pytest.raises(UserError, match="k: is 11 and must be from 1 to the size of the corpus"):
+        density.nearest(*GOOD, 11)
