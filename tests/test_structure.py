@@ -26,6 +26,7 @@ ROOMS = [
     ["training"],
     ["jobs"],
     *([name] for name in NAMES),  # a section may use the ones before it
+    ["density"],  # functions for other programs, which no section uses yet
     ["sections"],
     ["experiment"],
     ["reference"],
