@@ -23,9 +23,8 @@ def found(modules):
     return there
 
 
-def in_child(modules, folder):
-    """What a forked child finds."""
-    answer = folder / "child.json"
+def in_child(modules, answer):
+    """What a forked child finds; `answer` is a file of its own, because two jobs run at once."""
     child = os.fork()
     if child == 0:
         answer.write_text(json.dumps(found(modules)))
@@ -46,7 +45,7 @@ def main(names, output):
         "prefix": sys.prefix,
         "needed": found(asked["needed"]),
         "itself": found(asked["modules"]),
-        "child": in_child(asked["modules"], Path(output).resolve().parent),
+        "child": in_child(asked["modules"], Path(output).resolve().with_suffix(".child")),
         "new process": in_new_process(asked["modules"]),
         "path": os.environ["PATH"].split(os.pathsep),
     }
