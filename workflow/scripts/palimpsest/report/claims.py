@@ -78,7 +78,7 @@ def by_question(claims: pd.DataFrame, questions: dict[str, str]) -> list[dict]:
     """The claims of every question, in the order of the questions; some questions have none."""
     return [
         {
-            "question": question[:1].upper() + question[1:],
+            "question": (question[:1].upper() + question[1:]).replace("_", " "),
             "words": words,
             **answered(claims[claims["question"] == question]),
         }
