@@ -15,6 +15,8 @@ TRACKERS = ",".join(config["trackers"]) or "none"
 TRAINED = {"trace": paths.TRACE, "manifest": paths.MANIFEST}
 # Files that only some runs keep
 KEPT = {WEIGHTS: paths.WEIGHTS, TOKENS: paths.TOKENS}
+# Those that the rule of a single run makes
+KEPT_ALONE = {WEIGHTS: paths.WEIGHTS} if config["save_weights"] else {}
 
 REPLICATES = {
     "trace": paths.REPLICATES_TRACE,
@@ -73,7 +75,7 @@ def trained_files(requests, patterns):
 
 def model_folders(requests):
     """The folders with the models of runs, for `save_weights: huggingface`."""
-    return trained_files([runs for runs in requests if FOLDER in runs.keeps], [paths.MODEL_FOLDER])
+    return trained_files(keeping(FOLDER, requests), [paths.MODEL_FOLDER])
 
 
 def all_runs(job):
@@ -97,8 +99,7 @@ def trained_together(job):
 
 def trained_alone():
     """The outputs of a job that trains one run."""
-    kept = {WEIGHTS: paths.WEIGHTS} if config["save_weights"] else {}
-    return {name: update(pattern) for name, pattern in {**TRAINED, **kept}.items()}
+    return {name: update(pattern) for name, pattern in {**TRAINED, **KEPT_ALONE}.items()}
 
 
 def keeping(name, requests):
@@ -115,8 +116,8 @@ def kept_files(job):
 def fits_one_run(job):
     """Whether the rule `train_one_run` makes all files of a full model's job."""
     runs, *others = job
-    kept = {WEIGHTS} if config["save_weights"] else set()
-    return not others and len(runs.seeds) == 1 and not (runs.keeps & KEPT.keys()) - kept
+    makes_all = runs.keeps & KEPT.keys() <= KEPT_ALONE.keys()
+    return not others and len(runs.seeds) == 1 and makes_all
 
 
 def trained_on(job):

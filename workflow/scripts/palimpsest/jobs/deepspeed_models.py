@@ -30,8 +30,8 @@ from palimpsest.models.build import build
 from palimpsest.models.parts import embeddings_and_head, layers
 from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.deepspeed_engine import (
-    add_up_nothing_alone,
     make_accelerator,
+    prepare,
     stand_alone_unless_launched,
     trained_in,
 )
@@ -73,8 +73,7 @@ class DeepSpeedHolder:
             weight_decay=recipe.weight_decay,
             fused=True,
         )
-        self._prepared, _ = self.accelerator.prepare(model, optimizer)
-        add_up_nothing_alone(self._prepared, self.accelerator)
+        self._prepared, _ = prepare(self.accelerator, model, optimizer)
         self._prepared.eval()
 
     def build(self, seed: int):

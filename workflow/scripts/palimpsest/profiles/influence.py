@@ -30,7 +30,7 @@ import numpy as np
 import torch
 
 from palimpsest.models.trained import Models
-from palimpsest.training.batches import IGNORED, TokenisedStrings
+from palimpsest.training.batches import IGNORED, TokenisedStrings, by_length
 
 DAMPING = 100.0  # times the mean eigenvalue
 STEPS = 15  # of conjugate gradients
@@ -149,7 +149,7 @@ class GaussNewton:
         self._models, self._n = models, len(rows)
         self.start_MP = flat_weights(models)
         self._batches = []
-        for some in batches(strings.lengths, rows):
+        for some in by_length(strings.lengths, rows, STRINGS_AT_ONCE, 1):
             ids_MBT, is_real_MBT, _ = copies_of(strings, [some] * models.count, models.device)
             with torch.no_grad():
                 logits_MBTV = models.logits(ids_MBT)
@@ -229,12 +229,6 @@ def copies_of(
     is_real_NT = batch.targets_BT != IGNORED
     targets_NT = batch.targets_BT.masked_fill(~is_real_NT, 0)
     return tuple(t.reshape(shape) for t in (batch.ids_BT, is_real_NT, targets_NT))
-
-
-def batches(lengths: np.ndarray, rows: np.ndarray) -> list[np.ndarray]:
-    """The rows, in batches of similar length."""
-    order = rows[np.argsort(lengths[rows], kind="stable")]
-    return [order[i : i + STRINGS_AT_ONCE] for i in range(0, len(order), STRINGS_AT_ONCE)]
 
 
 def flat(tensors: dict[str, torch.Tensor]) -> torch.Tensor:

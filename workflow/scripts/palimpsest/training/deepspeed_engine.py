@@ -183,8 +183,7 @@ class _Training:
             weight_decay=self.recipe.weight_decay,
             fused=True,
         )
-        self.model, self.optimizer = engine.accelerator.prepare(model, optimizer)
-        add_up_nothing_alone(self.model, engine.accelerator)
+        self.model, self.optimizer = prepare(engine.accelerator, model, optimizer)
         self.measured: dict[int, np.ndarray] = {}
         # Seconds and predicted tokens of training in this process, without evaluation.
         self.seconds, self.tokens = 0.0, 0
@@ -360,14 +359,16 @@ def stand_alone_unless_launched() -> None:
     )
 
 
-def add_up_nothing_alone(prepared, accelerator) -> None:
-    """Leave out the sum of gradients over processes where one process trains without ZeRO.
+def prepare(accelerator, model, optimizer) -> tuple:
+    """Model and optimiser as accelerate prepares them.
 
-    DeepSpeed would copy all gradients into one tensor and back, to add up nothing: a fifth of a
-    step of SmolLM2 on two cores.
+    DeepSpeed sums gradients over the processes: it copies all of them into one tensor and back.
+    Where one process trains without ZeRO, there is nothing to add up, and this is left out.
     """
+    prepared, optimizer = accelerator.prepare(model, optimizer)
     if accelerator.num_processes == 1 and not prepared.zero_optimization():
         prepared.enable_backward_allreduce = False
+    return prepared, optimizer
 
 
 def make_accelerator(recipe: Recipe, scale: str, save_weights: bool, **more):
