@@ -12,6 +12,7 @@ from palimpsest.lazy_import import lazy_import
 
 pa = lazy_import("pyarrow")
 
+VECTOR = "vector"  # the type of a column of vectors: arrays float32, each a list in Arrow
 ARROW_TYPES = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 
@@ -20,13 +21,15 @@ class Column:
     """One column: its type, its meaning (with the unit), and whether it may be null."""
 
     name: str
-    type: type[str] | type[int] | type[float] | type[bool]
+    type: type[str] | type[int] | type[float] | type[bool] | str
     meaning: str
     nullable: bool = False
 
     @property
     def arrow_type(self) -> pa.DataType:
         """The type in Arrow."""
+        if self.type == VECTOR:
+            return pa.list_(pa.float32())
         return pa.type_for_alias(ARROW_TYPES[self.type])
 
 
