@@ -15,6 +15,7 @@ include: "workflow/rules/results.smk"
 include: "workflow/rules/memorisation.smk"
 include: "workflow/rules/unlearning.smk"
 include: "workflow/rules/profiles.smk"
+include: "workflow/rules/density.smk"
 
 
 rule all:

@@ -8,7 +8,8 @@ import pytest
 
 from palimpsest.errors import UserError
 from palimpsest.pretrained.catalogue import CATALOGUE
-from palimpsest.pretrained.packages import find
+from palimpsest.pretrained.embedders import EMBEDDERS
+from palimpsest.pretrained.packages import find, find_folder
 
 # Several processes run tests at the same time; each uses only the threads that the code asks for.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -40,5 +41,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         try:
             for model in CATALOGUE.values():
                 find(model)
+            for embedder in EMBEDDERS.values():
+                find_folder(embedder)
         except UserError as error:
             (pytest.fail if "PALIMPSEST_CI" in os.environ else pytest.skip)(str(error))

@@ -26,7 +26,6 @@ ROOMS = [
     ["training"],
     ["jobs"],
     *([name] for name in NAMES),  # a section may use the ones before it
-    ["density"],  # functions for other programs, which no section uses yet
     ["sections"],
     ["experiment"],
     ["reference"],

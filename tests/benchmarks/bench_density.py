@@ -1,11 +1,16 @@
-"""Kernel densities: time and error of exact ones, and of algorithm 1 at the size of a large corpus.
+"""Kernel densities: time and error of exact ones, and when algorithm 1 pays on a large corpus.
 
 Run as a script: `python tests/benchmarks/bench_density.py`. One core.
 
 Peers: scikit-learn's KernelDensity (a tree, as it chooses by itself) for time, and differences of
-vectors, one query after the other, for the error. For the approximation, the peer is our exact
-density of the same queries in the same run; both times are from the embeddings, the search for
-neighbours included.
+vectors, one query after the other, for the error. For algorithm 1, the peer is our exact density of
+the same queries in the same run; both times are from the embeddings on. For an approximate index,
+the peer is the exact search. An index is built once for all queries, so the number of queries
+decides whether it pays: the benchmark prints from how many on, for each size of the corpus. There
+`inf` says for no number of queries and, in the last rows, for no size that is measured.
+
+The vectors have topics, of which few are common and many rare, because texts have them, and because
+the nearest of random directions are hardly nearer than others. A quarter of the queries are copies.
 """
 
 import os
@@ -16,7 +21,9 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -28,6 +35,8 @@ sys.path[:0] = [str(ROOT / "workflow/scripts")]
 from rows import Row, at_most, main, shown  # noqa: E402
 
 from palimpsest import density  # noqa: E402
+from palimpsest.density.kernel import random_part  # noqa: E402
+from palimpsest.density.neighbours import Index  # noqa: E402
 
 BANDWIDTH = 0.5  # the paper's
 TARGET_SECONDS, TARGET_ERROR = 0.10, 1e-9
@@ -35,12 +44,35 @@ TARGET_SECONDS_OF_A_MILLION, TARGET_GB = 10.0, 4.0
 REPETITIONS = 5
 
 
-def embeddings(n: int, width: int, seed: int, kind=np.float64) -> np.ndarray:
-    """Normalised vectors around a common direction, as embeddings of texts are."""
-    chance = np.random.default_rng(seed)
-    vectors = chance.normal(size=(n, width)).astype(kind) + kind(1) * (np.arange(width) == 0) * 5
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    return vectors.astype(kind)
+def embeddings(n: int, width: int, seed: int) -> np.ndarray:
+    """Vectors float32[n, width] of length 1, around a common direction and 2,000 topics.
+
+    Topics, and the vectors of a topic, differ mainly in few directions. At 384 dimensions, the
+    cosine of two random vectors is from -0.3 to 0.4 for 9 of 10 pairs.
+    """
+    world = np.random.default_rng(0)
+    directions = world.normal(size=(128, width)) / np.sqrt(np.arange(1, 129))[:, None]
+    directions = (directions / np.linalg.norm(directions)).astype(np.float32)
+    topics = world.normal(size=(2000, 128)).astype(np.float32) @ directions
+    topics += world.normal(size=width).astype(np.float32) * np.float32(0.3 / np.sqrt(width))
+    chance = np.random.default_rng([1, seed])
+    common = np.arange(1, len(topics) + 1) ** -0.8
+    vectors = topics[chance.choice(len(topics), n, p=common / common.sum())]
+    for start in range(0, n, 10_000):
+        some = vectors[start : start + 10_000]
+        own = chance.standard_normal((len(some), 128), dtype=np.float32)
+        some += np.float32(0.7) * (own @ directions)
+        noise = chance.standard_normal(some.shape, dtype=np.float32)
+        some += np.float32(0.3 / np.sqrt(width)) * noise
+        some /= np.linalg.norm(some, axis=1, keepdims=True)
+    return vectors
+
+
+def problem(n_queries: int, n_points: int, width: int) -> tuple[np.ndarray, np.ndarray]:
+    """Queries and a corpus; a quarter of the queries are copies."""
+    corpus, queries = embeddings(n_points, width, 0), embeddings(n_queries, width, 1)
+    queries[::4] = corpus[: len(queries[::4])]
+    return queries, corpus
 
 
 def seconds(call: Callable[[], object], repetitions: int = REPETITIONS) -> float:
@@ -65,9 +97,8 @@ def plain(queries: np.ndarray, corpus: np.ndarray, kernel: str) -> np.ndarray:
 
 
 def exact(n_queries: int, n_points: int, width: int) -> Iterator[Row]:
-    """Time and largest error of both kernels; a quarter of the queries are copies."""
-    corpus, queries = embeddings(n_points, width, 0), embeddings(n_queries, width, 1)
-    queries[::4] = corpus[: len(queries[::4])]
+    """Time and largest error of both kernels."""
+    queries, corpus = (some.astype(float) for some in problem(n_queries, n_points, width))
     for kernel in density.KERNELS:
         peer = KernelDensity(bandwidth=BANDWIDTH, kernel=kernel).fit(corpus)
         ours = seconds(lambda: density.kernel_density(queries, corpus, BANDWIDTH, kernel))  # noqa: B023
@@ -79,49 +110,133 @@ def exact(n_queries: int, n_points: int, width: int) -> Iterator[Row]:
         yield at_most("  largest error of the log density", error, np.nan, "nats", TARGET_ERROR)
 
 
-def approximate(n_queries: int, n_points: int, width: int, asked: density.Approximation):
-    """Exact float32 and algorithm 1 on a large corpus: time, memory and relative error."""
-    corpus = embeddings(n_points, width, 0, np.float32)
-    queries = embeddings(n_queries, width, 1, np.float32)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    begin = time.perf_counter()
-    whole = density.kernel_density(queries, corpus, BANDWIDTH)
-    took = time.perf_counter() - begin
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    work = f"exact float32, {n_queries:,} x {n_points:,} x {width}"
+def large(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximation) -> Iterator[Row]:
+    """Exact float32, and algorithm 1 with both indexes: time, memory and error."""
+    before = peak_gb()
+    whole, took = timed(lambda: density.kernel_density(queries, corpus, BANDWIDTH))
+    grown = peak_gb() - before
+    work = f"exact float32, {len(queries):,} x {len(corpus):,} x {corpus.shape[1]}"
     yield at_most(work, took, np.nan, "s", TARGET_SECONDS_OF_A_MILLION)
     held = corpus.nbytes / 1e9
-    yield at_most(
-        "  memory, the corpus included", held + (after - before) * 1024 / 1e9, held, "GB", TARGET_GB
+    yield at_most("  memory, the corpus included", held + grown, held, "GB", TARGET_GB)
+    local = {}
+    for index in density.INDEXES:
+        one = replace(asked, index=index)
+        parts, all_of_it = timed(
+            lambda: density.parts_of_density(queries, corpus, BANDWIDTH, approximation=one)  # noqa: B023
+        )
+        work = f"algorithm 1, {index} index, k {asked.k:,}, m2 {asked.m2:,}: all of it"
+        yield shown(work, all_of_it, took, "s", took / all_of_it)
+        error = np.abs(parts.combined / whole - 1)
+        yield shown("  relative error, median", np.median(error), np.nan, "", np.nan)
+        yield shown("  relative error, largest", error.max(), np.nan, "", np.nan)
+        local[index] = parts.local
+    share = np.median(asked.k / len(corpus) * local[density.EXACT] / whole)
+    yield shown("  share of the local part, median", share, np.nan, "", np.nan)
+    lost = np.median(1 - local[density.IVF] / local[density.EXACT])
+    yield shown("  lost of the local part by ivf, median", lost, np.nan, "", np.nan)
+
+
+class Costs(NamedTuple):
+    """Seconds to build both indexes, and per query; and recall of the approximate index."""
+
+    build: float
+    search: float
+    build_ivf: float
+    search_ivf: float
+    random: float
+    density: float
+    recall: float
+
+    def against_exact_search(self) -> float:
+        """Number of queries from which the approximate index takes less time than the exact one."""
+        return pays_from(self.build_ivf - self.build, self.search - self.search_ivf)
+
+    def against_exact_density(self) -> float:
+        """Number of queries from which algorithm 1, with it, takes less than the exact density."""
+        return pays_from(self.build_ivf, self.density - self.search_ivf - self.random)
+
+
+def pays_from(once: float, saved: float) -> float:
+    """Number of queries that make up for an index; infinite if a query saves nothing."""
+    return max(once / saved, 1.0) if saved > 0 else np.inf
+
+
+def costs(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximation) -> Costs:
+    """Measure an exact and an approximate index, the random part and the exact density."""
+    n = len(queries)
+    build, search, rows = of_index(queries, corpus, asked.k, density.EXACT)
+    build_ivf, search_ivf, found = of_index(queries, corpus, asked.k, density.IVF)
+    recall = np.mean([np.isin(*pair).mean() for pair in zip(rows, found, strict=True)])
+    _, random = timed(
+        lambda: random_part(queries, corpus, found, BANDWIDTH, density.GAUSSIAN, asked)
     )
+    _, whole = timed(lambda: density.kernel_density(queries, corpus, BANDWIDTH))
+    return Costs(build, search / n, build_ivf, search_ivf / n, random / n, whole / n, recall)
+
+
+def of_index(
+    queries: np.ndarray, corpus: np.ndarray, k: int, kind: str
+) -> tuple[float, float, np.ndarray]:
+    """Seconds to build an index and to search it, and the rows that it finds."""
+    index, build = timed(lambda: Index(corpus, kind))
+    (_, rows), search = timed(lambda: index.search(queries, k))
+    return build, search, rows
+
+
+def sweep(
+    queries: np.ndarray, corpus: np.ndarray, sizes: list[int], asked: density.Approximation
+) -> Iterator[Row]:
+    """From how many queries, and from which size of the corpus, an approximate index pays."""
+    n = len(queries)
+    found = {}
+    for size in sizes:
+        of_size = found[size] = costs(queries, corpus[:size], asked)
+        search, search_ivf = n * of_size.search, n * of_size.search_ivf
+        work = f"search, {n:,} queries x {size:,}, k {asked.k:,}, ivf"
+        yield shown(work, search_ivf, search, "s", search / search_ivf)
+        yield shown("  building the index", of_size.build_ivf, of_size.build, "s", np.nan)
+        yield shown("  recall", of_size.recall, 1.0, "", np.nan)
+        yield shown("  random part", n * of_size.random, n * of_size.density, "s", np.nan)
+        fewest = of_size.against_exact_search()
+        yield shown("  pays against the exact search from", fewest, np.nan, "queries", np.nan)
+        fewest = of_size.against_exact_density()
+        yield shown("  pays against the exact density from", fewest, np.nan, "queries", np.nan)
+    for n in (1000, 10_000):
+        for name, call in (
+            ("search", Costs.against_exact_search),
+            ("density", Costs.against_exact_density),
+        ):
+            paying = [size for size in sizes if call(found[size]) <= n]
+            work = f"ivf pays for {n:,} queries, against the exact {name}, from"
+            yield shown(work, min(paying, default=np.inf), np.nan, "points", np.nan)
+
+
+def timed(call: Callable[[], object]) -> tuple:
+    """What a call returns, and its seconds."""
     begin = time.perf_counter()
-    parts = density.parts_of_density(queries, corpus, BANDWIDTH, density.GAUSSIAN, asked)
-    approximately = time.perf_counter() - begin
-    work = f"algorithm 1, k {asked.k:,}, m2 {asked.m2:,}: all of it"
-    yield shown(work, approximately, took, "s", took / approximately)
-    begin = time.perf_counter()
-    density.nearest(queries, corpus, asked.k)
-    search = time.perf_counter() - begin
-    yield shown("  of which the search for neighbours", search, approximately, "s", np.nan)
-    error = np.abs(parts.combined / whole - 1)
-    yield shown("  largest relative error", error.max(), np.nan, "", np.nan)
-    yield shown(
-        "  median share of the local part",
-        np.median(asked.k / n_points * parts.local / parts.combined),
-        np.nan,
-        "",
-        np.nan,
-    )
+    return call(), time.perf_counter() - begin
+
+
+def peak_gb() -> float:
+    """The most memory so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def rows(tiny: bool) -> Iterator[Row]:
     """All rows."""
     if tiny:
         yield from exact(8, 200, 8)
-        yield from approximate(4, 300, 8, density.Approximation(20, 200, 50))
+        queries, corpus = problem(40, 300, 8)
+        asked = density.Approximation(20, 200, 50)
+        yield from large(queries, corpus, asked)
+        yield from sweep(queries, corpus, [200, 300], asked)
         return
     yield from exact(200, 20_000, 384)
-    yield from approximate(1000, 1_000_000, 384, density.Approximation(1000, 200_000, 10_000))
+    queries, corpus = problem(1000, 1_000_000, 384)
+    asked = density.Approximation(1000, 200_000, 10_000)
+    yield from large(queries, corpus, asked)
+    yield from sweep(queries, corpus, [62_500, 125_000, 250_000, 500_000, 1_000_000], asked)
 
 
 if __name__ == "__main__":

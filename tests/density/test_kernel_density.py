@@ -1,14 +1,16 @@
-"""Kernel density estimates, exact and approximate, and nearest neighbours."""
+"""Kernel density estimates, exact and approximate."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
-from sklearn.neighbors import KernelDensity, NearestNeighbors
+from scipy.stats import chisquare
+from sklearn.neighbors import KernelDensity
 
 from palimpsest import density
-from palimpsest.density import distances
+from palimpsest.density import distances, neighbours
+from palimpsest.density.kernel import sample_without
 from palimpsest.errors import UserError
 
 KERNELS = ["gaussian", "exponential"]
@@ -101,37 +103,25 @@ def test_blocks_change_nothing(monkeypatch, size):
     )
 
 
-@pytest.mark.parametrize("k", [1, 5, 60, 500])
-def test_neighbours_are_those_of_scikit_learn(monkeypatch, k):
-    monkeypatch.setattr(distances, "POINTS_AT_ONCE", 64)
-    queries, corpus = with_copies()
-    expected, rows = (
-        NearestNeighbors(n_neighbors=k, algorithm="brute").fit(corpus).kneighbors(queries)
-    )
-    found, own = density.nearest(queries, corpus, k)
-    np.testing.assert_allclose(found, expected, atol=1e-7)
-    assert (np.sort(own, axis=1) == np.sort(rows, axis=1)).all()
-    assert (found[::2, 0] == 0).all()
-    np.testing.assert_allclose(density.mean_distance(queries, corpus, k), found.mean(1))
-
-
-def test_of_equally_near_points_the_first_is_taken(monkeypatch):
-    monkeypatch.setattr(distances, "POINTS_AT_ONCE", 3)
-    corpus = np.zeros((10, 2))
-    distance, rows = density.nearest(np.zeros((2, 2)), corpus, 4)
-    assert (distance == 0).all()
-    assert rows.tolist() == [[0, 1, 2, 3]] * 2
-
-
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_the_approximation_is_unbiased(kernel):
-    """The mean over many samples is the exact density; a single one is off."""
+@pytest.mark.parametrize("index", density.INDEXES)
+def test_the_approximation_is_unbiased(monkeypatch, kernel, index):
+    """The mean over many samples is the exact density; a single one is off.
+
+    It is so also with an index that misses most neighbours, and is another one for each seed.
+    """
+    monkeypatch.setattr(neighbours, "LISTS_SEARCHED", 1)
     queries, corpus = with_copies(6)
+    if index == density.IVF:
+        missed = (
+            density.nearest(queries, corpus, 20, index)[0] > density.nearest(queries, corpus, 20)[0]
+        )
+        assert missed.mean() > 0.5
     exact = density.kernel_density(queries, corpus, 0.5, kernel)
     drawn = np.array(
         [
             density.kernel_density(
-                queries, corpus, 0.5, kernel, density.Approximation(20, 200, 40, seed)
+                queries, corpus, 0.5, kernel, density.Approximation(20, 200, 40, seed, index)
             )
             for seed in range(300)
         ]
@@ -139,6 +129,56 @@ def test_the_approximation_is_unbiased(kernel):
     error = drawn.std(axis=0, ddof=1) / np.sqrt(len(drawn))
     assert (error > 0).all()
     assert (np.abs(drawn.mean(axis=0) - exact) < 4 * error).all()
+
+
+def test_the_printed_algorithm_by_hand():
+    """Points at 0, 1, 2 and 4, and the query at 0, with a bandwidth of 1.
+
+    Of the two points that are no neighbours, every first sample of three holds at least one. So the
+    random part is the kernel at 2 or at 4, each for half of the seeds.
+    """
+    corpus, query = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([[0.0]])
+    at = {"gaussian": np.exp([0, -0.5, -2, -8]), "exponential": np.exp([0.0, -1, -2, -4])}
+    for kernel, values in at.items():
+        drawn = []
+        for seed in range(200):
+            asked = density.Approximation(k=2, m1=3, m2=1, seed=seed)
+            local, random, combined = density.parts_of_density(query, corpus, 1.0, kernel, asked)
+            np.testing.assert_allclose(local, values[:2].mean(), rtol=1e-12)
+            np.testing.assert_allclose(combined, 2 / 4 * local + (4 - 2) / 4 * random, rtol=1e-12)
+            drawn.append(random[0])
+        is_near = np.isclose(drawn, values[2], rtol=1e-12)
+        assert (is_near | np.isclose(drawn, values[3], rtol=1e-12)).all()
+        assert 70 < is_near.sum() < 130
+
+
+def test_each_query_has_its_own_sample():
+    """Of one first sample, which has 100 of the 500 points."""
+    _, corpus = with_copies()
+    queries = np.repeat(corpus[:1], 50, axis=0)
+    asked = density.Approximation(k=20, m1=100, m2=20)
+    local, random, _ = density.parts_of_density(queries, corpus, 0.5, "gaussian", asked)
+    assert len(np.unique(local)) == 1
+    assert len(np.unique(random)) == 50
+
+
+@given(n=st.integers(2, 60), seed=st.integers(0, 1000), data=st.data())
+def test_a_sample_has_no_number_twice_and_none_that_is_left_out(n, seed, data):
+    left_out = np.array(data.draw(st.lists(st.integers(0, n - 1), unique=True, max_size=n - 1)))
+    size = data.draw(st.integers(1, n - len(left_out)))
+    drawn = sample_without(left_out, n, size, np.random.default_rng(seed))
+    assert len(drawn) == len(np.unique(drawn)) == size
+    assert not np.isin(drawn, left_out).any()
+    assert drawn.min() >= 0
+    assert drawn.max() < n
+
+
+def test_a_sample_has_each_number_equally_often():
+    chance, left_out = np.random.default_rng(0), np.array([7, 0, 3])
+    drawn = [sample_without(left_out, 10, 4, chance) for _ in range(2000)]
+    counts = np.bincount(np.concatenate(drawn), minlength=10)
+    assert (counts[left_out] == 0).all()
+    assert chisquare(np.delete(counts, left_out)).pvalue > 0.001
 
 
 def test_the_parts_are_added_up_by_their_sizes():
@@ -174,6 +214,10 @@ BAD = {
         (*GOOD, 1.0, "gaussian", density.Approximation(k=10)),
         "k: is 10 and must be from 1 to 9",
     ),
+    "an unknown index": (
+        (*GOOD, 1.0, "gaussian", density.Approximation(3, 8, 2, index="hnsw")),
+        "index: 'hnsw' is unknown; choose from exact, ivf",
+    ),
     "a sample that is too large": (
         (*GOOD, 1.0, "gaussian", density.Approximation(k=3, m1=8, m2=6)),
         "m2: is 6 and must be from 1 to m1 - k, 5",
@@ -188,8 +232,3 @@ def test_bad_input_is_refused_in_one_line(mistake):
         density.kernel_density(*given)
     assert str(error.value).startswith(message)
     assert "\n" not in str(error.value)
-
-
-def test_too_many_neighbours_are_refused():
-    with pytest.raises(UserError, match="k: is 11 and must be from 1 to the size of the corpus"):
-        density.nearest(*GOOD, 11)

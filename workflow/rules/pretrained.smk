@@ -6,6 +6,7 @@ include: "functions/pretrained.smk"
 rule pretrained:
     input:
         [f"{model.folder}/{name}" for model in CATALOGUE.values() for name in FILES],
+        [f"{each.folder}/{name}" for each in EMBEDDERS.values() for name in FILES_OF_EMBEDDER],
     localrule: True
 
 
@@ -33,3 +34,29 @@ rule convert_pretrained:
         code=of_code("convert_pretrained.py"),
     script:
         "../scripts/convert_pretrained.py"
+
+
+rule copy_pretrained:
+    input:
+        installed_embedder,
+    output:
+        [f"{paths.PRETRAINED}/{name}" for name in FILES_OF_EMBEDDER],
+        manifest=f"{paths.PRETRAINED}/{MANIFEST_OF_EMBEDDER}",
+    log:
+        "logs/copy_pretrained/{model}.log",
+    benchmark:
+        "benchmarks/copy_pretrained/{model}.tsv"
+    wildcard_constraints:
+        model="|".join(map(re.escape, EMBEDDERS)),
+    priority: 1000
+    conda:
+        "../../envs/pretrained.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=30,
+    params:
+        model=embedder_row,
+        code=of_code("copy_pretrained.py"),
+    script:
+        "../scripts/copy_pretrained.py"

@@ -3,7 +3,9 @@ import re
 from pathlib import Path
 
 from palimpsest.pretrained.catalogue import CATALOGUE
-from palimpsest.pretrained.packages import find
+from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER
+from palimpsest.pretrained.embedders import MANIFEST as MANIFEST_OF_EMBEDDER
+from palimpsest.pretrained.packages import find, find_folder
 
 
 def installed(wildcards):
@@ -24,3 +26,20 @@ def installed(wildcards):
 def catalogue_row(wildcards):
     """All that the catalogue says of a model."""
     return str(CATALOGUE[wildcards.model])
+
+
+def installed_embedder(wildcards):
+    """No files, but one line and the end if the package of a model to copy is missing."""
+    embedder = EMBEDDERS[wildcards.model]
+    files = (Path(embedder.folder, name) for name in FILES_OF_EMBEDDER)
+    if works and not all(path.exists() for path in files):
+        try:
+            find_folder(embedder)
+        except UserError as error:
+            sys.exit(f"error: {error}")
+    return []
+
+
+def embedder_row(wildcards):
+    """All that the catalogue says of a model of sentences."""
+    return str(EMBEDDERS[wildcards.model])

@@ -18,7 +18,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from palimpsest.statistics import DECIMALS, MOST_VALUES, holm, sample_size, student_p_value
+from palimpsest.statistics import (
+    DECIMALS,
+    MOST_VALUES,
+    holm,
+    sample_size,
+    student,
+    student_p_value,
+)
 from palimpsest.tables.claims import CLAIMS
 
 
@@ -108,6 +115,16 @@ class Estimate(NamedTuple):
     coverage: float = np.nan
     marks: tuple[str, ...] = ()
     counts_certain: bool = False
+
+
+def over_seeds(values: pd.Series | pd.DataFrame) -> Estimate:
+    """An estimate from one value per seed, or from values by seed (rows) and model (columns)."""
+    models = None
+    if isinstance(values, pd.DataFrame):
+        models = values.mean().to_dict()
+        values = values.mean(axis=1)
+    values = values.dropna()
+    return Estimate(tuple(values), *student(values), over=SEEDS, models=models)
 
 
 class Case(NamedTuple):

@@ -23,6 +23,7 @@ NAMES = (
     "memorisation",
     "unlearning",
     "profiles",
+    "density",
 )
 # Sections are imported by name, so that the fingerprint of code that uses all sections does not
 # change when one section changes.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 BASE = "base"  # independent strings
 DEDUP = "dedup"  # each distinct string of base once
@@ -33,10 +34,17 @@ STREAM = "stream"
 DILUTED = "diluted"
 DILUTED_WITHOUT = "diluted-without-probes"
 QUARTERS = 4  # of a diluted stream: it is measured after each
+# Some test strings, or paraphrases of them, take the place of training strings; leaked-0-0 has the
+# same test strings, and none of them is leaked
+LEAKED = "leaked"
+MOST_COPIES, MOST_PARAPHRASES = 1, 3  # of a leaked string
+WITHOUT_PRODUCTION = "without-production"  # no training string begins with one of the productions
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
 # A stream, or a stream without one macro-batch; and, with a number, a replicate of either
 STREAMS = rf"{STREAM}(-{WITHOUT}-(?P<cohort>\d+))?(-(?P<draw>\d+))?"
+LEAKS = rf"{LEAKED}-(?P<exact>[0-{MOST_COPIES}])-(?P<paraphrases>[0-{MOST_PARAPHRASES}])"
+PRODUCTIONS_LEFT_OUT = rf"{WITHOUT_PRODUCTION}-(?P<production>\d+)"
 TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
 
 
@@ -141,7 +149,11 @@ def stream_draw(name: str) -> int | None:
 
 
 def trained_apart(name: str) -> str:
-    """What a twin's jobs are told apart by: "" for most variants, `stream` or `replicates`."""
+    """What a twin's jobs are told apart by: "" for most variants, or a word for a group of them."""
+    if (leak := leak_of(name)) is not None:
+        return leaked_times(leak.exact)
+    if production_left_out(name) is not None:
+        return WITHOUT_PRODUCTION
     if not is_stream(name):
         return ""
     return STREAM if stream_draw(name) is None else "replicates"
@@ -165,6 +177,51 @@ def measured_every(name: str, cohorts: int) -> int:
     if is_diluted(name):
         return cohorts // QUARTERS
     return 1 if stream_draw(name) is None else cohorts
+
+
+# Leakage
+
+
+class Leak(NamedTuple):
+    """How often each leaked string is among the training strings: its copies and paraphrases."""
+
+    exact: int
+    paraphrases: int
+
+
+NO_LEAK = Leak(0, 0)
+LEAK_CONDITIONS = tuple(
+    Leak(exact, paraphrases)
+    for exact in range(MOST_COPIES + 1)
+    for paraphrases in range(MOST_PARAPHRASES + 1)
+)
+
+
+def leaked(leak: Leak) -> str:
+    """The variant of one condition of the factorial of leakage, such as leaked-1-3."""
+    return f"{LEAKED}-{leak.exact}-{leak.paraphrases}"
+
+
+def leaked_times(exact: int) -> str:
+    """What variants with equally many exact copies of the leaked strings share, as leaked-1."""
+    return f"{LEAKED}-{exact}"
+
+
+def leak_of(name: str) -> Leak | None:
+    """The condition from the variant's name; None for any other variant."""
+    found = re.fullmatch(LEAKS, name)
+    return Leak(int(found["exact"]), int(found["paraphrases"])) if found else None
+
+
+def without_production(number: int) -> str:
+    """The variant without the strings of one production, numbered from 1."""
+    return f"{WITHOUT_PRODUCTION}-{number}"
+
+
+def production_left_out(name: str) -> int | None:
+    """The number of the production that a variant is without; None for any other variant."""
+    found = re.fullmatch(PRODUCTIONS_LEFT_OUT, name)
+    return int(found["production"]) if found else None
 
 
 # Replicates

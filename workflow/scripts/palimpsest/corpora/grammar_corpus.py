@@ -60,10 +60,13 @@ class GrammarCorpus:
         )
         weights = np.log([rule.probability for rule in choices])[:, None]
         best = (log_probs + weights).argmax(axis=0)
-        return {
-            string: " ".join(symbol.name for symbol in choices[place].rhs)
-            for string, place in zip(strings, best, strict=True)
-        }
+        names = self.productions()
+        return {string: names[place] for string, place in zip(strings, best, strict=True)}
+
+    def productions(self) -> list[str]:
+        """The names of all groups by derivation, in the order of the grammar's rules."""
+        left, choices = _first_choice(self.grammar)
+        return [" ".join(symbol.name for symbol in rule.rhs) for rule in choices] or [left]
 
     def n_strings(self) -> float:
         return self.grammar.n_derivations()

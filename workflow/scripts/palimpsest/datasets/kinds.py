@@ -117,8 +117,22 @@ STRINGS = Kind(
             "copies in the test set; a train string with test_count > 0 counts for the test loss, "
             "but never stands in for another string, because it was seen in training",
         ),
-        Column("role", str, "s0, s1, ... for a target string", True),
-        Column("group", str, "name of the string's group; groups are forgotten as a whole", True),
+        Column(
+            "role",
+            str,
+            "s0, s1, ... for a target string; in leaked-* and without-production-*: leaked, "
+            "placebo or never for a test string, paraphrase-1-{string_id}, ... for a paraphrase "
+            "of a leaked string, distractor-{string_id} for one of any test string that is never "
+            "trained on",
+            True,
+        ),
+        Column(
+            "group",
+            str,
+            "name of the string's group: groups are forgotten as a whole; in leaked-* and "
+            "without-production-* the rule with which its derivation begins",
+            True,
+        ),
         Column(
             "cohort",
             int,

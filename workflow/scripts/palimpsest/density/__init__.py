@@ -4,24 +4,27 @@ Source: LMD3: Language Model Data Density Dependence.
 """
 
 from palimpsest.density.kernel import (
-    EXPONENTIAL,
-    GAUSSIAN,
-    KERNELS,
     Approximation,
     Parts,
     kernel_density,
+    log_density_of_others,
     log_kernel_density,
     parts_of_density,
 )
-from palimpsest.density.neighbours import mean_distance, nearest
+from palimpsest.density.kinds import EXPONENTIAL, GAUSSIAN, KERNELS
+from palimpsest.density.neighbours import EXACT, INDEXES, IVF, mean_distance, nearest
 
 __all__ = [
+    "EXACT",
     "EXPONENTIAL",
     "GAUSSIAN",
+    "INDEXES",
+    "IVF",
     "KERNELS",
     "Approximation",
     "Parts",
     "kernel_density",
+    "log_density_of_others",
     "log_kernel_density",
     "mean_distance",
     "nearest",

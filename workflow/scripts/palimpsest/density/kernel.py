@@ -18,24 +18,26 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.density.distances import checked, squared_distances
-from palimpsest.density.neighbours import nearest
+from palimpsest.density.kinds import GAUSSIAN, KERNELS
+from palimpsest.density.neighbours import EXACT, nearest, squares_to
 from palimpsest.errors import UserError
-
-KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
 
 
 @dataclass(frozen=True)
 class Approximation:
-    """The sizes of algorithm 1, and the seed of its samples.
+    """The sizes of algorithm 1, the seed of its samples, and the index that finds neighbours.
 
-    `k` nearest neighbours are exact. A first sample of `m1` points of the corpus is drawn once, and
-    from those of its points that are no neighbours of a query, `m2` points are drawn for the query.
+    The kernel is computed for `k` neighbours. A first sample of `m1` points of the corpus is drawn
+    once, and from those of its points that are no neighbours of a query, `m2` points are drawn for
+    the query. What an approximate `index` misses is among the other points, so that it moves weight
+    from the local to the random part, and the mean over samples stays the exact density.
     """
 
     k: int = 1000
     m1: int = 1_000_000
     m2: int = 10_000
     seed: int = 0
+    index: str = EXACT
 
 
 class Parts(NamedTuple):
@@ -89,16 +91,50 @@ def log_kernel_density(
     """
     _check(bandwidth, kernel)
     queries, corpus = checked(queries, corpus)
+    return _log_mean(queries, corpus, bandwidth, kernel, len(corpus))
+
+
+def log_density_of_others(
+    points: ArrayLike, bandwidth: float, kernel: str = GAUSSIAN
+) -> np.ndarray:
+    """The log of the exact density, float64[N], of all other points at each of N points.
+
+    A copy of a point is another point. The errors are those of `kernel_density`.
+
+    Raises
+    ------
+    UserError
+        Also if there is only one point.
+    """
+    _check(bandwidth, kernel)
+    points, _ = checked(points, points)
+    if len(points) == 1:
+        raise UserError("corpus: has one point only, so no point has others; give at least two")
+    return _log_mean(points, points, bandwidth, kernel, len(points) - 1, without_itself=True)
+
+
+def _log_mean(
+    queries: np.ndarray,
+    corpus: np.ndarray,
+    bandwidth: float,
+    kernel: str,
+    n: int,
+    without_itself: bool = False,
+) -> np.ndarray:
+    """The log of the kernel's sum over the corpus, divided by n; see the functions above."""
     largest = np.full(len(queries), -np.inf)
     total = np.zeros(len(queries))
-    for rows, _, squares in squared_distances(queries, corpus):
+    for rows, points, squares in squared_distances(queries, corpus):
         log_kernel = _log_kernel(squares, bandwidth, kernel)
+        if without_itself:
+            own = np.arange(max(rows.start, points.start), min(rows.stop, points.stop))
+            log_kernel[own - rows.start, own - points.start] = -np.inf
         peak = np.maximum(largest[rows], log_kernel.max(axis=1))
         log_kernel -= peak[:, None].astype(log_kernel.dtype)
         np.exp(log_kernel, out=log_kernel)
         total[rows] = total[rows] * np.exp(largest[rows] - peak) + log_kernel.sum(axis=1)
         largest[rows] = peak
-    return largest + np.log(total) - np.log(len(corpus))
+    return largest + np.log(total) - np.log(n)
 
 
 def parts_of_density(
@@ -127,21 +163,48 @@ def parts_of_density(
             f"m2: is {asked.m2} and must be from 1 to m1 - k, {most}: the sample of a query is "
             "drawn from the first sample, without the neighbours"
         )
-    distances, neighbours = nearest(queries, corpus, asked.k)
+    distances, neighbours = nearest(queries, corpus, asked.k, asked.index, asked.seed)
     local = np.exp(_log_kernel(distances**2, bandwidth, kernel)).mean(axis=1)
-    chance = np.random.default_rng(asked.seed)
-    first = chance.permutation(n)[: asked.m1]
-    random = np.empty(len(queries))
-    for place, query in enumerate(queries):
-        # Of m2 + k points at most k are neighbours, so m2 others are left, in random order.
-        enough = min(len(first), asked.m2 + asked.k)
-        drawn = first[chance.choice(len(first), enough, replace=False)]
-        others = drawn[~np.isin(drawn, neighbours[place])][: asked.m2]
-        apart = corpus[others] - query
-        squares = np.einsum("nd,nd->n", apart, apart).astype(float)
-        random[place] = np.exp(_log_kernel(squares, bandwidth, kernel)).mean()
+    random = random_part(queries, corpus, neighbours, bandwidth, kernel, asked)
     share = asked.k / n
     return Parts(local, random, share * local + (1 - share) * random)
+
+
+def random_part(
+    queries: np.ndarray,
+    corpus: np.ndarray,
+    neighbours: np.ndarray,
+    bandwidth: float,
+    kernel: str,
+    asked: Approximation,
+) -> np.ndarray:
+    """The density float64[Q] over a random sample without the neighbours int[Q, k] of each query.
+
+    `queries` and `corpus` come from `palimpsest.density.distances.checked`.
+    """
+    chance = np.random.default_rng(asked.seed)
+    first = chance.permutation(len(corpus))[: asked.m1]
+    places = np.full(len(corpus), -1)
+    places[first] = np.arange(len(first))
+    random = np.empty(len(queries))
+    for number, query in enumerate(queries):
+        of_neighbours = places[neighbours[number]]
+        left_out = of_neighbours[of_neighbours >= 0]
+        others = first[sample_without(left_out, len(first), asked.m2, chance)]
+        squares = squares_to(query, corpus, others)
+        random[number] = np.exp(_log_kernel(squares, bandwidth, kernel)).mean()
+    return random
+
+
+def sample_without(
+    left_out: np.ndarray, n: int, size: int, chance: np.random.Generator
+) -> np.ndarray:
+    """A random sample of `size` of the numbers below n, without replacement or those left out."""
+    kept = n - len(left_out)
+    drawn = chance.choice(kept, size, replace=False, shuffle=False)
+    # The i-th number that is kept is i plus how many before it are left out.
+    before = np.sort(left_out) - np.arange(len(left_out))
+    return drawn + np.searchsorted(before, drawn, side="right")
 
 
 def _check(bandwidth: float, kernel: str) -> None:

@@ -22,16 +22,20 @@ from palimpsest.tables.columns import (
 )
 from palimpsest.tables.kinds import VECTOR, Column, Kind
 
+KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
 HIDDEN, NGRAMS = "hidden", "ngrams"
 EMBEDDINGS_OF_STRINGS = (HIDDEN, NGRAMS)
 LEAKED, NEVER, PLACEBO = "leaked", "never", "placebo"
-ALL, UNSEEN = "all", "unseen"
+DISTRACTOR = "distractor"
+TRAINED, UNSEEN = "trained", "unseen"
 TOP_K, LENGTH = "top-k distance", "length"
 PERPLEXITY, ACCURACY = "perplexity", "accuracy"
 LEAK_CONDITION, ON_DENSITY, ON_BOTH = "leak condition", "density", "density and distance"
+ON_DISTANCE = "distance"
 
 RUN = "results/density/{model}/{language}/n{size}-seed{seed}/{variant}"
 FOLDER = "results/density/{model}/{language}/n{size}"
+OF_VARIANT = FOLDER + "/{variant}"
 OF_TEXT = "results/density/texts/{language}"
 OF_SEED = (MODEL, LANGUAGE, SIZE, SEED)
 EMBEDDING = Column(
@@ -97,27 +101,24 @@ EMBEDDINGS = Kind(
         Column("vector", VECTOR, "mean over the string of the last hidden states, of length 1"),
     ),
 )
-ANSWERS = Kind(
-    "answers",
-    "One row per string of a dataset: what the trained model decodes at the string's end.",
-    f"{RUN}/answers.parquet",
-    (
-        *GROUP_SEED,
-        STRING_ID,
-        Column(
-            "n_last_right",
-            int,
-            "number of last tokens that greedy decoding gives from the tokens before them; the "
-            "answer is right if it is at least 1",
-        ),
-    ),
-)
 DENSITY = Kind(
     "density",
     "One row per string that is measured, embedding, kernel and bandwidth: the density of the "
     "training strings at the string. The string itself counts, if it is a training string.",
     f"{RUN}/density.parquet",
-    (*GROUP_SEED, STRING_ID, EMBEDDING, *DENSITIES),
+    (
+        *GROUP_SEED,
+        STRING_ID,
+        EMBEDDING,
+        *DENSITIES,
+        Column(
+            "log_density_others",
+            float,
+            "for a training string: log of the exact density of the other training strings (one "
+            "copy of the string itself is left out); null for any other string",
+            True,
+        ),
+    ),
 )
 NEIGHBOURS = Kind(
     "neighbours",
@@ -150,7 +151,12 @@ LEAKAGE = Kind(
         ),
         Column("loss", float, "at the end of training, nats per predicted token"),
         Column("perplexity", float, "exp(loss)"),
-        Column("answer_right", bool, "whether the most probable last token is the true one"),
+        Column(
+            "answer_right",
+            bool,
+            "whether the loss is below that of the string's distractor, a paraphrase that is never "
+            "trained on: a question with two answers",
+        ),
         EMBEDDING,
         KERNEL,
         BANDWIDTH,
@@ -217,25 +223,35 @@ REGRESSED = (
     Column(
         "regression",
         str,
-        "what performance is regressed on: leak condition, density, or density and distance",
+        "what performance is regressed on: leak condition, density, density and distance or, for "
+        "texts, distance",
     ),
     Column("outcome", str, "perplexity (linear) or accuracy (logistic)"),
     Column("predictor", str, "the form of the density: raw or log; null without density", True),
     EMBEDDING,
-    KERNEL,
-    BANDWIDTH,
+    replace(KERNEL, meaning=f"{KERNEL.meaning}; null without density", nullable=True),
+    replace(BANDWIDTH, meaning=f"{BANDWIDTH.meaning}; null without density", nullable=True),
     Column("term", str, "the fixed effect"),
     Column(
         "estimate",
         float,
         "change of perplexity, or of the log odds, per unit of the term; densities and distances "
-        "are in standard deviations",
+        "are in standard deviations; null if the outcome or a term does not vary, or if the fit "
+        "did not converge",
+        True,
     ),
-    Column("std_error", float, "its standard error", True),
-    Column("df", float, "degrees of freedom (Satterthwaite); null for other p-values", True),
-    Column("statistic", float, "t or z", True),
-    Column("p_value", float, "p-value; null if the regression did not converge", True),
-    Column("p_kind", str, "Satterthwaite t, Wald z or permutation"),
+    Column("std_error", float, "its standard error, by the model", True),
+    Column("df", float, "degrees of freedom (Satterthwaite); null for accuracy", True),
+    Column("statistic", float, "t or z, by the model", True),
+    Column("p_value", float, "p-value; null if there is no estimate", True),
+    Column("p_kind", str, "source of `p_value`: permutation, Satterthwaite t or Wald z"),
+    Column(
+        "model_p_value",
+        float,
+        "p-value of Satterthwaite's t or Wald's z, as in the paper; too small where a string's "
+        "rows depend on each other more than the model knows",
+        True,
+    ),
     Column("converged", bool, "whether the fit converged"),
     Column("singular", bool, "whether the variance of some random effect is 0"),
     Column("n_rows", int, "number of rows of the regression"),
@@ -251,7 +267,7 @@ REGRESSIONS = Kind(
         Column("strings", str, "leaked (the test strings), or placebo: none is really leaked"),
         *(
             replace(column, meaning=f"{column.meaning}; null without density", nullable=True)
-            if column in (EMBEDDING, KERNEL, BANDWIDTH)
+            if column == EMBEDDING
             else column
             for column in REGRESSED
         ),
@@ -282,12 +298,17 @@ DENSITY_BINS = Kind(
 )
 TRUTH = Kind(
     "truth",
-    "One row per seed, group of test strings, embedding and setting of an estimator: does the "
-    "estimator order strings as the language's exact probabilities do?",
-    f"{FOLDER}/truth.parquet",
+    "One row per seed, kind of strings, embedding and setting of an estimator: does the estimator "
+    "order strings as the language's exact probabilities do?",
+    f"{OF_VARIANT}/truth.parquet",
     (
-        *OF_SEED,
-        Column("strings", str, "all test strings, or unseen: those without a copy in training"),
+        *GROUP_SEED,
+        Column(
+            "strings",
+            str,
+            "trained: the distinct training strings, whose own copies count; or unseen: strings "
+            "never trained on",
+        ),
         replace(EMBEDDING, meaning=f"{EMBEDDING.meaning}; null for `length`", nullable=True),
         ESTIMATOR,
         SETTING,
@@ -309,12 +330,17 @@ TRUTH = Kind(
 )
 MEMORISED = Kind(
     "memorised",
-    "One row per seed, measure, embedding, kernel and bandwidth: are densely supported training "
-    "strings memorised earlier? Only strings with one copy count, and a string does not support "
-    "itself.",
-    f"{FOLDER}/memorised.parquet",
+    "One row per seed, kind of strings, measure, embedding, kernel and bandwidth: are densely "
+    "supported strings memorised earlier? Only strings with one copy count, and a string does not "
+    "support itself.",
+    f"{OF_VARIANT}/memorised.parquet",
     (
-        *OF_SEED,
+        *GROUP_SEED,
+        Column(
+            "strings",
+            str,
+            "trained; or unseen: strings never trained on, by the same measure",
+        ),
         MEASURE,
         EVIDENCE,
         EMBEDDING,
@@ -396,7 +422,6 @@ TEXT_REGRESSIONS = Kind(
 )
 KINDS = (
     EMBEDDINGS,
-    ANSWERS,
     DENSITY,
     NEIGHBOURS,
     LEAKAGE,
@@ -413,3 +438,5 @@ KINDS = (
     TEXT_BINS,
     TEXT_REGRESSIONS,
 )
+# Of the runs of a factorial, made by one job
+OF_FACTORIAL = (LEAKAGE, SEPARATION, RETRIEVAL, DENSITY_BINS)

@@ -1,11 +1,8 @@
 """Converting a model's GGUF file into a folder as Hugging Face's `save_pretrained` leaves it."""
 
-import contextlib
 import importlib.metadata
 import json
 import platform
-import shutil
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,9 +12,9 @@ import safetensors
 import torch
 import transformers
 
-from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.pretrained.catalogue import Pretrained
 from palimpsest.pretrained.packages import join
+from palimpsest.pretrained.replacement import replacing
 
 GGUF = "model.gguf"
 MANIFEST = "manifest.json"
@@ -32,7 +29,7 @@ def convert(model: Pretrained, parts: list[Path], folder: str | Path) -> None:
     complete. Raises `UserError` if the GGUF file has another checksum, or if the folder cannot be
     written.
     """
-    with _replacing(Path(folder)) as work:
+    with replacing(Path(folder), safetensors.SafetensorError) as work:
         join(model, parts, work / GGUF)
         tokenizer = transformers.AutoTokenizer.from_pretrained(work, gguf_file=GGUF)
         tokenizer.save_pretrained(work)
@@ -71,23 +68,3 @@ def _manifest(model: Pretrained, parameters: int) -> dict:
         "parameters": parameters,
         "packages": {"python": platform.python_version(), **versions},
     }
-
-
-@contextlib.contextmanager
-def _replacing(folder: Path) -> Iterator[Path]:
-    """A temporary folder beside a folder; it replaces the folder if nothing is raised.
-
-    Its name is always the same, so that the next conversion removes what a killed one has left.
-    """
-    work = folder.with_name(f".{folder.name}")
-    try:
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        yield work
-        shutil.rmtree(folder, ignore_errors=True)
-        work.rename(folder)
-    except (OSError, safetensors.SafetensorError) as error:
-        first = str(error).partition("\n")[0]
-        raise UserError(f"{folder}: cannot be made: {first}; {WRITE_REMEDY}") from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)

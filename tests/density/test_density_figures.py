@@ -1,0 +1,411 @@
+"""The figures of density, from small tables: labels, intervals, one seed, and what is missing."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.colors import to_hex
+from matplotlib.container import ErrorbarContainer
+from matplotlib.text import Text
+
+from palimpsest import tables
+from palimpsest.density import kinds
+from palimpsest.density.bins import text_bins
+from palimpsest.density.figures import FIGURES, looks
+from palimpsest.density.figures.truth import density_truth
+from palimpsest.errors import UserError
+from palimpsest.figures import style
+from palimpsest.figures.render import render
+from palimpsest.lazy_import import named
+from palimpsest.statistics import student
+from palimpsest.variants import LEAK_CONDITIONS, leaked
+
+pytestmark = pytest.mark.figures
+
+SEEDS = (0, 1, 2)
+STUDY = {"model": "opt-1.3b-twin", "language": "L3", "size": 24}
+PRODUCTIONS = ["B4 C1_1 E4 T1_1", "B4 C1_2 E4 T1_2", "B4 C1_3 E4 T1_3"]
+SETTINGS = [("gaussian", 0.1), ("gaussian", 0.5), ("exponential", 0.01), ("exponential", 1.0)]
+SHOWN = {"kernel": "gaussian", "bandwidth": 0.1}
+NEVER_STARTS = "recollection_accuracy"
+ROLES = [kinds.LEAKED] * 3 + [kinds.PLACEBO] * 3 + [kinds.NEVER] * 6
+BY_NAME = {figure.name: figure for figure in FIGURES}
+OF_TEXT = {"language": "wiki", "embedding": "a-model"}
+
+
+def numbers(n):
+    return np.random.default_rng(n).normal(size=n)
+
+
+def leakage(seeds):
+    about = itertools.product(seeds, LEAK_CONDITIONS, enumerate(ROLES), kinds.EMBEDDINGS_OF_STRINGS)
+    rows = [
+        {
+            **STUDY, "seed": seed, "variant": leaked(leak), "string_id": f"{seed}{place:05x}",
+            "group": PRODUCTIONS[place % 3], "length": 8 + place, "strings": role,
+            "exact": leak.exact, "paraphrases": leak.paraphrases,
+            "effective_epochs": 12 * sum(leak) * (role == kinds.LEAKED),
+            "answer_right": (place + seed) % 3 == 0, "embedding": embedding, **SHOWN,
+        }
+        for seed, leak, (place, role), embedding in about
+    ]  # fmt: skip
+    table = pd.DataFrame(rows)
+    loss = 1 + 0.1 * numbers(len(table)) - 0.01 * table["effective_epochs"]
+    return table.assign(
+        loss=loss, perplexity=np.exp(loss), log_density=-3 - 10 * (loss - 1), mean_distance=loss
+    )[kinds.LEAKAGE.names]
+
+
+def grid(columns, **values):
+    """A row for every combination of the values."""
+    rows = [dict(zip(values, row, strict=True)) for row in itertools.product(*values.values())]
+    return pd.DataFrame(rows).assign(**columns)
+
+
+def settings(**values):
+    """A row for every combination of the values and of kernels with their bandwidths."""
+    table = grid({}, **values, of=SETTINGS)
+    kernel, bandwidth = zip(*table.pop("of"), strict=True)
+    return table.assign(kernel=kernel, bandwidth=bandwidth)
+
+
+def estimators(**values):
+    table = settings(**values, embedding=kinds.EMBEDDINGS_OF_STRINGS)
+    table = table.rename(columns={"kernel": "estimator", "bandwidth": "setting"})
+    first = table.groupby([*values, "embedding"], sort=False).head(1)
+    return pd.concat([table, first.assign(estimator=kinds.TOP_K, setting=5.0)], ignore_index=True)
+
+
+def separation(seeds):
+    table = estimators(seed=seeds, exact=[0, 1], paraphrases=[0, 3])
+    auc = 0.7 + 0.1 * np.tanh(numbers(len(table)))
+    return table.assign(**STUDY, auc=auc, placebo=auc - 0.2, n_strings=12)[kinds.SEPARATION.names]
+
+
+def left_out(seeds):
+    found = grid(
+        {**STUDY, **SHOWN, "n_strings": 4},
+        seed=seeds, left_out=PRODUCTIONS, group=PRODUCTIONS,
+        embedding=kinds.EMBEDDINGS_OF_STRINGS,
+    )  # fmt: skip
+    x = numbers(len(found))
+    return found.assign(log_density=x, loss=x / 10, answer_right=0.0)[kinds.LEFT_OUT.names]
+
+
+def regressions(_):
+    terms = {
+        kinds.LEAK_CONDITION: ["exact copy", "paraphrases, linear"],
+        kinds.ON_DENSITY: ["density"],
+        kinds.ON_BOTH: ["density", "mean distance"],
+    }
+    parts = []
+    for regression, names in terms.items():
+        some = {"predictor": ["raw", "log"], "embedding": kinds.EMBEDDINGS_OF_STRINGS}
+        if regression == kinds.LEAK_CONDITION:
+            some = {"predictor": [None], "embedding": [None]}
+        part = grid(
+            {**STUDY, "regression": regression, "singular": False, "n_rows": 90},
+            strings=[kinds.LEAKED, kinds.PLACEBO], outcome=[kinds.PERPLEXITY, kinds.ACCURACY],
+            term=["intercept", *names], **some,
+        )  # fmt: skip
+        setting = SHOWN if regression != kinds.LEAK_CONDITION else dict.fromkeys(SHOWN)
+        parts.append(part.assign(**setting))
+    table = pd.concat([part.astype({"bandwidth": float}) for part in parts], ignore_index=True)
+    x = numbers(len(table))
+    is_known = ~((table["outcome"] == kinds.ACCURACY) & (table["term"] == "mean distance"))
+    values = {"estimate": x, "std_error": 0.3, "statistic": x / 0.3, "p_value": np.abs(x) / 3}
+    values = {name: np.where(is_known, value, np.nan) for name, value in values.items()}
+    df = np.where(table["outcome"] == kinds.PERPLEXITY, 20.0, np.nan)
+    return table.assign(
+        **values, df=df, p_kind="permutation", model_p_value=np.nan, converged=is_known
+    )[kinds.REGRESSIONS.names]
+
+
+def density_bins(_):
+    table = grid(
+        {**STUDY, **SHOWN, "shortest": 9, "longest": 15, "n_strings": 6},
+        embedding=kinds.EMBEDDINGS_OF_STRINGS, part=["exact", "distance"],
+        outcome=[kinds.PERPLEXITY, kinds.ACCURACY], bin=[1, 2, 3, 4, 5],
+    )  # fmt: skip
+    x = table["bin"].to_numpy(float)
+    y = np.where(table["outcome"] == kinds.ACCURACY, x / 9, 3 - 0.2 * x)
+    found = table.assign(mean_x=x - 9, mean_y=y, lower=y - 0.05, upper=y + 0.05)
+    return found[kinds.DENSITY_BINS.names]
+
+
+def truth(seeds):
+    table = estimators(seed=seeds, strings=[kinds.TRAINED, kinds.UNSEEN])
+    length = table.groupby(["seed", "strings"]).head(1)
+    length = length.assign(embedding=None, estimator=kinds.LENGTH, setting=np.nan)
+    found = pd.concat([table, length], ignore_index=True)
+    x = np.tanh(numbers(len(found)))
+    given = np.where(found["estimator"] == kinds.LENGTH, np.nan, x / 2)
+    return found.assign(
+        **STUDY, variant="base", correlation=x, given_length=given, n_strings=24
+    )[kinds.TRUTH.names]  # fmt: skip
+
+
+def memorised(seeds):
+    table = settings(
+        seed=seeds, strings=[kinds.TRAINED, kinds.UNSEEN], measure=list(style.MEASURES),
+        embedding=kinds.EMBEDDINGS_OF_STRINGS,
+    )  # fmt: skip
+    starts = table["measure"] != NEVER_STARTS
+    x = np.where(starts, np.tanh(numbers(len(table))), np.nan)
+    return table.assign(
+        **STUDY, variant="base", evidence="constant", correlation=x, given_log_prob=x / 2,
+        never=np.where(starts, 0.4, 1.0), n_strings=24,
+    )[kinds.MEMORISED.names]  # fmt: skip
+
+
+def text_density(_):
+    table = settings(segment_id=[f"{place:04x}" for place in range(30)])
+    x = numbers(len(table))
+    parts = dict.fromkeys(["log_density", "log_local", "log_random", "log_approximate"], x - 9)
+    return table.assign(
+        **OF_TEXT, n_characters=200, perplexity=np.exp(x), **parts, k=10, nearest=0.2,
+        mean_distance=0.5 + x / 20,
+    )[kinds.TEXT_DENSITY.names]  # fmt: skip
+
+
+MADE = {
+    kinds.LEAKAGE: leakage, kinds.SEPARATION: separation, kinds.LEFT_OUT: left_out,
+    kinds.REGRESSIONS: regressions, kinds.DENSITY_BINS: density_bins, kinds.TRUTH: truth,
+    kinds.MEMORISED: memorised, kinds.TEXT_DENSITY: text_density,
+}  # fmt: skip
+
+
+def draw(name, seeds=SEEDS, **frames):
+    """A figure, from made tables; some may be given by the name of their kind."""
+    figure = BY_NAME[name]
+    given = [frames.get(kind.name, MADE[kind](seeds)) for kind in figure.tables]
+    return named(figure.draw)(*given)
+
+
+def said(figure):
+    """All visible words of a figure."""
+    found = figure.findobj(lambda artist: isinstance(artist, Text) and artist.get_visible())
+    return " ".join(" ".join(text.get_text() for text in found).split())
+
+
+def words_around(axes, which):
+    """The label of an axis, of the axes that share it, and of the subfigures around them."""
+    shared = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
+    words = [getattr(other, f"get_{which}label")() for other in shared]
+    holder, root = axes.figure, axes.get_figure(root=True)
+    while holder is not root:
+        words.append(getattr(holder, f"get_sup{which}label")())
+        holder = holder._parent
+    return "".join(words)
+
+
+def has_categories(axes, which):
+    shared = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
+    labels = [label for other in shared for label in getattr(other, f"get_{which}ticklabels")()]
+    return any(label.get_text()[:1].isalpha() for label in labels)
+
+
+def markers(axes, colour, fill):
+    """The number of points with this colour and this fill."""
+    return sum(
+        len(line.get_xdata())
+        for line in axes.get_lines()
+        if line.get_marker() in "osD^"
+        and to_hex(line.get_markeredgecolor()) == to_hex(colour)
+        and to_hex(line.get_markerfacecolor()) == to_hex(fill)
+    )
+
+
+def bar_lengths(axes):
+    """The lengths of all error bars of a panel."""
+    bars = [holder[2] for holder in axes.containers if isinstance(holder, ErrorbarContainer)]
+    ends = [part for lines in bars for line in lines for part in line.get_segments()]
+    return np.array([np.ptp(part, axis=0).max() for part in ends])
+
+
+@pytest.mark.parametrize("kind", MADE, ids=lambda kind: kind.name)
+def test_the_tables_tested_on_are_of_their_kinds(kind, tmp_path):
+    tables.write(tmp_path / "table.parquet", MADE[kind](SEEDS), kind)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_every_figure_is_drawn(name, tmp_path):
+    """Axes have names, nothing is cut off, and the caption has two sentences."""
+    figure = draw(name)
+    style.save(figure, tmp_path / "figure.svg")
+    assert (tmp_path / "figure.png").stat().st_size > 5000
+    for axes, which in itertools.product(figure.axes, "xy"):
+        assert words_around(axes, which) or has_categories(axes, which)
+    width, height = figure.get_size_inches()
+    drawn = figure.get_tightbbox()
+    assert min(drawn.x0, drawn.y0, width - drawn.x1, height - drawn.y1) > -0.01
+    assert BY_NAME[name].caption.count(". ") == 1
+    assert ". See " in BY_NAME[name].caption
+
+
+OVER_SEEDS = [name for name, figure in BY_NAME.items() if "seed" in figure.tables[0].names]
+IN_TITLES = "density_leakage"  # its intervals are in words
+
+
+@pytest.mark.parametrize("name", [name for name in OVER_SEEDS if name != IN_TITLES])
+def test_bars_are_explained_and_one_seed_has_none(name):
+    figure = draw(name)
+    assert "bars: 95 % intervals over the seeds" in said(figure)
+    assert any(any(bar_lengths(axes) > 0) for axes in figure.axes)
+    figure = draw(name, SEEDS[:1])
+    assert "One seed: points without bars" in said(figure)
+    for axes in figure.axes:
+        if name != "effective_epochs" or axes.get_title(loc="left").startswith("what is known"):
+            assert all(bar_lengths(axes) == 0)
+
+
+def test_a_statistic_of_one_seed_has_no_interval():
+    assert " to " in draw(IN_TITLES).axes[0].get_title(loc="left")
+    assert " to " not in draw(IN_TITLES, SEEDS[:1]).axes[0].get_title(loc="left")
+
+
+def test_colours_of_density_are_those_of_no_measure():
+    own = [look.colour for look in (*looks.STRINGS.values(), *looks.EMBEDDINGS.values())]
+    measures = {to_hex(look.colour) for look in style.MEASURES.values()}
+    assert len(set(own)) == len(own) == 5
+    assert not measures & {to_hex(colour) for colour in own}
+
+
+def test_intervals_are_student_intervals_of_the_seeds_means():
+    table = leakage(SEEDS)
+    found = looks.over_seeds(table, ["strings", "exact"], "loss")
+    some = table[(table["strings"] == kinds.NEVER) & (table["exact"] == 1)]
+    expected = student(some.groupby("seed")["loss"].mean())
+    assert tuple(found.loc[(kinds.NEVER, 1), looks.ENDS]) == pytest.approx(expected)
+    assert looks.over_seeds(table[table["seed"] == 0], ["exact"], "loss")["lower"].isna().all()
+    assert looks.over_seeds(table.assign(loss=np.nan), ["exact", "group"], "loss").empty
+
+
+def test_every_test_string_is_a_point_or_counted_below_the_panel():
+    table = leakage(SEEDS)
+    table.loc[table.index[::97], "log_density"] = -60.0
+    figure = draw("density_leakage", leakage=table)
+    points = sum(
+        len(line.get_xdata())
+        for axes in figure.axes
+        for line in axes.get_lines()
+        if line.get_marker() in "osD"
+    )
+    below = [text.get_text() for axes in figure.axes for text in axes.texts]
+    counted = sum(int(text.removeprefix("↓ ")) for text in below)
+    assert counted > 0
+    assert points + counted == len(table)
+
+
+def test_effective_epochs_stand_beside_bins_of_both_embeddings():
+    figure = draw("effective_epochs")
+    assert len(figure.axes) == 6
+    colours = {look.colour for look in looks.EMBEDDINGS.values()}
+    for axes in (*figure.axes[1:3], *figure.axes[4:]):
+        (colour,) = {line.get_color() for line in axes.get_lines() if line.get_marker() in "o^"}
+        assert colour in colours
+        assert markers(axes, colour, colour) == 5
+    assert "9 to 15 symbols" in said(figure)
+
+
+def test_separation_shows_paraphrases_alone_and_a_copy_alone():
+    titles = [axes.get_title(loc="left") for axes in draw("density_separation").axes]
+    assert titles[:2] == ["leaked: 3 paraphrases", "leaked: 1 copy"]
+    table = separation(SEEDS)
+    table = table[table["exact"] == 0]
+    assert len(draw("density_separation", separation=table).axes) == 2
+
+
+def test_strings_of_the_production_left_out_are_filled():
+    for axes, colour in zip(
+        draw("density_left_out").axes,
+        [*(look.colour for look in looks.EMBEDDINGS.values()), style.INK, style.INK],
+        strict=True,
+    ):
+        assert markers(axes, colour, colour) == len(PRODUCTIONS)
+        assert markers(axes, colour, "white") == len(PRODUCTIONS) * (len(PRODUCTIONS) - 1)
+
+
+def test_regressions_are_filled_where_significant_and_say_what_has_no_estimate():
+    table = regressions(SEEDS)
+    figure = draw("density_regressions", regressions=table)
+    shown = table[table["term"] != "intercept"]
+    for axes, outcome in zip(figure.axes, (kinds.PERPLEXITY, kinds.ACCURACY), strict=True):
+        for strings in (kinds.LEAKED, kinds.PLACEBO):
+            own = shown[(shown["outcome"] == outcome) & (shown["strings"] == strings)]
+            colour = looks.STRINGS[strings].colour
+            assert markers(axes, colour, colour) == (own["p_value"] < 0.05).sum()
+            assert markers(axes, colour, "white") == (own["p_value"] >= 0.05).sum()
+        words = [text.get_text().strip() for text in axes.texts]
+        unknown = shown.loc[shown["outcome"] == outcome, "estimate"].isna().sum()
+        assert words.count("no estimate") == unknown
+    none = draw("density_regressions", regressions=table.assign(estimate=np.nan))
+    assert said(none).count("no estimate") == len(shown)
+
+
+def test_truth_has_a_row_of_panels_for_each_study():
+    table = truth(SEEDS)
+    assert len(density_truth(table).axes) == 4
+    several = pd.concat([table, table.assign(variant="leaked-0-0", size=72)])
+    figure = density_truth(several)
+    assert len(figure.axes) == 8
+    assert "72 strings" in said(figure)
+    rows = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert rows == ["gaussian 0.1", "gaussian 0.5", "exponential 0.01", "exponential 1",
+                    "distance, k = 5", "length"]  # fmt: skip
+
+
+def test_a_measure_that_never_starts_is_shown_as_such():
+    figure = draw("density_memorised")
+    panels = figure.axes[:-1]
+    for axes in panels:
+        assert [text.get_text() for text in axes.texts] == ["never starts"] * 2
+    colours = {style.MEASURES[name].colour for name in style.MEASURES if name != NEVER_STARTS}
+    for colour in colours:
+        assert markers(panels[0], colour, colour) == markers(panels[0], colour, "white") == 1
+    assert "denser is earlier" in panels[0].get_xlabel()
+
+
+def test_a_text_shows_the_parts_of_its_density_and_a_reversed_distance():
+    figure = draw("text_density")
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == ["the nearest segments", "a random sample of the others",
+                      "distance to the nearest"]  # fmt: skip
+    low, high = figure.axes[-1].get_xlim()
+    assert low > high
+    assert "bandwidth 0.5" in said(figure)
+    parts = dict.fromkeys(["log_local", "log_random", "log_approximate"], np.nan)
+    whole = draw("text_density", text_density=text_density(SEEDS).assign(**parts))
+    assert whole.axes[0].get_title(loc="left") == "the whole corpus"
+
+
+def test_the_bins_of_a_text_are_those_of_its_table():
+    density = text_density(SEEDS)
+    rows = text_bins(density)
+    rows = rows[(rows["kernel"] == "gaussian") & (rows["bandwidth"] == 0.5)]
+    figure = draw("text_density", text_density=density)
+    for axes, part in zip(figure.axes, ("local", "random", "distance"), strict=True):
+        line = axes.get_lines()[1]
+        own = rows[rows["part"] == part].sort_values("bin")
+        assert list(line.get_xdata()) == pytest.approx(list(own["mean_x"]))
+        assert list(line.get_ydata()) == pytest.approx(list(own["mean_y"]))
+
+
+def test_a_text_without_a_language_model_shows_distributions(tmp_path):
+    density = text_density(SEEDS).assign(perplexity=np.nan)
+    tables.write(tmp_path / "density.parquet", density, kinds.TEXT_DENSITY)
+    paths = {"text_density": tmp_path / "density.parquet"}
+    render(BY_NAME["text_density"], paths, tmp_path / "figure.svg")
+    assert "no language model" in (tmp_path / "figure.svg").read_text()
+
+
+def test_a_figure_is_only_for_languages_that_have_its_tables():
+    figure = BY_NAME["effective_epochs"]
+    path = kinds.LEAKAGE.path.format(**STUDY)
+    assert figure.languages([]) == []
+    assert figure.languages([path]) == ["L3"]
+    with pytest.raises(UserError, match="density_bins") as raised:
+        figure.inputs([path], "L3")
+    assert "\n" not in str(raised.value)
+    assert BY_NAME["density_left_out"].languages([path]) == []

@@ -1,0 +1,574 @@
+"""Texts that users bring: segments, embeddings, densities and bins."""
+
+import json
+import math
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers.models import WordLevel, WordPiece
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+    BertTokenizerFast,
+    PreTrainedTokenizerFast,
+)
+
+from helpers.checkpoints import write_checkpoint
+from helpers.experiments import message
+from palimpsest import tables
+from palimpsest.density import bins
+from palimpsest.density import text_density as densities
+from palimpsest.density.kinds import (
+    ACCURACY,
+    BINS,
+    PERPLEXITY,
+    SEGMENTS,
+    TEXT_BINS,
+    TEXT_DENSITY,
+    TEXT_EMBEDDINGS,
+)
+from palimpsest.density.language_model import encode
+from palimpsest.density.segments import (
+    CORPUS,
+    QUERY,
+    read_texts,
+    segmented,
+    tabulated,
+    windows,
+)
+from palimpsest.density.text_embedding import (
+    TextJob,
+    embed_text,
+    hashed_ngrams,
+    of_sentences,
+)
+from palimpsest.density.texts import check_embedder, mistakes, outputs
+from palimpsest.models import read_models
+from palimpsest.pretrained.catalogue import SMOLLM2
+from palimpsest.pretrained.conversion import convert
+from palimpsest.pretrained.copying import copy
+from palimpsest.pretrained.embedders import MINILM
+from palimpsest.pretrained.packages import find, find_folder
+from palimpsest.training.attempts import Attempts
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "config/texts"
+MODELS = "config/models.tsv"
+
+
+def write_lines(path, *texts):
+    """A JSONL file of texts."""
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return path
+
+
+# Segments
+
+
+@given(
+    words=st.lists(st.sampled_from("abcdef"), min_size=1, max_size=60),
+    window=st.integers(1, 20),
+    data=st.data(),
+)
+def test_every_word_is_in_a_window(words, window, data):
+    """Windows begin every `stride` words, and only the last may be shorter."""
+    stride = data.draw(st.integers(1, window))
+    found = windows(words, window, stride)
+    covered = [None] * len(words)
+    for number, segment in enumerate(found):
+        start = number * stride
+        assert list(segment) == words[start : start + window]
+        covered[start : start + len(segment)] = segment
+    assert covered == words
+    assert all(len(segment) == window for segment in found[:-1])
+    # No window lies in the one before.
+    assert all(number * stride + window < len(words) for number in range(len(found) - 1))
+
+
+def test_windows_are_the_papers():
+    """50 words with a stride of 40: neighbours share 10 words."""
+    words = [str(number) for number in range(130)]
+    first, second, third = windows(words, 50, 40)
+    assert (first[0], second[0], third[0]) == ("0", "40", "80")
+    assert first[40:] == second[:10]
+    assert third[-1] == "129"
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+def test_counts_are_those_of_equal_segments(tmp_path, suffix):
+    """Equal rows are one segment, and whitespace does not tell rows apart."""
+    texts = ["a b c", "d e", "a  b\tc", "a b c"]
+    path = tmp_path / f"corpus{suffix}"
+    if suffix == ".jsonl":
+        write_lines(path, *texts)
+    else:
+        pq.write_table(pa.table({"n": [1, 2, 3, 4], "text": texts}), path)
+    corpus = segmented(path, 50, 40)
+    assert not corpus.has_probabilities
+    table = tabulated("mine", corpus, corpus)
+    tables.write(tmp_path / "segments.parquet", table, SEGMENTS)
+    for role in (CORPUS, QUERY):
+        own = table[table["role"] == role].set_index("text")
+        assert own["count"].to_dict() == {"a b c": 3, "d e": 1}
+        assert own.loc["d e", ["n_words", "n_characters"]].tolist() == [2, 3]
+    assert table["segment_id"].nunique() == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "corpus.jsonl: has no texts; write one text a row"),
+        ('{"text": "a"}\n\n{"text": \n', "corpus.jsonl:3: is not JSON"),
+        ("[1]\n", "corpus.jsonl:1: is no JSON object"),
+        (
+            '{"txt": "a"}\n',
+            "jsonl:1: has no field 'text' (did you mean 'txt'?); it has: txt",
+        ),
+        ('{"text": "a"}\n{"text": null}\n', "corpus.jsonl:2: 'text' is null"),
+        ('{"text": 7}\n', "corpus.jsonl:1: 'text' is of type int"),
+        ('{"text": " "}\n', "corpus.jsonl:1: 'text' has no words"),
+        ('{"text": "\\ud800"}\n', "corpus.jsonl:1: 'text' has half a character"),
+    ],
+)
+def test_a_wrong_line_is_named(tmp_path, content, words):
+    path = tmp_path / "corpus.jsonl"
+    path.write_text(content)
+    assert words in message(lambda: list(read_texts(path)))
+
+
+def test_a_wrong_parquet_file_is_named(tmp_path):
+    path = tmp_path / "corpus.parquet"
+    path.write_bytes(b"no table")
+    assert "cannot be read as Parquet" in message(lambda: list(read_texts(path)))
+    pq.write_table(pa.table({"content": ["a"]}), path)
+    assert "has no column 'text'" in message(lambda: list(read_texts(path)))
+    assert "it has: content" in message(lambda: list(read_texts(path)))
+    pq.write_table(pa.table({"text": ["a", None]}), path)
+    assert "row 2: 'text' is null" in message(lambda: list(read_texts(path)))
+
+
+def test_bytes_that_are_no_text_are_named(tmp_path):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(b'{"text": "\xff"}\n')
+    assert "cannot be read as text in UTF-8" in message(lambda: list(read_texts(path)))
+
+
+# The block of the configuration
+
+
+def found_mistakes(**changes):
+    """The mistakes in a text of the configuration: texts of `config/texts`, with changes."""
+    block = {
+        "corpus": str(EXAMPLE / "example-corpus.jsonl"),
+        "queries": str(EXAMPLE / "example-queries.jsonl"),
+        **changes,
+    }
+    name = block.pop("name", "mine")
+    config = {"models_table": MODELS}
+    models = read_models(ROOT / MODELS)
+    settings = SimpleNamespace(
+        config=config,
+        models=models,
+        block=lambda section: {"texts": {name: block}},
+        is_twin=lambda model: model.endswith("-twin"),
+    )
+    return [f"{key}: {text}" for key, text, _ in mistakes(settings)]
+
+
+def test_the_example_has_no_mistakes():
+    assert found_mistakes() == []
+    assert found_mistakes(embedding="all-minilm-l6-v2", model="smollm2-135m-instruct") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"name": "a/b"}, "density/texts/a/b: is not a name"),
+        ({"corpus": "none.jsonl"}, "density/texts/mine/corpus: no such file: none.jsonl"),
+        ({"queries": "README.md"}, "density/texts/mine/queries: 'README.md' is not a .jsonl"),
+        ({"queries": "{a}.jsonl"}, "must be a path without braces"),
+        ({"stride": 60}, "density/texts/mine/stride: 60 is above density/texts/mine/window, 50"),
+        ({"embedding": "hidden"}, "density/texts/mine/model: is null"),
+        ({"model": "smollm"}, "density/texts/mine/model: unknown model 'smollm'"),
+        ({"model": "opt-1.3b-twin"}, "density/texts/mine/model: opt-1.3b-twin is a twin"),
+        ({"embedding": "ngram"}, "'ngram' is unknown, and no folder; choose from ngrams, hidden"),
+        ({"embedding": "config"}, "config: has no readable modules.json"),
+    ],
+)
+def test_a_mistake_is_named(monkeypatch, changes, words):
+    monkeypatch.chdir(ROOT)
+    (found,) = found_mistakes(**changes)
+    assert words in found
+
+
+def test_outputs_are_those_of_every_text():
+    settings = SimpleNamespace(
+        block=lambda section: {"texts": {n: {"corpus": "c", "queries": "q"} for n in "ab"}}
+    )
+    assert len(list(outputs(settings))) == 6
+
+
+# Embeddings
+
+
+def embedded(folder, embedding, model=None, models=ROOT / MODELS, corpus=None, queries=None):
+    """The tables of an embedded text, by default the example: segments and embeddings."""
+    made = tabulated(
+        "mine",
+        segmented(corpus or EXAMPLE / "example-corpus.jsonl", 50, 40),
+        segmented(queries or EXAMPLE / "example-queries.jsonl", 50, 40),
+    )
+    segments, path = folder / "segments.parquet", folder / "embeddings.parquet"
+    tables.write(segments, made, SEGMENTS)
+    if model is None:
+        asked = {"micro_batch_size": 1, "evaluation_batch_size": 4}
+        job = TextJob("mine", str(segments), str(path), embedding, model, str(models), "fp32")
+        embed_text(job, Attempts(folder / "attempts.json", asked))
+        return segments, path
+    # DeepSpeed is set up once in a process.
+    files = ["--segments", segments, "--embeddings", path, "--state", folder / "state"]
+    how = ["--embedding", embedding, "--model", model, "--models", models, "--precision", "fp32"]
+    script = ROOT / "workflow/scripts/embed_text.py"
+    command = [sys.executable, script, "--name", "mine", *files, *how]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return segments, path
+
+
+def write_sentence_model(folder):
+    """A tiny sentence-transformers model with random weights, in a folder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+
+    torch.manual_seed(0)
+    inner = folder / "bert"
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz"]
+    words += [f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    made = Tokenizer(WordPiece({word: i for i, word in enumerate(words)}, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    specials = {"unk_token": "[UNK]", "pad_token": "[PAD]", "cls_token": "[CLS]"}
+    BertTokenizerFast(tokenizer_object=made, sep_token="[SEP]", **specials).save_pretrained(inner)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=16,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=512,
+    )
+    BertModel(config).save_pretrained(inner)
+    transformer = Transformer(str(inner))
+    model = SentenceTransformer(modules=[transformer, Pooling(16)], device="cpu")
+    model.save(str(folder / "model"))
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def sentence_model(tmp_path_factory):
+    return write_sentence_model(tmp_path_factory.mktemp("sentences"))
+
+
+def write_language_model(folder):
+    """A tiny language model of words with random weights, and a table that lists it as `mine`."""
+    table = write_checkpoint(folder, "opt-1.3b")
+    words = ["<unk>", "<s>", "</s>", *"abcdefghi"]
+    made = Tokenizer(WordLevel({w: i for i, w in enumerate(words)}, unk_token="<unk>"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    specials = {"unk_token": "<unk>", "bos_token": "<s>", "eos_token": "</s>"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=made, **specials)
+    tokenizer.save_pretrained(folder / "checkpoint")
+    return table
+
+
+def no_connections(monkeypatch):
+    """Let every attempt to reach the network fail the test."""
+
+    def refuse(*_):
+        raise AssertionError("a connection was tried")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+
+
+@pytest.mark.parametrize("embedding", ["ngrams", "sentences"])
+def test_copies_are_at_distance_0(tmp_path, request, monkeypatch, embedding):
+    """The first two queries of the example are copies; one of them is there three times."""
+    if embedding == "sentences":
+        embedding = str(request.getfixturevalue("sentence_model"))
+        no_connections(monkeypatch)
+    text = densities.read_embedded(*embedded(tmp_path, embedding))
+    found = densities.text_density(text, {"gaussian": [0.1], "exponential": [0.05]}, k=3)
+    tables.write(tmp_path / "density.parquet", found, TEXT_DENSITY)
+    assert found["log_local"].isna().all()
+    assert found["perplexity"].isna().all()
+    known = tables.read(tmp_path / "segments.parquet", SEGMENTS)
+    corpus = known[known["role"] == CORPUS].set_index("segment_id")["count"]
+    assert len(text.corpus_vectors) == corpus.sum() > len(corpus)
+    is_copy = found["segment_id"].isin(corpus.index)
+    assert is_copy.sum() >= 4
+    assert (found.loc[is_copy, "nearest"] == 0).all()
+    assert (found.loc[~is_copy, "nearest"] > 0).all()
+    thrice = found[found["segment_id"].isin(corpus.index[corpus == 3])]
+    assert len(thrice) == 2
+    assert (thrice["mean_distance"] == 0).all()
+    # Three copies at distance 0, each with a kernel of 1
+    assert (thrice["log_density"] >= np.log(3 / corpus.sum()) - 1e-6).all()
+    assert (found["embedding"] == Path(embedding).name).all()
+    np.testing.assert_allclose(np.linalg.norm(text.corpus_vectors, axis=1), 1, rtol=1e-6)
+
+
+def test_more_words_in_common_are_nearer():
+    """Order counts, and what is hashed is near what is counted."""
+    texts = ["a b c d e f g h", "a b c d e f g x", "h g f e d c b a", "p q r s t u v w"]
+    vectors = hashed_ngrams(texts)
+    apart = np.linalg.norm(vectors[1:] - vectors[0], axis=1)
+    assert (np.diff(apart) > 0).all()
+    # 21 n-grams each, of which the second text shares 18
+    assert apart[0] == pytest.approx(math.sqrt(2 - 2 * 18 / 21), rel=0.1)
+    assert apart[2] == pytest.approx(math.sqrt(2), rel=0.1)
+
+
+def test_hashing_keeps_distances(tmp_path):
+    """Against exact counts, on the example: a few per cent, in a width of 2048."""
+    from palimpsest.density.ngrams import ngram_vectors
+
+    segments = segmented(EXAMPLE / "example-corpus.jsonl", 50, 40).strings
+    exact, hashed = ngram_vectors(segments), hashed_ngrams([" ".join(s) for s in segments])
+    apart = [
+        np.linalg.norm(v[:, None] - v[None], axis=2)[np.triu_indices(len(v), 1)]
+        for v in (exact, hashed)
+    ]
+    differ = apart[0] > 0
+    assert np.abs(apart[1][differ] / apart[0][differ] - 1).max() < 0.1
+    assert np.abs(apart[1][differ] / apart[0][differ] - 1).mean() < 0.03
+
+
+def test_hidden_states_and_losses_are_the_models_own(tmp_path):
+    """Against transformers alone, text by text, without padding."""
+    table = write_language_model(tmp_path)
+    corpus = write_lines(tmp_path / "c.jsonl", "a b c d e", "f g h", "a a", "i b d f h a c e g")
+    queries = write_lines(tmp_path / "q.jsonl", "f g h", "c b a c", "h")
+    segments, path = embedded(tmp_path, "hidden", "mine", table, corpus, queries)
+    found = tables.read(path, TEXT_EMBEDDINGS).merge(
+        tables.read(segments, SEGMENTS), on=["language", "role", "segment_id"]
+    )
+    assert (found["embedding"] == "mine").all()
+    assert found.loc[found["role"] == CORPUS, ["nll", "n_tokens"]].isna().all(axis=None)
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "checkpoint").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
+    for row in found.itertuples():
+        ids = torch.tensor([[1, *tokenizer(row.text, add_special_tokens=False).input_ids]])
+        with torch.no_grad():
+            out = model(input_ids=ids, labels=ids, output_hidden_states=True)
+        mean = out.hidden_states[-1][0, 1:].mean(dim=0).numpy()
+        np.testing.assert_allclose(row.vector, mean / np.linalg.norm(mean), atol=1e-5)
+        if row.role == QUERY:
+            assert row.n_tokens == ids.shape[1] - 1
+            assert row.nll == pytest.approx(out.loss.item() * row.n_tokens, rel=1e-5)
+    text = densities.read_embedded(segments, path)
+    density = densities.text_density(text, {"gaussian": [0.5]}, k=2)
+    first = density.set_index("segment_id").loc[found[found["text"] == "f g h"]["segment_id"]]
+    assert (first["nearest"] == 0).all()
+    np.testing.assert_allclose(
+        density["perplexity"], np.exp(text.queries["nll"] / text.queries["n_tokens"])
+    )
+
+
+def test_a_segment_that_is_too_long_for_the_model_is_named(tmp_path):
+    write_language_model(tmp_path)
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
+    encoded = encode("mine", tokenizer, 5, ["a", "a b c d"])
+    assert encoded.ids.tolist() == [[1, 3, 1, 1, 1], [1, 3, 4, 5, 6]]
+    assert encoded.n_tokens.tolist() == [1, 4]
+    text = message(lambda: encode("mine", tokenizer, 4, ["a", "a b c d"]))
+    assert text.startswith("mine: the segment 'a b c d' has 5 tokens with the start token")
+
+
+def test_what_is_cut_off_is_said(sentence_model, caplog):
+    of_sentences(str(sentence_model), ["a b", "a " * 600], 4)
+    assert "the end of 1 of 2 segments does not count" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: (folder / "modules.json").unlink(), "has no readable modules.json"),
+        (
+            lambda folder: (folder / "modules.json").write_text(
+                '[{"path": "", "type": "custom.Model"}]'
+            ),
+            "the module custom.Model is code that comes with the model",
+        ),
+        (
+            lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"),
+            "pytorch_model.bin: pickled weights are not read",
+        ),
+        (lambda folder: (folder / "model.safetensors").unlink(), "has no weights"),
+    ],
+)
+def test_a_folder_that_is_not_safe_is_refused(tmp_path, sentence_model, spoil, words):
+    folder = tmp_path / "model"
+    shutil.copytree(sentence_model, folder)
+    check_embedder(folder)
+    spoil(folder)
+    assert words in message(lambda: check_embedder(folder))
+    assert words in message(lambda: of_sentences(str(folder), ["a"], 4))
+
+
+def test_tables_of_other_segments_are_refused(tmp_path):
+    segments, path = embedded(tmp_path, "ngrams")
+    other = tables.read(segments, SEGMENTS).iloc[1:]
+    tables.write(tmp_path / "other.parquet", other, SEGMENTS)
+    text = message(lambda: densities.read_embedded(tmp_path / "other.parquet", path))
+    assert "is not of the segments in" in text
+
+
+# Bins
+
+
+def strings(n=400, seed=0, runs=1):
+    """Strings whose y falls with x, in some runs."""
+    chance = np.random.default_rng(seed)
+    names = np.repeat([f"{number:03}" for number in range(n)], runs)
+    x = chance.normal(size=n * runs)
+    return pd.DataFrame(
+        {
+            "string_id": names,
+            "length": np.repeat(chance.integers(10, 30, n), runs),
+            "x": x,
+            "y": np.exp(1 - 0.2 * x + 0.1 * chance.normal(size=n * runs)),
+        }
+    )
+
+
+def test_bins_have_equal_mass_and_order():
+    frame = strings()
+    found = bins.binned(frame, PERPLEXITY)
+    assert list(found.columns) == [column.name for column in BINS]
+    kept = frame[frame["length"].between(found["shortest"][0], found["longest"][0])]
+    assert 0.5 <= len(kept) / len(frame) < 0.7
+    assert found["n_strings"].sum() == len(kept)
+    assert np.ptp(found["n_strings"]) <= 1
+    assert len(found) == min(20, len(kept) // 10)
+    assert found["mean_x"].is_monotonic_increasing
+    weighted = (found["mean_y"] * found["n_strings"]).sum() / len(kept)
+    assert weighted == pytest.approx(kept["y"].mean())
+    assert ((found["lower"] < found["mean_y"]) & (found["mean_y"] < found["upper"])).all()
+    shuffled = frame.sample(frac=1, random_state=1)
+    pd.testing.assert_frame_equal(bins.binned(shuffled, PERPLEXITY), found)
+
+
+def test_outliers_and_what_is_missing_do_not_count():
+    frame = strings()
+    spoilt = frame.copy()
+    spoilt.loc[0, "y"], spoilt.loc[1, "x"] = 501, np.nan
+    without = frame.drop([0, 1])
+    pd.testing.assert_frame_equal(bins.binned(spoilt, PERPLEXITY), bins.binned(without, PERPLEXITY))
+    assert bins.binned(frame.assign(x=np.nan), PERPLEXITY).empty
+
+
+def test_few_strings_have_few_bins():
+    found = bins.binned(strings(3).assign(length=10), PERPLEXITY)
+    assert (found["bin"].tolist(), found["n_strings"].tolist()) == ([1], [3])
+
+
+@pytest.mark.parametrize("outcome", [PERPLEXITY, ACCURACY])
+def test_intervals_hold_over_strings(outcome):
+    """A string's runs are alike; the interval holds the truth in about 95 % of samples."""
+    chance = np.random.default_rng(0)
+    n, runs, n_samples, held = 40, 8, 400, 0
+    truth = {PERPLEXITY: np.exp(1 + 0.5**2 / 2), ACCURACY: 0.9}[outcome]
+    for _ in range(n_samples):
+        if outcome == PERPLEXITY:
+            y = np.exp(1 + 0.5 * chance.normal(size=n))
+        else:
+            y = (chance.random(n) < truth).astype(float)
+        frame = pd.DataFrame(
+            {
+                "string_id": np.repeat(np.arange(n).astype(str), runs),
+                "length": 10,
+                "x": 0.0,
+                "y": np.repeat(y, runs),
+            }
+        )
+        found = bins.binned(frame, outcome, most_bins=1).iloc[0]
+        assert found["n_strings"] == n
+        held += found["lower"] <= truth <= found["upper"]
+    assert 0.9 < held / n_samples <= 0.99
+
+
+def test_an_interval_of_equal_answers_has_a_width():
+    frame = strings(20).assign(y=1.0, length=10)
+    found = bins.binned(frame, ACCURACY)
+    np.testing.assert_allclose(found["upper"], 1)
+    assert (found["lower"] < 0.9).all()
+
+
+def test_text_bins_are_of_every_setting_and_part(tmp_path):
+    """Without an approximation there are two parts; without perplexities there is no row."""
+    frame = strings(100)
+    density = pd.DataFrame(
+        {
+            "language": "mine",
+            "segment_id": frame["string_id"],
+            "embedding": "ngrams",
+            "n_characters": frame["length"],
+            "perplexity": frame["y"],
+            "kernel": "gaussian",
+            "bandwidth": 0.1,
+            "log_density": frame["x"],
+            "log_local": np.nan,
+            "log_random": np.nan,
+            "log_approximate": np.nan,
+            "k": 3,
+            "nearest": -frame["x"],
+            "mean_distance": -frame["x"],
+        }
+    )
+    both = pd.concat([density, density.assign(bandwidth=0.5)])
+    found = bins.text_bins(both)
+    tables.write(tmp_path / "bins.parquet", found, TEXT_BINS)
+    groups = found.groupby(["bandwidth", "part"]).size()
+    assert set(groups.index) == {(b, p) for b in (0.1, 0.5) for p in ("exact", "distance")}
+    silent = bins.text_bins(density.assign(perplexity=np.nan))
+    assert silent.empty
+    tables.write(tmp_path / "silent.parquet", silent, TEXT_BINS)
+
+
+# Pretrained models
+
+
+@pytest.mark.pretrained
+def test_pretrained_models_find_copies_and_meaning(tmp_path):
+    """all-MiniLM-L6-v2 and SmolLM2: copies at 0, then near copies, the same topic, and others."""
+    copy(MINILM, find_folder(MINILM), tmp_path / "minilm")
+    convert(SMOLLM2, find(SMOLLM2), tmp_path / "smollm2")
+    rows = (ROOT / MODELS).read_text().replace(SMOLLM2.folder, str(tmp_path / "smollm2"))
+    (tmp_path / "models.tsv").write_text(rows)
+    segments, path = embedded(
+        tmp_path, str(tmp_path / "minilm"), SMOLLM2.name, tmp_path / "models.tsv"
+    )
+    text = densities.read_embedded(segments, path)
+    found = densities.text_density(text, {"gaussian": [0.5]}, k=1)
+    known = tables.read(segments, SEGMENTS).drop_duplicates("segment_id").set_index("segment_id")
+    of_queries = dict(zip(known.loc[found["segment_id"], "text"], found["nearest"], strict=True))
+    order = ["This text may", "Ice is lighter", "The baker lets", "The committee"]
+    found = [next(d for t, d in of_queries.items() if t.startswith(words)) for words in order]
+    assert found[0] == 0
+    assert (np.diff(found) > 0).all()
+    assert text.queries["perplexity"].between(2, 500).all()

@@ -1,0 +1,158 @@
+"""Tables of the section density whose truth is known.
+
+Performance is made from levels (of seeds, runs, groups, lengths and strings) and from effects of
+leaks and of density. A string that is leaked has a higher density, whether it helps or not.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.density.kernel import GAUSSIAN
+from palimpsest.density.kinds import EMBEDDINGS_OF_STRINGS, LEAKAGE, LEAKED, NEVER, PLACEBO
+from palimpsest.variants import LEAK_CONDITIONS, leaked
+
+BANDWIDTH, NEIGHBOURS = 0.1, 10
+GROUPS, SHORTEST, LONGEST = 6, 8, 15
+
+
+@dataclass(frozen=True)
+class World:
+    """How performance comes about; losses are in nats per token, and odds are of right answers.
+
+    Attributes
+    ----------
+    exact, paraphrase : float
+        Fall of a leaked string's loss for a copy, and for each paraphrase.
+    dense : float
+        Fall of every string's loss per standard deviation of its natural log density.
+    base : float
+        Mean loss.
+    odds : float
+        Log odds of a right answer at the mean loss. A loss that is lower by 1 raises them by
+        `steepness`.
+    seed, run, group, length, string, residual : float
+        Standard deviations of the levels.
+    slope : float
+        Standard deviation over strings of what a condition does to a string that is not leaked:
+        other training strings make room for the planted ones.
+    in_run : float
+        Standard deviation of the levels of a group in a run.
+    uneven : float
+        Standard deviation over strings of the logarithm of the residual's standard deviation.
+    alike : float
+        Correlation of a seed's loss with its densities: two embeddings differ in scale.
+    """
+
+    exact: float = 0.0
+    paraphrase: float = 0.0
+    dense: float = 0.0
+    base: float = 0.7
+    odds: float = 0.8
+    steepness: float = 4.0
+    seed: float = 0.03
+    run: float = 0.03
+    group: float = 0.15
+    length: float = 0.05
+    string: float = 0.2
+    residual: float = 0.08
+    slope: float = 0.0
+    in_run: float = 0.0
+    uneven: float = 0.0
+    alike: float = 0.0
+
+
+def leakage(
+    world: World,
+    draw: int,
+    seeds: int = 5,
+    n_leaked: int = 12,
+    n_never: int = 48,
+    embeddings: tuple[str, ...] = EMBEDDINGS_OF_STRINGS,
+    lengths: int = LONGEST - SHORTEST + 1,
+    size: int = 128,
+) -> pd.DataFrame:
+    """A table of kind `leakage`; there are as many placebos as leaked strings."""
+    chance = np.random.default_rng([draw, 17])
+    of_groups = world.group * chance.normal(size=GROUPS)
+    of_lengths = world.length * chance.normal(size=lengths)
+    parts = []
+    for seed in range(seeds):
+        strings = _strings(chance, seed, n_leaked, n_never, lengths)
+        strings["level"] = (
+            of_groups[strings["number"]]
+            + of_lengths[strings["length"] - SHORTEST]
+            + world.string * chance.normal(size=len(strings))
+            - world.dense * strings["dense"]
+        )
+        parts.append(_seed(chance, world, seed, strings, embeddings, size))
+    return pd.concat(parts, ignore_index=True)[LEAKAGE.names]
+
+
+def _strings(chance, seed: int, n_leaked: int, n_never: int, lengths: int) -> pd.DataFrame:
+    """The test strings of a seed; `dense` is the natural log density, standardised."""
+    n = 2 * n_leaked + n_never
+    number = chance.choice(GROUPS, n, p=np.arange(GROUPS, 0, -1) / (GROUPS * (GROUPS + 1) / 2))
+    return pd.DataFrame(
+        {
+            "string_id": [f"{seed:04x}{place:08x}" for place in range(n)],
+            "number": number,
+            "group": [f"S -> A{which}" for which in number],
+            "length": SHORTEST + chance.integers(lengths, size=n),
+            "strings": [LEAKED] * n_leaked + [PLACEBO] * n_leaked + [NEVER] * n_never,
+            "dense": chance.normal(size=n),
+        }
+    )
+
+
+def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, size: int):
+    """The rows of a seed."""
+    n, is_leaked = len(strings), (strings["strings"] == LEAKED).to_numpy()
+    slopes = world.slope * chance.normal(size=(n, 2))
+    spread = world.residual * np.exp(world.uneven * chance.normal(size=n))
+    shared = chance.normal()
+    rest = np.sqrt(1 - world.alike**2)
+    shifts = {name: 0.5 * (world.alike * shared + rest * chance.normal()) for name in embeddings}
+    rows = []
+    for leak in LEAK_CONDITIONS:
+        helps = world.exact * leak.exact + world.paraphrase * leak.paraphrases
+        log_loss = (
+            strings["level"].to_numpy()
+            + world.seed * shared
+            + world.run * chance.normal()
+            + (world.in_run * chance.normal(size=GROUPS))[strings["number"]]
+            + slopes @ [leak.exact - 0.5, (leak.paraphrases - 1.5) / 1.5]
+            + spread * chance.normal(size=n)
+            - helps * is_leaked
+        )
+        loss = world.base * np.exp(log_loss)
+        log_odds = world.odds - world.steepness * log_loss
+        run = strings.drop(columns=["number", "level", "dense"]).assign(
+            model="llama-3.2-1b-twin",
+            language="L1",
+            size=size,
+            seed=seed,
+            variant=leaked(leak),
+            exact=leak.exact,
+            paraphrases=leak.paraphrases,
+            effective_epochs=25 * (leak.exact + leak.paraphrases) * is_leaked,
+            loss=loss,
+            perplexity=np.exp(loss),
+            answer_right=chance.random(n) < 1 / (1 + np.exp(-log_odds)),
+            kernel=GAUSSIAN,
+            bandwidth=BANDWIDTH,
+        )
+        for name in embeddings:
+            near = leak.exact + 0.3 * leak.paraphrases
+            natural = -6 + 1.2 * strings["dense"] + shifts[name] + 0.2 * chance.normal(size=n)
+            log_density = np.log(np.exp(natural) + near * is_leaked / size)
+            apart = np.sqrt(-2 * BANDWIDTH**2 * np.minimum(log_density, -0.01))
+            rows.append(
+                run.assign(
+                    embedding=name,
+                    log_density=log_density,
+                    mean_distance=apart * np.exp(0.1 * chance.normal(size=n)),
+                )
+            )
+    return pd.concat(rows)

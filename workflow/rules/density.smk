@@ -1,0 +1,292 @@
+# Training-data density: leakage, densities of trained models' strings, and texts of the user's own.
+include: "functions/density.smk"
+include: "functions/density_texts.smk"
+
+
+rule density:
+    input:
+        delivered("density"),
+    localrule: True
+
+
+# Languages with equally many productions share rules, because they have the same variants.
+for suffix, (languages, variants) in leaky_languages().items():
+
+    rule:
+        name:
+            f"dataset_leaked{suffix}"
+        input:
+            corpus=corpus,
+        output:
+            with_variants(paths.DATASET, variants),
+        log:
+            f"logs/dataset_leaked{suffix}/{{language}}/n{{size}}-seed{{seed}}.log",
+        benchmark:
+            f"benchmarks/dataset_leaked{suffix}/{{language}}/n{{size}}-seed{{seed}}.tsv"
+        wildcard_constraints:
+            language="|".join(languages),
+        priority: 1000
+        conda:
+            "../../envs/languages.yaml"
+        threads: 1
+        resources:
+            mem_mb=2000,
+            runtime=30,
+        params:
+            # The test strings are not drawn from a test set, and nothing is set apart for them.
+            **making(variants, split=INDEPENDENT),
+            options={
+                name: lookup(f"density/leakage/{name}", within=config)
+                for name in ("tests", "leaked", "level", "redrawn")
+            },
+        script:
+            "../scripts/dataset.py"
+
+
+for part, (languages, variants) in embedded_together().items():
+
+    rule:
+        name:
+            f"embed_strings_{part}"
+        input:
+            corpus=corpus,
+            pretrained=ancient(pretrained_files),
+            dataset=of_variants_and_seeds(paths.DATASET, variants),
+            weights=of_variants_and_seeds(paths.WEIGHTS, variants),
+        output:
+            embeddings=of_variants_and_seeds(dense.EMBEDDINGS.path, variants),
+            manifest=of_variants_and_seeds(density_section.MANIFEST, variants),
+        log:
+            f"logs/embed_strings_{part}/{{model}}/{{language}}/n{{size}}.log",
+        benchmark:
+            f"benchmarks/embed_strings_{part}/{{model}}/{{language}}/n{{size}}.tsv"
+        wildcard_constraints:
+            language="|".join(languages),
+        conda:
+            "../../envs/training.yaml"
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            runtime=training_minutes,
+            gpu=training_gpus,
+            checkpoint_every=CHECKPOINT_EVERY,
+        params:
+            **RECIPE,
+            script=EMBED,
+        shell:
+            EMBED_STRINGS
+
+    rule:
+        name:
+            f"estimate_density_{part}"
+        input:
+            datasets=of_variants_and_seeds(paths.DATASET, variants),
+            embeddings=of_variants_and_seeds(dense.EMBEDDINGS.path, variants),
+        output:
+            **{
+                kind.name: of_variants_and_seeds(kind.path, variants)
+                for kind in density_section.OF_RUN
+            },
+        log:
+            f"logs/estimate_density_{part}/{{model}}/{{language}}/n{{size}}.log",
+        benchmark:
+            f"benchmarks/estimate_density_{part}/{{model}}/{{language}}/n{{size}}.tsv"
+        wildcard_constraints:
+            language="|".join(languages),
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 1
+        resources:
+            mem_mb=8000,
+            runtime=60,
+        params:
+            **density_values("kernels", "neighbours", "approximation"),
+            code=of_code("estimate_density.py"),
+        script:
+            "../scripts/estimate_density.py"
+
+
+rule compare_leakage:
+    input:
+        **files_of_runs(of_factorial),
+        embeddings=fullest_leak(dense.EMBEDDINGS.path),
+    output:
+        **{kind.name: kind.path for kind in dense.OF_FACTORIAL},
+    log:
+        "logs/compare_leakage/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/compare_leakage/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        **density_values("shown"),
+        code=of_code("compare_leakage.py"),
+    script:
+        "../scripts/compare_leakage.py"
+
+
+rule compare_left_out:
+    input:
+        **files_of_runs(left_out_and_whole),
+        corpus=corpus,
+    output:
+        table=dense.LEFT_OUT.path,
+    log:
+        "logs/compare_left_out/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/compare_left_out/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        **density_values("shown"),
+        code=of_code("compare_left_out.py"),
+    script:
+        "../scripts/compare_left_out.py"
+
+
+rule regress_on_density:
+    input:
+        leakage=dense.LEAKAGE.path,
+    output:
+        table=dense.REGRESSIONS.path,
+    log:
+        "logs/regress_on_density/{model}/{language}/n{size}.log",
+    benchmark:
+        "benchmarks/regress_on_density/{model}/{language}/n{size}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=60,
+    params:
+        code=of_code("regress_on_density.py"),
+    script:
+        "../scripts/regress_on_density.py"
+
+
+rule compare_with_truth:
+    input:
+        **files_of_runs(with_seeds),
+    output:
+        table=dense.TRUTH.path,
+    log:
+        "logs/compare_with_truth/{model}/{language}/n{size}/{variant}.log",
+    benchmark:
+        "benchmarks/compare_with_truth/{model}/{language}/n{size}/{variant}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        code=of_code("compare_with_truth.py"),
+    script:
+        "../scripts/compare_with_truth.py"
+
+
+rule compare_memorised:
+    input:
+        **files_of_runs(with_seeds),
+        starts=memorised.STARTS.path,
+    output:
+        table=dense.MEMORISED.path,
+    log:
+        "logs/compare_memorised/{model}/{language}/n{size}/{variant}.log",
+    benchmark:
+        "benchmarks/compare_memorised/{model}/{language}/n{size}/{variant}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    params:
+        **THRESHOLDS,
+        code=of_code("compare_memorised.py"),
+    script:
+        "../scripts/compare_memorised.py"
+
+
+# Texts of the user's own; `language` in their paths is the name of the text.
+rule segment_text:
+    input:
+        corpus=of_text("corpus"),
+        queries=of_text("queries"),
+    output:
+        table=dense.SEGMENTS.path,
+    log:
+        "logs/segment_text/{language}.log",
+    benchmark:
+        "benchmarks/segment_text/{language}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        window=of_text("window"),
+        stride=of_text("stride"),
+        code=of_code("segment_text.py"),
+    script:
+        "../scripts/segment_text.py"
+
+
+rule embed_text:
+    input:
+        segments=dense.SEGMENTS.path,
+        models=local_text_models,
+        pretrained=ancient(made_text_models),
+    output:
+        table=dense.TEXT_EMBEDDINGS.path,
+    log:
+        "logs/embed_text/{language}.log",
+    benchmark:
+        "benchmarks/embed_text/{language}.tsv"
+    conda:
+        "../../envs/training.yaml"
+    threads: text_threads
+    resources:
+        mem_mb=text_memory,
+        runtime=600,
+        gpu=text_gpus,
+    params:
+        how=how_to_embed,
+        row=text_model_row,
+        models=lookup("models_table", within=config),
+        script=EMBED_TEXT_SCRIPT,
+    shell:
+        EMBED_TEXT
+
+
+rule text_density:
+    input:
+        segments=dense.SEGMENTS.path,
+        embeddings=dense.TEXT_EMBEDDINGS.path,
+    output:
+        **{kind.name: kind.path for kind in own_texts.OF_TEXT},
+    log:
+        "logs/text_density/{language}.log",
+    benchmark:
+        "benchmarks/text_density/{language}.tsv"
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=16000,
+        runtime=120,
+    params:
+        **density_values("kernels", "neighbours", "approximation"),
+        code=of_code("text_density.py"),
+    script:
+        "../scripts/text_density.py"

@@ -1,0 +1,102 @@
+# What the rules of a user's own texts take.
+import shlex
+from pathlib import Path
+
+from palimpsest.density import texts as own_texts
+from palimpsest.models.folders import is_folder
+from palimpsest.pretrained.embedders import EMBEDDERS, FILES_OF_EMBEDDER
+
+EMBED_TEXT_SCRIPT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/embed_text.py"))
+# The command that embeds a text
+EMBED_TEXT = (
+    "python {params.script:q} --name {wildcards.language} --segments {input.segments}"
+    " --embeddings {output.table} {params.how} --models {params.models:q}"
+    f" --state {paths.STATE}"
+    " --threads {threads} --gpus {resources.gpu}"
+    " > {log} 2>&1 && {{ grep '^WARNING: ' {log} >&2 || true; }}"
+    " || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
+)
+
+texts_of_users = own_texts.texts(settings) if settings.block("density") else {}
+
+
+def text_of_user(wildcards):
+    """A text that the configuration names; in paths, the wildcard of its name is `language`."""
+    if wildcards.language not in texts_of_users:
+        named = ", ".join(texts_of_users) or "none"
+        sys.exit(f"error: density/texts: has no {wildcards.language!r}; it has: {named}")
+    return texts_of_users[wildcards.language]
+
+
+def of_text(key):
+    """A function that gives a key of a text, as an input or a parameter."""
+
+    def value(wildcards):
+        return getattr(text_of_user(wildcards), key)
+
+    return value
+
+
+def made_text_models(wildcards):
+    """The files of a text's models that are made from packages; [] for any others."""
+    text = text_of_user(wildcards)
+    found = []
+    if text.embedding in EMBEDDERS:
+        folder = EMBEDDERS[text.embedding].folder
+        found += [f"{folder}/{name}" for name in FILES_OF_EMBEDDER]
+    if text.model is not None and (made := made_in(settings.models[text.model].id)):
+        found += [f"{made.folder}/{name}" for name in FILES]
+    return found
+
+
+def local_text_models(wildcards):
+    """The files of a text's models in the user's own folders."""
+    text = text_of_user(wildcards)
+    found = files_in(text.folder) if text.folder and text.embedding not in EMBEDDERS else []
+    if text.model is not None:
+        row = settings.models[text.model]
+        found += files_in(row.id) if is_folder(row.id) and not made_in(row.id) else []
+    return found
+
+
+def files_in(folder):
+    """The files in a folder and in its folders, but for hidden ones."""
+    found = (path for path in Path(folder).rglob("*") if path.is_file())
+    return sorted(str(path) for path in found if not any(p.startswith(".") for p in path.parts))
+
+
+def how_to_embed(wildcards):
+    """The embedding and the language model of a text, as flags."""
+    text = text_of_user(wildcards)
+    flags = f"--embedding {shlex.quote(text.folder or text.embedding)}"
+    if text.model is not None:
+        training = settings.training(text.model)
+        keys = {key: training[key] for key in ("precision", "evaluation_batch_size")}
+        flags += f" --model {text.model} {as_flags(keys)}"
+    return flags
+
+
+def text_model_row(wildcards):
+    """The values in the row of a text's language model that affect its answers."""
+    model = text_of_user(wildcards).model
+    return str(settings.models[model].decisive("full")) if model else ""
+
+
+def text_gpus(wildcards):
+    """GPUs of a job that embeds a text: one for a language model."""
+    return int(text_of_user(wildcards).model is not None)
+
+
+def text_threads(wildcards):
+    """CPU threads of a job that embeds a text; counting n-grams needs one."""
+    text = text_of_user(wildcards)
+    counts_words = text.model is None and text.folder is None
+    return 1 if counts_words else max(1, workflow.cores or 1)
+
+
+def text_memory(wildcards, attempt):
+    """Main memory of a job that embeds a text, in megabytes, more at every attempt."""
+    model = text_of_user(wildcards).model
+    parameters = settings.models[model].parameters if model else 0
+    # The weights are there twice while they are opened.
+    return megabytes(memory.LEAST_OF_FULL / 2 + 2 * memory.FP32 * parameters, attempt)

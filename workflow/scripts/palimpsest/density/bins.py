@@ -1,0 +1,151 @@
+"""Performance on strings of similar length, in bins of equal mass from sparse to dense.
+
+The paper chooses by eye a range of lengths in which perplexity hardly depends on length, and drops
+the few largest perplexities. Here the range is the central half of the lengths, with both its ends,
+and perplexities above 500 are dropped, which is the paper's bound.
+
+Source: LMD3: Language Model Data Density Dependence, section 6.2, figures 4 and 5, appendix A.7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.density.kinds import (
+    ACCURACY,
+    BINS,
+    DENSITY_BINS,
+    PERPLEXITY,
+    TEXT_BINS,
+)
+from palimpsest.statistics import CONFIDENCE, student
+from palimpsest.tables.kinds import Kind
+
+MOST_BINS = 20
+FEWEST_STRINGS = 10  # distinct strings for each bin; with fewer, there are fewer bins
+CENTRAL = 0.5  # share of the distinct strings whose lengths make the window
+MOST_PERPLEXITY = 500.0
+EXACT, LOCAL, RANDOM, DISTANCE = "exact", "local", "random", "distance"
+X_OF_PART = {
+    EXACT: "log_density",
+    LOCAL: "log_local",
+    RANDOM: "log_random",
+    DISTANCE: "mean_distance",
+}
+
+
+def binned(strings: pd.DataFrame, outcome: str, most_bins: int = MOST_BINS) -> pd.DataFrame:
+    """Bins of equally many rows, in order of x, with the columns `BINS` of a table.
+
+    A row is a string in a run, so a string can have several rows, and rows in several bins. Within
+    a bin, a string counts once, by the means of its rows: the interval is over strings, not over
+    runs. A bin has at least ten rows, unless there are fewer.
+
+    Parameters
+    ----------
+    strings : columns string_id, length, x and y; rows without x or y do not count
+    outcome : `perplexity`, of which values above 500 are dropped; its interval is Student's. Or
+        `accuracy`, from 0 to 1; its interval is Wilson's, in which the strings are the trials
+    most_bins : number of bins, if there are enough strings
+    """
+    rows = strings.dropna(subset=["x", "y"])
+    if outcome == PERPLEXITY:
+        rows = rows[rows["y"] <= MOST_PERPLEXITY]
+    rows, shortest, longest = _of_similar_length(rows)
+    if rows.empty:
+        return pd.DataFrame(columns=[column.name for column in BINS])
+    # Equal x are in order of the string's name, which is a hash: the order of rows has no effect.
+    rows = rows.sort_values(["x", "string_id", "y"])
+    n_bins = max(1, min(most_bins, rows["string_id"].nunique() // FEWEST_STRINGS))
+    numbers = np.arange(len(rows)) * n_bins // len(rows)
+    of_strings = rows.groupby([numbers, "string_id"])[["x", "y"]].mean()
+    found = []
+    for number in range(n_bins):
+        means = of_strings.loc[number]
+        lower, upper = _interval(means["y"].to_numpy(), outcome)
+        found.append(
+            {
+                "bin": number + 1,
+                "mean_x": means["x"].mean(),
+                "outcome": outcome,
+                "mean_y": means["y"].mean(),
+                "lower": lower,
+                "upper": upper,
+                "shortest": shortest,
+                "longest": longest,
+                "n_strings": len(means),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def _of_similar_length(rows: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:
+    """The rows of strings of the central lengths, and the shortest and longest of these."""
+    if rows.empty:
+        return rows, 0, 0
+    lengths = rows.drop_duplicates("string_id")["length"].to_numpy()
+    # Both ends are lengths that occur.
+    ends = np.quantile(lengths, [(1 - CENTRAL) / 2, (1 + CENTRAL) / 2], method="inverted_cdf")
+    shortest, longest = (int(end) for end in ends)
+    return rows[rows["length"].between(shortest, longest)], shortest, longest
+
+
+def _interval(y: np.ndarray, outcome: str) -> tuple[float, float]:
+    """The 95 % interval of a mean over strings; NaN for perplexities of a single string."""
+    if outcome != ACCURACY:
+        _, lower, upper = student(y)
+        # No perplexity is below 1; this keeps a missing interval missing.
+        return np.maximum(lower, 1.0), upper
+    # The means of a string's answers vary less than single answers, so Wilson's interval is wide
+    # enough. Student's would have no width where all answers are right.
+    from scipy.special import ndtri
+
+    z, n, share = ndtri((1 + CONFIDENCE) / 2), len(y), y.mean()
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def text_bins(density: pd.DataFrame) -> pd.DataFrame:
+    """The table `text_bins` of a table `text_density`; without perplexities, it has no rows.
+
+    Local and random parts are only there with an approximation.
+    """
+    density = density.rename(columns={"n_characters": "length", "segment_id": "string_id"})
+    return _tabulated(density, {PERPLEXITY: PERPLEXITY}, tuple(X_OF_PART), TEXT_BINS)
+
+
+def leakage_bins(leakage: pd.DataFrame) -> pd.DataFrame:
+    """The table `density_bins` of a table `leakage`: all test strings of all runs."""
+    y_of = {PERPLEXITY: "perplexity", ACCURACY: "answer_right"}
+    return _tabulated(leakage, y_of, (EXACT, DISTANCE), DENSITY_BINS)
+
+
+def _tabulated(
+    frame: pd.DataFrame, y_of: dict[str, str], parts: tuple[str, ...], kind: Kind
+) -> pd.DataFrame:
+    """Bins of every group of rows that have equal values in the table's further columns."""
+    own = {"part", *(column.name for column in BINS)}
+    keys = [name for name in kind.names if name not in own]
+    found = list(_bins_of_groups(frame, keys, y_of, parts))
+    return pd.concat(found)[kind.names] if found else kind.schema.empty_table().to_pandas()
+
+
+def _bins_of_groups(
+    frame: pd.DataFrame, keys: list[str], y_of: dict[str, str], parts: tuple[str, ...]
+) -> Iterator[pd.DataFrame]:
+    for values, rows in frame.groupby(keys, sort=False):
+        about = dict(zip(keys, values, strict=True))
+        for part in parts:
+            for outcome, y in y_of.items():
+                strings = rows[["string_id", "length"]].assign(
+                    x=rows[X_OF_PART[part]].astype(float), y=rows[y].astype(float)
+                )
+                # Where density is too small for a number, its log is no number to average.
+                strings["x"] = strings["x"].replace(-np.inf, np.nan)
+                bins = binned(strings, outcome)
+                if not bins.empty:
+                    yield bins.assign(**about, part=part)

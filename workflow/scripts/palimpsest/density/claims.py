@@ -1,0 +1,493 @@
+"""The claims on training-data density, each with the statistic that tests the claim.
+
+The claims on leakage, on the bandwidth and on the search for neighbours are those of *LMD3:
+Language Model Data Density Dependence*, sections 6.1 and 6.2 and appendices A.5, A.6 and A.10. The
+claims on the language's exact probabilities and on memorisation are Palimpsest's own.
+
+All test strings of a seed are random samples of one distribution, and all runs of a seed have the
+same ones. So what leakage does to a string is a difference of two differences: between leaked
+strings and those that are never leaked, and between two runs. The first removes what a run does to
+all strings, the second how hard the strings are. Placebos are treated in the same way as leaked
+strings, and their statistic is in the marks.
+
+A statistic has one value per seed, and its interval is over the seeds. Every seed has strings and
+models of its own.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import pandas as pd
+
+from palimpsest.claims import (
+    ANY_NUMBER,
+    DIFFERENCE,
+    LANGUAGE,
+    NO_THRESHOLD,
+    SHARE,
+    Claim,
+    Estimate,
+    above,
+    at_least,
+    below,
+    between,
+    over_seeds,
+)
+from palimpsest.density.associations import spearman, spearman_given
+from palimpsest.density.kinds import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    HIDDEN,
+    LEAKAGE,
+    LEAKED,
+    LEFT_OUT,
+    MEMORISED,
+    NEVER,
+    NGRAMS,
+    PLACEBO,
+    RETRIEVAL,
+    SEPARATION,
+    TRAINED,
+    TRUTH,
+    UNSEEN,
+)
+from palimpsest.report.number_format import number
+from palimpsest.statistics import student
+
+QUESTIONS = {
+    "leakage": "Does a model do better on what leaked into its training data?",
+    "leakage_density": "Does density show what leaked?",
+    "density_performance": "Does density tell how well a model does?",
+    "density_truth": "Do estimates see density, or only copies?",
+    "density_memorised": "Are densely supported strings memorised earlier?",
+}
+NAMES = {HIDDEN: "of hidden states", NGRAMS: "of n-grams"}
+# For "highly separable" (LMD3, figure 3): of ten pairs, nine are in the right order
+SEPARABLE = 0.9
+# A recall that LMD3 takes as sufficient (appendix A.10.1)
+RECALL, RETRIEVED = 0.9, 10
+# The largest difference of two recalls that counts as none
+TOLERATED = 0.05
+NO_COPY, ONE_COPY = 0, 1
+# Words, region and columns: what one predictor says at equal values of the other
+UNIQUE = (
+    (
+        "At equal distance to the nearest training strings, by the embedding",
+        "the loss is lower where the density is higher",
+        below(0),
+        "log_density",
+        "mean_distance",
+    ),
+    (
+        "At equal density, by the embedding",
+        "the loss is higher where the nearest training strings are farther away",
+        above(0),
+        "mean_distance",
+        "log_density",
+    ),
+)
+MEASURES = {
+    "recollection": "recollection",
+    "recollection_accuracy": "recollection by accuracy",
+    "counterfactual": "the counterfactual measure",
+    "contextual": "the contextual measure",
+    "bayes": "the Bayes measure",
+}
+
+
+def beyond_never(leakage: pd.DataFrame, column: str, treated: str) -> pd.DataFrame:
+    """Mean of treated strings minus that of strings never leaked: by seed, and by condition."""
+    by_run = leakage.groupby(["strings", "seed", "exact", "paraphrases"])[column].mean()
+    return (by_run[treated] - by_run[NEVER]).unstack(["exact", "paraphrases"])
+
+
+def copy_effect(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.Series:
+    """What one exact copy changes, mean over the numbers of paraphrases; by seed."""
+    found = beyond_never(leakage, column, treated)
+    return found[ONE_COPY].mean(axis=1) - found[NO_COPY].mean(axis=1)
+
+
+def paraphrase_effect(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.Series:
+    """What all paraphrases change, without an exact copy; by seed."""
+    found = beyond_never(leakage, column, treated)[NO_COPY]
+    return found[found.columns.max()] - found[0]
+
+
+def of_leakage(leakage: pd.DataFrame, effect: Callable, column: str) -> Estimate:
+    """An estimate of an effect of leakage; the same of placebos is in its marks."""
+    # What does not depend on the embedding is there once for each of them.
+    own = leakage[leakage["embedding"] == leakage["embedding"].iloc[0]]
+    own = own.astype({"answer_right": float})
+    return beside_placebo(effect(own, column), effect(own, column, PLACEBO))
+
+
+def beside_placebo(values: pd.Series, placebo: pd.Series, name: str = "placebos") -> Estimate:
+    """An estimate over the seeds, with the mean and the interval of its placebo in the marks."""
+    found = over_seeds(values)
+    mark = in_words(name, placebo.dropna())
+    return found._replace(marks=(mark,) if mark else ())
+
+
+def in_words(name: str, values: pd.Series) -> str:
+    """A mean and its interval over the seeds, for a note; empty if there is no interval."""
+    mean, lower, upper = student(values)
+    return "" if pd.isna(lower) else f"{name}: {number(mean)} ({number(lower)} to {number(upper)})"
+
+
+# Density and leakage
+
+
+def separated(separation: pd.DataFrame, embedding: str, exact: int) -> Estimate:
+    """Area under the curve for leaked strings: of the narrowest kernel, in one condition.
+
+    Without a copy, strings have all their paraphrases, and with a copy no paraphrase.
+    """
+    rows = of_kernel(separation, embedding)
+    paraphrases = 0 if exact else rows["paraphrases"].max()
+    rows = rows[(rows["exact"] == exact) & (rows["paraphrases"] == paraphrases)]
+    narrow = rows[rows["setting"] == rows["setting"].min()].set_index("seed")
+    found = beside_placebo(narrow["auc"], narrow["placebo"])
+    # Of 1 in all seeds, every leaked string is denser than every other: certain, pair by pair.
+    return found._replace(counts_certain=bool((narrow["auc"] == 1).all()))
+
+
+def of_kernel(separation: pd.DataFrame, embedding: str) -> pd.DataFrame:
+    """The rows of an embedding and of one kernel: the gaussian kernel, if it was used."""
+    rows = separation[separation["embedding"] == embedding]
+    used = GAUSSIAN if (rows["estimator"] == GAUSSIAN).any() else EXPONENTIAL
+    return rows[rows["estimator"] == used]
+
+
+def narrow_minus_wide(separation: pd.DataFrame, embedding: str) -> Estimate:
+    """Area under the curve of the narrowest bandwidth minus that of the widest.
+
+    Mean over all conditions in which something is leaked.
+    """
+    rows = of_kernel(separation, embedding)
+    rows = rows[(rows["exact"] > 0) | (rows["paraphrases"] > 0)]
+    by_setting = rows.groupby(["setting", "seed"])[["auc", "placebo"]].mean()
+    narrow, wide = by_setting.loc[rows["setting"].min()], by_setting.loc[rows["setting"].max()]
+    change = narrow - wide
+    return beside_placebo(change["auc"], change["placebo"])
+
+
+def recalled(retrieval: pd.DataFrame) -> pd.DataFrame:
+    """Recall by seed (rows) and embedding (columns)."""
+    rows = retrieval[retrieval["k"] == RETRIEVED]
+    return rows.pivot(index="seed", columns="embedding", values="recall")
+
+
+def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
+    """Recall of copies and paraphrases; the recall of a random order is in the marks."""
+    found = over_seeds(recalled(retrieval)[embedding])
+    chance = retrieval.loc[retrieval["k"] == RETRIEVED, "chance"].mean()
+    return found._replace(marks=(f"a random order: {number(chance)}",))
+
+
+def recall_difference(retrieval: pd.DataFrame) -> Estimate:
+    """Recall by hidden states minus recall by n-grams."""
+    found = recalled(retrieval)
+    return over_seeds(found[HIDDEN] - found[NGRAMS])
+
+
+def left_out(table: pd.DataFrame, column: str) -> Estimate:
+    """The change for strings of the production that is left out, beyond that for the others."""
+    rows = table[table["embedding"] == NGRAMS]
+    own_group = rows["left_out"] == rows["group"]
+    by_seed = [rows[some].groupby("seed")[column].mean() for some in (own_group, ~own_group)]
+    found = over_seeds(by_seed[0] - by_seed[1])
+    return found._replace(marks=tuple(filter(None, [in_words("others", by_seed[1])])))
+
+
+# Density and performance
+
+
+def explained_by_density(leakage: pd.DataFrame, embedding: str) -> Estimate:
+    """Rank correlation of log density and loss of a leaked string over the runs of its seed.
+
+    Mean over the strings. The same of placebos is in the marks: what else changes in the training
+    data changes the density at a placebo, too.
+    """
+    rows = beyond_run(leakage[leakage["embedding"] == embedding])
+    by_string = rows.groupby(["strings", "seed", "string_id"])
+    found = by_string.apply(lambda own: spearman(own["log_density"], own["loss"]))
+    by_seed = found.groupby(["strings", "seed"]).mean()
+    return beside_placebo(by_seed[LEAKED], by_seed[PLACEBO])
+
+
+def beyond_run(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows with densities, distances and loss minus their means over strings never leaked.
+
+    The means are those of each run. A run with more leaked strings has fewer others, which changes
+    the density at all strings and the loss on them.
+    """
+    run, columns = ["seed", "exact", "paraphrases"], ["log_density", "mean_distance", "loss"]
+    means = rows[rows["strings"] == NEVER].groupby(run)[columns].mean()
+    of_run = rows[run].join(means, on=run)[columns]
+    return rows.assign(**(rows[columns] - of_run))
+
+
+def unique(leakage: pd.DataFrame, embedding: str, predictor: str, given: str) -> Estimate:
+    """Partial rank correlation of a predictor and the loss, at equal values of another predictor.
+
+    Over leaked strings, strings that are never leaked, and all runs of a seed. The same with
+    placebos in the place of leaked strings is in the marks.
+    """
+    rows = beyond_run(leakage[leakage["embedding"] == embedding])
+    values = [
+        rows[rows["strings"].isin([role, NEVER])]
+        .groupby("seed")
+        .apply(lambda own: spearman_given(own[predictor], own["loss"], own[given]))
+        for role in (LEAKED, PLACEBO)
+    ]
+    return beside_placebo(*values)
+
+
+def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
+    """Partial rank correlation of log density and loss at equal length, without any leak."""
+    rows = leakage[
+        (leakage["embedding"] == embedding)
+        & (leakage["exact"] == 0)
+        & (leakage["paraphrases"] == 0)
+    ]
+    return over_seeds(
+        rows.groupby("seed").apply(
+            lambda own: spearman_given(own["log_density"], own["loss"], own["length"])
+        )
+    )
+
+
+# Density and truth
+
+
+def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
+    """Correlation with the exact probability at equal length, of the best setting of all seeds.
+
+    The best setting is that with the highest mean over all seeds but one, and is judged on the seed
+    that is left out. So the choice is not rewarded by the strings that it is judged on.
+    """
+    rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
+    by_setting = rows.pivot_table("given_length", "seed", ["estimator", "setting"])
+    if len(by_setting) < 2:
+        return Estimate()
+    chosen = {
+        seed: by_setting.loc[seed, by_setting.drop(index=seed).mean().idxmax()]
+        for seed in by_setting.index
+    }
+    return over_seeds(pd.Series(chosen))
+
+
+# Density and memorisation
+
+
+def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
+    """The correlation of support and start at equal probability, trained minus unseen strings.
+
+    By n-grams, because hidden states are those of the model that memorised the strings; mean over
+    all kernels and bandwidths. The correlations of both kinds of strings are in the marks.
+    """
+    rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
+    by_seed = rows.groupby(["strings", "seed"])["given_log_prob"].mean()
+    parts = {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
+    found = over_seeds(parts[TRAINED] - parts[UNSEEN])
+    marks = [in_words(name, values.dropna()) for name, values in parts.items()]
+    never = rows.loc[rows["strings"] == TRAINED, "never"].mean()
+    return found._replace(marks=(*filter(None, marks), f"never memorised: {number(never)}"))
+
+
+CLAIMS = [
+    Claim(
+        "leakage",
+        "An exact copy in the training data lowers the loss on a test string.",
+        LEAKAGE.name,
+        "change of the loss by one copy, beyond strings that are not leaked (nats per token)",
+        below(0),
+        partial(of_leakage, effect=copy_effect, column="loss"),
+        evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "leakage",
+        "Paraphrases alone lower the loss on a test string.",
+        LEAKAGE.name,
+        "change of the loss by three paraphrases, beyond strings that are not leaked (nats per "
+        "token)",
+        below(0),
+        partial(of_leakage, effect=paraphrase_effect, column="loss"),
+        evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "leakage",
+        "An exact copy in the training data makes the answer to a test string more accurate.",
+        LEAKAGE.name,
+        "change of the share of right answers by one copy, beyond strings that are not leaked",
+        above(0),
+        partial(of_leakage, effect=copy_effect, column="answer_right"),
+        limits=DIFFERENCE,
+        evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "leakage",
+        "Paraphrases alone make the answer to a test string more accurate.",
+        LEAKAGE.name,
+        "change of the share of right answers by three paraphrases, beyond strings that are "
+        "not leaked",
+        above(0),
+        partial(of_leakage, effect=paraphrase_effect, column="answer_right"),
+        limits=DIFFERENCE,
+        evidence=(NO_THRESHOLD,),
+    ),
+    *(
+        Claim(
+            "leakage_density",
+            f"One exact copy makes a test string highly separable by the density {NAMES[name]}.",
+            SEPARATION.name,
+            "probability that a leaked string is denser than one that is not, narrowest bandwidth",
+            at_least(SEPARABLE),
+            partial(separated, embedding=name, exact=ONE_COPY),
+            limits=SHARE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+    ),
+    *(
+        Claim(
+            "leakage_density",
+            f"Paraphrases alone raise the density {NAMES[name]} at a test string.",
+            SEPARATION.name,
+            "probability that a string with three leaked paraphrases is denser than one without, "
+            "narrowest bandwidth",
+            above(0.5),
+            partial(separated, embedding=name, exact=NO_COPY),
+            limits=SHARE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+    ),
+    *(
+        Claim(
+            "leakage_density",
+            f"A narrow bandwidth of the density {NAMES[name]} separates leaked strings better than "
+            "a wide one.",
+            SEPARATION.name,
+            "probability that a leaked string is denser, narrowest minus widest bandwidth",
+            above(0),
+            partial(narrow_minus_wide, embedding=name),
+            limits=DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+    ),
+    *(
+        Claim(
+            "leakage_density",
+            f"The search for neighbours by the embedding {NAMES[name]} finds what was leaked.",
+            RETRIEVAL.name,
+            "recall of a string's copy and paraphrases among its ten nearest training strings",
+            at_least(RECALL),
+            partial(recall, embedding=name),
+            limits=SHARE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+    ),
+    Claim(
+        "leakage_density",
+        "An embedding that needs no model finds what was leaked as well as the model's own.",
+        RETRIEVAL.name,
+        "recall at ten by hidden states minus recall by n-grams",
+        between(-TOLERATED, TOLERATED),
+        recall_difference,
+        limits=DIFFERENCE,
+        evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "leakage_density",
+        "Without the strings of one production, density falls at test strings of this production.",
+        LEFT_OUT.name,
+        "change of the log density of n-grams, beyond that at strings of other productions",
+        below(0),
+        partial(left_out, column="log_density"),
+        limits=ANY_NUMBER,
+        evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "density_performance",
+        "Without the strings of one production, the loss rises on test strings of this production.",
+        LEFT_OUT.name,
+        "change of the loss, beyond that on strings of other productions (nats per token)",
+        above(0),
+        partial(left_out, column="loss"),
+        evidence=(NO_THRESHOLD,),
+    ),
+    *(
+        Claim(
+            "density_performance",
+            f"The density {NAMES[name]} predicts how much leakage lowers the loss on a string.",
+            LEAKAGE.name,
+            "rank correlation of log density and loss of a leaked string over the runs of a seed, "
+            "both beyond strings that are not leaked",
+            below(0),
+            partial(explained_by_density, embedding=name),
+            limits=DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+    ),
+    *(
+        Claim(
+            "density_performance",
+            f"{words} {NAMES[name]}, {result}.",
+            LEAKAGE.name,
+            f"partial rank correlation of {predictor.replace('_', ' ')} and loss over strings and "
+            "runs, both beyond strings that are not leaked",
+            region,
+            partial(unique, embedding=name, predictor=predictor, given=given),
+            limits=DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+        for words, result, region, predictor, given in UNIQUE
+    ),
+    *(
+        Claim(
+            "density_performance",
+            f"Without any leak, the loss is lower where the density {NAMES[name]} is higher.",
+            LEAKAGE.name,
+            "rank correlation of log density and loss over test strings, at equal length",
+            below(0),
+            partial(natural, embedding=name),
+            limits=DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+    ),
+    *(
+        Claim(
+            "density_truth",
+            f"The density {NAMES[name]} orders strings that were never trained on as the "
+            "language's probabilities do.",
+            TRUTH.name,
+            "rank correlation with the exact probability at equal length, of the setting that is "
+            "best on other seeds",
+            above(0),
+            partial(orders, embedding=name, strings=UNSEEN),
+            limits=DIFFERENCE,
+            evidence=(LANGUAGE,),
+        )
+        for name in NAMES
+    ),
+    *(
+        Claim(
+            "density_memorised",
+            f"Strings with dense support are memorised earlier, by {name}.",
+            MEMORISED.name,
+            "rank correlation of support by other training strings and start of memorisation at "
+            "equal probability, minus that of unseen strings",
+            below(0),
+            partial(earlier, measure=measure),
+            limits=(-2, 2),
+            evidence=(NO_THRESHOLD,),
+        )
+        for measure, name in MEASURES.items()
+    ),
+]

@@ -1,0 +1,116 @@
+"""The densities of the training strings of a run, at every string that is measured.
+
+Source: LMD3: Language Model Data Density Dependence, section 4.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.density.kernel import (
+    Approximation,
+    log_density_of_others,
+    log_kernel_density,
+    parts_of_density,
+)
+from palimpsest.density.kinds import DENSITY, HIDDEN, NEIGHBOURS, NGRAMS
+from palimpsest.density.neighbours import nearest
+from palimpsest.density.ngrams import ngram_vectors
+from palimpsest.errors import UserError
+from palimpsest.tables.columns import GROUP_SEED
+
+OF_DATASET = [column.name for column in GROUP_SEED if column.name != "model"]
+Kernels = Mapping[str, Sequence[float]]  # the bandwidths of each kernel
+
+
+def embeddings_of(strings: pd.DataFrame, hidden: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The embeddings float64[strings, D] of a dataset, by name, in the dataset's order.
+
+    `strings` is a table of kind `strings`, and `hidden` a table of kind `embeddings`.
+
+    Raises
+    ------
+    UserError
+        If a string has no hidden states.
+    """
+    vectors = hidden.set_index("string_id")["vector"].reindex(strings["string_id"])
+    if vectors.isna().any():
+        missing = vectors.index[vectors.isna()][0]
+        raise UserError(
+            f"embeddings of {strings['variant'].iloc[0]}, seed {strings['seed'].iloc[0]}: string "
+            f"{missing} has none, because they are of an older dataset; delete them and run again"
+        )
+    return {
+        HIDDEN: np.stack(vectors.tolist()).astype(float),
+        NGRAMS: ngram_vectors([text.split() for text in strings["text"]]),
+    }
+
+
+def density_tables(
+    model: str,
+    strings: pd.DataFrame,
+    embeddings: Mapping[str, np.ndarray],
+    kernels: Kernels,
+    k: int,
+    approximation: Approximation | None = None,
+) -> dict[str, pd.DataFrame]:
+    """The tables `density` and `neighbours` of one run.
+
+    Parameters
+    ----------
+    model : name of the model
+    strings : table of kind `strings`; the corpus are its training strings, with copies
+    embeddings : float[strings, D], by the embedding's name, in the order of `strings`
+    kernels : the bandwidths of each kernel
+    k : number of neighbours
+    approximation : None for exact densities alone
+    """
+    counts = strings["count"].to_numpy()
+    trained = np.flatnonzero(counts)
+    corpus = np.repeat(np.arange(len(strings)), counts)
+    first_copy = np.searchsorted(corpus, trained)
+    about = strings[[*OF_DATASET, "string_id"]].assign(model=model)
+    density, neighbours = [], []
+    for name, vectors in embeddings.items():
+        points = vectors[corpus]
+        for kernel, bandwidths in kernels.items():
+            for bandwidth in bandwidths:
+                others = np.full(len(strings), np.nan)
+                others[trained] = log_density_of_others(points, bandwidth, kernel)[first_copy]
+                of_setting = {
+                    "embedding": name,
+                    "kernel": kernel,
+                    "bandwidth": float(bandwidth),
+                    **log_densities(vectors, points, float(bandwidth), kernel, approximation),
+                    "log_density_others": others,
+                }
+                density.append(about.assign(**of_setting))
+        neighbours.append(about.assign(embedding=name, **distances(vectors, points, k)))
+    stacked = {DENSITY: density, NEIGHBOURS: neighbours}
+    return {
+        kind.name: pd.concat(parts, ignore_index=True)[kind.names]
+        for kind, parts in stacked.items()
+    }
+
+
+def log_densities(
+    queries: np.ndarray,
+    corpus: np.ndarray,
+    bandwidth: float,
+    kernel: str,
+    approximation: Approximation | None,
+) -> dict[str, np.ndarray]:
+    """The columns `log_density` to `log_approximate` float64[queries]; NaN if not approximated."""
+    parts = dict.fromkeys(("log_local", "log_random", "log_approximate"), np.nan)
+    if approximation is not None:
+        with np.errstate(divide="ignore"):
+            found = np.log(parts_of_density(queries, corpus, bandwidth, kernel, approximation))
+        parts = dict(zip(parts, found, strict=True))
+    return {"log_density": log_kernel_density(queries, corpus, bandwidth, kernel), **parts}
+
+
+def distances(queries: np.ndarray, corpus: np.ndarray, k: int) -> dict[str, np.ndarray | int]:
+    """The columns `k`, `nearest` and `mean_distance` of a table of neighbours."""
+    found, _ = nearest(queries, corpus, k)
+    return {"k": k, "nearest": found[:, 0], "mean_distance": found.mean(axis=1)}

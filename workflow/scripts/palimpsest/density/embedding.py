@@ -1,0 +1,125 @@
+"""Embeddings of the strings of datasets, by the models that are trained on them.
+
+An embedding is the mean of a string's last hidden states over its symbols, divided by its length.
+
+Source: LMD3: Language Model Data Density Dependence, sections 4.1 and appendices A.1.2 and A.2.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import torch
+
+from palimpsest.density.kinds import EMBEDDINGS
+from palimpsest.errors import UserError
+from palimpsest.jobs.asking import Asked, Inquiry, ask
+from palimpsest.jobs.bench import Bench, TrainedWeights
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.delivery import Files
+from palimpsest.models.trained import Models
+from palimpsest.training.attempts import Attempts
+from palimpsest.training.batches import by_length
+from palimpsest.training.evaluation import strings_at_once
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """One run to embed: its dataset and weights, and the files to write."""
+
+    dataset: str
+    weights: str
+    embeddings: str = ""
+    manifest: str = ""
+
+    def inquiry(self, assignment: Assignment) -> Inquiry:
+        """The job as an inquiry."""
+        return Inquiry(
+            name="embeddings",
+            section="density",
+            assignment=assignment,
+            dataset=self.dataset,
+            weights=[self.weights],
+            about={},
+            n_models=1,
+            files=Files(self.manifest, ((self.embeddings, EMBEDDINGS),)),
+        )
+
+
+def embed(
+    runs: Iterable[Embedded], assignment: Assignment, attempts: Attempts | None = None
+) -> None:
+    """Embed the strings of some runs, one run after another, and write the table of each.
+
+    Raises `UserError` if weights are missing, or if memory is too short for any attempt.
+    """
+    for run in runs:
+        ask([Asked(run.inquiry(assignment), tables_of)], attempts=attempts)
+
+
+def key_of_job(models: str, given: dict) -> str:
+    """The key of the job's state, from `palimpsest.requests.Unfinished`.
+
+    Raises `UserError` if the run is not trained.
+    """
+    run = Embedded(given["dataset"], given["weights"])
+    return run.inquiry(Assignment.of_unfinished(models, given)).state().key
+
+
+def tables_of(bench: Bench, weights: TrainedWeights, places: np.ndarray) -> list[pd.DataFrame]:
+    """The table `embeddings` of the only model."""
+    models = bench.holder.open([weights.of_run(0)])
+    vectors = bench.holder.agree(mean_hidden(bench, models))
+    table = {
+        **bench.keys,
+        "variant": bench.material.keys["variant"],
+        "string_id": bench.material.string_ids,
+        "vector": list(vectors.astype(np.float32)),
+    }
+    return [pd.DataFrame(table)[EMBEDDINGS.names]]
+
+
+def mean_hidden(bench: Bench, models: Models) -> np.ndarray:
+    """Embeddings float64[strings, D] of all strings of the dataset, of the first model."""
+    encoded, last = bench.material.encoded, len(models.layers()) - 2
+    together = strings_at_once(bench.passes.evaluation_batch_size, models.device, models.count)
+    means = {}
+    for some in by_length(encoded.lengths, np.arange(len(encoded.lengths)), together, 1):
+        lengths = encoded.lengths[some]
+        ids_BT = torch.from_numpy(encoded.ids[some, : lengths.max()]).to(models.device)
+        ids_MBT = ids_BT.expand(models.count, *ids_BT.shape)
+        with torch.no_grad():
+            states_BTD = models.hidden(ids_MBT, last)[0].double().cpu().numpy()
+        means |= dict(zip(some, mean_of_symbols(states_BTD, lengths), strict=True))
+    return of_length_one(np.array([means[row] for row in range(len(means))]))
+
+
+def mean_of_symbols(states_BTD: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Means float[B, D] over the tokens of every string, without the start token and padding.
+
+    `lengths` int[B] counts the tokens of each string with the start token.
+    """
+    place = np.arange(states_BTD.shape[1])
+    real_BT = (place >= 1) & (place < lengths[:, None])
+    return np.einsum("btd,bt->bd", states_BTD, real_BT) / real_BT.sum(axis=1)[:, None]
+
+
+def of_length_one(vectors: np.ndarray) -> np.ndarray:
+    """The vectors float[n, D], each divided by its length.
+
+    Raises
+    ------
+    UserError
+        If a vector is 0 or not finite.
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    if not (np.isfinite(lengths) & (lengths > 0)).all():
+        row = int(np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))[0])
+        raise UserError(
+            f"embeddings: that of string {row} is 0 or not finite, so it has no direction; lower "
+            "the learning rate of the model, and train it again"
+        )
+    return vectors / lengths

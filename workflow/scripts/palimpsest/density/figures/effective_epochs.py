@@ -1,0 +1,120 @@
+"""Performance against what is known of a leak, and against density, which is measured."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from palimpsest.density.figures import looks
+from palimpsest.density.kinds import ACCURACY, LEAKED, NEVER, PERPLEXITY
+from palimpsest.figures import curves, style
+
+EXACT_PART = "exact"  # bins by the exact density
+LEAKS = {"color": looks.STRINGS[LEAKED].colour}
+COPIES = {
+    0: {**LEAKS, "marker": "o", "linestyle": "--", "markerfacecolor": "white"},
+    1: {**LEAKS, "marker": "s", "linestyle": "-"},
+}
+LABELS = {0: "leaked: paraphrases only", 1: "leaked: a copy and paraphrases"}
+LINE = {"color": looks.STRINGS[NEVER].colour, "linewidth": 0.9, "linestyle": ":"}
+BAND = {"color": looks.STRINGS[NEVER].colour, "alpha": 0.13, "linewidth": 0}
+OUTCOMES = {
+    ACCURACY: ("answer_right", looks.ACCURACY_LABEL, looks.share_axis),
+    PERPLEXITY: ("perplexity", looks.PERPLEXITY_LABEL, looks.perplexity_axis),
+}
+APART = 0.06  # of the effective epochs of a copy: between lines
+
+
+@style.styled
+def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> Figure:
+    """Accuracy and perplexity against effective epochs, and against density in bins.
+
+    The tables are `leakage` and `density_bins` of one language.
+
+    Source: LMD3, figure 2.
+    """
+    bins = bins[bins["part"] == EXACT_PART].rename(columns={"mean_y": "mean"})
+    embeddings = list(bins["embedding"].unique())
+    title = f"Effective epochs and density: {curves.subject(leakage)}"
+    figure = curves.figure_of(4.6, title)
+    grid = figure.subplots(
+        len(OUTCOMES), 1 + len(embeddings), sharex="col", sharey="row", squeeze=False
+    )
+    for line, (outcome, (column, label, scale)) in zip(grid, OUTCOMES.items(), strict=True):
+        of_outcome = bins[bins["outcome"] == outcome]
+        never, leaked = performance(leakage, column)
+        draw_epochs(line[0], never, leaked)
+        for axes, embedding in zip(line[1:], embeddings, strict=True):
+            own = of_outcome[of_outcome["embedding"] == embedding].sort_values("bin")
+            look = looks.of_embedding(embedding)
+            looks.draw_means(axes, own["mean_x"], own, color=look.colour, marker=look.marker)
+            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 3, 5, 10]))
+        scale(line[0], pd.concat([frame[looks.ENDS] for frame in (never, leaked, of_outcome)]))
+        line[0].set_ylabel(label)
+    name_axes(grid, embeddings)
+    curves.legend(figure, handles(embeddings), note(leakage, bins))
+    return figure
+
+
+def performance(leakage: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Means with intervals: of strings never leaked, and of leaked ones by effective epochs."""
+    rows = leakage[leakage["embedding"] == leakage["embedding"].iloc[0]]
+    rows = rows.astype({"answer_right": float})
+    never, leaked = (rows[rows["strings"] == strings] for strings in (NEVER, LEAKED))
+    found = (
+        looks.over_seeds(never, ["strings"], column),
+        looks.over_seeds(leaked, ["exact", "effective_epochs"], column),
+    )
+    return tuple(map(looks.of_shares, found)) if column == "answer_right" else found
+
+
+def draw_epochs(axes: Axes, never: pd.DataFrame, leaked: pd.DataFrame) -> None:
+    """Leaked strings by effective epochs, with and without a copy; the others as a band."""
+    for _, own in never.iterrows():
+        axes.axhline(own["mean"], **LINE)
+        if np.isfinite(own["lower"]):
+            axes.axhspan(own["lower"], own["upper"], **BAND)
+    epochs = sorted(leaked.index.unique("effective_epochs"))
+    step = APART * (epochs[1] - epochs[0]) if epochs[1:] else 0
+    for (exact, look), shift in zip(COPIES.items(), (-step, step), strict=True):
+        if exact in leaked.index.unique("exact"):
+            own = leaked.loc[exact]
+            looks.draw_means(axes, own.index.to_numpy() + shift, own, **look)
+    axes.set_xticks(epochs)
+
+
+def name_axes(grid: np.ndarray, embeddings: list[str]) -> None:
+    """Titles, and labels of the x axes."""
+    grid[0, 0].set_title("what is known:\ntraining on the string")
+    for axes, embedding in zip(grid[0, 1:], embeddings, strict=True):
+        axes.set_title(f"what is measured: density,\n{looks.of_embedding(embedding).label}")
+    grid[-1, 0].set_xlabel("effective epochs: epochs ×\n(copies + paraphrases)")
+    for axes in grid[-1, 1:]:
+        axes.set_xlabel("log density\n(natural logarithm)")
+
+
+def handles(embeddings: list[str]) -> list:
+    """Leaked strings with and without a copy, other strings, and embeddings."""
+    found = [looks.of_embedding(name) for name in embeddings]
+    return [
+        *(
+            Line2D([], [], label=LABELS[exact], markersize=4.5, **look)
+            for exact, look in COPIES.items()
+        ),
+        Line2D([], [], label="never leaked: all runs", **LINE),
+        *(look.handle(f"all test strings: {look.label}", linestyle="-") for look in found),
+    ]
+
+
+def note(leakage: pd.DataFrame, bins: pd.DataFrame) -> str:
+    """What points and bars are, which strings are in the bins, and the setting."""
+    first = bins.iloc[0]
+    return (
+        f"{looks.seeds_note(leakage)} Accuracy: share of right answers. Right: "
+        f"{looks.setting(bins)}; bins of equally many test "
+        f"strings of all runs, leaked or not, with {first['shortest']} to {first['longest']} "
+        f"symbols (the central half of the lengths); bars: {looks.PERCENT} intervals over the "
+        "strings of a bin."
+    )

@@ -1,0 +1,75 @@
+"""What training without a production changes, for its own strings and for others."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.density.figures import looks
+from palimpsest.figures import curves, style
+
+OTHERS = "0.5"
+STEP = 0.6  # of a row's height: what the groups of a row take
+
+
+@style.styled
+def density_left_out(table: pd.DataFrame) -> Figure:
+    """Changes of density and of performance, from tables `left_out` of one language.
+
+    Source: LMD3, appendix A.6 and figure 8.
+    """
+    productions = list(dict.fromkeys(table["left_out"]))
+    embeddings = list(table["embedding"].unique())
+    once = table[table["embedding"] == embeddings[0]]
+    drawn = [
+        *(
+            (table[table["embedding"] == name], "log_density", looks.of_embedding(name))
+            for name in embeddings
+        ),
+        (once, "loss", None),
+        (once, "answer_right", None),
+    ]
+    labels = [
+        *("change of the\nmean log density" for _ in embeddings),
+        "change of the mean\nloss (nats per token)",
+        "change of the share of\nright answers",
+    ]
+    titles = [*(looks.of_embedding(name).label for name in embeddings), "loss", "accuracy"]
+    title = f"Training without a production: {curves.subject(table)}"
+    groups = table["group"].nunique()
+    figure = curves.figure_of(len(productions) * (0.25 + 0.09 * groups) + 1.7, title)
+    panels = figure.subplots(1, len(drawn), sharey=True)
+    for axes, what, label, name in zip(panels, drawn, labels, titles, strict=True):
+        draw_changes(axes, *what, productions)
+        axes.set_xlabel(label)
+        axes.set_title(name)
+    panels[0].set_ylabel("production that is left out")
+    note = (
+        f"{looks.seeds_note(table)} Changes are against training on all productions; "
+        f"{looks.setting(table)}. The points of a row: test strings of each production, in the "
+        "order of the rows."
+    )
+    handles = [
+        looks.hollow("strings of the production that is left out", True),
+        looks.hollow("strings of each of the other productions", False),
+    ]
+    curves.legend(figure, handles, note)
+    return figure
+
+
+def draw_changes(
+    axes: Axes, rows: pd.DataFrame, column: str, look: looks.Look | None, productions: list[str]
+) -> None:
+    """A row for each production, with a point for each group of test strings."""
+    axes.axvline(0, **looks.ZERO)
+    looks.name_rows(axes, productions)
+    groups = [*productions, *sorted(set(rows["group"]) - set(productions))]
+    found = looks.over_seeds(rows, ["left_out", "group"], column)
+    colour = look.colour if look else style.INK
+    step = STEP / max(1, len(groups) - 1)
+    for (left_out, group), change in found.iterrows():
+        place = productions.index(left_out) - STEP / 2 + step * groups.index(group)
+        own = left_out == group
+        shape = {"marker": "o", "markerfacecolor": colour if own else "white"}
+        looks.draw_row(
+            axes, place, change, color=colour if own else OTHERS, markeredgecolor=colour, **shape
+        )

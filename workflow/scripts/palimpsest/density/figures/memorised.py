@@ -1,0 +1,131 @@
+"""Are strings with more support by other training strings memorised earlier?"""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.density.figures import looks
+from palimpsest.density.kinds import GAUSSIAN, TRAINED, UNSEEN
+from palimpsest.figures import curves, style
+
+OFFSETS = {TRAINED: -0.17, UNSEEN: 0.17}
+COLUMNS = {"correlation": "all strings", "given_log_prob": "at equal probability"}
+TICK = {"marker": "|", "linestyle": "none", "markersize": 4, "markeredgewidth": 0.7, "alpha": 0.55}
+NEVER_STARTS = "never starts"
+
+
+@style.styled
+def density_memorised(table: pd.DataFrame) -> Figure:
+    """The correlation of support and the start of memorisation, by measure.
+
+    `table` holds tables `memorised` of one language.
+    """
+    embeddings = list(table["embedding"].unique())
+    measures = rows_of(table)
+    title = f"Support and the start of memorisation: {curves.subject(table)}"
+    figure = curves.figure_of(0.5 * len(measures) + 2.1, title)
+    widths = [*[1.0] * (len(COLUMNS) * len(embeddings)), 0.6]
+    *panels, share = figure.subplots(1, len(widths), sharey=True, width_ratios=widths)
+    asked = [(name, column) for name in embeddings for column in COLUMNS]
+    for axes, (name, column) in zip(panels, asked, strict=True):
+        rows = table[table["embedding"] == name]
+        draw_correlations(axes, rows, column, measures)
+        axes.set_title(f"{looks.of_embedding(name).label},\n{COLUMNS[column]}")
+        axes.set_xlabel("correlation (−1 to 1)\n← denser is earlier")
+    draw_never(share, table, measures)
+    kernel, bandwidth = shown_setting(table)
+    note = (
+        f"{looks.seeds_note(table)} Spearman's correlation of support and start, at the "
+        f"{kernel} kernel, bandwidth {bandwidth:g}; small ticks: means at all other kernels and "
+        "bandwidths. Only strings with one copy; a string does not support itself; a string that "
+        "is never memorised has the latest start. Seeds in which no start varies do not count."
+    )
+    handles = [
+        looks.hollow(looks.TRAINED_OR_NOT[TRAINED], True),
+        looks.hollow(f"{looks.TRAINED_OR_NOT[UNSEEN]} (placebo)", False),
+    ]
+    curves.legend(figure, handles, note)
+    return figure
+
+
+def rows_of(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """Measures with their evidence, in the order of all figures."""
+    known = table[["measure", "evidence"]].drop_duplicates()
+    return [
+        (measure, evidence)
+        for measure in style.measures_in(known["measure"])
+        for evidence in known.loc[known["measure"] == measure, "evidence"]
+    ]
+
+
+def shown_setting(table: pd.DataFrame) -> tuple[str, float]:
+    """The narrowest bandwidth of the gaussian kernel, or of the only kernel."""
+    known = set(table["kernel"])
+    kernel = GAUSSIAN if GAUSSIAN in known else min(known)
+    return kernel, table.loc[table["kernel"] == kernel, "bandwidth"].min()
+
+
+def draw_correlations(axes: Axes, rows: pd.DataFrame, column: str, measures: list) -> None:
+    """A row for each measure: trained strings and placebos, at the shown setting and at others."""
+    axes.axvline(0, **looks.ZERO)
+    name_measures(axes, measures)
+    by = ["measure", "evidence", "strings", "kernel", "bandwidth"]
+    found = looks.over_seeds(rows, by, column)
+    never = rows.groupby(["measure", "evidence", "strings"])["never"].min()
+    shown = shown_setting(rows)
+    for place, measure in enumerate(measures):
+        colour = style.MEASURES[measure[0]].colour
+        for strings, offset in OFFSETS.items():
+            key = (*measure, strings)
+            if key not in never.index:
+                continue
+            own = found[[index[:3] == key for index in found.index]] if len(found) else found
+            if own.empty:
+                said = NEVER_STARTS if never[key] == 1 else "no variation"
+                axes.text(
+                    0, place + offset, said, fontsize=6, va="center", ha="center",
+                    color=style.darkened(colour),
+                )  # fmt: skip
+                continue
+            others = own[[index[3:] != shown for index in own.index]]
+            axes.plot(others["mean"], [place + offset] * len(others), color=colour, **TICK)
+            if (*key, *shown) in own.index:
+                fill = colour if strings == TRAINED else "white"
+                looks.draw_row(
+                    axes, place + offset, own.loc[(*key, *shown)], color=colour, marker="o",
+                    markerfacecolor=fill,
+                )  # fmt: skip
+    looks.correlation_axis(axes)
+
+
+def draw_never(axes: Axes, table: pd.DataFrame, measures: list) -> None:
+    """The share of strings that are never memorised, by measure."""
+    name_measures(axes, measures)
+    found = looks.over_seeds(table, ["measure", "evidence", "strings"], "never")
+    found = looks.of_shares(found)
+    for place, measure in enumerate(measures):
+        colour = style.MEASURES[measure[0]].colour
+        for strings, offset in OFFSETS.items():
+            if (*measure, strings) in found.index:
+                fill = colour if strings == TRAINED else "white"
+                looks.draw_row(
+                    axes, place + offset, found.loc[(*measure, strings)], color=colour, marker="o",
+                    markerfacecolor=fill,
+                )  # fmt: skip
+    axes.set_xlim(-0.06, 1.06)
+    axes.set_xticks([0, 0.5, 1], ["0", "", "1"])
+    axes.set(title="never\nmemorised", xlabel="share\n(0 to 1)")
+
+
+def name_measures(axes: Axes, measures: list[tuple[str, str]]) -> None:
+    """Names of the measures at the left, in their colours."""
+    several = len({measure for measure, _ in measures}) < len(measures)
+    names = [
+        style.MEASURES[measure].label.replace(" by ", "\nby ")
+        + (f"\n({evidence})" if several else "")
+        for measure, evidence in measures
+    ]
+    looks.name_rows(axes, names)
+    # Panels that share the axis have no labels of their own.
+    for label, (measure, _) in zip(axes.get_yticklabels(), measures, strict=False):
+        label.set_color(style.darkened(style.MEASURES[measure].colour))

@@ -1,0 +1,153 @@
+"""The fixed effects of all regressions, as a forest of intervals."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from palimpsest.density.figures import looks
+from palimpsest.density.kinds import (
+    ACCURACY,
+    LEAK_CONDITION,
+    LEAKED,
+    ON_BOTH,
+    ON_DENSITY,
+    PERPLEXITY,
+    PLACEBO,
+)
+from palimpsest.figures import curves, style
+from palimpsest.statistics import CONFIDENCE
+
+INTERCEPT, DENSITY = "intercept", "density"
+SIGNIFICANT = 0.05
+BELOW = f"p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}{SIGNIFICANT}"
+OFFSETS = {LEAKED: -0.17, PLACEBO: 0.17}
+SIDES = {LEAKED: "right", PLACEBO: "left"}  # of words in place of an estimate
+OUTCOMES = {
+    PERPLEXITY: "perplexity (linear):\nchange of the perplexity",
+    ACCURACY: "accuracy (logistic):\nchange of the log odds",
+}
+HEADS = {
+    LEAK_CONDITION: "on the leak (per contrast)",
+    ON_DENSITY: "on density (per SD)",
+    ON_BOTH: "on density and distance (per SD)",
+}
+
+
+class Row(NamedTuple):
+    """A row of the forest: a heading, if there is no term, or a fixed effect."""
+
+    regression: str
+    predictor: str = ""
+    embedding: str = ""
+    term: str = ""
+
+    @property
+    def label(self) -> str:
+        """The row's name at the left."""
+        if not self.term:
+            return HEADS.get(self.regression, f"on {self.regression}")
+        if not self.predictor:
+            return self.term
+        density = f"{self.predictor} {DENSITY}"
+        name = density if self.term == DENSITY else f"{self.term} ({self.predictor})"
+        return f"{name}, {looks.of_embedding(self.embedding).label}"
+
+
+@style.styled
+def density_regressions(table: pd.DataFrame) -> Figure:
+    """Estimates with intervals, of leaked strings and of placebos.
+
+    `table` holds tables `regressions` of one language.
+
+    Source: LMD3, appendix A.5.
+    """
+    table = table[table["term"] != INTERCEPT].copy()
+    names = ["predictor", "embedding"]
+    table[names] = table[names].astype(object).where(table[names].notna(), "")
+    rows = list(rows_of(table))
+    figure = curves.figure_of(0.185 * len(rows) + 1.6, f"Regressions: {curves.subject(table)}")
+    panels = figure.subplots(1, len(OUTCOMES), sharey=True)
+    for axes, (outcome, label) in zip(panels, OUTCOMES.items(), strict=True):
+        draw_forest(axes, table[table["outcome"] == outcome], rows)
+        axes.set_xlabel(label)
+        axes.xaxis.set_major_locator(MaxNLocator(6))
+    known = table[table["kernel"].notna()]
+    setting = f" Density: {looks.setting(known)}." if len(known) else ""
+    note = (
+        f"SD: standard deviation. Bars: {looks.PERCENT} intervals by the regression's own standard "
+        f"errors, which may be too narrow; filled: {BELOW} by exchanging strings. (raw), (log): "
+        f"the form of the density in the same regression.{setting} Terms of paraphrases: "
+        "orthogonal polynomials of their number."
+    )
+    handles = [
+        *(looks.STRINGS[name].handle(label=label) for name, label in
+          ((LEAKED, "leaked strings"), (PLACEBO, "placebos: none is leaked"))),
+        looks.hollow(BELOW, True),
+        looks.hollow(f"p ≥ {SIGNIFICANT}", False),
+    ]  # fmt: skip
+    curves.legend(figure, handles, note)
+    return figure
+
+
+def rows_of(table: pd.DataFrame):
+    """A heading for each regression, then its fixed effects."""
+    for regression in [name for name in HEADS if name in set(table["regression"])]:
+        yield Row(regression)
+        own = table[table["regression"] == regression]
+        keys = ["embedding", "predictor", "term"]
+        for embedding, predictor, term in own[keys].drop_duplicates().itertuples(index=False):
+            yield Row(regression, predictor, embedding, term)
+
+
+def draw_forest(axes: Axes, table: pd.DataFrame, rows: list[Row]) -> None:
+    """The effects on one outcome."""
+    axes.axvline(0, **looks.ZERO)
+    looks.name_rows(axes, [row.label for row in rows])
+    # Panels that share the axis have no labels of their own.
+    for label, row in zip(axes.get_yticklabels(), rows, strict=False):
+        label.set_weight("normal" if row.term else "bold")
+    indexed = table.set_index(["strings", "regression", "predictor", "embedding", "term"])
+    for place, row in enumerate(rows):
+        if not row.term:
+            axes.axhspan(place - 0.5, place + 0.5, color="0.95", linewidth=0, zorder=0)
+            continue
+        for strings, offset in OFFSETS.items():
+            if (strings, *row) in indexed.index:
+                draw_effect(axes, place + offset, indexed.loc[(strings, *row)], strings)
+    if table["estimate"].isna().all():
+        axes.set_xlim(-1, 1)
+
+
+def draw_effect(axes: Axes, place: float, effect: pd.Series, strings: str) -> None:
+    """One estimate with its interval; words, if there is none."""
+    look = looks.STRINGS[strings]
+    if pd.isna(effect["estimate"]):
+        said = {"fontsize": 6, "va": "center", "ha": SIDES[strings], "color": look.colour}
+        axes.text(0, place, "  no estimate  ", **said)
+        return
+    half = quantile(effect["df"]) * (effect["std_error"] if pd.notna(effect["std_error"]) else 0)
+    found = pd.Series(
+        {
+            "mean": effect["estimate"],
+            "lower": effect["estimate"] - half,
+            "upper": effect["estimate"] + half,
+        }
+    )
+    is_significant = effect["p_value"] < SIGNIFICANT
+    fill = look.colour if is_significant else "white"
+    looks.draw_row(
+        axes, place, found, color=look.colour, marker=look.marker, markerfacecolor=fill,
+        markersize=3.5,
+    )  # fmt: skip
+
+
+def quantile(df: float) -> float:
+    """The quantile of Student's t with these degrees of freedom; of the normal without."""
+    from scipy.special import ndtri, stdtrit
+
+    level = (1 + CONFIDENCE) / 2
+    return float(stdtrit(df, level) if np.isfinite(df) else ndtri(level))

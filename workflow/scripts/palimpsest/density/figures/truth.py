@@ -1,0 +1,111 @@
+"""Estimates of density against the language's exact probabilities."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.density.figures import looks
+from palimpsest.density.kinds import LENGTH, TOP_K, TRAINED, UNSEEN
+from palimpsest.figures import curves, style
+
+STEP = 0.22
+STUDY = ["model", "size", "variant"]
+TITLES = {UNSEEN: "never trained on", TRAINED: "trained strings"}
+COLUMNS = {"correlation": "\n", "given_length": ",\nat equal length"}
+
+
+@style.styled
+def density_truth(table: pd.DataFrame) -> Figure:
+    """The correlation of every estimate with the exact log probability.
+
+    `table` holds tables `truth` of one language, of one or of several studies.
+    """
+    estimates = estimates_of(table)
+    studies = list(table.groupby(STUDY, sort=False))
+    height = len(studies) * (0.21 * len(estimates) + 0.55) + 1.2
+    several = len(studies) > 1
+    subject = f"language {table['language'].iloc[0]}" if several else curves.subject(table)
+    figure = curves.figure_of(height, f"Density and exact probability: {subject}")
+    inner = curves.panels_in(figure)
+    grid = inner.subplots(len(studies), 4, sharey=True, sharex=True, squeeze=False)
+    kinds = [(strings, column) for strings in (UNSEEN, TRAINED) for column in COLUMNS]
+    for line, ((model, size, variant), rows) in zip(grid, studies, strict=True):
+        for axes, (strings, column) in zip(line, kinds, strict=True):
+            own = rows[rows["strings"] == strings]
+            draw_correlations(axes, own, column, estimates)
+            axes.set_title(TITLES[strings] + COLUMNS[column])
+        if several:
+            line[0].set_ylabel(f"{model}, {size} strings\n({variant})")
+    inner.supxlabel(
+        "rank correlation of the estimate and the exact log probability (−1 to 1)", fontsize=8
+    )
+    note = (
+        f"{looks.seeds_note(table)} Spearman's correlation; at equal length: partial. A trained "
+        "string counts itself and its copies. Distances (mean of the k nearest) "
+        f"and lengths count negatively: near and short are dense. {counted(table)}"
+    )
+    handles = [look.handle() for look in looks.EMBEDDINGS.values()]
+    curves.legend(figure, [*handles, *neither(table)], note)
+    return figure
+
+
+def counted(table: pd.DataFrame) -> str:
+    """The number of strings of each kind, in a sentence."""
+    found = []
+    for strings, words in looks.TRAINED_OR_NOT.items():
+        n = table.loc[table["strings"] == strings, "n_strings"]
+        if len(n):
+            low, high = n.min(), n.max()
+            found.append(f"{low if low == high else f'{low} to {high}'} {words}")
+    return f"A seed has {' and '.join(found)}."
+
+
+def neither(table: pd.DataFrame) -> list:
+    """A legend entry for the length, which has no embedding."""
+    if LENGTH not in set(table["estimator"]):
+        return []
+    return [
+        curves.line_handle(
+            "length alone: no embedding", linestyle="none", marker="s", markersize=4.5
+        )
+    ]
+
+
+def estimates_of(table: pd.DataFrame) -> dict[tuple[str, float], str]:
+    """The estimators with their settings, from narrow to wide, and their names in words."""
+    found = table[["estimator", "setting"]].drop_duplicates()
+    order = [name for name in (*looks.KERNELS, TOP_K, LENGTH) if name in set(found["estimator"])]
+    named = {}
+    for estimator in order:
+        for setting in sorted(found.loc[found["estimator"] == estimator, "setting"].fillna(-1)):
+            named[estimator, setting] = in_words(estimator, setting)
+    return named
+
+
+def in_words(estimator: str, setting: float) -> str:
+    """The name of an estimator with its setting."""
+    if estimator == LENGTH:
+        return "length"
+    if estimator == TOP_K:
+        return f"distance, k = {setting:.0f}"
+    return f"{estimator} {setting:g}"
+
+
+def draw_correlations(axes: Axes, rows: pd.DataFrame, column: str, estimates: dict) -> None:
+    """A row for each estimator, with a point for each embedding."""
+    axes.axvline(0, **looks.ZERO)
+    looks.name_rows(axes, list(estimates.values()))
+    rows = rows.assign(setting=rows["setting"].fillna(-1), embedding=rows["embedding"].fillna(""))
+    found = looks.over_seeds(rows, ["estimator", "setting", "embedding"], column)
+    order = [*looks.EMBEDDINGS]
+    known = {index[:2] for index in found.index}
+    for place, (estimator, setting) in enumerate(estimates):
+        own_rows = found.loc[(estimator, setting)] if (estimator, setting) in known else found[:0]
+        for name, own in own_rows.iterrows():
+            look = looks.EMBEDDINGS.get(name, looks.Look("", style.INK, "s"))
+            shift = STEP * (2 * order.index(name) - 1) if name in order else 0
+            shape = {"color": look.colour, "marker": look.marker, "markersize": 3.5}
+            looks.draw_row(axes, place + shift, own, **shape)
+        if estimator == LENGTH and column == "given_length":
+            axes.text(0, place, "   not defined", fontsize=6, va="center", color="0.4")
+    looks.correlation_axis(axes)

@@ -1,0 +1,92 @@
+"""The study of leakage: the runs that it needs, and the mistakes in its block.
+
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
+
+Source: LMD3: Language Model Data Density Dependence, sections 5.3 and 6.1, appendix A.6.
+"""
+
+from collections.abc import Iterator
+
+from palimpsest.configuration.checks import (
+    too_many_strings,
+    unknown_languages,
+    unknown_model,
+    without_probabilities,
+)
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.requests import TRACE, WEIGHTS, Runs
+from palimpsest.variants import LEAK_CONDITIONS, MOST_COPIES, MOST_PARAPHRASES, NO_LEAK, leaked
+from palimpsest.variants import without_production as without
+
+FACTORIAL = tuple(map(leaked, LEAK_CONDITIONS))
+NEEDS = "the paraphrases of leaked strings, which need a grammar"
+
+
+def block(settings: Settings) -> dict | None:
+    """The block `density/leakage`; None if it is left out."""
+    return settings.block("density")["leakage"]
+
+
+def without_productions(settings: Settings, language: str) -> list[str]:
+    """The variants of a language that lack one production each; [] if there is only one."""
+    if not block(settings)["leave_out"]:
+        return []
+    n_productions = len(settings.corpus(language).productions())
+    return [without(number + 1) for number in range(n_productions)] if n_productions > 1 else []
+
+
+def variants(settings: Settings, language: str) -> list[str]:
+    """All variants of a language: those of the factorial first."""
+    return [*FACTORIAL, *without_productions(settings, language)]
+
+
+def runs(settings: Settings) -> Iterator[Runs]:
+    """The runs on every variant of every language; their weights are kept for embeddings."""
+    asked = block(settings)
+    if asked is None:
+        return
+    keeps = frozenset({TRACE, WEIGHTS})
+    for language in asked["languages"]:
+        for variant in variants(settings, language):
+            yield Runs(
+                asked["model"], language, asked["size"], variant, settings.seeds, keeps=keeps
+            )
+
+
+def without_leak(settings: Settings) -> list[Runs]:
+    """The runs whose test strings are not leaked, one request for each language."""
+    return [each for each in runs(settings) if each.variant == leaked(NO_LEAK)]
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """The mistakes in the block that its schema cannot find."""
+    asked, key = block(settings), "density/leakage"
+    if asked is None:
+        return
+    yield from unknown_model(settings, f"{key}/model", asked["model"])
+    yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
+    yield from without_probabilities(settings, f"{key}/languages", asked["languages"], NEEDS)
+    needed = asked["size"] + asked["tests"]
+    yield from too_many_strings(settings, f"{key}/size", [needed], asked["languages"])
+    if 2 * asked["leaked"] >= asked["tests"]:
+        yield Mistake(
+            f"{key}/tests",
+            f"{asked['tests']} test strings are too few for {asked['leaked']} leaked ones and as "
+            f"many placebos; raise it above {2 * asked['leaked']}, so that some are never treated",
+        )
+    planted = asked["leaked"] * (MOST_COPIES + MOST_PARAPHRASES)
+    if planted > asked["size"] // 2:
+        yield Mistake(
+            f"{key}/leaked",
+            f"{asked['leaked']} strings with a copy and {MOST_PARAPHRASES} paraphrases each are "
+            f"{planted} of {asked['size']} training strings; at most half of them may be planted: "
+            f"lower it to {asked['size'] // 2 // (MOST_COPIES + MOST_PARAPHRASES)}",
+        )
+    if block(settings)["size"] - planted < (k := settings.block("density")["neighbours"]):
+        yield Mistake(
+            "density/neighbours",
+            f"{k} is more than the {asked['size'] - planted} training strings that are not "
+            "planted; lower it",
+        )

@@ -1,0 +1,153 @@
+"""Datasets with leaked test strings, and datasets without the strings of one production.
+
+All datasets of a seed have the same test strings. A training string is replaced for every leaked
+copy and paraphrase, so that all runs take equally many steps on equally many strings.
+
+Source: LMD3: Language Model Data Density Dependence, section 5.3 and appendix A.6.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.corpora import String
+from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.strings import string_id
+from palimpsest.density.kinds import DISTRACTOR, LEAKED, NEVER, PLACEBO
+from palimpsest.density.paraphrases import Paraphraser, in_ascending_order, too_few
+from palimpsest.errors import UserError
+from palimpsest.variants import MOST_PARAPHRASES, NO_LEAK, Leak, leak_of, production_left_out
+
+PARAPHRASE = "paraphrase"
+# Candidates for each test string: strings without enough paraphrases are left out
+CANDIDATES = 3
+MORE_DRAWS = (1, 2, 4, 8, 16, 32)  # times the number of training strings
+
+
+class Tests(NamedTuple):
+    """The test strings of a seed: leaked, placebo and never.
+
+    `paraphrases` are those of the leaked strings, from the least to the most similar one. Each test
+    string has a distractor: one more paraphrase, which is in no training set.
+    """
+
+    leaked: list[String]
+    placebo: list[String]
+    never: list[String]
+    paraphrases: dict[String, list[String]]
+    distractors: dict[String, String]
+
+    @property
+    def strings(self) -> list[String]:
+        """All test strings."""
+        return [*self.leaked, *self.placebo, *self.never]
+
+
+def leaked(asked: Asked) -> pd.DataFrame:
+    """Training strings, some of which are copies and paraphrases of leaked test strings.
+
+    Options: `tests`, the number of test strings; `leaked`, how many of them are leaked, and how
+    many others are placebos; `level`, see `Paraphraser`.
+    """
+    leak = leak_of(asked.variant)
+    base = asked.sampler.train(asked.size)
+    tests = drawn_tests(asked, base)
+    planted = planted_strings(tests, leak)
+    train = Counter([*base[: asked.size - len(planted)], *planted])
+    return tabulated(asked, train, tests, leak)
+
+
+def without_production(asked: Asked) -> pd.DataFrame:
+    """Training strings without those of one production; others of the corpus take their place.
+
+    Options: as for `leaked`, so that the test strings are the same.
+    """
+    base = asked.sampler.train(asked.size)
+    tests = drawn_tests(asked, base)
+    corpus, seen = asked.sampler.corpus, set(tests.strings)
+    left_out = corpus.productions()[production_left_out(asked.variant) - 1]
+    # Draw more, until enough strings of the other productions are found
+    for times in MORE_DRAWS:
+        drawn = [s for s in asked.sampler.train(times * asked.size) if s not in seen]
+        groups = corpus.groups(drawn, "derivation")
+        kept = [s for s in drawn if groups[s] != left_out]
+        if len(kept) >= asked.size:
+            return tabulated(asked, Counter(kept[: asked.size]), tests, NO_LEAK)
+    raise UserError(
+        f"density/leakage/leave_out: {MORE_DRAWS[-1] * asked.size:,} strings of "
+        f"{asked.sampler.language} hold only {len(kept):,} of {asked.size:,} that do not begin with "
+        f"{left_out!r}; set it to false, or choose a language whose productions are more even"
+    )
+
+
+def drawn_tests(asked: Asked, base: Sequence[String]) -> Tests:
+    """The test strings of a seed, drawn at random among strings that are not trained on.
+
+    Every test string has enough paraphrases, whether leaked or not. So leaked strings, placebos and
+    others are random samples of one distribution.
+
+    Raises
+    ------
+    UserError
+        If too few strings have paraphrases at this level.
+    """
+    options, sampler = asked.options, asked.sampler
+    n_tests, n_leaked = options["tests"], options["leaked"]
+    trained = set(base)
+    candidates = sampler.validation(CANDIDATES * n_tests, trained)
+    chance = np.random.default_rng([sampler.seed, n_tests])
+    paraphraser = Paraphraser(sampler.corpus.grammar, options["level"], options["redrawn"])
+    # Frequent strings are drawn first, so the order is shuffled.
+    shuffled = [candidates[place] for place in chance.permutation(len(candidates))]
+    but, found = {*trained, *candidates}, {}
+    for string in shuffled:
+        made = paraphraser.paraphrases(string, 1 + MOST_PARAPHRASES, chance, but)
+        if made is not None:
+            found[string] = made
+            but.update(made)
+        if len(found) == n_tests:
+            break
+    if len(found) < n_tests:
+        raise too_few(sampler.language, len(found), n_tests, options["level"])
+    tests = list(found)
+    own = tests[:n_leaked]
+    return Tests(
+        own,
+        tests[n_leaked : 2 * n_leaked],
+        tests[2 * n_leaked :],
+        {s: in_ascending_order(s, found[s][1:]) for s in own},
+        {s: found[s][0] for s in tests},
+    )
+
+
+def planted_strings(tests: Tests, leak: Leak) -> list[String]:
+    """The copies and paraphrases of a condition: the least similar paraphrases come first."""
+    return [
+        planted
+        for string in tests.leaked
+        for planted in [string] * leak.exact + tests.paraphrases[string][: leak.paraphrases]
+    ]
+
+
+def tabulated(asked: Asked, train: Counter, tests: Tests, leak: Leak) -> pd.DataFrame:
+    """A table `strings` with the roles of test strings and paraphrases, and groups."""
+    distractors = list(tests.distractors.values())
+    table = tabulate(asked, train, Counter(tests.strings), held_out=distractors)
+    roles = {
+        string_id(distractor): f"{DISTRACTOR}-{string_id(string)}"
+        for string, distractor in tests.distractors.items()
+    }
+    for string in tests.leaked:
+        for number, paraphrase in enumerate(tests.paraphrases[string][: leak.paraphrases]):
+            roles[string_id(paraphrase)] = f"{PARAPHRASE}-{number + 1}-{string_id(string)}"
+    for role in (LEAKED, PLACEBO, NEVER):
+        roles |= {string_id(string): role for string in getattr(tests, role)}
+    strings = [tuple(text.split()) for text in table["text"]]
+    groups = asked.sampler.corpus.groups(strings, "derivation")
+    return table.assign(
+        role=table["string_id"].map(roles).astype("string"),
+        group=pd.array([groups[string] for string in strings], dtype="string"),
+    )

@@ -1,0 +1,221 @@
+"""What leakage changes: density and performance of test strings, in tables.
+
+A run of the factorial is trained with one number of exact copies and one of paraphrases of every
+leaked test string. All runs of a seed have the same test strings.
+
+Source: LMD3: Language Model Data Density Dependence, sections 5.3 and 6.1, appendices A.6 and A.10.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.density.kinds import (
+    DISTRACTOR,
+    LEAKAGE,
+    LEAKED,
+    LEFT_OUT,
+    NEVER,
+    PLACEBO,
+    RETRIEVAL,
+    SEPARATION,
+    TOP_K,
+)
+from palimpsest.density.neighbours import nearest
+from palimpsest.traces import Trace
+from palimpsest.variants import NO_LEAK, Leak, leak_of, production_left_out
+
+TESTED = (LEAKED, PLACEBO, NEVER)
+SETTING = ["embedding", "kernel", "bandwidth"]
+RETRIEVED = 5, 10  # numbers of neighbours that are searched for what was leaked, as in the paper
+
+
+@dataclass(frozen=True)
+class Results:
+    """All that one run leaves behind: tables of the kinds of the same names, and its trace."""
+
+    strings: pd.DataFrame
+    trace: Trace
+    density: pd.DataFrame
+    neighbours: pd.DataFrame
+
+    @property
+    def leak(self) -> Leak:
+        """The condition of the factorial; no leak for a run without one production."""
+        return leak_of(self.variant) or NO_LEAK
+
+    @property
+    def variant(self) -> str:
+        """The variant of the dataset."""
+        return self.trace.run["variant"]
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.trace.run["seed"])
+
+    @property
+    def keys(self) -> dict:
+        """The columns that name the runs of a seed."""
+        return {name: self.trace.run[name] for name in ("model", "language", "size", "seed")}
+
+    def tested(self) -> pd.DataFrame:
+        """The test strings, indexed by `string_id`: role, group, length, loss and answer."""
+        strings = self.strings[self.strings["role"].isin(TESTED)].set_index("string_id")
+        losses = pd.Series(self.trace.loss[-1], self.trace.string_ids)
+        wrong = self.strings[self.strings["role"].str.startswith(DISTRACTOR, na=False)]
+        of_string = wrong["role"].str.rpartition("-")[2].to_numpy()
+        other = pd.Series(losses.loc[wrong["string_id"]].to_numpy(), of_string)
+        found = pd.DataFrame(
+            {
+                "strings": strings["role"],
+                "group": strings["group"],
+                "length": strings["text"].str.split().str.len(),
+                "loss": losses.loc[strings.index],
+                "answer_right": losses.loc[strings.index] < other.loc[strings.index],
+            }
+        )
+        return found.rename_axis("string_id")
+
+
+def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.DataFrame:
+    """The table `leakage` of the runs of a factorial, with densities of one setting."""
+    parts = []
+    for run in runs:
+        tested = run.tested()
+        is_leaked = tested["strings"] == LEAKED
+        epochs = run.trace.epochs[-1] * sum(run.leak) * is_leaked
+        about = tested.assign(
+            exact=run.leak.exact,
+            paraphrases=run.leak.paraphrases,
+            effective_epochs=epochs.astype(int),
+            perplexity=np.exp(tested["loss"]),
+        )
+        beside = run.neighbours[["string_id", "embedding", "mean_distance"]]
+        of_setting = chosen(run.density, kernel, bandwidth)
+        found = of_setting.merge(about, on="string_id")
+        parts.append(found.merge(beside, on=["string_id", "embedding"]))
+    return pd.concat(parts, ignore_index=True)[LEAKAGE.names]
+
+
+def chosen(density: pd.DataFrame, kernel: str, bandwidth: float) -> pd.DataFrame:
+    """The rows of a table `density` with one setting of the estimator."""
+    is_chosen = (density["kernel"] == kernel) & (density["bandwidth"] == bandwidth)
+    return density[is_chosen]
+
+
+def separation_table(runs: Iterable[Results]) -> pd.DataFrame:
+    """The table `separation`: every estimator, on every run of a factorial."""
+    rows = []
+    for run in runs:
+        roles = run.tested()["strings"]
+        for about, support in supports(run):
+            rows.append(
+                {
+                    **run.keys,
+                    **run.leak._asdict(),
+                    **about,
+                    "auc": auc(support, roles, LEAKED),
+                    "placebo": auc(support, roles, PLACEBO),
+                    "n_strings": len(roles),
+                }
+            )
+    return pd.DataFrame(rows)[SEPARATION.names]
+
+
+def supports(run: Results) -> Iterable[tuple[dict, pd.Series]]:
+    """Every setting of every estimator, and its values by string: more is denser."""
+    for (embedding, kernel, bandwidth), rows in run.density.groupby(SETTING):
+        about = {"embedding": embedding, "estimator": kernel, "setting": bandwidth}
+        yield about, rows.set_index("string_id")["log_density"]
+    for (embedding, k), rows in run.neighbours.groupby(["embedding", "k"]):
+        about = {"embedding": embedding, "estimator": TOP_K, "setting": float(k)}
+        yield about, -rows.set_index("string_id")["mean_distance"]
+
+
+def auc(support: pd.Series, roles: pd.Series, treated: str) -> float:
+    """The probability that a treated string has more support than one that is never leaked.
+
+    It is the area under the receiver operating characteristic; ties count half. `support` and
+    `roles` are indexed by string, and `treated` is a role.
+    """
+    from scipy.stats import mannwhitneyu
+
+    own, never = (support[roles.index[roles == role]] for role in (treated, NEVER))
+    return float(mannwhitneyu(own, never).statistic / (len(own) * len(never)))
+
+
+def retrieval_table(run: Results, embeddings: dict[str, np.ndarray]) -> pd.DataFrame:
+    """The table `retrieval` of one run; `embeddings` are float[strings, D], in order of strings.
+
+    A leaked string should find its copies and paraphrases among its nearest training strings.
+
+    Source: LMD3, appendix A.10.1 and table 7.
+    """
+    strings, leak = run.strings, run.leak
+    corpus = np.repeat(np.arange(len(strings)), strings["count"])
+    queries = np.flatnonzero(strings["role"] == LEAKED)
+    names = strings["string_id"].to_numpy(dtype=object)
+    of_string = strings["role"].fillna("").str.rpartition("-")[2].to_numpy(dtype=object)
+    wanted = [(names == names[query]) | (of_string == names[query]) for query in queries]
+    rows = []
+    for embedding, vectors in embeddings.items():
+        places = nearest(vectors[queries], vectors[corpus], max(RETRIEVED))[1]
+        hits = np.array([own[corpus[some]] for own, some in zip(wanted, places, strict=True)])
+        rows += [
+            {
+                **run.keys,
+                "embedding": embedding,
+                "k": k,
+                "recall": hits[:, :k].sum(axis=1).mean() / sum(leak),
+                "ndcg": ndcg(hits[:, :k], sum(leak)),
+                "chance": k / len(corpus),
+                "n_strings": len(queries),
+            }
+            for k in RETRIEVED
+        ]
+    return pd.DataFrame(rows)[RETRIEVAL.names]
+
+
+def ndcg(hits: np.ndarray, n_wanted: int) -> float:
+    """Mean normalised discounted cumulative gain of hits bool[queries, k], from the nearest.
+
+    `n_wanted` is the number of points that each query should find.
+    """
+    discount = 1 / np.log2(np.arange(hits.shape[1]) + 2)
+    return float((hits @ discount).mean() / discount[:n_wanted].sum())
+
+
+def left_out_table(
+    whole: Results, without: Iterable[Results], productions: list[str], setting: tuple[str, float]
+) -> pd.DataFrame:
+    """The table `left_out` of a seed: each run without a production against the whole run.
+
+    `setting` is a kernel and its bandwidth.
+
+    Source: LMD3, appendix A.6 and figure 8 (leave one subject out).
+    """
+    parts = []
+    before = changed_columns(whole, *setting)
+    for run in without:
+        change = changed_columns(run, *setting) - before
+        groups = change.join(run.tested()["group"], on="string_id").reset_index()
+        means = groups.groupby(["group", "embedding"]).agg(
+            n_strings=("string_id", "size"),
+            log_density=("log_density", "mean"),
+            loss=("loss", "mean"),
+            answer_right=("answer_right", "mean"),
+        )
+        name = productions[production_left_out(run.variant) - 1]
+        about = {"left_out": name, "kernel": setting[0], "bandwidth": setting[1]}
+        parts.append(means.reset_index().assign(**run.keys, **about)[LEFT_OUT.names])
+    return pd.concat(parts, ignore_index=True)
+
+
+def changed_columns(run: Results, kernel: str, bandwidth: float) -> pd.DataFrame:
+    """Density, loss and right answers of test strings, indexed by string and embedding."""
+    of_setting = chosen(run.density, kernel, bandwidth)[["string_id", "embedding", "log_density"]]
+    found = of_setting.merge(run.tested()[["loss", "answer_right"]], on="string_id")
+    return found.astype({"answer_right": float}).set_index(["string_id", "embedding"])

@@ -1,0 +1,33 @@
+"""Counts of n-grams as embeddings: the baseline that needs no model."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+LONGEST = 3  # symbols in a row
+
+
+def ngram_vectors(strings: Sequence[Sequence[str]], longest: int = LONGEST) -> np.ndarray:
+    """Vectors float64[n, D] of length 1: how often each n-gram occurs in each string.
+
+    An n-gram is up to `longest` symbols in a row. D is the number of n-grams that occur in any of
+    the strings, so only vectors of one call can be compared. Equal strings have equal vectors.
+    """
+    counts = [_counts(string, longest) for string in strings]
+    place = {
+        ngram: number for number, ngram in enumerate(dict.fromkeys(n for c in counts for n in c))
+    }
+    vectors = np.zeros((len(counts), len(place)))
+    for row, found in zip(vectors, counts, strict=True):
+        row[[place[ngram] for ngram in found]] = list(found.values())
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def _counts(string: Sequence[str], longest: int) -> Counter:
+    symbols = tuple(string)
+    return Counter(
+        symbols[start : start + n]
+        for n in range(1, longest + 1)
+        for start in range(len(symbols) - n + 1)
+    )

@@ -1,0 +1,324 @@
+"""Mixed-effects regressions: does a leak, or the density of the training data, predict performance?
+
+Perplexity is regressed linearly, and whether the answer is right logistically. Random intercepts
+are those of the paper: the length, and the string within its group. Two more are ours, the run and
+the seed. A run is one trained model, and a good model is good on all strings. The paper trains one
+model per condition, so it cannot tell a good model from a helpful leak; here, every condition is
+trained once per seed, and strings that are never leaked are in the same runs.
+
+P-values are found by exchanging strings (`label_permutations`), because those of the model itself,
+which the paper reports, are too small for our data. Both are in the table.
+
+Source: LMD3: Language Model Data Density Dependence, appendix A.4, A.5 and A.9.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.density.kinds import (
+    ACCURACY,
+    LEAK_CONDITION,
+    LEAKAGE,
+    LEAKED,
+    NEVER,
+    ON_BOTH,
+    ON_DENSITY,
+    ON_DISTANCE,
+    PERPLEXITY,
+    PLACEBO,
+    REGRESSIONS,
+    TEXT_DENSITY,
+    TEXT_REGRESSIONS,
+)
+from palimpsest.density.label_permutations import Design, Null, exchanges
+from palimpsest.density.mixed_models import (
+    SATTERTHWAITE,
+    WALD,
+    Fit,
+    fit,
+    random_intercepts,
+)
+from palimpsest.errors import UserError
+
+PERMUTATION, PERMUTATIONS = "permutation", 1999
+RAW, LOG = "raw", "log"
+PREDICTORS = (RAW, LOG)
+OUTCOMES = {PERPLEXITY: "perplexity", ACCURACY: "answer_right"}
+INTERCEPT, EXACT, DENSITY, DISTANCE = "intercept", "exact copy", "density", "mean distance"
+# Orthogonal polynomials over 0 to 3 paraphrases, of length 1, as R's contr.poly
+POLYNOMIALS = {
+    "paraphrases, linear": np.array([-3, -1, 1, 3]) / np.sqrt(20),
+    "paraphrases, quadratic": np.array([1, -1, -1, 1]) / 2,
+    "paraphrases, cubic": np.array([-1, 3, -3, 1]) / np.sqrt(20),
+}
+SETTING = ["embedding", "kernel", "bandwidth"]
+STUDY = ["model", "language", "size"]
+ROW = ["seed", "string_id", "variant"]
+# Queries of a text per bin of length, and the most bins: as many as the paper's bins of density
+FEWEST_IN_BIN, MOST_BINS = 10, 20
+
+
+class Regression(NamedTuple):
+    """A regression to make: its columns in the table, and its terms float[rows] by name."""
+
+    columns: dict
+    terms: dict[str, np.ndarray]
+
+
+def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
+    """Regressions of performance on leaks and on density, over the runs of all seeds.
+
+    Each is made twice by the same code: of leaked strings, and of placebos as if they had been
+    leaked; both with the strings that are never leaked. For placebos, the leak condition must
+    predict nothing. Density may: dense strings may be easier without any leak.
+
+    Parameters
+    ----------
+    leakage : table of kind `leakage`
+        Of one model, language and size, with all runs of the factorial.
+    seed : int
+        Of the exchanges of strings.
+
+    Returns
+    -------
+    table of kind `regressions`
+        Estimates are null where an outcome or a term does not vary, or if the fit did not converge.
+        A p-value is null too if no exchange of strings of a group changes anything.
+
+    Raises
+    ------
+    UserError
+        If columns or strings are missing, if the table is of several studies, or if a string is not
+        in the same runs as others.
+    """
+    _check(leakage, seed)
+    ordered = leakage.sort_values([*SETTING, *ROW], kind="stable", ignore_index=True)
+    rows = [
+        row
+        for treated in (LEAKED, PLACEBO)
+        for row in _treated_rows(ordered[ordered["strings"].isin([treated, NEVER])], treated, seed)
+    ]
+    study = leakage.iloc[0][STUDY].to_dict()
+    return _tabulated([{**study, **row} for row in rows], REGRESSIONS)
+
+
+def _treated_rows(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dict]:
+    """The rows of the table for leaked strings or placebos."""
+    settings = [table for _, table in rows.groupby(SETTING, sort=True)]
+    first = settings[0]
+    n_runs = first["variant"].nunique()
+    units = first.iloc[::n_runs]
+    design = Design(units.groupby(["seed", "group"]).ngroup().to_numpy(), n_runs)
+    orders = exchanges(design.strata, PERMUTATIONS, seed)
+    intercepts = _intercepts(first)
+    asked = [_on_leaks(first, treated)]
+    for table in settings:
+        asked += _on_densities(table)
+    for outcome, column in OUTCOMES.items():
+        values = first[column].to_numpy(dtype=float)
+        is_logistic = outcome == ACCURACY
+        empty = fit(values, np.empty((len(values), 0)), intercepts, is_logistic)
+        null = Null(empty, values, intercepts) if empty.converged else None
+        for regression in asked:
+            terms = np.column_stack(list(regression.terms.values()))
+            fitted = fit(values, terms, intercepts, is_logistic, empty)
+            p_values = fitted.p_values.copy()
+            if fitted.converged:
+                p_values[1:] = np.nan if null is None else null.p_values(terms, design, orders)
+            columns = {"strings": treated, "outcome": outcome, **regression.columns}
+            kinds = [WALD if is_logistic else SATTERTHWAITE] + [PERMUTATION] * terms.shape[1]
+            yield from _rows(columns, regression, fitted, p_values, kinds)
+
+
+def _intercepts(rows: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The random intercepts; a string of several seeds has one of its own in each as well."""
+    return random_intercepts(
+        {
+            "length": rows["length"],
+            "group": rows["group"],
+            "string": rows["string_id"],
+            "string_of_seed": rows.groupby(["seed", "string_id"]).ngroup(),
+            "run": rows.groupby(["seed", "variant"]).ngroup(),
+            "seed": rows["seed"],
+        }
+    )
+
+
+def _on_leaks(rows: pd.DataFrame, treated: str) -> Regression:
+    """The leak condition: a copy, and paraphrases as an ordered category (A.5.1)."""
+    is_treated = (rows["strings"] == treated).to_numpy()
+    exact = rows["exact"].to_numpy() * is_treated
+    paraphrases = rows["paraphrases"].to_numpy() * is_treated
+    polynomials = {name: values[paraphrases] for name, values in POLYNOMIALS.items()}
+    columns = {"regression": LEAK_CONDITION, **dict.fromkeys(["predictor", *SETTING])}
+    return Regression(columns, {EXACT: exact.astype(float), **polynomials})
+
+
+def _on_densities(rows: pd.DataFrame, log_density: str = "log_density") -> list[Regression]:
+    """Density, raw and log, alone (A.5.2) and with the distance (A.5.3)."""
+    found, setting = [], rows.iloc[0][SETTING].to_dict()
+    distance = standardised(rows["mean_distance"].to_numpy(dtype=float))
+    for predictor in PREDICTORS:
+        density = _density(rows[log_density].to_numpy(dtype=float), predictor)
+        for name, more in ((ON_DENSITY, {}), (ON_BOTH, {DISTANCE: distance})):
+            columns = {"regression": name, "predictor": predictor, **setting}
+            found.append(Regression(columns, {DENSITY: density, **more}))
+    return found
+
+
+def _density(log_density: np.ndarray, predictor: str) -> np.ndarray:
+    """The standardised density, or its logarithm.
+
+    A density is divided by the highest one first. Standardising undoes this, and a density that is
+    too small for a number does not become 0 with all others.
+    """
+    is_raw = predictor == RAW
+    return standardised(np.exp(log_density - log_density.max()) if is_raw else log_density)
+
+
+def standardised(values: np.ndarray) -> np.ndarray:
+    """Values float[n] with mean 0 and standard deviation 1; all 0 if they do not vary."""
+    centred = values - values.mean()
+    spread = centred.std()
+    return centred / spread if spread > 1e-12 * np.abs(values).max() else np.zeros(len(values))
+
+
+def regress_text(density: pd.DataFrame) -> pd.DataFrame:
+    """Regressions of a text's perplexity on density, on distance, and on both.
+
+    The density is the local part, as in the paper, or the exact one without an approximation. The
+    random intercept is the length. Hardly two queries have the same number of characters, so
+    lengths are put into bins that hold equally many queries, at least 10; there are at most 20. All
+    perplexities are used, also very high ones, which the paper drops only from its figures.
+
+    Parameters
+    ----------
+    density : table of kind `text_density`
+        Of one text.
+
+    Returns
+    -------
+    table of kind `text_regressions`
+        Empty without perplexities. P-values are Satterthwaite's, because a query has only one row.
+
+    Raises
+    ------
+    UserError
+        If columns are missing, or if the table is of several texts.
+    """
+    _check_columns(density, TEXT_DENSITY.names, TEXT_DENSITY.name)
+    _check_one(density, ["language"], TEXT_DENSITY.name)
+    known = density[density["perplexity"].notna()]
+    known = known.sort_values([*SETTING, "segment_id"], kind="stable", ignore_index=True)
+    rows = []
+    for place, (_, table) in enumerate(known.groupby(SETTING, sort=True)):
+        has_parts = table["log_local"].notna().all()
+        asked = _on_densities(table, "log_local" if has_parts else "log_density")
+        if place == 0:
+            asked.append(_on_distance(table))
+        values = table["perplexity"].to_numpy(dtype=float)
+        intercepts = random_intercepts({"length": length_bins(table["n_characters"].to_numpy())})
+        for regression in asked:
+            terms = np.column_stack(list(regression.terms.values()))
+            fitted = fit(values, terms, intercepts)
+            kinds = [SATTERTHWAITE] * (1 + terms.shape[1])
+            columns = {"outcome": PERPLEXITY, **regression.columns}
+            rows += _rows(columns, regression, fitted, fitted.p_values, kinds)
+    return _tabulated(
+        [{"language": known["language"].iloc[0], **r} for r in rows], TEXT_REGRESSIONS
+    )
+
+
+def _on_distance(rows: pd.DataFrame) -> Regression:
+    """The distance alone (A.9)."""
+    columns = {"regression": ON_DISTANCE, **dict.fromkeys(["predictor", *SETTING])}
+    columns["embedding"] = rows["embedding"].iloc[0]
+    return Regression(columns, {DISTANCE: standardised(rows["mean_distance"].to_numpy(float))})
+
+
+def length_bins(lengths: np.ndarray) -> np.ndarray:
+    """The bin int[n] of each length; bins hold about equally many, and equal lengths share one."""
+    n_bins = min(MOST_BINS, len(lengths) // FEWEST_IN_BIN)
+    if n_bins < 2:
+        return np.zeros(len(lengths), dtype=int)
+    edges = np.quantile(lengths, np.arange(1, n_bins) / n_bins, method="inverted_cdf")
+    return np.searchsorted(np.unique(edges), lengths)
+
+
+def _rows(columns: dict, regression: Regression, fitted: Fit, p_values, kinds) -> Iterator[dict]:
+    """One row per fixed effect; without convergence, what was found is not a result."""
+    unknown = np.full(len(p_values), np.nan)
+    numbers = {
+        "estimate": fitted.estimates,
+        "std_error": fitted.std_errors,
+        "df": fitted.df,
+        "statistic": fitted.statistics,
+        "p_value": p_values,
+        "model_p_value": fitted.p_values,
+    }
+    for place, term in enumerate([INTERCEPT, *regression.terms]):
+        yield {
+            **columns,
+            "term": term,
+            **{n: (v if fitted.converged else unknown)[place] for n, v in numbers.items()},
+            "p_kind": kinds[place],
+            "converged": fitted.converged,
+            "singular": fitted.singular,
+            "n_rows": len(fitted.fitted),
+        }
+
+
+def _tabulated(rows: list[dict], kind) -> pd.DataFrame:
+    """A table of a kind; also of no rows."""
+    return pd.DataFrame(rows, columns=kind.names)
+
+
+def _check(leakage: pd.DataFrame, seed: int) -> None:
+    """Raise `UserError` if the table is not the whole factorial of one study."""
+    _check_columns(leakage, LEAKAGE.names, LEAKAGE.name)
+    _check_one(leakage, STUDY, LEAKAGE.name)
+    if seed < 0:
+        raise UserError(f"seed {seed}: the seed of exchanges must be 0 or more")
+    missing = sorted({LEAKED, PLACEBO, NEVER} - set(leakage["strings"]))
+    if missing:
+        raise UserError(
+            f"table of kind {LEAKAGE.name}: no rows of strings that are {missing[0]!r}; regressions "
+            f"compare {LEAKED}, {PLACEBO} and {NEVER} strings: raise `tests` in density/leakage"
+        )
+    n_runs = leakage["variant"].nunique()
+    counts = leakage.groupby([*SETTING, "seed", "string_id"])["variant"].agg(["nunique", "size"])
+    wrong = counts[(counts["nunique"] != n_runs) | (counts["size"] != n_runs)]
+    per_setting = leakage.groupby(SETTING)["string_id"].size()
+    if len(wrong) or per_setting.nunique() > 1:
+        key = (wrong if len(wrong) else counts).index[0]
+        found = counts.loc[key, "size"]
+        raise UserError(
+            f"table of kind {LEAKAGE.name}: string {key[-1]} of seed {key[-2]} has {found} rows for "
+            f"embedding {key[0]!r}; every string needs one row in each of the {n_runs} runs: make "
+            f"the table again from all runs of the factorial"
+        )
+
+
+def _check_columns(table: pd.DataFrame, names: list[str], kind: str) -> None:
+    """Raise `UserError` if the table lacks a column or has no rows."""
+    missing = [name for name in names if name not in table.columns]
+    if missing:
+        raise UserError(
+            f"table of kind {kind}: no column {missing[0]!r}; it needs: {', '.join(names)}"
+        )
+    if table.empty:
+        raise UserError(f"table of kind {kind}: no rows; regressions need at least one")
+
+
+def _check_one(table: pd.DataFrame, names: list[str], kind: str) -> None:
+    """Raise `UserError` if the table mixes several models, languages or sizes."""
+    for name in names:
+        found = sorted(map(str, table[name].unique()))
+        if len(found) > 1:
+            raise UserError(
+                f"table of kind {kind}: several values of {name!r}: {', '.join(found)}; regress "
+                f"each of them alone"
+            )

@@ -1,0 +1,250 @@
+"""The part of the report on training-data density."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+
+from palimpsest.density import kinds
+from palimpsest.density.claims import MEASURES, QUESTIONS, beyond_never
+from palimpsest.density.kinds import (
+    ACCURACY,
+    HIDDEN,
+    LEAK_CONDITION,
+    LEAKED,
+    NGRAMS,
+    ON_BOTH,
+    ON_DENSITY,
+    PERPLEXITY,
+    PLACEBO,
+    TRAINED,
+    UNSEEN,
+)
+from palimpsest.report.number_format import number, percent
+from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.report.templates import template
+from palimpsest.statistics import Interval, student
+
+EMBEDDINGS = {HIDDEN: "hidden states", NGRAMS: "n-grams"}
+STRINGS = {LEAKED: "leaked strings", PLACEBO: "placebos"}
+OUTCOMES = {PERPLEXITY: "perplexity", ACCURACY: "accuracy (log odds)"}
+REGRESSIONS = {
+    LEAK_CONDITION: "leak condition",
+    ON_DENSITY: "density",
+    ON_BOTH: "density and distance",
+}
+CHAPTERS = {
+    "leakage": (
+        "Leaks of test strings, and what density shows of them",
+        "Copies and paraphrases of some test strings are among the training strings, in all "
+        "combinations; a paraphrase keeps the plan of a string and changes some of its parts. "
+        "Placebos are test strings that are treated by all statistics as if they had been leaked.",
+    ),
+    "regressions": (
+        "Regressions of performance",
+        "Mixed-effects regressions of perplexity and accuracy on what was leaked, and on density.",
+    ),
+    "truth": (
+        "Estimates against the true density",
+        "The language's exact probability of a string is its density under the distribution that "
+        "training strings are drawn from.",
+    ),
+    "density_memorisation": (
+        "Density and memorisation",
+        "Are training strings memorised earlier if other training strings are near?",
+    ),
+    "own_texts": (
+        "Texts of your own",
+        "Perplexity of queries where the corpus is sparse and where it is dense.",
+    ),
+}
+GLOSSARY = {
+    "AUC": (
+        "Area under the receiver operating characteristic: the probability that a string of one "
+        "kind is denser than a string of the other; 0.5 is chance."
+    ),
+    "Bandwidth": "The distance at which a kernel has clearly fallen.",
+    "Effective epochs": "Epochs times the copies and paraphrases of a string that are trained on.",
+    "Embedding": (
+        "A vector of length 1 for a string: its mean last hidden state, or counts of its n-grams."
+    ),
+    "Kernel density": (
+        "The mean over the training strings of a kernel: 1 at distance 0, and falling with the "
+        "distance."
+    ),
+    "Paraphrase": (
+        "A string whose derivation has the same top as another string's, with some of the rules "
+        "below drawn again."
+    ),
+    "Support": "The density of all other training strings at a training string.",
+}
+
+
+def part(tables: Mapping[str, pd.DataFrame]) -> Part:
+    """The section's part of the report.
+
+    `tables` maps the section's reported kinds to stacked tables. Without any, the part only has its
+    chapters' headings.
+    """
+    html = template(__file__, "report.html.j2").module
+    given = {kind.name: tables.get(kind.name, pd.DataFrame()) for kind in kinds.KINDS}
+    leakage, regressions, memorised, of_texts = (
+        given[kind.name]
+        for kind in (kinds.LEAKAGE, kinds.REGRESSIONS, kinds.MEMORISED, kinds.TEXT_REGRESSIONS)
+    )
+    before = dict.fromkeys(CHAPTERS, NOTHING)
+    if not leakage.empty:
+        retrieval = retrieval_rows(given[kinds.RETRIEVAL.name])
+        before["leakage"] = html.leakage(leakage_rows(leakage)) + html.retrieval(retrieval)
+    if not regressions.empty:
+        before["regressions"] = html.regressions(regression_rows(regressions))
+    if not memorised.empty:
+        before["density_memorisation"] = html.memorised(memorised_rows(memorised))
+    if not of_texts.empty:
+        before["own_texts"] = html.texts(text_rows(of_texts))
+    return Part(
+        introduction=html.introduction(),
+        reading=html.reading(),
+        claims=html.claims(),
+        chapters=tuple(
+            Chapter(name, title, text, before[name]) for name, (title, text) in CHAPTERS.items()
+        ),
+        questions=QUESTIONS,
+        glossary=GLOSSARY,
+    )
+
+
+def leakage_rows(leakage: pd.DataFrame) -> list[dict]:
+    """Per model, language and condition: what leaked strings have beyond those never leaked."""
+    rows = []
+    of_study = ["language", "model"]
+    for keys, table in leakage.astype({"answer_right": float}).groupby(of_study, sort=False):
+        by_embedding = dict(list(table.groupby("embedding")))
+        first = next(iter(by_embedding.values()))
+        found = {
+            (name, role): beyond_never(own, column, role)
+            for role in STRINGS
+            for name, column, own in (
+                ("loss", "loss", first),
+                ("answers", "answer_right", first),
+                *((name, "log_density", own) for name, own in by_embedding.items()),
+            )
+        }
+        for exact, paraphrases in found["loss", LEAKED].columns:
+            of_condition = {
+                f"{name}_{role}": with_interval(student(values[exact, paraphrases]))
+                for (name, role), values in found.items()
+            }
+            about = dict(zip(of_study, keys, strict=True))
+            rows.append({**about, "exact": exact, "paraphrases": paraphrases, **of_condition})
+    return rows
+
+
+def retrieval_rows(retrieval: pd.DataFrame) -> list[dict]:
+    """Per model, language, embedding and k: recall and NDCG."""
+    return [
+        {
+            "language": language,
+            "model": model,
+            "embedding": EMBEDDINGS[embedding],
+            "k": k,
+            "recall": with_interval(student(own["recall"])),
+            "ndcg": with_interval(student(own["ndcg"])),
+            "chance": number(own["chance"].mean()),
+        }
+        for (language, model, embedding, k), own in retrieval.groupby(
+            ["language", "model", "embedding", "k"], sort=False
+        )
+    ]
+
+
+def regression_rows(regressions: pd.DataFrame) -> list[dict]:
+    """The regressions of leaked strings and placebos, without intercepts."""
+    found = regressions[regressions["term"] != "intercept"]
+    about = ["language", "model", "regression", "outcome", "predictor", "embedding", "term"]
+    rows = []
+    for keys, own in found.groupby(about, sort=False, dropna=False):
+        row = dict(zip(about, keys, strict=True))
+        row["regression"] = REGRESSIONS[row["regression"]]
+        row["outcome"] = OUTCOMES[row["outcome"]]
+        row["predictor"] = "" if pd.isna(row["predictor"]) else row["predictor"]
+        row["embedding"] = EMBEDDINGS.get(row["embedding"], "")
+        rows.append({**row, **estimates(own.set_index("strings"))})
+    return rows
+
+
+def estimates(rows: pd.DataFrame) -> dict[str, str]:
+    """Estimate and p-values of one term, for leaked strings and for placebos."""
+    found = {}
+    for role in STRINGS:
+        own = rows.loc[role]
+        known = not pd.isna(own["estimate"])
+        found[f"estimate_{role}"] = number(own["estimate"]) if known else "–"
+        found[f"p_{role}"] = probability(own["p_value"])
+        found[f"model_p_{role}"] = probability(own["model_p_value"])
+    return found
+
+
+def probability(p_value: float) -> str:
+    """A p-value in the report; a dash if there is none."""
+    if pd.isna(p_value):
+        return "–"
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
+def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
+    """Per model, language, embedding and measure: support and start, trained beside unseen."""
+    rows = []
+    about = ["language", "model", "embedding"]
+    for keys, table in memorised.groupby(about, sort=False):
+        for measure, name in MEASURES.items():
+            own = table[table["measure"] == measure]
+            by_seed = own.groupby(["strings", "seed"])["given_log_prob"].mean()
+            parts = {role: by_seed.get(role, pd.Series(dtype=float)) for role in (TRAINED, UNSEEN)}
+            difference = student((parts[TRAINED] - parts[UNSEEN]).dropna())
+            trained = own[own["strings"] == TRAINED]
+            row = dict(zip(about, keys, strict=True))
+            rows.append(
+                {
+                    **row,
+                    "embedding": EMBEDDINGS[row["embedding"]],
+                    "measure": name,
+                    **{role: with_interval(student(own.dropna())) for role, own in parts.items()},
+                    "difference": with_interval(difference),
+                    "reading": earlier_or_later(difference),
+                    "never": percent(trained["never"].mean()),
+                }
+            )
+    return rows
+
+
+def earlier_or_later(difference: Interval) -> str:
+    """What a difference of two correlations of support and start says, in a word or two."""
+    if difference.upper < 0:
+        return "earlier"
+    if difference.lower > 0:
+        return "later"
+    return "cannot tell"
+
+
+def text_rows(regressions: pd.DataFrame) -> list[dict]:
+    """The regressions of perplexity on density, of texts."""
+    found = regressions[regressions["term"] != "intercept"]
+    rows = []
+    for row in found.to_dict("records"):
+        known = not pd.isna(row["estimate"])
+        row |= {
+            "estimate": number(row["estimate"]) if known else "–",
+            "p_value": probability(row["p_value"]),
+            "predictor": "" if pd.isna(row["predictor"]) else row["predictor"],
+        }
+        rows.append(row)
+    return rows
+
+
+def with_interval(found: Interval) -> str:
+    """A mean and its interval, where there is one; a dash if there is no mean."""
+    if pd.isna(found.mean):
+        return "–"
+    if pd.isna(found.lower):
+        return number(found.mean)
+    return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"

@@ -1,0 +1,115 @@
+"""The section `density`: does a model do better where its training data is dense?
+
+Source: LMD3: Language Model Data Density Dependence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from palimpsest import paths
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.density import kinds, leakage, support, texts
+from palimpsest.models.table import learning_rate
+from palimpsest.requests import Runs, Unfinished
+from palimpsest.section import Section
+from palimpsest.variants import LEAKS, PRODUCTIONS_LEFT_OUT, Variant
+
+OF_RUN = (kinds.DENSITY, kinds.NEIGHBOURS)
+MANIFEST = f"{kinds.RUN}/manifest.json"
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """The runs of the factorial, those without one production, and those on ordinary datasets."""
+    yield from leakage.runs(settings)
+    yield from support.runs(settings)
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    """Tables of every run, of every factorial, and of every text of the user."""
+    for runs in requests(settings):
+        for pattern in (*(kind.path for kind in (kinds.EMBEDDINGS, *OF_RUN)), MANIFEST):
+            yield from runs.paths(pattern)
+    for runs in leakage.without_leak(settings):
+        for kind in (*kinds.OF_FACTORIAL, kinds.REGRESSIONS):
+            yield from runs.paths(kind.path)
+        if leakage.without_productions(settings, runs.corpus):
+            yield from runs.paths(kinds.LEFT_OUT.path)
+        yield from runs.paths(kinds.TRUTH.path)
+    for runs in support.runs(settings):
+        yield from runs.paths(kinds.TRUTH.path)
+        if settings.block("memorisation") is not None:
+            yield from runs.paths(kinds.MEMORISED.path)
+    yield from texts.outputs(settings)
+
+
+def unfinished(settings: Settings) -> Iterator[Unfinished]:
+    """Every job that embeds the strings of a run by its model."""
+    for runs in requests(settings):
+        given = {
+            "model": runs.model,
+            "corpus": settings.corpus_file(runs.corpus),
+            "learning_rate": learning_rate(runs.model, settings.models),
+            "predict_end": settings.config["datasets"]["predict_end"],
+            "training": settings.training(runs.model, runs.size),
+            "engine": settings.engine(runs.model),
+        }
+        datasets, weights = runs.paths(paths.DATASET), runs.paths(paths.WEIGHTS)
+        for dataset, own in zip(datasets, weights, strict=True):
+            key = "palimpsest.density.embedding:key_of_job"
+            yield Unfinished(dataset, key, {**given, "dataset": dataset, "weights": own})
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """The mistakes in the block that its schema cannot find."""
+    yield from shown(settings)
+    yield from leakage.mistakes(settings)
+    yield from support.mistakes(settings)
+    yield from texts.mistakes(settings)
+
+
+def shown(settings: Settings) -> Iterator[Mistake]:
+    """A setting to show that is not among the settings to estimate."""
+    block = settings.block("density")
+    kernel, bandwidth = block["shown"]["kernel"], block["shown"]["bandwidth"]
+    known = block["kernels"].get(kernel, [])
+    if bandwidth not in known:
+        yield Mistake(
+            "density/shown/bandwidth",
+            f"{bandwidth} is not among the bandwidths in density/kernels/{kernel}: "
+            f"{', '.join(map(str, known)) or 'none'}; add it there, or choose one of them",
+        )
+
+
+SECTION = Section(
+    name="density",
+    title="Where training data is dense",
+    requests=requests,
+    outputs=outputs,
+    mistakes=mistakes,
+    kinds="palimpsest.density.kinds:KINDS",
+    figures="palimpsest.density.figures:FIGURES",
+    claims="palimpsest.density.claims:CLAIMS",
+    unfinished=unfinished,
+    judged=(
+        kinds.LEAKAGE,
+        kinds.SEPARATION,
+        kinds.RETRIEVAL,
+        kinds.LEFT_OUT,
+        kinds.TRUTH,
+        kinds.MEMORISED,
+    ),
+    report="palimpsest.density.report:part",
+    reported=(
+        kinds.LEAKAGE,
+        kinds.RETRIEVAL,
+        kinds.REGRESSIONS,
+        kinds.MEMORISED,
+        kinds.TEXT_REGRESSIONS,
+    ),
+    variants=(
+        Variant(LEAKS, "palimpsest.density.leakage_data:leaked"),
+        Variant(PRODUCTIONS_LEFT_OUT, "palimpsest.density.leakage_data:without_production"),
+    ),
+)

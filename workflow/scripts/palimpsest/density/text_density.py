@@ -1,0 +1,96 @@
+"""The density of a text's corpus at its queries, from the segments' embeddings.
+
+Source: LMD3: Language Model Data Density Dependence, sections 5.4 and 6.2, algorithm 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from palimpsest import tables
+from palimpsest.density.densities import Kernels, distances, log_densities
+from palimpsest.density.kernel import Approximation
+from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
+from palimpsest.density.segments import CORPUS, QUERY
+from palimpsest.errors import UserError
+
+
+@dataclass(frozen=True)
+class EmbeddedText:
+    """The embedded segments of a text.
+
+    `queries` has a row for each distinct query, with the columns language, segment_id, embedding,
+    n_characters and perplexity (NaN without a language model). `query_vectors` float32[queries, D]
+    are their embeddings. `corpus_vectors` float32[N, D] are those of the corpus; a segment with n
+    copies is there n times.
+    """
+
+    queries: pd.DataFrame
+    query_vectors: np.ndarray
+    corpus_vectors: np.ndarray
+
+
+def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
+    """Read the tables `segments` and `text_embeddings` of one text.
+
+    Raises `UserError` if a table is broken, or if they are not of the same segments.
+    """
+    known = tables.read(segments, SEGMENTS)
+    found = {}
+    for role in (CORPUS, QUERY):
+        own = known[known["role"] == role].set_index("segment_id")
+        rows = tables.read_arrow(embeddings, TEXT_EMBEDDINGS, filters=[("role", "=", role)])
+        vectors = [chunk.flatten().to_numpy() for chunk in rows["vector"].chunks]
+        about = rows.drop_columns(["vector"]).to_pandas()
+        if sorted(about["segment_id"]) != sorted(own.index):
+            raise UserError(
+                f"{embeddings}: is not of the segments in {segments}; delete it and rerun: "
+                f"snakemake --cores 1 {embeddings}"
+            )
+        about["n_characters"] = own["n_characters"].loc[about["segment_id"]].to_numpy()
+        about["count"] = own["count"].loc[about["segment_id"]].to_numpy()
+        found[role] = about, np.concatenate(vectors).reshape(len(about), -1)
+    corpus, corpus_vectors = found[CORPUS]
+    queries, query_vectors = found[QUERY]
+    queries["perplexity"] = np.exp(queries["nll"] / queries["n_tokens"])
+    return EmbeddedText(queries, query_vectors, np.repeat(corpus_vectors, corpus["count"], axis=0))
+
+
+def text_density(
+    text: EmbeddedText,
+    kernels: Kernels,
+    k: int,
+    approximation: Approximation | None = None,
+) -> pd.DataFrame:
+    """The table `text_density`: a row for each query, kernel and bandwidth.
+
+    Parameters
+    ----------
+    text : the embedded segments
+    kernels : the bandwidths of each kernel, in units of the embedding
+    k : number of nearest segments of the corpus, with copies
+    approximation : the sizes of algorithm 1; None leaves its columns null
+
+    Raises
+    ------
+    UserError
+        If the corpus has fewer than k segments, or for the reasons in
+        `palimpsest.density.kernel_density`.
+    """
+    queries, corpus = text.query_vectors, text.corpus_vectors
+    columns = ["language", "segment_id", "embedding", "n_characters", "perplexity"]
+    about = text.queries[columns].assign(**distances(queries, corpus, k))
+    parts = [
+        about.assign(
+            kernel=kernel,
+            bandwidth=float(bandwidth),
+            **log_densities(queries, corpus, float(bandwidth), kernel, approximation),
+        )
+        for kernel, bandwidths in kernels.items()
+        for bandwidth in bandwidths
+    ]
+    return pd.concat(parts, ignore_index=True)[TEXT_DENSITY.names]

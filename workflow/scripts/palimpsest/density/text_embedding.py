@@ -1,0 +1,202 @@
+"""Embeddings of the segments of a text, and a language model's losses on its queries.
+
+Every distinct segment is embedded once, so a query that is also a segment of the corpus has the
+same vector, and distance 0.
+
+Source: LMD3: Language Model Data Density Dependence, sections 4.1 and 5.4, appendices A.1.2 and
+A.2.1.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from palimpsest import tables
+from palimpsest.density.kinds import HIDDEN, NGRAMS, SEGMENTS, TEXT_EMBEDDINGS
+from palimpsest.density.language_model import LanguageModel
+from palimpsest.density.segments import QUERY
+from palimpsest.density.texts import check_embedder, name_of_embedding
+from palimpsest.errors import UserError
+from palimpsest.jobs.memory import less_next_time
+from palimpsest.training.attempts import Attempts
+
+log = logging.getLogger("palimpsest")
+
+LONGEST = 3  # words in a row that are counted
+N_GRAMS = (1, LONGEST)
+WIDTH = 2048  # of vectors of n-grams; fewer would move distances more, more would need more memory
+AT_ONCE = 1024  # segments that are turned into rows of a table, or into n-grams, at once
+
+
+@dataclass(frozen=True)
+class TextJob:
+    """A text to embed: its segments, how, the language model, and the table to write.
+
+    `embedding` is ngrams, hidden or the folder of a sentence-transformers model. `model` is the
+    name of a language model in the table `models`, or None for no losses. `precision` is that of
+    the configuration's training.
+    """
+
+    name: str
+    segments: str
+    embeddings: str
+    embedding: str
+    model: str | None
+    models: str
+    precision: str
+    threads: int = 1
+
+
+def embed_text(job: TextJob, attempts: Attempts) -> None:
+    """Embed all segments of a text, and write its table `text_embeddings`.
+
+    Raises `UserError` if a model cannot be loaded or takes no text of this length, if an embedding
+    has no direction, or if memory is too short for any attempt; `OutOfMemory` if the next attempt
+    can succeed.
+    """
+    torch.set_num_threads(job.threads)
+    segments = tables.read(job.segments, SEGMENTS)
+    distinct = segments.drop_duplicates("segment_id")
+    passes = attempts.passes()
+    with less_next_time(attempts, "deepspeed", passes, lambda: True):
+        model = None
+        if job.model is not None:
+            model = LanguageModel(
+                job.model, job.models, job.precision, passes.evaluation_batch_size
+            )
+        vectors = _vectors(job, model, distinct["text"].tolist(), passes.evaluation_batch_size)
+        about = segments.assign(
+            embedding=name_of_embedding(job.embedding, job.model),
+            n_tokens=pd.array([pd.NA] * len(segments), dtype="Int64"),
+            nll=np.nan,
+        )
+        if model is not None:
+            is_query = (segments["role"] == QUERY).to_numpy()
+            measured = model.measure(segments.loc[is_query, "text"].tolist())
+            about.loc[is_query, ["n_tokens", "nll"]] = np.stack(measured, axis=1)
+            about["n_tokens"] = about["n_tokens"].astype("Int64")
+            model.close()
+    places = pd.Index(distinct["segment_id"]).get_indexer(segments["segment_id"])
+    vectors = of_length_one(vectors, distinct["text"].tolist()).astype(np.float32)
+    frames = (
+        about.iloc[start : start + AT_ONCE].assign(
+            vector=list(vectors[places[start : start + AT_ONCE]])
+        )[TEXT_EMBEDDINGS.names]
+        for start in range(0, len(segments), AT_ONCE)
+    )
+    tables.write_parts(job.embeddings, frames, TEXT_EMBEDDINGS)
+    attempts.forget()
+
+
+def _vectors(
+    job: TextJob, model: LanguageModel | None, texts: list[str], batch_size: int
+) -> np.ndarray:
+    """Vectors float[texts, D] of any length."""
+    if job.embedding == NGRAMS:
+        return hashed_ngrams(texts)
+    if job.embedding == HIDDEN:
+        return model.mean_hidden(texts)
+    return of_sentences(job.embedding, texts, batch_size)
+
+
+def hashed_ngrams(texts: list[str], width: int = WIDTH) -> np.ndarray:
+    """Counts float32[texts, width] of one to three words in a row, of length 1.
+
+    An n-gram is hashed to one of `width` places and to a sign, so the memory does not grow with the
+    vocabulary, and vectors of other calls can be compared. Squared distances are kept on average,
+    with a relative error of about sqrt(2 / width): 3 %.
+
+    Source: Weinberger et al., Feature Hashing for Large Scale Multitask Learning (2009).
+    """
+    from sklearn.feature_extraction.text import HashingVectorizer
+
+    counted = HashingVectorizer(
+        tokenizer=str.split,
+        token_pattern=None,
+        lowercase=False,
+        ngram_range=N_GRAMS,
+        n_features=width,
+        norm="l2",
+        dtype=np.float32,
+    )
+    vectors = np.empty((len(texts), width), dtype=np.float32)
+    for start in range(0, len(texts), AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        vectors[some] = counted.transform(texts[some]).toarray()
+    return vectors
+
+
+def of_sentences(folder: str, texts: list[str], batch_size: int) -> np.ndarray:
+    """The vectors float32[texts, D] that a sentence-transformers model in a folder gives.
+
+    Nothing is fetched, and no code of the folder is run. Texts beyond the model's longest input are
+    cut there, with a warning.
+
+    Raises
+    ------
+    UserError
+        If the folder is not that of such a model, see `check_embedder`, or cannot be loaded.
+    """
+    check_embedder(folder)
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        model = SentenceTransformer(
+            folder,
+            device="cuda" if torch.cuda.is_available() else "cpu",
+            local_files_only=True,
+            trust_remote_code=False,
+            model_kwargs={"use_safetensors": True},
+        )
+    except (OSError, ValueError, ImportError, RuntimeError) as error:
+        first = str(error).strip().partition("\n")[0]
+        raise UserError(
+            f"{folder}: cannot be loaded as a sentence-transformers model: {first}; save it again "
+            "with: model.save(folder)"
+        ) from None
+    _warn_of_cuts(model, Path(folder).name, texts)
+    return model.encode(texts, batch_size=batch_size, show_progress_bar=False)
+
+
+def _warn_of_cuts(model, name: str, texts: list[str]) -> None:
+    longest = model.max_seq_length
+    if not longest:
+        return
+    n_cut = 0
+    for start in range(0, len(texts), AT_ONCE):
+        ids = model.tokenizer(texts[start : start + AT_ONCE], truncation=False, verbose=False)
+        n_cut += sum(len(tokens) > longest for tokens in ids["input_ids"])
+    if n_cut:
+        log.warning(
+            "%s takes %d tokens at most: the end of %d of %d segments does not count; a smaller "
+            "window would mend this",
+            name,
+            longest,
+            n_cut,
+            len(texts),
+        )
+
+
+def of_length_one(vectors: np.ndarray, texts: list[str]) -> np.ndarray:
+    """The vectors float[texts, D], each divided by its length.
+
+    Raises
+    ------
+    UserError
+        If a vector is 0 or not finite.
+    """
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    wrong = ~(np.isfinite(lengths) & (lengths > 0))
+    if wrong.any():
+        text = texts[int(np.argmax(wrong))]
+        raise UserError(
+            f"the embedding of {text[:60]!r} is 0 or not finite, so it has no direction; delete "
+            "this text, or choose another embedding"
+        )
+    return vectors / lengths

@@ -1,0 +1,186 @@
+"""Texts of the user: a corpus and queries, what the section delivers of them, and the mistakes.
+
+Only modules that load fast are imported, because Snakemake reads this file before it builds its
+graph of jobs.
+
+Source: LMD3: Language Model Data Density Dependence, section 5.4 and appendix A.2.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from palimpsest.configuration.checks import incomplete_folders, unknown_model
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.density.kinds import (
+    HIDDEN,
+    NGRAMS,
+    TEXT_BINS,
+    TEXT_DENSITY,
+    TEXT_REGRESSIONS,
+)
+from palimpsest.errors import UserError, nearest
+from palimpsest.models.folders import PICKLED
+from palimpsest.models.table import NAME
+from palimpsest.pretrained.embedders import EMBEDDERS
+
+FORMATS = JSONL, PARQUET = (".jsonl", ".parquet")
+OF_TEXT = (TEXT_DENSITY, TEXT_BINS, TEXT_REGRESSIONS)
+MODULES = "modules.json"  # a sentence-transformers model's list of its modules
+OWN_MODULES = "sentence_transformers."  # modules of other names are code in the folder
+KEY = "density/texts"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text of the configuration: the values of its block, see the schema of the section.
+
+    The window and the stride are the paper's.
+    """
+
+    name: str
+    corpus: str
+    queries: str
+    embedding: str = NGRAMS
+    model: str | None = None
+    window: int = 50
+    stride: int = 40
+
+    @property
+    def folder(self) -> str | None:
+        """The folder of the sentence-transformers model that embeds; None for another embedding."""
+        if self.embedding in (HIDDEN, NGRAMS):
+            return None
+        known = EMBEDDERS.get(self.embedding)
+        return known.folder if known else self.embedding
+
+
+def texts(settings: Settings) -> dict[str, Text]:
+    """The texts of the configuration, by name."""
+    asked = settings.block("density")["texts"]
+    return {name: Text(name, **values) for name, values in asked.items()}
+
+
+def name_of_embedding(embedding: str, model: str | None) -> str:
+    """What tables call an embedding: ngrams, the language model's name, or the folder's name."""
+    if embedding == NGRAMS:
+        return NGRAMS
+    return model if embedding == HIDDEN else Path(embedding).name
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    """Tables of every text."""
+    for name in texts(settings):
+        for kind in OF_TEXT:
+            yield kind.path.format(language=name)
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """The mistakes in the block that its schema cannot find.
+
+    Raises `UserError` if the local folder of a language model lacks some of its files.
+    """
+    for text in texts(settings).values():
+        key = f"{KEY}/{text.name}"
+        if not NAME.fullmatch(text.name):
+            yield Mistake(key, "is not a name; allowed are letters, digits, '.', '_' and '-'")
+        for role in ("corpus", "queries"):
+            yield from _file(f"{key}/{role}", getattr(text, role))
+        if text.stride > text.window:
+            yield Mistake(
+                f"{key}/stride",
+                f"{text.stride} is above {key}/window, {text.window}, so the words between two "
+                f"windows would be lost; set it to at most {text.window}",
+            )
+        yield from _model(settings, key, text)
+        yield from _embedding(key, text)
+
+
+def _file(key: str, path: str) -> Iterator[Mistake]:
+    if set("{}") & set(path):
+        yield Mistake(key, f"{path!r} is not allowed; must be a path without braces")
+    elif not path.endswith(FORMATS):
+        yield Mistake(key, f"{path!r} is not a {' or '.join(FORMATS)} file; save it as one")
+    elif not os.path.isfile(path):
+        yield Mistake(key, f"no such file: {path}; a text is a {' or '.join(FORMATS)} file")
+
+
+def _model(settings: Settings, key: str, text: Text) -> Iterator[Mistake]:
+    """A language model that is not there, or that cannot read words."""
+    if text.model is None:
+        if text.embedding == HIDDEN:
+            yield Mistake(
+                f"{key}/model",
+                f"is null, and {key}/embedding is {HIDDEN}: the hidden states of this model; name "
+                f"a model of {settings.config['models_table']}, or set the embedding to {NGRAMS}",
+            )
+        return
+    if unknown := list(unknown_model(settings, f"{key}/model", text.model)):
+        yield from unknown
+        return
+    if settings.is_twin(text.model):
+        yield Mistake(
+            f"{key}/model",
+            f"{text.model} is a twin, which knows the symbols of one language and no words; name a "
+            "pretrained model, or null for densities without perplexities",
+        )
+        return
+    incomplete_folders(settings, [text.model])
+
+
+def _embedding(key: str, text: Text) -> Iterator[Mistake]:
+    """An embedding that nobody knows, or a folder that is not that of such a model."""
+    if text.folder is None or text.embedding in EMBEDDERS:
+        return
+    if set("{}") & set(text.embedding):
+        yield Mistake(f"{key}/embedding", f"{text.embedding!r} is not allowed; no braces")
+    elif not os.path.isdir(text.embedding):
+        known = [NGRAMS, HIDDEN, *EMBEDDERS]
+        yield Mistake(
+            f"{key}/embedding",
+            f"{text.embedding!r} is unknown, and no folder; choose from {', '.join(known)}, or "
+            f"name the folder of a sentence-transformers model{nearest(text.embedding, known)}",
+        )
+    else:
+        try:
+            check_embedder(text.embedding)
+        except UserError as error:
+            yield Mistake(f"{key}/embedding", str(error))
+
+
+def check_embedder(folder: str | Path) -> None:
+    """Raise `UserError` unless a folder holds a sentence-transformers model that is safe to load.
+
+    Safe means: weights in safetensors, and no module with code of its own.
+    """
+    folder = Path(folder)
+    try:
+        modules = json.loads((folder / MODULES).read_text())
+        parts = [(module["path"], module["type"]) for module in modules]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{folder}: has no readable {MODULES}, so it is not the folder of a "
+            "sentence-transformers model; save one with: model.save(folder)"
+        ) from None
+    has_weights = False
+    for place, kind in parts:
+        if not str(kind).startswith(OWN_MODULES):
+            raise UserError(
+                f"{folder}: {MODULES}: the module {kind} is code that comes with the model; such "
+                "code is never run: choose a model without"
+            )
+        has_safe = any((folder / place).glob("*.safetensors"))
+        pickled = [path.name for each in PICKLED for path in (folder / place).glob(each)]
+        if pickled and not has_safe:
+            raise UserError(
+                f"{folder}: {pickled[0]}: pickled weights are not read, because they can run any "
+                "code; save the model again, which writes model.safetensors"
+            )
+        has_weights |= has_safe
+    if not has_weights:
+        raise UserError(f"{folder}: has no weights (*.safetensors); save the model again")

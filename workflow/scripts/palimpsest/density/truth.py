@@ -1,0 +1,48 @@
+"""Estimates of density against the language's exact probabilities.
+
+The exact probability of a string is its density under the distribution that the training strings
+are a sample of. So an estimator that sees density orders strings as their probabilities do, also
+strings that were never trained on. An estimator that sees only copies orders trained strings, whose
+number of copies follows the probability, and no others.
+"""
+
+from collections.abc import Iterator
+
+import pandas as pd
+
+from palimpsest.datasets.choices import candidates
+from palimpsest.density.associations import spearman, spearman_given
+from palimpsest.density.kinds import LENGTH, TRAINED, TRUTH, UNSEEN
+from palimpsest.density.leakage_tables import Results, supports
+
+
+def truth_table(run: Results) -> pd.DataFrame:
+    """The table `truth` of one run."""
+    strings = run.strings.set_index("string_id")
+    length = strings["text"].str.split().str.len()
+    rows = []
+    for kind, some in ((TRAINED, strings["count"] > 0), (UNSEEN, candidates(strings))):
+        names = strings.index[some]
+        log_prob = strings.loc[names, "log_prob"]
+        for about, support in every_estimator(run, length):
+            found = support.loc[names]
+            is_length = about["estimator"] == LENGTH
+            rows.append(
+                {
+                    **run.trace.run,
+                    "strings": kind,
+                    **about,
+                    "correlation": spearman(found, log_prob),
+                    "given_length": float("nan")
+                    if is_length
+                    else spearman_given(found, log_prob, length.loc[names]),
+                    "n_strings": len(names),
+                }
+            )
+    return pd.DataFrame(rows)[TRUTH.names]
+
+
+def every_estimator(run: Results, length: pd.Series) -> Iterator[tuple[dict, pd.Series]]:
+    """Every setting of every estimator with its values by string; at last, minus the length."""
+    yield from supports(run)
+    yield {"embedding": None, "estimator": LENGTH, "setting": None}, -length
