@@ -354,7 +354,7 @@ def test_weights_are_kept_if_asked_for():
     """The weights of every run are kept; the runs are the same."""
     kept, default = changed(save_weights=True), experiment(DEFAULT)
     assert {runs.keeps - {TOKENS} for runs in kept.requests} == {frozenset({TRACE, WEIGHTS})}
-    by_default = {runs.keeps - {TOKENS} for runs in default.single_runs if not runs.one_pass}
+    by_default = {runs.keeps - {TOKENS} for runs in MEMORISATION.requests(default.settings)}
     assert by_default == {frozenset({TRACE})}
     assert [runs.key for runs in kept.requests] == [runs.key for runs in default.requests]
 

@@ -100,7 +100,7 @@ WRONG = {
     ),
     "epochs by size, without the other sizes": (
         "training: {epochs: {64: 5}}",
-        "training/epochs: {'n256': 25, 'other': 50, 64: 5} is not allowed; must be a whole number "
+        "training/epochs: {'n256': 25, 'n72': 12, 'other': 50, 64: 5} is not allowed; must be a whole number "
         "from 1 to 100000 or a block as {n256: 25, other: 50}",
     ),
     "YAML reads 3e-3 as text": (
@@ -483,7 +483,12 @@ def test_a_missing_key_is_named():
     assert len(missing) > 80
     assert {("memorisation", "studies", name, "models") for name in STUDIES} <= set(missing)
     adapters = {"models": ["opt-1.3b", "mine"], "languages": ["L1"], "size": 16}
-    whole = laid_over(configuration(DEFAULT), {"memorisation": {"studies": {"adapters": adapters}}})
+    approximation = {"k": 10, "m1": 60, "m2": 20, "index": "exact"}
+    null = {
+        "memorisation": {"studies": {"adapters": adapters}},
+        "density": {"approximation": approximation},
+    }
+    whole = laid_over(configuration(DEFAULT), null)
     for path in missing:
         config = laid_over(whole, {})
         block = config
@@ -517,7 +522,7 @@ def test_every_key_of_the_schema_is_in_the_default_and_described():
 def alone(folder, language):
     """The default configuration on one language of a folder, with an empty memorisation alone."""
     over = {"languages_folder": str(folder), "languages": [language]}
-    over |= {"unlearning": None, "profiles": None}
+    over |= {"unlearning": None, "profiles": None, "density": None}
     config = laid_over(configuration(DEFAULT), over)
     config["memorisation"]["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
     return config
