@@ -116,6 +116,8 @@ rule compare_leakage:
         "logs/compare_leakage/{model}/{language}/n{size}.log",
     benchmark:
         "benchmarks/compare_leakage/{model}/{language}/n{size}.tsv"
+    # The regressions wait for it, and take longer than figures.
+    priority: 100
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -161,6 +163,7 @@ rule regress_on_density:
         "logs/regress_on_density/{model}/{language}/n{size}.log",
     benchmark:
         "benchmarks/regress_on_density/{model}/{language}/n{size}.tsv"
+    priority: 100
     conda:
         "../../envs/analysis.yaml"
     threads: 1
