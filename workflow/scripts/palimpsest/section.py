@@ -6,12 +6,14 @@ graph of jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from palimpsest import paths
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import named
+from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.tables.kinds import Kind
 from palimpsest.variants import Variant
@@ -36,6 +38,22 @@ class Derived:
 def nothing(settings: Settings) -> Iterable:
     """An empty part of a section."""
     return ()
+
+
+def unfinished_of(settings: Settings, runs: Iterable[Runs], key: str) -> Iterator[Unfinished]:
+    """The jobs that query the only model of each run; `key` as in `Unfinished`."""
+    for each in runs:
+        given = {
+            "model": each.model,
+            "corpus": settings.corpus_file(each.corpus),
+            "learning_rate": learning_rate(each.model, settings.models),
+            "predict_end": settings.config["datasets"]["predict_end"],
+            "training": settings.training(each.model, each.size),
+            "engine": settings.engine(each.model),
+        }
+        files = each.paths(paths.DATASET), each.paths(paths.WEIGHTS)
+        for dataset, weights in zip(*files, strict=True):
+            yield Unfinished(dataset, key, {**given, "dataset": dataset, "weights": weights})
 
 
 @dataclass(frozen=True)

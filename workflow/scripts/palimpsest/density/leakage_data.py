@@ -78,8 +78,8 @@ def without_production(asked: Asked) -> pd.DataFrame:
             return tabulated(asked, Counter(kept[: asked.size]), tests, NO_LEAK)
     raise UserError(
         f"density/leakage/leave_out: {MORE_DRAWS[-1] * asked.size:,} strings of "
-        f"{asked.sampler.language} hold only {len(kept):,} of {asked.size:,} that do not begin with "
-        f"{left_out!r}; set it to false, or choose a language whose productions are more even"
+        f"{asked.sampler.language} hold only {len(kept):,} of {asked.size:,} that do not begin "
+        f"with {left_out!r}; set it to false, or choose a language with more even productions"
     )
 
 

@@ -134,8 +134,8 @@ def fit(
     for name, codes in intercepts.items():
         frame[name] = pd.Categorical(codes)
     formula = "y ~ " + " + ".join(["1", *names, *(f"(1|{name})" for name in intercepts)])
-    # Singular fits and fits without convergence are marked in the result. Where answers are right or
-    # wrong altogether by a term, the search runs off to infinity, which ends in a ValueError.
+    # Singular fits and fits without convergence are marked in the result. If a term separates right
+    # from wrong answers, the search runs off to infinity, which ends in a ValueError.
     with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError, ValueError):
         warnings.simplefilter("ignore")
         return _logistic(formula, frame, start) if is_logistic else _linear(formula, frame)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from palimpsest import paths
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.density import kinds, leakage, support, texts
-from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
-from palimpsest.section import Section
+from palimpsest.section import Section, unfinished_of
 from palimpsest.variants import LEAKS, PRODUCTIONS_LEFT_OUT, Variant
 
 OF_RUN = (kinds.DENSITY, kinds.NEIGHBOURS)
@@ -46,19 +44,9 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
     """Every job that embeds the strings of a run by its model."""
-    for runs in requests(settings):
-        given = {
-            "model": runs.model,
-            "corpus": settings.corpus_file(runs.corpus),
-            "learning_rate": learning_rate(runs.model, settings.models),
-            "predict_end": settings.config["datasets"]["predict_end"],
-            "training": settings.training(runs.model, runs.size),
-            "engine": settings.engine(runs.model),
-        }
-        datasets, weights = runs.paths(paths.DATASET), runs.paths(paths.WEIGHTS)
-        for dataset, own in zip(datasets, weights, strict=True):
-            key = "palimpsest.density.embedding:key_of_job"
-            yield Unfinished(dataset, key, {**given, "dataset": dataset, "weights": own})
+    yield from unfinished_of(
+        settings, requests(settings), "palimpsest.density.embedding:key_of_job"
+    )
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

@@ -9,15 +9,14 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 
-from palimpsest import paths
 from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
-from palimpsest.models.table import NAME, learning_rate
+from palimpsest.models.table import NAME
 from palimpsest.profiles import dilution, kinds
 from palimpsest.requests import WEIGHTS, OnePass, Runs, Unfinished
-from palimpsest.section import Section
+from palimpsest.section import Section, unfinished_of
 from palimpsest.variants import STREAM, STREAMS, Variant, of_replicate, stream_without
 
 FORMATS = (".csv", ".parquet")
@@ -83,19 +82,8 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
     """Every job that questions the trained model of a stream."""
     if settings.block("profiles")["notions"] is None:
         return
-    for runs in exact(settings):
-        given = {
-            "model": runs.model,
-            "corpus": settings.corpus_file(runs.corpus),
-            "learning_rate": learning_rate(runs.model, settings.models),
-            "predict_end": settings.config["datasets"]["predict_end"],
-            "training": settings.training(runs.model, runs.size),
-            "engine": settings.engine(runs.model),
-        }
-        datasets, weights = runs.paths(paths.DATASET), runs.paths(paths.WEIGHTS)
-        for dataset, own in zip(datasets, weights, strict=True):
-            key = "palimpsest.profiles.final_models:key_of_job"
-            yield Unfinished(dataset, key, {**given, "dataset": dataset, "weights": own})
+    key = "palimpsest.profiles.final_models:key_of_job"
+    yield from unfinished_of(settings, exact(settings), key)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
