@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from palimpsest.density.figures import looks
-from palimpsest.density.kinds import LEAKED
+from palimpsest.density.kinds import LEAKED, NEVER
 from palimpsest.density.leakage_tables import auc
 from palimpsest.figures import curves, style
 from palimpsest.statistics import student
@@ -76,8 +76,10 @@ def separation(rows: pd.DataFrame) -> str:
     """The area under the curve of leaked strings against others in runs of one condition."""
     areas = []
     for _, run in rows.groupby("seed"):
-        by_string = run.set_index("string_id")
-        areas.append(auc(by_string["log_density"], by_string["strings"], LEAKED))
+        leaked, never = (
+            run.loc[run["strings"] == role, "log_density"].to_numpy() for role in (LEAKED, NEVER)
+        )
+        areas.append(auc(leaked, never))
     mean, lower, upper = student(areas)
     ends = "" if np.isnan(lower) else f" ({max(0, lower):.2f} to {min(1, upper):.2f})"
     return f"AUC {mean:.2f}{ends}"
