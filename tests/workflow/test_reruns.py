@@ -31,6 +31,7 @@ MODEL = "opt-1.3b-twin/L1/n16-seed0"
 PROBLEM = f"results/unlearning/{MODEL}"
 STREAM = "results/runs/opt-1.3b-twin/L2/n30-seed0/stream"
 PROFILE = "results/profiles/opt-1.3b-twin/L2/n30"
+LEAKED_RUN = "opt-1.3b-twin/L6/n16-seed0/leaked-0-0"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
 
@@ -94,6 +95,22 @@ MEMORISING = {
         "figure/profile*",
         "figure/panel_profile*",
     ],
+    "density": [
+        "dataset_leaked",
+        "embed_strings_*",
+        "estimate_density_*",
+        "compare_leakage",
+        "compare_left_out",
+        "regress_on_density",
+        "compare_with_truth",
+        "compare_memorised",
+        "segment_text",
+        "embed_text",
+        "text_density",
+        "figure/*density*",
+        "figure/leakage_performance*",
+        "figure/effective_epochs*",
+    ],
     "report": ["report"],
 }
 PROFILING = {
@@ -115,13 +132,31 @@ PROFILING = {
     "claims": ["claims"],
     "report": ["report"],
 }
+DENSE = {
+    "datasets": ["dataset_leaked", "dataset/L6/*"],
+    "models": ["train/*/L6/*"],
+    "embeddings": ["embed_strings_*"],
+    "densities": ["estimate_density_*"],
+    "leakage": ["compare_leakage", "compare_left_out", "regress_on_density"],
+    "truth": ["compare_with_truth"],
+    "memorisation": ["measure/*/L6/*", "compare_memorised"],
+    "texts": ["segment_text", "embed_text", "text_density", "figure/text_density*"],
+    "its figures": [
+        "figure/density_*",
+        "figure/leakage_performance*",
+        "figure/effective_epochs*",
+    ],
+    "claims": ["claims"],
+    "report": ["report"],
+}
 
 # Jobs by their logs, as patterns
 LANGUAGES = ["language/*", *figures_of_languages()]
 STREAMS = ["dataset_stream/*"]
 OF_GRID = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
 DILUTED = ["dataset_diluted/*", "train/*/n80-*", "train/*/n160-*"]
-DATASETS = [*OF_GRID, *STREAMS, "dataset_diluted/*"]
+LEAKY = ["dataset_leaked/*"]
+DATASETS = [*OF_GRID, *STREAMS, "dataset_diluted/*", *LEAKY]
 PROFILE_FIGURES = figures_of_profiles()
 ESTIMATES = ["estimate_profiles/*", "correlate_profiles/*", "compare_with_retraining/*"]
 ESTIMATES = [*ESTIMATES, "compare_notions/*", *PROFILE_FIGURES]
@@ -129,13 +164,51 @@ PROFILES = ["question_streams/*", *ESTIMATES]
 NOTIONS = ["compare_notions/*", "figure/profile_notions-L2"]
 PANELS = ["estimate_panel/*", "figure/panel_profile-*"]
 DILUTION = ["measure_dilution/*", "figure/profile_dilution-L2"]
-TRAINING = ["train/*", *PROFILES, *DILUTION]
+# Of density: what the study of leakage makes of its densities, and all that reads its runs
+OF_LEAKAGE = [
+    "compare_leakage/*",
+    "regress_on_density/*",
+    *(
+        f"figure/{name}-*"
+        for name in (
+            "density_leakage",
+            "leakage_performance",
+            "effective_epochs",
+            "density_separation",
+            "density_regressions",
+        )
+    ),
+]
+LEFT_OUT = ["compare_left_out/*", "figure/density_left_out-*"]
+DENSE_TRUTH = ["compare_with_truth/*", "figure/density_truth-*"]
+DENSE_MEMORY = ["compare_memorised/*", "figure/density_memorised-*"]
+LEAKED = [
+    *("embed_strings_leaked/*", "estimate_density_leaked/*"),
+    *OF_LEAKAGE,
+    *LEFT_OUT,
+    *("compare_with_truth/*/leaked-0-0", "figure/density_truth-*"),
+]
+SUPPORT = [
+    *("embed_strings_base/*", "estimate_density_base/*"),
+    *("compare_with_truth/*/base", "figure/density_truth-*"),
+    *DENSE_MEMORY,
+]
+DENSITIES = [*LEAKED, *SUPPORT]
+ESTIMATED = [job for job in DENSITIES if not job.startswith("embed_")]
+TRAIN_LEAKED = ["train/*/L6/n16-*"]
+TEXTS = ["segment_text/*", "embed_text/*", "text_density/*", "figure/text_density-*"]
+TRAINING = ["train/*", *PROFILES, *DILUTION, *DENSITIES]
 # Without the replicates of streams, whose seeds are `profiles/exact/seeds`
-TRAINING_OF_SEEDS = ["train/*[!s]", *PROFILES, *DILUTION]
+TRAINING_OF_SEEDS = ["train/*[!s]", *PROFILES, *DILUTION, *DENSITIES]
 END = ["claims", "report"]
 STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
-AFTER_TRAINING = [*MEASURES, *STUDIES]
+AFTER_TRAINING = [*MEASURES, *STUDIES, *DENSE_MEMORY]
+# The runs that keep no weights, but for those of density, and all that reads them
+WITHOUT_WEIGHTS = [
+    *("train/*/L[12]/*", "measure/*/L[12]/*", *MEASURES[1:]),
+    *(*PROFILES, *DILUTION, *STUDIES),
+]
 # All that reads the job of the twin with every variant, which every study on L2 does
 RICHEST = "opt-1.3b-twin/L2/n16"
 ON_L2 = [*studies_but(on="L2"), *END]
@@ -297,6 +370,7 @@ CASES = {
             "measure_targets/*",
             *studies_but("exact"),
             *FORGOTTEN_MEMORISATION,
+            *DENSE_MEMORY,
             *END,
         ],
     ),
@@ -307,6 +381,7 @@ CASES = {
             "measure_targets/*",
             *studies_but("exact"),
             *FORGOTTEN_MEMORISATION,
+            *DENSE_MEMORY,
             *END,
         ],
     ),
@@ -341,9 +416,9 @@ CASES = {
     "`hardware`, with twins alone": Case(
         "hardware={gpu_memory_gb: 40, twin_gpus: 0, seeds_per_job: 2}", NOTHING
     ),
-    "`save_weights: true`": Case("save_weights=true", [*TRAINING, *AFTER_TRAINING]),
+    "`save_weights: true`": Case("save_weights=true", WITHOUT_WEIGHTS),
     "`save_weights: huggingface`": Case(
-        "save_weights=huggingface", [*TRAINING, "export_model/*", *AFTER_TRAINING]
+        "save_weights=huggingface", [*WITHOUT_WEIGHTS, "export_model/*"]
     ),
     "`trackers`": Case("trackers=[tensorboard]", NOTHING),
     "the engine of a model": Case(
@@ -363,7 +438,7 @@ CASES = {
     ),
     "`datasets/split`": Case(
         "datasets={split: independent}",
-        [*OF_GRID, "train/*/n16", "train/*/n24", *AFTER_TRAINING],
+        [*OF_GRID, "train/*/n12", "train/*/n16", "train/*/n24", *AFTER_TRAINING, *SUPPORT],
     ),
     "`datasets/predict_end`": Case(
         "datasets={predict_end: true}", [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET]
@@ -508,6 +583,7 @@ CASES = {
             *TRAIN_REPLICATES,
             *OF_ONE_PROFILE,
             *DILUTION,
+            *DENSITIES,
         ],
     ),
     "the family of a model": Case(
@@ -535,7 +611,7 @@ CASES = {
     ),
     "`models_table` names a copy": Case(
         copied("config/models.tsv", "copy.tsv", "models_table"),
-        [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES],
+        [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES, *TEXTS[1:]],
     ),
     # Unlearning
     "`unlearning/n`": Case(
@@ -710,7 +786,7 @@ CASES = {
     ),
     "a file that the library's parts share: `tables/files.py`": Case(
         changed(f"{LIBRARY}/tables/files.py"),
-        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET],
+        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS],
     ),
     "a file of the library's `planning`": Case(
         edited(f"{LIBRARY}/planning/assumptions.py", "SAFETY = 2.0", "SAFETY = 3.0"), NOTHING
@@ -737,6 +813,7 @@ CASES = {
         [
             "measure/*",
             *studies_but("disagreement", "exact"),
+            *DENSE_MEMORY,
             *END,
         ],
     ),
@@ -864,6 +941,79 @@ CASES = {
     "a table `profile` is deleted": Case(
         deleted(f"{PROFILE}/profile.parquet"), [*OF_ONE_ESTIMATE, *END]
     ),
+    # Density
+    "`density/kernels`": Case(
+        "density={kernels: {gaussian: [0.1, 0.2, 0.5]}}", [*ESTIMATED, *TEXTS[2:], *END]
+    ),
+    "`density/shown`": Case("density={shown: {bandwidth: 0.5}}", [*OF_LEAKAGE, *LEFT_OUT, *END]),
+    "`density/neighbours`": Case("density={neighbours: 3}", [*ESTIMATED, *TEXTS[2:], *END]),
+    "`density/approximation`": Case(
+        "density={approximation: {k: 4, m1: 12, m2: 4, index: exact}}",
+        [*ESTIMATED, *TEXTS[2:], *END],
+    ),
+    **{
+        f"`density/leakage/{key}`": Case(
+            f"density={{leakage: {{{key}: {value}}}}}", [*LEAKY, *TRAIN_LEAKED, *LEAKED, *END]
+        )
+        for key, value in {"tests": 7, "leaked": 1, "level": 4, "redrawn": 0.5}.items()
+    },
+    "`density/leakage/leave_out`": Case(
+        "density={leakage: {leave_out: false}}",
+        [
+            *(*LEAKY, "train/*/L6/n16-leaked-?"),
+            *("embed_strings_leaked/*", "estimate_density_leaked/*"),
+            *("compare_with_truth/*/leaked-0-0", "figure/density_truth-*"),
+            *(*OF_LEAKAGE, *END),
+        ],
+    ),
+    "`density/support/size`": Case(
+        "density={support: {size: 14}}",
+        [
+            *("dataset/L6/n14-*", "train/*/L6/n14", "measure/*/L6/n14/base"),
+            *("embed_strings_base/*/n14", "estimate_density_base/*/n14"),
+            *("compare_with_truth/*/n14/base", "compare_memorised/*/n14/base"),
+            *("figure/density_truth-*", "figure/density_memorised-*"),
+            *END,
+        ],
+    ),
+    "a text is added to `density/texts`": Case(
+        "density={texts: {second: {corpus: config/texts/example-corpus.jsonl, "
+        "queries: config/texts/example-queries.jsonl}}}",
+        [*(pattern.replace("*", "second") for pattern in TEXTS), "report"],
+    ),
+    "the file of a text's queries": Case(
+        commented("config/texts/example-queries.jsonl", '{"text": "one more query"}'),
+        [*TEXTS, "report"],
+    ),
+    "`density: null`": Case("density=null", END),
+    "`density/leakage_data.py` of the library": Case(
+        changed(f"{LIBRARY}/density/leakage_data.py"), [*LEAKY, *TRAIN_LEAKED, *LEAKED, *END]
+    ),
+    "`density/kernel.py` of the library": Case(
+        changed(f"{LIBRARY}/density/kernel.py"), [*ESTIMATED, *TEXTS[2:], *END]
+    ),
+    "`density/regressions.py` of the library": Case(
+        changed(f"{LIBRARY}/density/regressions.py"),
+        ["regress_on_density/*", "figure/density_regressions-*", *TEXTS[2:], "report"],
+    ),
+    "`density/truth.py` of the library": Case(
+        changed(f"{LIBRARY}/density/truth.py"), [*DENSE_TRUTH, *END]
+    ),
+    "`density/memorised.py` of the library": Case(
+        changed(f"{LIBRARY}/density/memorised.py"), [*DENSE_MEMORY, *END]
+    ),
+    "`scripts/compare_leakage.py`": Case(
+        commented("workflow/scripts/compare_leakage.py"), [*OF_LEAKAGE, *END]
+    ),
+    "`scripts/embed_strings.py`": Case(commented("workflow/scripts/embed_strings.py"), NOTHING),
+    "a table `density` of a leaked run is deleted": Case(
+        deleted(f"results/density/{LEAKED_RUN}/density.parquet"),
+        [*(job for job in LEAKED if not job.startswith("embed_")), *END],
+    ),
+    "the weights of a leaked run are deleted": Case(
+        deleted(f"results/runs/{LEAKED_RUN}/weights.safetensors"),
+        ["train/*/L6/n16-leaked-0", *LEAKED, *END],
+    ),
 }
 
 
@@ -940,7 +1090,7 @@ def test_exactly_these_jobs_run_again(plans, what):
 def test_the_page_says_what_runs_again(plans, what):
     """A dash stands for no job of a stage, `all` for all of them, other words for some."""
     row = rows()[what]
-    pages = (MEMORISING, FORGETTING, PROFILING)
+    pages = (MEMORISING, FORGETTING, PROFILING, DENSE)
     (stages,) = (stages for stages in pages if list(stages) == list(row))
     assert plans[what] <= set().union(*(of_stage(kinds, plans[what]) for kinds in stages.values()))
     for stage, words in row.items():

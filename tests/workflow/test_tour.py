@@ -14,12 +14,15 @@ from helpers.experiments import OF_FULL_MODELS
 from helpers.model_folders import nll_of
 from helpers.projects import TOUR, wait_until
 from palimpsest import tables, traces
+from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import FIGURES, KINDS, NAMES
 from palimpsest.unlearning.kinds import SEARCHED, STAGES, TUNING, UNLEARNED, UNLEARNED_MODELS
 from palimpsest.variants import is_diluted, is_stream, stream_draw
 
 OF_SEARCH = (SEARCHED, TUNING)  # which only the target unlearning_tuning makes
+# Measures of a run that the target memorisation does not ask for
+OF_DENSITIES = "results/memorisation/opt-1.3b-twin/L6/n12/base/starts.parquet"
 
 
 def test_every_table_of_the_contract_is_there_and_valid(finished):
@@ -30,8 +33,9 @@ def test_every_table_of_the_contract_is_there_and_valid(finished):
         pattern = pd.Series(kind.path).str.replace(r"\{\w+\}", "*", regex=True)[0]
         paths = sorted(finished.folder.glob(pattern))
         if kind.name in ("dataset", "starts", "scores", "learning", "averages"):
-            # two models on two languages, two variants, another size, another model
-            assert len(paths) == 8, kind.name
+            # two models on two languages, two variants, another size, another model, and what
+            # densities are compared with
+            assert len(paths) == 9, kind.name
         if kind in (UNLEARNED, UNLEARNED_MODELS, STAGES):
             # two methods and the two ends in two jobs; the ends have no models in the second
             assert len(paths) == 4 * 2, kind.name
@@ -195,7 +199,7 @@ def test_a_second_run_has_nothing_to_do(finished):
 def test_a_threshold_retrains_nothing(finished):
     """A changed threshold redoes the measures and what depends on them, but no training."""
     jobs = finished.jobs("--config", "memorisation={loss_threshold: 0.3}")
-    assert jobs["measure"] == 8
+    assert jobs["measure"] == 9
     assert jobs["measure_targets"] == 1
     assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
 
@@ -213,7 +217,7 @@ def test_an_edited_measure_is_measured_anew_and_nothing_is_trained(copy_of_finis
     path = copy_of_finished.folder / "workflow/scripts/palimpsest/memorisation/measures.py"
     path.write_text(path.read_text() + "\nassert True\n")
     jobs = copy_of_finished.jobs()
-    assert jobs["measure"] == 8
+    assert jobs["measure"] == 9
     assert jobs["claims"] == jobs["write_report"] == 1
     assert not [rule for rule in jobs if rule.startswith(("train", "dataset", "language"))]
 
@@ -246,10 +250,11 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
     project = copy_of_finished
     before = project.contents()
     shutil.rmtree(project.folder / "results/memorisation")
-    with project.running("memorisation") as process:
+    targets = ["memorisation", OF_DENSITIES]
+    with project.running(*targets) as process:
         wait_until(lambda: list(project.folder.glob("results/memorisation/*/*/*/*/starts.parquet")))
         os.killpg(process.pid, signal.SIGKILL)
-    done = project.snakemake("memorisation")
+    done = project.snakemake(*targets)
     assert done.returncode == 0, done.stdout
     after = project.contents()
     tables = [name for name in before if name.startswith("results/memorisation/")]
@@ -276,6 +281,9 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "results/figures/unlearning_scores-L1.svg",
         "results/figures/panel_profile-example.svg",
         "results/figures/profile_truth-L2.svg",
+        "results/density/opt-1.3b-twin/L6/n16/leakage.parquet",
+        "results/density/texts/example/density.parquet",
+        "results/figures/density_memorised-L6.svg",
     ],
 )
 def test_every_target_can_be_asked_for_alone(project, target):
@@ -288,7 +296,8 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
     """The default experiment, the tour and the paper's study are valid and complete."""
     jobs = project.jobs(configfiles=configfiles)
     if configfiles == (TOUR,):
-        assert jobs["figure"] == len(FIGURES) - len(OF_FULL_MODELS)
+        # Languages have figures of their own, and there are two: one is that of densities.
+        assert jobs["figure"] == len(FIGURES) - len(OF_FULL_MODELS) + len(LANGUAGE_FIGURES)
     elif configfiles:
         # All three seeds of a model, a language and a size are one job.
         # Those that keep the losses of their tokens have a rule of their own.
@@ -300,6 +309,10 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_stream__2",
             "train_twins_on_stream_replicates",
             "train_twins_on_diluted",
+            "train_twins_on_leaked_0",
+            "train_twins_on_leaked_1",
+            "train_twins_on_without_production",
+            "train_twins_on_base",  # what densities are compared with
         }
     else:
         assert {rule: count for rule, count in jobs.items() if "twins" in rule} == {
@@ -310,6 +323,10 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_stream__2": 1,  # also without each macro-batch
             "train_twins_on_stream_replicates": 1,
             "train_twins_on_diluted": 2,
+            "train_twins_on_leaked_0": 1,  # four numbers of paraphrases, without a copy
+            "train_twins_on_leaked_1": 1,
+            "train_twins_on_without_production": 1,
+            "train_twins_on_base__2": 1,  # also keeps weights
         }
         assert not [rule for rule in jobs if "full" in rule]
 
