@@ -43,6 +43,8 @@ class World:
         Standard deviation over strings of the logarithm of the residual's standard deviation.
     alike : float
         Correlation of a seed's loss with its densities: two embeddings differ in scale.
+    by_group : float
+        Standard deviation over groups of the natural log density.
     """
 
     exact: float = 0.0
@@ -61,6 +63,7 @@ class World:
     in_run: float = 0.0
     uneven: float = 0.0
     alike: float = 0.0
+    by_group: float = 0.0
 
 
 def leakage(
@@ -77,9 +80,11 @@ def leakage(
     chance = np.random.default_rng([draw, 17])
     of_groups = world.group * chance.normal(size=GROUPS)
     of_lengths = world.length * chance.normal(size=lengths)
+    of_densities = world.by_group * chance.normal(size=GROUPS)
     parts = []
     for seed in range(seeds):
         strings = _strings(chance, seed, n_leaked, n_never, lengths)
+        strings["dense"] += of_densities[strings["number"]]
         strings["level"] = (
             of_groups[strings["number"]]
             + of_lengths[strings["length"] - SHORTEST]

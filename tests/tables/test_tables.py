@@ -25,6 +25,8 @@ def generated(kind, n=5, seed=0):
             cells = pd.array(chance.integers(-(2**53), 2**53, n), dtype="Int64")
         elif pa.types.is_floating(field.type):
             cells = pd.array(chance.normal(size=n) * 10.0 ** chance.integers(-300, 300, n))
+        elif pa.types.is_list(field.type):
+            cells = list(chance.normal(size=(n, 3)).astype(np.float32))
         else:
             cells = pd.array(chance.random(n) < 0.5)
         if field.nullable:

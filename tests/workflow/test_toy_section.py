@@ -51,7 +51,7 @@ def project(tmp_path_factory):
     with open(project.folder / "config/config.yaml", "a") as config:
         config.write(BLOCK)
     (project.folder / "alone.yaml").write_text(
-        "seeds: [0, 1]\nmemorisation: null\nunlearning: null\nprofiles: null\n"
+        "seeds: [0, 1]\nmemorisation: null\nunlearning: null\nprofiles: null\ndensity: null\n"
         "repetition: {languages: [L2]}\n"
         "training: {epochs: 1}\ndatasets: {test_size: 20, language_sample: 100}\n"
     )

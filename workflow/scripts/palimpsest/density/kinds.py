@@ -128,8 +128,8 @@ NEIGHBOURS = Kind(
 )
 LEAKAGE = Kind(
     "leakage",
-    "One row per run of the factorial, test string and embedding: was the string leaked, how dense "
-    "is the training data around it, and how does the model do on it?",
+    "One row per run of the factorial, test string and embedding: whether the string was leaked, how "
+    "dense the training data is around it, and how well the model does on it.",
     f"{FOLDER}/leakage.parquet",
     (
         *GROUP_SEED,
@@ -188,8 +188,8 @@ SEPARATION = Kind(
 )
 RETRIEVAL = Kind(
     "retrieval",
-    "One row per seed, embedding and k, for the run with copies and all paraphrases: does the "
-    "search for neighbours find what was leaked?",
+    "One row per seed, embedding and k, for the run with copies and all paraphrases: how much of "
+    "what was leaked the search for neighbours finds.",
     f"{FOLDER}/retrieval.parquet",
     (
         *OF_SEED,
@@ -298,8 +298,8 @@ DENSITY_BINS = Kind(
 )
 TRUTH = Kind(
     "truth",
-    "One row per seed, kind of strings, embedding and setting of an estimator: does the estimator "
-    "order strings as the language's exact probabilities do?",
+    "One row per seed, kind of strings, embedding and setting of an estimator: whether the estimator "
+    "orders strings as the language's exact probabilities do.",
     f"{OF_VARIANT}/truth.parquet",
     (
         *GROUP_SEED,

@@ -67,11 +67,11 @@ def without_production(asked: Asked) -> pd.DataFrame:
     """
     base = asked.sampler.train(asked.size)
     tests = drawn_tests(asked, base)
-    corpus, seen = asked.sampler.corpus, set(tests.strings)
+    corpus, measured = asked.sampler.corpus, {*tests.strings, *tests.distractors.values()}
     left_out = corpus.productions()[production_left_out(asked.variant) - 1]
     # Draw more, until enough strings of the other productions are found
     for times in MORE_DRAWS:
-        drawn = [s for s in asked.sampler.train(times * asked.size) if s not in seen]
+        drawn = [s for s in asked.sampler.train(times * asked.size) if s not in measured]
         groups = corpus.groups(drawn, "derivation")
         kept = [s for s in drawn if groups[s] != left_out]
         if len(kept) >= asked.size:

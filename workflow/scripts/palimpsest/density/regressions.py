@@ -285,8 +285,8 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
     missing = sorted({LEAKED, PLACEBO, NEVER} - set(leakage["strings"]))
     if missing:
         raise UserError(
-            f"table of kind {LEAKAGE.name}: no rows of strings that are {missing[0]!r}; regressions "
-            f"compare {LEAKED}, {PLACEBO} and {NEVER} strings: raise `tests` in density/leakage"
+            f"table of kind {LEAKAGE.name}: no rows of strings that are {missing[0]!r}; "
+            f"regressions compare {LEAKED}, {PLACEBO} and {NEVER} strings: raise `tests` in density/leakage"
         )
     n_runs = leakage["variant"].nunique()
     counts = leakage.groupby([*SETTING, "seed", "string_id"])["variant"].agg(["nunique", "size"])
@@ -296,8 +296,8 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
         key = (wrong if len(wrong) else counts).index[0]
         found = counts.loc[key, "size"]
         raise UserError(
-            f"table of kind {LEAKAGE.name}: string {key[-1]} of seed {key[-2]} has {found} rows for "
-            f"embedding {key[0]!r}; every string needs one row in each of the {n_runs} runs: make "
+            f"table of kind {LEAKAGE.name}: string {key[-1]} of seed {key[-2]} has {found} rows "
+            f"for embedding {key[0]!r}; every string needs one row in each of the {n_runs} runs: make "
             f"the table again from all runs of the factorial"
         )
 
