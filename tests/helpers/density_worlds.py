@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.density.kernel import GAUSSIAN
-from palimpsest.density.kinds import EMBEDDINGS_OF_STRINGS, LEAKAGE, LEAKED, NEVER, PLACEBO
+from palimpsest.density.kinds import (
+    EMBEDDINGS_OF_STRINGS,
+    LEAKAGE,
+    LEAKED,
+    NEVER,
+    PLACEBO,
+    TEXT_DENSITY,
+)
 from palimpsest.variants import LEAK_CONDITIONS, leaked
 
 BANDWIDTH, NEIGHBOURS = 0.1, 10
@@ -161,3 +168,36 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
                 )
             )
     return pd.concat(rows)
+
+
+def text(draw: int, n: int = 300, dense: float = 0.0, by_length: float = 0.3) -> pd.DataFrame:
+    """A table of kind `text_density`: perplexities with heavy tails, which fall with length.
+
+    `dense` is the fall of the log perplexity per standard deviation of the log density; the density
+    depends on the length as well.
+    """
+    chance = np.random.default_rng([draw, 23])
+    longer = chance.normal(size=n)
+    log_density = 0.5 * longer + chance.normal(size=n)
+    spread = 0.5 + 0.1 * chance.standard_t(5, size=n)
+    table = pd.DataFrame(
+        {
+            "language": "licences",
+            "segment_id": [f"{draw:04x}{place:08x}" for place in range(n)],
+            "embedding": "all-MiniLM-L6-v2",
+            "n_characters": np.round(300 * np.exp(0.2 * longer)).astype(int),
+            "perplexity": np.exp(
+                3 - by_length * longer - dense * log_density + spread * chance.normal(size=n)
+            ),
+            "kernel": GAUSSIAN,
+            "bandwidth": 0.5,
+            "log_density": log_density - 4,
+            "log_local": 0.8 * log_density - 1,
+            "log_random": -5 + 0.1 * chance.normal(size=n),
+            "log_approximate": log_density - 4,
+            "k": NEIGHBOURS,
+            "mean_distance": np.exp(-0.2 * log_density + 0.1 * chance.normal(size=n)),
+        }
+    )
+    table["nearest"] = 0.8 * table["mean_distance"]
+    return table[TEXT_DENSITY.names]

@@ -29,6 +29,7 @@ SMALL = [
     "bits_by_rule: null}}",
     "unlearning=null",
     "profiles=null",
+    "density=null",
 ]
 # Long enough to be met in the middle.
 ONE_TRAINING = [

@@ -85,12 +85,12 @@ def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.
     parts = []
     for run in runs:
         tested = run.tested()
-        is_leaked = tested["strings"] == LEAKED
+        is_leaked = (tested["strings"] == LEAKED).to_numpy(dtype=bool)
         epochs = run.trace.epochs[-1] * sum(run.leak) * is_leaked
         about = tested.assign(
             exact=run.leak.exact,
             paraphrases=run.leak.paraphrases,
-            effective_epochs=epochs.astype(int),
+            effective_epochs=epochs,
             perplexity=np.exp(tested["loss"]),
         )
         beside = run.neighbours[["string_id", "embedding", "mean_distance"]]
@@ -158,7 +158,8 @@ def retrieval_table(run: Results, embeddings: dict[str, np.ndarray]) -> pd.DataF
     corpus = np.repeat(np.arange(len(strings)), strings["count"])
     queries = np.flatnonzero(strings["role"] == LEAKED)
     names = strings["string_id"].to_numpy(dtype=object)
-    of_string = strings["role"].fillna("").str.rpartition("-")[2].to_numpy(dtype=object)
+    # Of a paraphrase: the string that it is one of
+    of_string = np.array([str(role).rpartition("-")[2] for role in strings["role"]], dtype=object)
     wanted = [(names == names[query]) | (of_string == names[query]) for query in queries]
     rows = []
     for embedding, vectors in embeddings.items():

@@ -99,24 +99,27 @@ def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     rows = [
         row
         for treated in (LEAKED, PLACEBO)
-        for row in _treated_rows(ordered[ordered["strings"].isin([treated, NEVER])], treated, seed)
+        for row in regress_treated(
+            ordered[ordered["strings"].isin([treated, NEVER])], treated, seed
+        )
     ]
     study = leakage.iloc[0][STUDY].to_dict()
     return _tabulated([{**study, **row} for row in rows], REGRESSIONS)
 
 
-def _treated_rows(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dict]:
-    """The rows of the table for leaked strings or placebos."""
-    settings = [table for _, table in rows.groupby(SETTING, sort=True)]
-    first = settings[0]
+def regress_treated(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dict]:
+    """The rows of the table for leaked strings or placebos.
+
+    `rows` are those of `treated` strings and of strings that are never leaked, sorted by `SETTING`
+    and `ROW`.
+    """
+    first = next(table for _, table in rows.groupby(SETTING, sort=True))
     n_runs = first["variant"].nunique()
     units = first.iloc[::n_runs]
     design = Design(units.groupby(["seed", "group"]).ngroup().to_numpy(), n_runs)
     orders = exchanges(design.strata, PERMUTATIONS, seed)
     intercepts = _intercepts(first)
-    asked = [_on_leaks(first, treated)]
-    for table in settings:
-        asked += _on_densities(table)
+    asked = all_regressions(rows, treated)
     for outcome, column in OUTCOMES.items():
         values = first[column].to_numpy(dtype=float)
         is_logistic = outcome == ACCURACY
@@ -131,6 +134,13 @@ def _treated_rows(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dict]
             columns = {"strings": treated, "outcome": outcome, **regression.columns}
             kinds = [WALD if is_logistic else SATTERTHWAITE] + [PERMUTATION] * terms.shape[1]
             yield from _rows(columns, regression, fitted, p_values, kinds)
+
+
+def all_regressions(rows: pd.DataFrame, treated: str) -> list[Regression]:
+    """The regressions of `treated` strings and of strings that are never leaked."""
+    settings = [table for _, table in rows.groupby(SETTING, sort=True)]
+    on_densities = [each for table in settings for each in _on_densities(table)]
+    return [_on_leaks(settings[0], treated), *on_densities]
 
 
 def _intercepts(rows: pd.DataFrame) -> dict[str, np.ndarray]:
@@ -215,13 +225,11 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     known = known.sort_values([*SETTING, "segment_id"], kind="stable", ignore_index=True)
     rows = []
     for place, (_, table) in enumerate(known.groupby(SETTING, sort=True)):
-        has_parts = table["log_local"].notna().all()
-        asked = _on_densities(table, "log_local" if has_parts else "log_density")
-        if place == 0:
-            asked.append(_on_distance(table))
+        asked = regressions_of_text(table)
         values = table["perplexity"].to_numpy(dtype=float)
         intercepts = random_intercepts({"length": length_bins(table["n_characters"].to_numpy())})
-        for regression in asked:
+        # The distance has no kernel, so one regression on it is enough.
+        for regression in asked if place == 0 else asked[:-1]:
             terms = np.column_stack(list(regression.terms.values()))
             fitted = fit(values, terms, intercepts)
             kinds = [SATTERTHWAITE] * (1 + terms.shape[1])
@@ -230,6 +238,13 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     return _tabulated(
         [{"language": known["language"].iloc[0], **r} for r in rows], TEXT_REGRESSIONS
     )
+
+
+def regressions_of_text(rows: pd.DataFrame) -> list[Regression]:
+    """The regressions of the queries at one kernel and bandwidth; the last is on distance."""
+    has_parts = rows["log_local"].notna().all()
+    on_densities = _on_densities(rows, "log_local" if has_parts else "log_density")
+    return [*on_densities, _on_distance(rows)]
 
 
 def _on_distance(rows: pd.DataFrame) -> Regression:
@@ -286,7 +301,8 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
     if missing:
         raise UserError(
             f"table of kind {LEAKAGE.name}: no rows of strings that are {missing[0]!r}; "
-            f"regressions compare {LEAKED}, {PLACEBO} and {NEVER} strings: raise `tests` in density/leakage"
+            f"regressions compare {LEAKED}, {PLACEBO} and {NEVER} strings: raise `tests` in "
+            f"density/leakage"
         )
     n_runs = leakage["variant"].nunique()
     counts = leakage.groupby([*SETTING, "seed", "string_id"])["variant"].agg(["nunique", "size"])
@@ -297,8 +313,8 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
         found = counts.loc[key, "size"]
         raise UserError(
             f"table of kind {LEAKAGE.name}: string {key[-1]} of seed {key[-2]} has {found} rows "
-            f"for embedding {key[0]!r}; every string needs one row in each of the {n_runs} runs: make "
-            f"the table again from all runs of the factorial"
+            f"for embedding {key[0]!r}; every string needs one row in each of the {n_runs} runs: "
+            f"make the table again from all runs of the factorial"
         )
 
 

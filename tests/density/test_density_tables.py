@@ -1,0 +1,359 @@
+"""The tables of density: associations, densities, leakage, separation, retrieval and truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import linregress, rankdata, spearmanr
+from sklearn.metrics import ndcg_score, roc_auc_score
+from sklearn.neighbors import KernelDensity, NearestNeighbors
+
+from helpers.experiments import ROOT
+from palimpsest.corpora import read_corpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
+from palimpsest.density import kinds
+from palimpsest.density.associations import spearman, spearman_given
+from palimpsest.density.densities import density_tables, embeddings_of
+from palimpsest.density.kernel import Approximation, log_density_of_others
+from palimpsest.density.leakage_tables import (
+    Results,
+    auc,
+    leakage_table,
+    left_out_table,
+    ndcg,
+    retrieval_table,
+    separation_table,
+)
+from palimpsest.density.memorised import memorised_table
+from palimpsest.density.truth import truth_table
+from palimpsest.errors import UserError
+from palimpsest.traces import Trace
+from palimpsest.variants import LEAK_CONDITIONS, leaked, without_production
+
+CORPUS = read_corpus(ROOT / "config/languages/L6.pcfg")
+OPTIONS = {"tests": 12, "leaked": 3, "level": 5, "redrawn": 0.25}
+KERNELS = {"gaussian": [0.1, 0.5], "exponential": [0.05]}
+MODEL, EPOCHS, K = "opt-1.3b-twin", 4, 5
+
+
+# Associations
+
+
+@pytest.fixture
+def chance():
+    return np.random.default_rng(0)
+
+
+def test_rank_correlations_are_scipys(chance):
+    """Also with ties and infinite values, which are the largest."""
+    x, y = chance.integers(0, 5, 40), chance.normal(size=40)
+    assert spearman(x, y) == pytest.approx(spearmanr(x, y).statistic)
+    late = np.where(x > 3, np.inf, x)
+    assert spearman(late, y) == pytest.approx(spearmanr(np.where(x > 3, 99, x), y).statistic)
+
+
+def test_a_partial_correlation_is_that_of_residuals(chance):
+    given = chance.normal(size=50)
+    x, y = given + chance.normal(size=50), given + chance.normal(size=50)
+    ranks = [rankdata(each) for each in (x, y, given)]
+    left = [r - linregress(ranks[2], r).slope * ranks[2] for r in ranks[:2]]
+    assert spearman_given(x, y, given) == pytest.approx(np.corrcoef(left)[0, 1])
+    assert abs(spearman_given(x, y, given)) < spearman(x, y)
+
+
+def test_what_does_not_vary_has_no_correlation(chance):
+    x = chance.normal(size=9)
+    assert np.isnan(spearman(x, np.ones(9)))
+    assert np.isnan(spearman(x[:2], x[:2]))
+    assert np.isnan(spearman_given(x, x[::-1], np.ones(9)))
+    assert np.isnan(spearman_given(x, x[::-1], x))
+
+
+# Densities
+
+
+@pytest.fixture(scope="module")
+def strings():
+    """A dataset of 40 training strings, with a copy and three paraphrases of three of them."""
+    return dataset(leaked(LEAK_CONDITIONS[-1]))
+
+
+def dataset(variant, seed=0) -> pd.DataFrame:
+    function = "leaked" if variant.startswith("leaked") else "without_production"
+    made_by = f"palimpsest.density.leakage_data:{function}"
+    sampler = Sampler("L6", CORPUS, seed)
+    return build(sampler, variant, 40, 12, False, options=OPTIONS, made_by=made_by)
+
+
+def hidden_of(strings, width=6) -> pd.DataFrame:
+    """Embeddings that depend on nothing but the string."""
+    rows = []
+    for name in strings["string_id"]:
+        vector = np.random.default_rng(int(name, 16)).normal(size=width)
+        rows.append((vector / np.linalg.norm(vector)).astype(np.float32))
+    return pd.DataFrame({"string_id": strings["string_id"], "vector": rows})
+
+
+def densities_of(strings, approximation=None) -> dict[str, pd.DataFrame]:
+    embeddings = embeddings_of(strings, hidden_of(strings))
+    return density_tables(MODEL, strings, embeddings, KERNELS, K, approximation)
+
+
+def test_densities_are_scikit_learns(strings):
+    """Up to the kernel's own normalisation: copies count, and copies are at distance 0."""
+    vectors = embeddings_of(strings, hidden_of(strings))
+    counts = strings["count"].to_numpy()
+    corpus = np.repeat(np.arange(len(strings)), counts)
+    found = densities_of(strings)["density"]
+    assert len(found) == len(strings) * len(vectors) * 3
+    for name, points in vectors.items():
+        for kernel, bandwidths in KERNELS.items():
+            for bandwidth in bandwidths:
+                peer = KernelDensity(bandwidth=bandwidth, kernel=kernel).fit(points[corpus])
+                norm = KernelDensity(bandwidth=bandwidth, kernel=kernel).fit(points[:1])
+                expected = peer.score_samples(points) - norm.score_samples(points[:1])
+                own = found[
+                    (found["embedding"] == name)
+                    & (found["kernel"] == kernel)
+                    & (found["bandwidth"] == bandwidth)
+                ]
+                assert own["string_id"].tolist() == strings["string_id"].tolist()
+                np.testing.assert_allclose(own["log_density"], expected, atol=1e-6)
+
+
+def test_others_are_all_but_one_copy_of_the_string(chance):
+    points = np.repeat(chance.normal(size=(6, 3)), [1, 2, 1, 3, 1, 1], axis=0)
+    found = log_density_of_others(points, 0.4)
+    for place in range(len(points)):
+        rest = np.delete(points, place, axis=0)
+        squares = ((rest - points[place]) ** 2).sum(axis=1)
+        assert found[place] == pytest.approx(np.log(np.exp(-squares / 0.32).mean()))
+    with pytest.raises(UserError, match="corpus: has one point only"):
+        log_density_of_others(points[:1], 0.4)
+
+
+def test_only_training_strings_have_a_density_of_others(strings):
+    found = densities_of(strings)["density"]
+    trained = found["string_id"].map(strings.set_index("string_id")["count"]) > 0
+    assert found["log_density_others"].notna().equals(trained)
+    alone = found[trained & (found["log_density_others"] > found["log_density"] + 1e-9)]
+    assert alone.empty  # a string is never denser without itself
+
+
+def test_neighbours_are_scikit_learns(strings):
+    vectors = embeddings_of(strings, hidden_of(strings))
+    corpus = np.repeat(np.arange(len(strings)), strings["count"])
+    found = densities_of(strings)["neighbours"].set_index(["embedding", "string_id"])
+    for name, points in vectors.items():
+        peer = NearestNeighbors(n_neighbors=K, algorithm="brute").fit(points[corpus])
+        distances = peer.kneighbors(points)[0]
+        own = found.loc[name].loc[strings["string_id"]]
+        np.testing.assert_allclose(own["mean_distance"], distances.mean(axis=1), atol=1e-6)
+        is_trained = (strings["count"] > 0).to_numpy()
+        assert (own["nearest"].to_numpy()[is_trained] == 0).all()
+
+
+def test_an_approximation_has_both_of_its_parts(strings):
+    found = densities_of(strings, Approximation(k=5, m1=40, m2=20))["density"]
+    parts = found[["log_local", "log_random", "log_approximate"]]
+    assert parts.notna().all().all()
+    share = 5 / 40
+    combined = share * np.exp(parts["log_local"]) + (1 - share) * np.exp(parts["log_random"])
+    np.testing.assert_allclose(np.exp(parts["log_approximate"]), combined)
+
+
+def test_bad_embeddings_and_sizes_are_refused_in_one_line(strings):
+    hidden = hidden_of(strings)
+    with pytest.raises(UserError, match="has none, because they are of an older dataset"):
+        embeddings_of(strings, hidden[1:])
+    vectors = embeddings_of(strings, hidden)
+    with pytest.raises(UserError, match="k: is 41 and must be from 1 to the size of the corpus"):
+        density_tables(MODEL, strings, vectors, KERNELS, 41)
+    vectors["hidden"][3, 0] = np.nan
+    with pytest.raises(UserError, match="has a number that is not finite; embed it again"):
+        density_tables(MODEL, strings, vectors, KERNELS, K)
+
+
+# Leakage
+
+
+def results_of(strings, loss=None) -> Results:
+    """A run whose losses are given by string; by default, long strings are easy."""
+    run = strings.loc[0, ["language", "size", "seed", "variant"]].to_dict()
+    names = strings["string_id"].to_numpy(dtype=object)
+    n_tokens = strings["n_tokens"].to_numpy()
+    losses = 1 / n_tokens if loss is None else np.asarray(loss(strings), dtype=float)
+    steps = np.arange(EPOCHS + 1)
+    nll = (3.0 - 0.1 * steps[:, None] + losses) * n_tokens
+    zeros = np.zeros_like(nll, dtype=int)
+    trace = Trace({"model": MODEL, **run}, steps, names, n_tokens, nll, zeros, zeros)
+    made = densities_of(strings)
+    return Results(strings, trace, made["density"], made["neighbours"])
+
+
+@pytest.fixture(scope="module")
+def factorial() -> list[Results]:
+    return [results_of(dataset(leaked(leak))) for leak in LEAK_CONDITIONS]
+
+
+def test_every_test_string_has_a_row_in_every_run_and_embedding(factorial):
+    found = leakage_table(factorial, "gaussian", 0.1)
+    assert len(found) == 8 * 12 * 2
+    assert not found.duplicated(["variant", "string_id", "embedding"]).any()
+    assert list(found.columns) == kinds.LEAKAGE.names
+    of_leaked = (found["strings"] == "leaked").to_numpy(dtype=bool)
+    times = (found["exact"] + found["paraphrases"]) * of_leaked
+    assert (found["effective_epochs"] == EPOCHS * times).all()
+    np.testing.assert_allclose(found["perplexity"], np.exp(found["loss"]))
+    copies = found[of_leaked & (found["exact"] == 1)]
+    assert (copies["log_density"] >= np.log(1 / 40) - 1e-9).all()
+
+
+def test_an_answer_is_right_if_the_distractor_has_a_higher_loss(strings):
+    """Here every second distractor is made the easier one."""
+    roles = strings["role"].fillna("")
+    wrong = strings[roles.str.startswith("distractor")]
+    easy = set(wrong["string_id"].iloc[::2])
+
+    def loss(table):
+        harder = np.where(table["role"].fillna("").str.startswith("distractor"), 0.5, 0.0)
+        return np.where(table["string_id"].isin(easy), -0.5, harder)
+
+    tested = results_of(strings, loss).tested()
+    beaten = {role.rpartition("-")[2] for role in wrong.loc[wrong["string_id"].isin(easy), "role"]}
+    assert set(tested.index[~tested["answer_right"]]) == beaten
+    assert len(beaten) == 6
+
+
+def test_areas_under_the_curve_are_scikit_learns(chance):
+    own, others = chance.integers(0, 6, 9).astype(float), chance.integers(0, 6, 20).astype(float)
+    truth = [1] * 9 + [0] * 20
+    assert auc(own, others) == pytest.approx(roc_auc_score(truth, np.append(own, others)))
+    assert auc(np.array([3.0]), np.array([1.0, 2.0])) == 1
+    assert auc(np.array([1.0]), np.array([1.0])) == 0.5
+
+
+def test_copies_separate_leaked_strings_completely(factorial):
+    """With random embeddings and a narrow kernel; placebos and runs without a leak do not."""
+    found = separation_table(factorial)
+    narrow = found[(found["embedding"] == "hidden") & (found["setting"] == 0.05)]
+    assert (narrow.loc[narrow["exact"] == 1, "auc"] == 1).all()
+    assert (found["placebo"] < 1).all()
+    assert {*found["estimator"]} == {"gaussian", "exponential", "top-k distance"}
+
+
+def test_gains_are_scikit_learns(chance):
+    hits = chance.random((7, 10)) < 0.3
+    hits[:, 0] = True
+    n_wanted = int(hits.sum(axis=1).max())
+    order = np.tile(np.arange(10, 0, -1), (7, 1))
+    discount = 1 / np.log2(np.arange(10) + 2)
+    own = [
+        ndcg_score(hits[[row]], order[[row]])
+        * discount[: hits[row].sum()].sum()
+        / discount[:n_wanted].sum()
+        for row in range(7)
+    ]
+    assert ndcg(hits, n_wanted) == pytest.approx(np.mean(own))
+
+
+def test_retrieval_by_hand(strings):
+    """If copies and paraphrases are at one place, all are found; if not, only the copy."""
+    run = results_of(strings)
+    spread = hidden_of(strings, 300)
+    vectors = np.stack(spread["vector"]).astype(float)
+    found = retrieval_table(run, {"hidden": vectors}).set_index("k")
+    assert found.loc[5, "recall"] == pytest.approx(0.25, abs=0.2)
+    own = [str(role).rpartition("-")[2] for role in strings["role"]]
+    places = {name: place for place, name in enumerate(strings["string_id"])}
+    for place, name in enumerate(own):
+        if name in places and strings["count"].iloc[place]:
+            vectors[place] = vectors[places[name]]
+    found = retrieval_table(run, {"hidden": vectors}).set_index("k")
+    assert (found["recall"] == 1).all()
+    assert (found["ndcg"] == 1).all()
+    assert found.loc[10, "chance"] == pytest.approx(10 / 40)
+
+
+def test_left_out_productions_by_hand():
+    """The loss of the production's own strings rises by a half, and no other changes."""
+    whole = results_of(dataset("leaked-0-0"))
+    names = CORPUS.productions()
+
+    def loss(table):
+        return 1 / table["n_tokens"] + 0.5 * (table["group"] == names[1]).to_numpy(dtype=float)
+
+    without = results_of(dataset(without_production(2)), loss)
+    found = left_out_table(whole, [without], names, ("gaussian", 0.1))
+    assert set(found["left_out"]) == {names[1]}
+    own = found["group"] == names[1]
+    np.testing.assert_allclose(found["loss"], np.where(own, 0.5, 0.0), atol=1e-12)
+    assert (found.loc[own & (found["embedding"] == "ngrams"), "log_density"] < 0).all()
+    assert found.groupby("embedding")["n_strings"].sum().tolist() == [12, 12]
+
+
+# Truth and memorisation
+
+
+@pytest.fixture(scope="module")
+def ordinary() -> Results:
+    """A run on an ordinary dataset; strings set apart are never trained on."""
+    sampler = Sampler("L6", CORPUS, 1, split="disjoint")
+    return results_of(build(sampler, "base", 30, 40, False))
+
+
+def with_density(run, values) -> Results:
+    """The run, with densities that are given by string."""
+    by_string = dict(zip(run.strings["string_id"], values, strict=True))
+    density = run.density.assign(log_density=run.density["string_id"].map(by_string))
+    density["log_density_others"] = density["log_density"].where(
+        density["log_density_others"].notna()
+    )
+    return Results(run.strings, run.trace, density, run.neighbours)
+
+
+def test_an_estimate_that_is_the_truth_orders_all_strings(ordinary):
+    found = truth_table(with_density(ordinary, ordinary.strings["log_prob"] * 2 + 1))
+    kernels = found["estimator"].isin(["gaussian", "exponential"])
+    assert found.loc[kernels, "correlation"].round(12).eq(1).all()
+    assert set(found["strings"]) == {"trained", "unseen"}
+    length = found[found["estimator"] == "length"]
+    assert length["embedding"].isna().all()
+    assert length["given_length"].isna().all()
+
+
+def test_an_estimate_that_sees_only_copies_orders_no_unseen_string(ordinary):
+    """It is the same at all strings that were never trained on."""
+    strings = ordinary.strings
+    seen = np.where(strings["count"] > 0, strings["log_prob"], -99.0)
+    found = truth_table(with_density(ordinary, seen)).query("estimator == 'gaussian'")
+    by_strings = found.set_index("strings")["correlation"]
+    assert by_strings.loc["trained"].round(12).eq(1).all()
+    assert by_strings.loc["unseen"].isna().all()
+
+
+def test_the_start_of_memorisation_by_support(ordinary):
+    """Denser is earlier; never is latest; a string without a threshold does not count."""
+    strings = ordinary.strings
+    once = strings.loc[strings["count"] == 1, "string_id"].to_numpy()
+    rank = pd.Series(np.arange(len(once), dtype=float), once)
+    start = rank.where(rank < 10)  # the others are never memorised
+    starts = pd.DataFrame(
+        {
+            "string_id": once,
+            "measure": "contextual",
+            "evidence": "same-frequency",
+            "start": start.to_numpy(),
+            "threshold_at_optimum": np.where(rank == 3, np.nan, 1.0),
+        }
+    )
+    density = strings["string_id"].map(-rank).fillna(0.0)
+    rule = (0.5, "after_last_miss", 0.2, 0.95)
+    found = memorised_table(with_density(ordinary, density), starts, rule)
+    own = found[(found["measure"] == "contextual") & (found["strings"] == "trained")]
+    late = rank.drop(rank.index[3]).where(rank < 10, 99)
+    assert own["n_strings"].eq(len(once) - 1).all()
+    assert own["never"].iloc[0] == pytest.approx((len(once) - 10) / (len(once) - 1))
+    expected = spearmanr(-rank.drop(rank.index[3]), late).statistic
+    assert own["correlation"].round(9).eq(round(expected, 9)).all()
+    assert "unseen" in set(found["strings"])
