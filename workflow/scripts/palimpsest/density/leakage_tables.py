@@ -156,7 +156,7 @@ def retrieval_table(run: Results, embeddings: dict[str, np.ndarray]) -> pd.DataF
     """
     strings, leak = run.strings, run.leak
     corpus = np.repeat(np.arange(len(strings)), strings["count"])
-    queries = np.flatnonzero(strings["role"] == LEAKED)
+    queries = np.flatnonzero(strings["role"].isin([LEAKED]))
     names = strings["string_id"].to_numpy(dtype=object)
     # Of a paraphrase: the string that it is one of
     of_string = np.array([str(role).rpartition("-")[2] for role in strings["role"]], dtype=object)
