@@ -263,7 +263,7 @@ def test_retrieval_by_hand(strings):
     spread = hidden_of(strings, 300)
     vectors = np.stack(spread["vector"]).astype(float)
     found = retrieval_table(run, {"hidden": vectors}).set_index("k")
-    assert found.loc[5, "recall"] == pytest.approx(0.25, abs=0.2)
+    assert 0.25 <= found.loc[5, "recall"] < 0.6
     own = [str(role).rpartition("-")[2] for role in strings["role"]]
     places = {name: place for place, name in enumerate(strings["string_id"])}
     for place, name in enumerate(own):
