@@ -92,7 +92,8 @@ def third_parties(script):
     """Distributions that a script imports, at once or when some of its code is used."""
     loaded = LOADED.get(script.name, [])
     used = modules_of(script.name, *loaded)
-    todo, seen = [str(script), *(place.split(":")[0] for place in loaded)], set()
+    late = [module for module in used if module.split(".")[0] == "palimpsest" and file_of(module)]
+    todo, seen = [str(script), *(place.split(":")[0] for place in loaded), *late], set(late)
     while todo:
         module = todo.pop()
         for name in imported_at_once(module):

@@ -58,6 +58,53 @@ def test_other_variants_are_no_streams(name):
     assert variants.trained_apart(name) == ""
 
 
+@pytest.mark.parametrize("leak", variants.LEAK_CONDITIONS)
+def test_leaks_are_read_as_they_are_written(leak):
+    name = variants.leaked(leak)
+    assert name == f"leaked-{leak.exact}-{leak.paraphrases}"
+    assert variants.leak_of(name) == leak
+    assert variants.dataset_variant(name) == name
+    assert variants.production_left_out(name) is None
+    assert not variants.is_stream(name)
+    assert variants.trained_apart(name) == variants.leaked_times(leak.exact)
+
+
+def test_the_conditions_are_a_full_factorial():
+    """Copies and paraphrases; the first condition has neither, and the last has most of both."""
+    assert len(set(variants.LEAK_CONDITIONS)) == 8
+    assert variants.LEAK_CONDITIONS[0] == variants.NO_LEAK == (0, 0)
+    assert variants.LEAK_CONDITIONS[-1] == (variants.MOST_COPIES, variants.MOST_PARAPHRASES)
+
+
+@pytest.mark.parametrize("number", [1, 12])
+def test_left_out_productions_are_read_as_they_are_written(number):
+    name = variants.without_production(number)
+    assert name == f"without-production-{number}"
+    assert variants.production_left_out(name) == number
+    assert variants.leak_of(name) is None
+    assert variants.dataset_variant(name) == name
+    assert variants.trained_apart(name) == "without-production"
+    assert variants.target_of(name) is None
+    assert variants.replaced_cohort(name) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["base", "leaked", "leaked-2-0", "leaked-0-4", "leaked-1", "leaked-1-3-0", "xleaked-0-0"],
+)
+def test_other_variants_leak_nothing(name):
+    assert variants.leak_of(name) is None
+    assert variants.trained_apart(name) == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["without-production", "without-production-", "without-production-x", "without-s1"]
+)
+def test_other_variants_leave_no_production_out(name):
+    assert variants.production_left_out(name) is None
+    assert variants.trained_apart(name) == ""
+
+
 def test_leave_one_out_reads_base():
     assert variants.dataset_variant("leave-one-out") == "base"
     assert variants.dataset_variant("dedup") == "dedup"
@@ -75,7 +122,19 @@ def test_what_makes_a_variant_stands_where_its_row_says(variant):
 
 
 @pytest.mark.parametrize(
-    "name", ["base", "dedup", "dedup-matched", "with-s0", "without-s12", "original", "retain"]
+    "name",
+    [
+        "base",
+        "dedup",
+        "dedup-matched",
+        "with-s0",
+        "without-s12",
+        "original",
+        "retain",
+        "leaked-0-0",
+        "leaked-1-3",
+        "without-production-2",
+    ],
 )
 def test_each_name_has_one_maker(name):
     """Two patterns that match one name would hide each other."""

@@ -17,7 +17,7 @@ string, and Wald's z; for accuracy, its logistic regression with errors clustere
 In the rows of power, a copy lowers the log of the loss by 0.08 and each paraphrase by 0.04.
 
 The last rows are of texts: perplexities with heavy tails, which fall with length, as densities
-rise. Their peer is least squares without the length.
+rise. Their peer is the paper's model, with random intercepts of lengths alone.
 """
 
 import os
@@ -46,6 +46,7 @@ from helpers import density_worlds  # noqa: E402
 from helpers.density_worlds import World  # noqa: E402
 from palimpsest.density import regressions  # noqa: E402
 from palimpsest.density.kinds import ACCURACY, HIDDEN, LEAKED, PERPLEXITY, PLACEBO  # noqa: E402
+from palimpsest.density.mixed_models import fit  # noqa: E402
 
 NULL = World(slope=0.05, in_run=0.04, uneven=0.4, alike=0.5, seed=0.06, by_group=1.0)
 HELPFUL = replace(NULL, exact=0.08, paraphrase=0.04)
@@ -114,16 +115,17 @@ def texts(n: int) -> Iterator[Row]:
     for draw in range(n):
         text = density_worlds.text(draw)
         table = regressions.regress_text(text).fillna({"predictor": ""})
-        table = table[table["term"] != regressions.INTERCEPT]
+        table = table[~table["term"].isin([regressions.INTERCEPT, regressions.LOG_LENGTH])]
         for row in table.itertuples():
-            key = f"text ~ {row.regression}", row.predictor, row.term
-            ours[key].append(row.p_value)
+            ours[f"text ~ {row.regression}", row.predictor, row.term].append(row.p_value)
+        bins = {"length": regressions.length_bins(text["n_characters"].to_numpy())}
+        perplexity = text["perplexity"].to_numpy()
         for asked in regressions.regressions_of_text(text):
-            terms = sm.add_constant(np.column_stack(list(asked.terms.values())))
-            found = sm.OLS(text["perplexity"].to_numpy(), terms).fit().pvalues[1:]
-            for term, p_value in zip(asked.terms, found, strict=True):
-                name = f"text ~ {asked.columns['regression']}"
-                peers[name, asked.columns["predictor"] or "", term].append(p_value)
+            terms = {n: t for n, t in asked.terms.items() if n != regressions.LOG_LENGTH}
+            fitted = fit(perplexity, np.column_stack(list(terms.values())), bins)
+            name = f"text ~ {asked.columns['regression']}", asked.columns["predictor"] or ""
+            for term, p_value in zip(terms, fitted.p_values[1:], strict=True):
+                peers[*name, term].append(p_value)
     for key, values in ours.items():
         name = ", ".join(filter(None, key))
         yield judged(name, values, percent(peers[key]))

@@ -28,7 +28,7 @@ LINEAR = "paraphrases, linear"
 HELPFUL = World(exact=0.15, paraphrase=0.1)
 
 
-def study(world=HELPFUL, draw=0, seeds=3, **options):
+def study(world=HELPFUL, draw=0, seeds=2, **options):
     """A small study with one embedding."""
     options = {"n_leaked": 8, "n_never": 16, "embeddings": (HIDDEN,)} | options
     return density_worlds.leakage(world, draw, seeds, **options)
@@ -77,7 +77,7 @@ def test_a_linear_fit_is_that_of_statsmodels():
     ours = mixed_models.fit(outcome, term, intercepts)
     peer = sm.MixedLM(outcome, sm.add_constant(term), groups=intercepts["string"]).fit()
     np.testing.assert_allclose(ours.estimates, peer.fe_params, rtol=1e-4)
-    np.testing.assert_allclose(ours.std_errors, peer.bse_fe, rtol=1e-3)
+    np.testing.assert_allclose(ours.std_errors, peer.bse_fe, rtol=1e-2)
     assert ours.spreads["string"] == pytest.approx(np.sqrt(peer.cov_re.item()), rel=1e-2)
     assert ours.residual**2 == pytest.approx(peer.scale, rel=1e-3)
     assert ours.converged
@@ -150,7 +150,7 @@ def test_a_fit_that_stops_early_is_marked(monkeypatch):
     table = regressions.regress(study(seeds=1))
     stopped = table[~table["converged"]]
     assert len(stopped)
-    assert stopped[["estimate", "std_error", "p_value", "model_p_value"]].isna().all().all()
+    assert stopped[["estimate", "std_error", "model_p_value"]].isna().all().all()
 
 
 @pytest.mark.parametrize(
@@ -222,11 +222,11 @@ def test_exchanges_change_nothing_in_strata_of_one_string(leakage):
 
 
 def test_false_positives_of_exchanges_are_few_where_the_models_own_are_many():
-    """Strings gain or lose with a condition without being leaked: 4 of 60 is expected, at 5 %."""
+    """Strings gain or lose with a condition without being leaked: 2 of 40 are expected, at 5 %."""
     world = World(slope=0.15)
     ours, own = [], []
-    for draw in range(30):
-        rows = study(world, draw, seeds=2, n_leaked=6, n_never=18)
+    for draw in range(20):
+        rows = study(world, draw, n_leaked=6, n_never=18)
         null, rows, values = null_of(rows)
         asked = regressions.all_regressions(rows, LEAKED)[0]
         terms = np.column_stack(list(asked.terms.values()))
@@ -292,22 +292,23 @@ def test_leaks_are_found_in_leaked_strings_alone(found):
 
 
 def test_a_world_without_effects_has_few_small_p_values():
-    """Of both kinds of strings and all terms, over three studies."""
-    table = pd.concat(regressions.regress(study(World(), draw)) for draw in range(3))
+    """Of both kinds of strings and all terms, over two studies."""
+    table = pd.concat(regressions.regress(study(World(), draw)) for draw in range(2))
     tested = table[table["term"] != regressions.INTERCEPT]
     assert (tested["p_value"] < 0.05).mean() < 0.15
     assert (tested["p_value"] < 0.001).sum() <= 1
 
 
 def test_a_leak_that_makes_all_answers_right_is_found():
-    """The estimates of the model run off to infinity or have no size, but exchanges decide."""
-    leakage = study(World(odds=0.0), seeds=2)
+    """No finite estimate is the most probable one, but exchanges decide."""
+    leakage = study(World(odds=0.0))
     is_helped = (leakage["strings"] == LEAKED) & (leakage["exact"] == 1)
     table = regressions.regress(leakage.assign(answer_right=leakage["answer_right"] | is_helped))
     row = only(
         table, strings=LEAKED, regression=LEAK_CONDITION, outcome=ACCURACY, term="exact copy"
     )
-    assert row.estimate > 2
+    assert not row.converged
+    assert np.isnan(row.estimate)
     assert row.p_value < 0.01
 
 
@@ -322,7 +323,8 @@ def test_order_and_scale_do_not_matter(leakage, found, change):
         )
     table = regressions.regress(other)
     pd.testing.assert_frame_equal(found[KEY], table[KEY])
-    np.testing.assert_allclose(found[NUMBERS], table[NUMBERS], rtol=1e-3, atol=1e-6)
+    # The search for the most probable logistic fit ends within 0.001 of it.
+    np.testing.assert_allclose(found[NUMBERS], table[NUMBERS], rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(found["p_value"], table["p_value"], atol=0.002)
 
 
@@ -384,21 +386,15 @@ def test_density_predicts_the_perplexity_of_a_text(tmp_path):
 
 
 def test_length_is_taken_into_account():
-    """Dense queries are longer, and longer ones have lower perplexities: nothing is left."""
-    small = [
-        row.p_value < 0.05
-        for draw in range(20)
-        for row in chosen(
-            regressions.regress_text(density_worlds.text(draw, by_length=0.6)), term="density"
-        ).itertuples()
-    ]
-    assert np.mean(small) < 0.3
-    ignored = [
-        regressions.regress_text(density_worlds.text(draw, by_length=0.6).assign(n_characters=9))
-        for draw in range(5)
-    ]
+    """Dense queries are longer, and longer ones have lower perplexities: nothing else is there."""
     at = {"regression": ON_DENSITY, "predictor": "log", "term": "density"}
-    assert all(only(table, **at).p_value < 0.001 for table in ignored)
+    texts = [density_worlds.text(draw, by_length=0.6) for draw in range(20)]
+    small = [only(regressions.regress_text(text), **at).p_value < 0.05 for text in texts]
+    assert sum(small) <= 4
+    for text in texts[:5]:
+        ignored = regressions.regress_text(text.assign(n_characters=9))
+        assert only(ignored, **at).p_value < 0.001
+        assert regressions.LOG_LENGTH not in set(ignored["term"])
 
 
 def test_the_local_part_is_taken_if_there_is_one():
@@ -417,7 +413,8 @@ def test_every_kernel_has_rows_and_distance_only_once():
     both = pd.concat([text, text.assign(kernel="exponential")])
     table = regressions.regress_text(both)
     assert set(table["kernel"].dropna()) == {"gaussian", "exponential"}
-    assert len(chosen(table, regression=ON_DISTANCE)) == 2
+    terms = [regressions.INTERCEPT, regressions.DISTANCE, regressions.LOG_LENGTH]
+    assert list(chosen(table, regression=ON_DISTANCE)["term"]) == terms
 
 
 def test_a_text_without_perplexities_has_no_rows():

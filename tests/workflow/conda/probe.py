@@ -54,7 +54,7 @@ def main(names, output):
 
 if __name__ == "__main__":
     if "snakemake" in globals():
-        main(snakemake.input.names, snakemake.output.found)  # noqa: F821
+        main(snakemake.input.names, snakemake.output.found)
     elif sys.argv[1].endswith(".json"):
         main(*sys.argv[1:])
     else:

@@ -25,11 +25,12 @@ HERE = Path(__file__).parent
 STUDY = (TOUR, "study.yaml")
 # A run that no section asks for; its command is that of the runs that are. And what reads files of
 # packages that the host alone has.
-NOT_RUN = {"train_one_run", "convert_pretrained"}
+NOT_RUN = {"train_one_run", "convert_pretrained", "copy_pretrained"}
 NOT_MADE = {"pretrained.yaml"}
-# A trained and an unlearned model for other programs, which `all` makes for all models or for none
+# A trained and an unlearned model for other programs, which `all` makes for all models or for none.
+# The first is of a run that keeps its weights.
 FOLDERS = (
-    "results/runs/opt-1.3b-twin/L2/n16-seed0/base/huggingface",
+    "results/runs/opt-1.3b-twin/L6/n12-seed0/base/huggingface",
     "results/unlearning/opt-1.3b-twin/L2/n16-seed0/unlearned/finetune/model-0",
 )
 

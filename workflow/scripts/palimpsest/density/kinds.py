@@ -128,8 +128,8 @@ NEIGHBOURS = Kind(
 )
 LEAKAGE = Kind(
     "leakage",
-    "One row per run of the factorial, test string and embedding: whether the string was leaked, how "
-    "dense the training data is around it, and how well the model does on it.",
+    "One row per run of the factorial, test string and embedding: whether the string was leaked, "
+    "how dense the training data is around it, and how well the model does on it.",
     f"{FOLDER}/leakage.parquet",
     (
         *GROUP_SEED,
@@ -243,7 +243,12 @@ REGRESSED = (
     Column("std_error", float, "its standard error, by the model", True),
     Column("df", float, "degrees of freedom (Satterthwaite); null for accuracy", True),
     Column("statistic", float, "t or z, by the model", True),
-    Column("p_value", float, "p-value; null if there is no estimate", True),
+    Column(
+        "p_value",
+        float,
+        "p-value; null if the outcome or a term does not vary; permutations need no estimate",
+        True,
+    ),
     Column("p_kind", str, "source of `p_value`: permutation, Satterthwaite t or Wald z"),
     Column(
         "model_p_value",
@@ -298,8 +303,8 @@ DENSITY_BINS = Kind(
 )
 TRUTH = Kind(
     "truth",
-    "One row per seed, kind of strings, embedding and setting of an estimator: whether the estimator "
-    "orders strings as the language's exact probabilities do.",
+    "One row per seed, kind of strings, embedding and setting of an estimator: whether the "
+    "estimator orders strings as the language's exact probabilities do.",
     f"{OF_VARIANT}/truth.parquet",
     (
         *GROUP_SEED,

@@ -211,7 +211,7 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
                     **{role: with_interval(student(own.dropna())) for role, own in parts.items()},
                     "difference": with_interval(difference),
                     "reading": earlier_or_later(difference),
-                    "never": percent(trained["never"].mean()),
+                    "never": percent(trained["never"].mean()) if len(trained) else "–",
                 }
             )
     return rows

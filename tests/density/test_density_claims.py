@@ -1,0 +1,390 @@
+"""The claims on density, on tables whose effects are known."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binom, spearmanr
+
+from helpers import density_worlds as worlds
+from helpers.density_scores import SEEDS, STUDY, memorised, retrieval, separation, truth
+from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all, over_seeds
+from palimpsest.density import claims, kinds
+from palimpsest.density.associations import spearman_given
+from palimpsest.density.claims import CLAIMS, MEASURES, QUESTIONS
+from palimpsest.density.kinds import (
+    GAUSSIAN,
+    HIDDEN,
+    LEAKED,
+    NEVER,
+    NGRAMS,
+    PLACEBO,
+    TRAINED,
+    UNSEEN,
+)
+from palimpsest.report.number_format import number
+from palimpsest.statistics import student
+from palimpsest.variants import LEAK_CONDITIONS
+
+OF_LEAKAGE = [claim for claim in CLAIMS if claim.reads == kinds.LEAKAGE.name]
+SILENT = dict.fromkeys(["seed", "run", "group", "length", "string", "residual"], 0.0)
+NO_COPY, ONE_COPY = claims.NO_COPY, claims.ONE_COPY
+
+
+def verdicts(table: pd.DataFrame, kind: kinds.Kind) -> pd.DataFrame:
+    """The judged claims that read one table, by the claim."""
+    chosen = [claim for claim in CLAIMS if claim.reads == kind.name]
+    return judge_all(chosen, {kind.name: table}).set_index("claim")
+
+
+def one(judged: pd.DataFrame, *words: str) -> pd.Series:
+    """The only claim with all these words."""
+    (found,) = (row for claim, row in judged.iterrows() if all(word in claim for word in words))
+    return found
+
+
+# Leakage and performance
+
+
+@pytest.mark.parametrize(("exact", "paraphrase"), [(0.3, 0.0), (0.0, 0.1), (0.2, 0.1), (-0.1, 0.0)])
+def test_effects_on_the_loss_are_the_known_ones(exact, paraphrase):
+    """Without noise, a copy changes the loss of leaked strings by this factor, and no other."""
+    world = worlds.World(exact=exact, paraphrase=paraphrase, **SILENT)
+    table = worlds.leakage(world, 0, seeds=2, n_leaked=3, n_never=4)
+    helped = {
+        leak: world.base * np.exp(-exact * leak[0] - paraphrase * leak[1])
+        for leak in LEAK_CONDITIONS
+    }
+    copies = [helped[1, n] - helped[0, n] for n in range(4)]
+    effects = {
+        claims.copy_effect: np.mean(copies),
+        claims.paraphrase_effect: helped[0, 3] - helped[0, 0],
+    }
+    for effect, known in effects.items():
+        found = claims.of_leakage(table, effect, "loss")
+        np.testing.assert_allclose(found.values, [known] * 2, atol=1e-12)
+        assert found.marks == ("placebos: 0 (0 to 0)",)
+
+
+def test_effects_on_answers_are_the_known_ones():
+    """Two paraphrases, or a copy, make an answer right that is wrong otherwise."""
+    world = worlds.World(exact=0.3, paraphrase=0.1, odds=-60, steepness=400, **SILENT)
+    table = worlds.leakage(world, 0, seeds=2, n_leaked=3, n_never=4)
+    copy = claims.of_leakage(table, claims.copy_effect, "answer_right")
+    assert copy.values == (0.5, 0.5)
+    paraphrases = claims.of_leakage(table, claims.paraphrase_effect, "answer_right")
+    assert paraphrases.values == (1.0, 1.0)
+    assert copy.marks == paraphrases.marks == ("placebos: 0 (0 to 0)",)
+
+
+def test_what_a_run_or_a_string_has_anyway_is_no_effect():
+    """Levels of runs and strings drop out of the difference of two differences."""
+    rows = worlds.leakage(worlds.World(**SILENT), 0, seeds=3, n_leaked=3, n_never=4)
+    of_run = rows.groupby(["seed", "variant"]).ngroup()
+    of_string = rows.groupby(["seed", "string_id"]).ngroup()
+    table = rows.assign(loss=of_run**2 + 7.0 * of_string)
+    for effect in (claims.copy_effect, claims.paraphrase_effect):
+        np.testing.assert_allclose(claims.of_leakage(table, effect, "loss").values, 0, atol=1e-9)
+
+
+@pytest.mark.parametrize("embedding", [HIDDEN, NGRAMS])
+def test_correlations_by_hand(embedding):
+    """Of one seed: over the runs of each string; over all rows; and over strings without a leak."""
+    table = worlds.leakage(worlds.World(exact=0.3, dense=0.1), 1, seeds=1, n_leaked=4, n_never=9)
+    rows = table[table["embedding"] == embedding]
+    never = rows[rows["strings"] == NEVER].groupby("variant")[
+        ["log_density", "mean_distance", "loss"]
+    ]
+    beyond = rows.copy()
+    for column, means in never.mean().items():
+        beyond[column] -= rows["variant"].map(means)
+    of_strings = [
+        spearmanr(own["log_density"], own["loss"]).statistic
+        for _, own in beyond[beyond["strings"] == LEAKED].groupby("string_id")
+    ]
+    assert len(of_strings) == 4
+    found = claims.explained_by_density(table, embedding)
+    assert found.values == pytest.approx([np.mean(of_strings)])
+    both = beyond[beyond["strings"] != PLACEBO]
+    partial = spearman_given(both["mean_distance"], both["loss"], both["log_density"])
+    found = claims.unique(table, embedding, "mean_distance", "log_density")
+    assert found.values == pytest.approx([partial])
+    whole = rows[rows["variant"] == "leaked-0-0"]
+    partial = spearman_given(whole["log_density"], whole["loss"], whole["length"])
+    assert claims.natural(table, embedding).values == pytest.approx([partial])
+
+
+HELPFUL = worlds.World(exact=0.5, paraphrase=0.15, dense=0.1, odds=-1.0, string=0.1)
+
+
+@pytest.fixture(scope="module")
+def helpful() -> pd.DataFrame:
+    """Leaks lower the loss, and so does density."""
+    return worlds.leakage(HELPFUL, 3, seeds=5, n_leaked=8, n_never=24)
+
+
+def test_verdicts_where_leaks_help(helpful):
+    judged = verdicts(helpful, kinds.LEAKAGE)
+    for words in (
+        ("exact copy", "lowers the loss"),
+        ("Paraphrases alone", "lower the loss"),
+        ("exact copy", "more accurate"),
+        ("hidden states predicts how much",),
+        ("n-grams predicts how much",),
+        ("Without any leak", "hidden states"),
+        ("Without any leak", "n-grams"),
+        ("equal distance", "n-grams"),
+    ):
+        assert one(judged, *words)["verdict"] == AGREES, words
+
+
+def test_verdicts_where_leaks_do_harm():
+    harmful = worlds.World(exact=-0.5, paraphrase=-0.15, dense=-0.1, odds=1.0, string=0.1)
+    judged = verdicts(worlds.leakage(harmful, 3, seeds=5, n_leaked=8, n_never=24), kinds.LEAKAGE)
+    assert AGREES not in set(judged.loc[~judged.index.str.contains("farther away"), "verdict"])
+    assert one(judged, "exact copy", "lowers the loss")["verdict"] == DISAGREES
+    assert one(judged, "n-grams predicts how much")["verdict"] == DISAGREES
+
+
+def test_notes_have_the_statistic_of_placebos(helpful):
+    """Its mean and interval over the seeds, by hand; where nothing is treated, there is none."""
+    judged = verdicts(helpful, kinds.LEAKAGE)
+    natural = judged.index.str.startswith("Without any leak")
+    assert natural.sum() == 2
+    assert judged.loc[~natural, "note"].str.contains("placebos: ").all()
+    assert not judged.loc[natural, "note"].str.contains("placebos").any()
+    own = helpful[helpful["embedding"] == HIDDEN]
+    means = own.groupby(["seed", "strings", "exact"])["loss"].mean().unstack("strings")
+    change = (means[PLACEBO] - means[NEVER]).unstack("exact")
+    mean, lower, upper = student(change[1] - change[0])
+    expected = f"placebos: {number(mean)} ({number(lower)} to {number(upper)})"
+    assert expected in one(judged, "exact copy", "lowers the loss")["note"]
+    assert lower < 0 < upper
+
+
+N_WORLDS, SEEDS_OF_NOTHING = 200, 3
+
+
+@pytest.fixture(scope="module")
+def of_nothing() -> pd.DataFrame:
+    """Many seeds in which leaks make strings denser, and neither helps; one embedding.
+
+    Seeds, runs, strings and rows have levels of their own. All tables are drawn at once, because
+    those of `density_worlds` take too long to be drawn by the hundred.
+    """
+    chance = np.random.default_rng(7)
+    roles = np.array([LEAKED] * 2 + [PLACEBO] + [NEVER] * 3)
+    n_seeds, n_runs, n_strings = N_WORLDS * SEEDS_OF_NOTHING, len(LEAK_CONDITIONS), len(roles)
+    shape = n_seeds, n_runs, n_strings
+    seed, run, string = (each.ravel() for each in np.indices(shape))
+    exact, paraphrases = np.array(LEAK_CONDITIONS)[run].T
+    near = (exact + 0.3 * paraphrases) * (roles[string] == LEAKED)
+    levels = [(n_seeds, 1, 1), (n_seeds, n_runs, 1), (n_seeds, 1, n_strings), shape]
+    loss, natural, apart = (
+        np.broadcast_to(sum(chance.normal(size=level) for level in levels), shape).ravel()
+        for _ in range(3)
+    )
+    log_density = np.log(np.exp(-6 + natural) + near / 100)
+    return pd.DataFrame(
+        {
+            **STUDY,
+            "seed": seed,
+            "string_id": string,
+            "strings": roles[string],
+            "exact": exact,
+            "paraphrases": paraphrases,
+            "length": np.broadcast_to(chance.integers(5, 9, levels[2]), shape).ravel(),
+            "loss": 0.7 * np.exp(0.1 * loss),
+            "answer_right": chance.normal(size=len(seed)) > loss,
+            "embedding": NGRAMS,
+            "log_density": log_density,
+            "mean_distance": np.exp(0.2 * apart - 0.1 * log_density),
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [c for c in OF_LEAKAGE if "hidden" not in c.claim],
+    ids=lambda claim: claim.claim.partition(",")[0].replace(" ", "-"),
+)
+def test_nothing_is_claimed_where_nothing_helps(of_nothing, claim):
+    """A verdict is wrong in 2.5 % of the studies on either side; the bound fails once in 1000."""
+    values = np.array(claim.estimate(of_nothing).values)
+    assert len(values) == N_WORLDS * SEEDS_OF_NOTHING
+    studies = [over_seeds(pd.Series(own)) for own in values.reshape(N_WORLDS, -1)]
+    found = [judge(study, claim)["verdict"] for study in studies]
+    most = binom.ppf(0.999, N_WORLDS, 0.025)
+    assert found.count(AGREES) <= most
+    assert found.count(DISAGREES) <= most
+
+
+def test_one_seed_has_no_verdict(helpful):
+    judged = verdicts(helpful[helpful["seed"] == 0], kinds.LEAKAGE)
+    assert set(judged["verdict"]) == {CANNOT_TELL}
+    assert judged["note"].str.startswith("only one seed has a value").all()
+
+
+# Density and leakage
+
+
+def test_all_seeds_at_one_are_certain():
+    """Every leaked string is denser than every other one, pair by pair; and the note says so."""
+    table = separation(lambda seed, setting, exact, *_: 1.0 if exact else 0.7)
+    judged = verdicts(table, kinds.SEPARATION)
+    for name in ("hidden states", "n-grams"):
+        row = one(judged, "One exact copy", name)
+        assert (row["verdict"], row["lower"], row["upper"]) == (AGREES, 1, 1)
+        assert row["note"].startswith("every case is certain, one by one")
+        # The same share of pairs in all seeds is a tie, and says nothing.
+        row = one(judged, "Paraphrases alone raise", name)
+        assert row["verdict"] == CANNOT_TELL
+        assert "all seeds give the same value" in row["note"]
+
+
+def test_one_pair_in_the_wrong_order_is_not_certain():
+    table = separation(lambda seed, setting, exact, *_: 1 - 0.01 * (seed == 2))
+    row = one(verdicts(table, kinds.SEPARATION), "One exact copy", "n-grams")
+    assert row["verdict"] == AGREES
+    assert row["lower"] < row["upper"]
+    assert not row["note"].startswith("every case is certain")
+
+
+def test_separation_is_that_of_the_narrowest_kernel():
+    """With a copy and no paraphrase, or all paraphrases and no copy; other rows do not count."""
+    level = {(0.1, 1, 0): 0.95, (0.1, 0, 3): 0.6}
+
+    def auc(seed, setting, exact, paraphrases, embedding):
+        return level.get((setting, exact, paraphrases), 0.1) + 0.001 * seed
+
+    table = separation(auc)
+    copied = claims.separated(table, HIDDEN, ONE_COPY)
+    assert copied.values == pytest.approx([0.95 + 0.001 * seed for seed in SEEDS])
+    paraphrased = claims.separated(table, HIDDEN, NO_COPY)
+    assert paraphrased.values == pytest.approx([0.6 + 0.001 * seed for seed in SEEDS])
+    assert copied.marks == paraphrased.marks == ("placebos: 0.5 (0.5 to 0.5)",)
+    only = separation(auc, kernels={"exponential": (0.1, 1.0)})
+    assert claims.separated(only, HIDDEN, ONE_COPY).values == copied.values
+
+
+def test_a_narrow_bandwidth_is_compared_with_a_wide_one():
+    """Over all conditions with a leak: the condition without one does not count."""
+
+    def auc(seed, setting, exact, paraphrases, embedding):
+        if not exact + paraphrases:
+            return 0.0 if setting == 0.1 else 1.0
+        return 0.8 + 0.01 * seed if setting == 0.1 else 0.6 + 0.1 * (embedding == NGRAMS)
+
+    table = separation(auc)
+    for embedding, wide in ((HIDDEN, 0.6), (NGRAMS, 0.7)):
+        found = claims.narrow_minus_wide(table, embedding)
+        assert found.values == pytest.approx([0.8 + 0.01 * seed - wide for seed in SEEDS])
+    one_bandwidth = separation(auc, kernels={GAUSSIAN: (0.1,)})
+    judged = verdicts(one_bandwidth, kinds.SEPARATION)
+    assert one(judged, "A narrow bandwidth", "n-grams")["verdict"] == CANNOT_TELL
+
+
+def test_recall_at_ten_is_judged():
+    judged = verdicts(retrieval([0.95, 0.96, 0.97], [0.94, 0.95, 0.97]), kinds.RETRIEVAL)
+    found = [one(judged, "search", name) for name in ("hidden states", "n-grams")]
+    assert [row["verdict"] for row in found] == [AGREES, AGREES]
+    assert [row["estimate"] for row in found] == pytest.approx([0.96, 0.95333333])
+    assert all("a random order: 0.14" in row["note"] for row in found)
+    same = one(judged, "needs no model")
+    assert (same["verdict"], same["estimate"]) == (AGREES, pytest.approx(0.02 / 3))
+
+
+def test_a_recall_that_differs_much_is_not_the_same():
+    judged = verdicts(retrieval([0.9, 0.91, 0.92], [0.3, 0.32, 0.34]), kinds.RETRIEVAL)
+    assert one(judged, "needs no model")["verdict"] == DISAGREES
+    assert one(judged, "search", "n-grams")["verdict"] == DISAGREES
+
+
+def test_a_left_out_production_is_compared_with_the_others():
+    """Changes of its own strings minus changes of the others; hidden states do not count."""
+    productions = ["A B", "B A", "C"]
+    rows = [
+        {
+            **STUDY,
+            "seed": seed,
+            "left_out": out,
+            "group": group,
+            "embedding": embedding,
+            "log_density": (-1.0 if out == group else 0.5) - 0.01 * seed * (out == group),
+            "loss": (0.4 + 0.01 * seed if out == group else 0.1) + 5 * (embedding == HIDDEN),
+            "n_strings": 4,
+        }
+        for seed, out, group, embedding in itertools.product(
+            SEEDS, productions, productions, (HIDDEN, NGRAMS)
+        )
+    ]
+    judged = verdicts(pd.DataFrame(rows), kinds.LEFT_OUT)
+    falls, rises = one(judged, "density falls"), one(judged, "the loss rises")
+    assert falls["estimate"] == pytest.approx(-1.52)
+    assert rises["estimate"] == pytest.approx(0.32)
+    assert falls["verdict"] == rises["verdict"] == AGREES
+    assert "others: 0.1 (0.1 to 0.1)" in rises["note"]
+
+
+# Truth and memorisation
+
+
+def test_the_best_setting_is_chosen_on_other_seeds():
+    """Seed 2 would choose its own best, 0.9; the others choose the first setting."""
+    table = truth({0.1: [0.5, 0.6, -0.3], 1.0: [0.1, 0.2, 0.9]})
+    # Without seed 0: 0.15 and 0.55; without seed 1: 0.1 and 0.5; without seed 2: 0.55 and 0.15.
+    assert claims.orders(table, NGRAMS, UNSEEN).values == pytest.approx([0.1, 0.2, -0.3])
+    assert claims.orders(table, NGRAMS, TRAINED).values == ()
+    assert claims.orders(table[table["seed"] == 0], NGRAMS, UNSEEN).values == ()
+
+
+def test_the_choice_of_a_setting_is_not_rewarded():
+    """The best of eight settings that see nothing is above 0, but not on another seed."""
+    drawn = np.random.default_rng(0).normal(scale=0.2, size=(40, 8, 3)).clip(-1, 1)
+    found = [
+        claims.orders(truth(dict(enumerate(own.tolist()))), NGRAMS, UNSEEN).mean for own in drawn
+    ]
+    error = np.std(found) / np.sqrt(len(found))
+    assert abs(np.mean(found)) < 3 * error
+    assert drawn.mean(axis=2).max(axis=1).mean() > 6 * error
+
+
+def test_orders_are_judged():
+    judged = verdicts(truth({0.1: [0.5, 0.6, 0.55], 1.0: [0.1, 0.2, 0.1]}), kinds.TRUTH)
+    assert one(judged, "n-grams")["verdict"] == AGREES
+    assert one(judged, "hidden states")["verdict"] == CANNOT_TELL
+
+
+def test_support_of_trained_strings_is_compared_with_that_of_unseen_ones():
+    """By n-grams, over all bandwidths; a measure that was not run has no verdict."""
+    table = memorised([-0.5, -0.6, -0.7], [0.1, 0.0, -0.1])
+    found = claims.earlier(table, "contextual")
+    assert found.values == pytest.approx([-0.6] * 3)
+    table = memorised([-0.5, -0.6, -0.7], [0.1, 0.1, -0.1])
+    judged = verdicts(table, kinds.MEMORISED)
+    row = one(judged, "by the contextual measure")
+    assert (row["verdict"], row["estimate"]) == (AGREES, pytest.approx(-0.6333333333))
+    assert "never memorised: 0.25" in row["note"]
+    assert "trained: -0.6" in row["note"].replace("−", "-")
+    others = judged[~judged.index.str.contains("contextual")]
+    assert len(others) == len(MEASURES) - 1
+    assert set(others["verdict"]) == {CANNOT_TELL}
+
+
+# All claims
+
+
+def test_every_question_has_claims_and_no_claim_is_there_twice():
+    assert {claim.question for claim in CLAIMS} == set(QUESTIONS)
+    assert len({claim.claim for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_without_tables_no_claim_is_decided(helpful):
+    """Tables that are absent, and tables without rows."""
+    empty = {kind.name: pd.DataFrame(columns=kind.names) for kind in kinds.KINDS}
+    for given in ({}, empty):
+        judged = judge_all(CLAIMS, given)
+        assert len(judged) == len(CLAIMS)
+        assert set(judged["verdict"]) == {CANNOT_TELL}
+        assert set(judged["language"]) == {""}
