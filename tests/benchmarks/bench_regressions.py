@@ -52,7 +52,7 @@ NULL = World(slope=0.05, in_run=0.04, uneven=0.4, alike=0.5, seed=0.06, by_group
 HELPFUL = replace(NULL, exact=0.08, paraphrase=0.04)
 STUDIES, STUDIES_OF_PEERS, STUDIES_OF_POWER, TEXTS = 100, 25, 25, 300
 LEVEL = 5.0  # percent
-TARGET_SECONDS = 6.0
+TARGET_SECONDS = 4.5
 NAMES = ["outcome", "regression", "predictor", "term"]
 
 

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, spearmanr
+from scipy.stats import binom
 
 from helpers import density_worlds as worlds
 from helpers.density_scores import SEEDS, STUDY, memorised, retrieval, separation, truth
@@ -100,7 +100,7 @@ def test_correlations_by_hand(embedding):
     for column, means in never.mean().items():
         beyond[column] -= rows["variant"].map(means)
     of_strings = [
-        spearmanr(own["log_density"], own["loss"]).statistic
+        spearman_given(own["log_density"], own["loss"], own["exact"] + own["paraphrases"])
         for _, own in beyond[beyond["strings"] == LEAKED].groupby("string_id")
     ]
     assert len(of_strings) == 4
@@ -130,8 +130,6 @@ def test_verdicts_where_leaks_help(helpful):
         ("exact copy", "lowers the loss"),
         ("Paraphrases alone", "lower the loss"),
         ("exact copy", "more accurate"),
-        ("hidden states predicts how much",),
-        ("n-grams predicts how much",),
         ("Without any leak", "hidden states"),
         ("Without any leak", "n-grams"),
         ("equal distance", "n-grams"),
@@ -259,13 +257,14 @@ def test_separation_is_that_of_the_narrowest_kernel():
         return level.get((setting, exact, paraphrases), 0.1) + 0.001 * seed
 
     table = separation(auc)
-    copied = claims.separated(table, HIDDEN, ONE_COPY)
+    copied = claims.separated(table, HIDDEN)
     assert copied.values == pytest.approx([0.95 + 0.001 * seed for seed in SEEDS])
-    paraphrased = claims.separated(table, HIDDEN, NO_COPY)
-    assert paraphrased.values == pytest.approx([0.6 + 0.001 * seed for seed in SEEDS])
-    assert copied.marks == paraphrased.marks == ("placebos: 0.5 (0.5 to 0.5)",)
+    paraphrased = claims.raised_by_paraphrases(table, HIDDEN)
+    assert paraphrased.values == pytest.approx([0.5] * 5)
+    assert copied.marks == ("placebos: 0.5 (0.5 to 0.5)",)
+    assert paraphrased.marks == ("placebos: 0 (0 to 0)",)
     only = separation(auc, kernels={"exponential": (0.1, 1.0)})
-    assert claims.separated(only, HIDDEN, ONE_COPY).values == copied.values
+    assert claims.separated(only, HIDDEN).values == copied.values
 
 
 def test_a_narrow_bandwidth_is_compared_with_a_wide_one():

@@ -155,6 +155,7 @@ def memorised(seeds):
     x = np.where(starts, np.tanh(numbers(len(table))), np.nan)
     return table.assign(
         **STUDY, variant="base", evidence="constant", correlation=x, given_log_prob=x / 2,
+        association=x / 2,
         never=np.where(starts, 0.4, 1.0), n_strings=24,
     )[kinds.MEMORISED.names]  # fmt: skip
 

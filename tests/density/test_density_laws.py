@@ -21,13 +21,14 @@ from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density import kinds
 from palimpsest.density.claims import CLAIMS
-from palimpsest.density.kinds import DISTRACTOR, GAUSSIAN, LEAKED, NEVER, NGRAMS, PLACEBO
+from palimpsest.density.kinds import DISTRACTOR, GAUSSIAN, LEAKED, NGRAMS
 from palimpsest.density.leakage_tables import auc
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser
 from palimpsest.variants import LEAK_CONDITIONS, leaked, without_production
 
-# Productions of unequal probability; the parts of a string differ in length.
+# Productions of unequal probability; the parts of a string differ in length, and short strings are
+# frequent.
 GRAMMAR = """
 S -> A B A [0.5]
 S -> B A B [0.3]
@@ -36,14 +37,16 @@ A -> X Y [0.6]
 A -> Y X [0.4]
 B -> Y Y [0.5]
 B -> X X [0.5]
-X -> 'a' X [0.3]
-X -> 'b' X [0.2]
-X -> 'c' [0.5]
-Y -> 'd' Y [0.3]
-Y -> 'e' Y [0.2]
-Y -> 'f' [0.5]
+X -> 'a' X [0.2]
+X -> 'b' X [0.1]
+X -> 'c' [0.7]
+Y -> 'd' Y [0.2]
+Y -> 'e' Y [0.1]
+Y -> 'f' [0.7]
 """
 CORPUS = GrammarCorpus(grammar_of(GRAMMAR))
+# Strings have many neighbours, and share them.
+CROWDED = "S -> D D D [1]\n" + "".join(f"D -> '{digit}' [0.1]\n" for digit in range(10))
 SIZE = 60
 OPTIONS = {"tests": 12, "leaked": 4, "level": 2, "redrawn": 0.5}
 SEEDS = range(24)
@@ -64,12 +67,12 @@ print(json.dumps(table[["text", "role"]].fillna("").to_numpy().tolist()))
 """
 
 
-def dataset(variant: str, seed: int = 0) -> pd.DataFrame:
+def dataset(variant: str, seed: int = 0, corpus=CORPUS, **options) -> pd.DataFrame:
     """A dataset of 60 training strings."""
     function = "leaked" if variant.startswith("leaked") else "without_production"
     made_by = f"palimpsest.density.leakage_data:{function}"
-    sampler = Sampler("toy", CORPUS, seed)
-    return build(sampler, variant, SIZE, 12, False, options=OPTIONS, made_by=made_by)
+    sampler, given = Sampler("toy", corpus, seed), {**OPTIONS, **options}
+    return build(sampler, variant, SIZE, 12, False, options=given, made_by=made_by)
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +97,7 @@ def test_what_is_not_planted_is_the_beginning_of_the_training_stream(leak):
     kept = Counter(dict(zip(ordinary["text"], ordinary["count"], strict=True)))
     stream = [" ".join(string) for string in CORPUS.draw(SIZE, 3)[0]]
     assert kept == Counter(stream[: SIZE - OPTIONS["leaked"] * sum(leak)])
-    assert max(kept.values()) > 1
+    assert len(set(stream)) < SIZE
 
 
 def test_what_is_made_for_test_strings_is_nowhere_else(fullest):
@@ -107,6 +110,17 @@ def test_what_is_made_for_test_strings_is_nowhere_else(fullest):
         assert not stream & set(made["text"])
         assert not stream & set(table.loc[table["test_count"] > 0, "text"])
         assert table["text"].is_unique
+
+
+def test_no_two_test_strings_share_what_is_made_for_them():
+    """Otherwise a string would be the paraphrase of one and the distractor of another."""
+    for seed in range(6):
+        table = dataset(
+            leaked(LEAK_CONDITIONS[-1]), seed, GrammarCorpus(grammar_of(CROWDED)), level=1
+        )
+        assert (is_role(table, "paraphrase-").sum(), is_role(table, DISTRACTOR).sum()) == (12, 12)
+        assert (table.loc[is_role(table, "paraphrase-"), "count"] == 1).all()
+        assert (table.loc[is_role(table, DISTRACTOR), "count"] == 0).all()
 
 
 def test_a_wrong_answer_is_as_near_as_a_paraphrase(fullest):
@@ -209,7 +223,7 @@ def separations(shifts: dict[float, float]) -> pd.DataFrame:
     rows = []
     for seed in range(N_STUDIES * SEEDS_OF_STUDY):
         shared = chance.normal(size=2 * N_LEAKED + N_NEVER)
-        for leak in LEAK_CONDITIONS[1:]:
+        for leak in LEAK_CONDITIONS:
             for bandwidth, shift in shifts.items():
                 found = (shared + chance.normal(size=len(shared))) / np.sqrt(2)
                 treated, placebo, never = np.split(found, [N_LEAKED, 2 * N_LEAKED])
@@ -229,21 +243,10 @@ def separations(shifts: dict[float, float]) -> pd.DataFrame:
     ],
 )
 def test_verdicts_on_separation_are_seldom_wrong_at_the_bound(words, area):
-    """The area under the curve is the bound, or both bandwidths have the same."""
+    """The area under the curve is the bound, or the same in both conditions or bandwidths."""
     (claim,) = (each for each in CLAIMS if each.claim.startswith(words))
     assert claim.reads == kinds.SEPARATION.name
     shift = np.sqrt(2) * norm.ppf(area)
     found = verdicts_of(claim, separations({0.1: shift, 1.0: shift}))
     assert found.count(AGREES) <= MOST
     assert found.count(DISAGREES) <= MOST
-
-
-def test_placebos_and_strings_never_leaked_are_judged_alike(fullest):
-    """What separates placebos from others is chance: over the seeds, half of the pairs."""
-    areas = []
-    for table in fullest.values():
-        support = table["log_prob"]
-        placebo, never = (support[table["role"].isin([role])] for role in (PLACEBO, NEVER))
-        areas.append(auc(placebo.to_numpy(), never.to_numpy()))
-        assert areas[-1] + auc(never.to_numpy(), placebo.to_numpy()) == pytest.approx(1)
-    assert abs(np.mean(areas) - 0.5) < 3.3 * np.std(areas) / np.sqrt(len(areas))

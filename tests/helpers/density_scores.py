@@ -77,7 +77,7 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
     """A table `memorised` by n-grams with two bandwidths, and other values by hidden states."""
     parts = [
         by_seed(
-            {"given_log_prob": np.array(values) + shift},
+            {"association": np.array(values) + shift},
             embedding=embedding,
             strings=strings,
             bandwidth=bandwidth,
@@ -86,6 +86,7 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
             evidence="same-frequency",
             kernel=GAUSSIAN,
             correlation=0.0,
+            given_log_prob=0.0,
             never=0.25 if strings == TRAINED else 0.75,
             n_strings=20,
         )
@@ -94,5 +95,5 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
         for bandwidth, shift in ((0.1, 0.05), (0.5, -0.05))
     ]
     table = pd.concat(parts, ignore_index=True)
-    lifted = np.where(table["embedding"] == HIDDEN, 0.9, table["given_log_prob"])
-    return table.assign(given_log_prob=lifted)[kinds.MEMORISED.names]
+    lifted = np.where(table["embedding"] == HIDDEN, 0.9, table["association"])
+    return table.assign(association=lifted)[kinds.MEMORISED.names]

@@ -23,6 +23,15 @@ def spearman_given(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float:
     return float((xy - xz * yz) / np.sqrt(left)) if left > 1e-12 else np.nan
 
 
+def beyond_rank(x: ArrayLike, given: ArrayLike) -> np.ndarray:
+    """What the ranks of x have beyond a straight line on the ranks of `given`; all float[n]."""
+    from scipy.stats import rankdata
+
+    own, other = (rankdata(values) - (len(values) + 1) / 2 for values in (x, given))
+    spread = other @ other
+    return own - other * (own @ other / spread if spread else 0.0)
+
+
 def _of_ranks(*variables: ArrayLike) -> np.ndarray:
     """The correlations float[variables, variables] of ranks; NaN where a variable does not vary."""
     # Imported here, because scipy loads slowly and light modules import this one.

@@ -42,9 +42,20 @@ def embeddings_of(strings: pd.DataFrame, hidden: pd.DataFrame) -> dict[str, np.n
             f"{missing} has none, because they are of an older dataset; delete them and run again"
         )
     return {
-        HIDDEN: np.stack(vectors.tolist()).astype(float),
+        HIDDEN: stacked(vectors.tolist()).astype(float),
         NGRAMS: ngram_vectors([text.split() for text in strings["text"]]),
     }
+
+
+def stacked(vectors: Sequence[np.ndarray]) -> np.ndarray:
+    """Vectors as one array [n, D]; `UserError` if they do not have equally many dimensions."""
+    widths = sorted({len(vector) for vector in vectors})
+    if len(widths) > 1:
+        raise UserError(
+            f"embeddings: have {widths[0]} and {widths[-1]} dimensions in one table; embed all "
+            "strings with one model"
+        )
+    return np.stack(vectors)
 
 
 def density_tables(

@@ -22,6 +22,8 @@ from palimpsest.density.kinds import GAUSSIAN, KERNELS
 from palimpsest.density.neighbours import EXACT, nearest, squares_to
 from palimpsest.errors import UserError
 
+NARROWEST = 1e-9  # a narrower kernel sees nothing but copies, and its square may not be a number
+
 
 @dataclass(frozen=True)
 class Approximation:
@@ -210,6 +212,8 @@ def sample_without(
 def _check(bandwidth: float, kernel: str) -> None:
     if not bandwidth > 0:
         raise UserError(f"bandwidth: is {bandwidth} and must be above 0")
+    if bandwidth < NARROWEST:
+        raise UserError(f"bandwidth: is {bandwidth} and must be at least {NARROWEST:g}")
     if kernel not in KERNELS:
         raise UserError(f"kernel: {kernel!r} is unknown; choose from {', '.join(KERNELS)}")
 

@@ -364,6 +364,15 @@ MEMORISED = Kind(
             "the same, partial: at equal exact probability of the string",
             True,
         ),
+        Column(
+            "association",
+            float,
+            "Somers' D of the support and the start, over pairs of strings with different starts; "
+            "of the support, what its rank has beyond that of the exact probability; unlike the "
+            "correlations, it does not depend on how many strings are never memorised; null if all "
+            "starts are equal",
+            True,
+        ),
         Column("never", float, "share of the strings that are never memorised"),
         N_STRINGS,
     ),

@@ -10,10 +10,11 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.datasets.choices import candidates
-from palimpsest.density.associations import spearman, spearman_given
+from palimpsest.density.associations import beyond_rank, spearman, spearman_given
 from palimpsest.density.kinds import MEMORISED, TRAINED, UNSEEN
 from palimpsest.density.leakage_tables import SETTING, Results
 from palimpsest.memorisation.runs import epoch_of, measured_unseen
+from palimpsest.statistics import rank_association
 
 OF_MEASURE = ["measure", "evidence"]
 
@@ -54,6 +55,9 @@ def memorised_table(run: Results, starts: pd.DataFrame, rule: Sequence) -> pd.Da
                         "bandwidth": bandwidth,
                         "correlation": spearman(support, start),
                         "given_log_prob": spearman_given(support, start, log_prob.loc[start.index]),
+                        "association": rank_association(
+                            start, beyond_rank(support, log_prob.loc[start.index])
+                        ),
                         "never": float(np.isinf(start).mean()),
                         "n_strings": len(start),
                     }

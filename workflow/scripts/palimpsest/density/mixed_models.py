@@ -1,6 +1,7 @@
 """Mixed-effects models with random intercepts: linear by REML, logistic by Laplace.
 
-`mixedlm` is imported inside functions, because it loads slowly.
+Linear fits are those of `mixedlm`, which is imported inside functions, because it loads slowly.
+Logistic fits are our own; `laplace` says why.
 
 Source: LMD3: Language Model Data Density Dependence, appendix A.4 and A.5; Bates et al., Fitting
 linear mixed-effects models using lme4 (2015), for both kinds of fits; Kuznetsova et al., lmerTest
@@ -21,7 +22,9 @@ SATTERTHWAITE, WALD = "Satterthwaite t", "Wald z"
 NO_SPREAD = 1e-4
 # A term whose spread is a smaller share of its size does not vary: the rest is rounding
 NO_VARIATION = 1e-12
-SMALLEST_START = 0.1  # standard deviation of a random intercept, in log odds
+# If a term separates right from wrong answers, no finite estimate is the most probable one. Then
+# its standard error, in log odds per standard deviation of the term, exceeds this.
+LARGEST_ERROR = 5.0
 # More steps than any fit of our data took
 MOST_STEPS = 500
 
@@ -118,7 +121,7 @@ def fit(
     is_logistic : bool
     start : Fit, optional
         A logistic fit of the same outcome with the same intercepts and other terms. The search for
-        the maximum then begins near its end, which halves the time.
+        the maximum then begins near its end.
 
     Returns
     -------
@@ -127,6 +130,8 @@ def fit(
     """
     if not can_be_fitted(outcome, terms) or (is_logistic and not intercepts):
         return _unfitted(len(outcome), terms.shape[1])
+    if is_logistic:
+        return _logistic(outcome, terms, intercepts, start)
     if not intercepts:
         return _least_squares(outcome, terms)
     names = [f"x{place}" for place in range(terms.shape[1])]
@@ -134,11 +139,10 @@ def fit(
     for name, codes in intercepts.items():
         frame[name] = pd.Categorical(codes)
     formula = "y ~ " + " + ".join(["1", *names, *(f"(1|{name})" for name in intercepts)])
-    # Singular fits and fits without convergence are marked in the result. If a term separates right
-    # from wrong answers, the search runs off to infinity, which ends in a ValueError.
+    # Singular fits and fits without convergence are marked in the result.
     with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError, ValueError):
         warnings.simplefilter("ignore")
-        return _logistic(formula, frame, start) if is_logistic else _linear(formula, frame)
+        return _linear(formula, frame)
     return _unfitted(len(outcome), terms.shape[1])
 
 
@@ -151,36 +155,11 @@ def _linear(formula: str, frame: pd.DataFrame) -> Fit:
 
     model = lmer(formula, frame, control=LmerControl(maxiter=MOST_STEPS))
     df = satterthwaite_df(model).df
-    return _fit(model, df, t(df).sf, model.sigma)
-
-
-def _logistic(formula: str, frame: pd.DataFrame, start: Fit | None) -> Fit:
-    """A logistic fit by maximum likelihood with the Laplace approximation, with Wald's z."""
-    from mixedlm import glmer
-    from mixedlm.models.control import GlmerControl
-    from scipy.stats import norm
-
-    # Faster than the default, with the same deviance up to 0.001
-    has_start = start is not None and start.converged
-    control = GlmerControl(
-        optimizer="L-BFGS-B", maxiter=MOST_STEPS, ftol=1e-7, nAGQ0initStep=not has_start
-    )
-    more = {}
-    if has_start:
-        # At 0 the slope of the deviance is 0, so a search that begins there would stay there.
-        more["start"] = np.maximum(list(start.spreads.values()), SMALLEST_START)
-    model = glmer(formula, frame, control=control, **more)
-    return _fit(model, np.full(len(model.beta), np.nan), norm.sf, np.nan)
-
-
-def _fit(model, df: np.ndarray, tail, residual: float) -> Fit:
-    """What a fitted model of `mixedlm` says; `tail` is the upper tail of its statistic."""
     std_errors = np.sqrt(np.diag(model.vcov()))
     converged = bool(model.converged and np.isfinite(std_errors).all())
-    p_values = 2 * tail(np.abs(model.beta / std_errors))
+    p_values = 2 * t(df).sf(np.abs(model.beta / std_errors))
     theta = np.abs(model.theta)
     names = [structure.grouping_factor for structure in model.matrices.random_structures]
-    scale = 1.0 if np.isnan(residual) else residual
     return Fit(
         np.asarray(model.beta),
         std_errors,
@@ -189,8 +168,47 @@ def _fit(model, df: np.ndarray, tail, residual: float) -> Fit:
         converged,
         bool((theta < NO_SPREAD).any()),
         np.asarray(model.fitted()),
-        dict(zip(names, theta * scale, strict=True)),
-        residual,
+        dict(zip(names, theta * model.sigma, strict=True)),
+        model.sigma,
+    )
+
+
+def _logistic(
+    outcome: np.ndarray,
+    terms: np.ndarray,
+    intercepts: Mapping[str, np.ndarray],
+    start: Fit | None,
+) -> Fit:
+    """A logistic fit by maximum likelihood with the Laplace approximation, with Wald's z."""
+    from scipy.stats import norm
+
+    from palimpsest.density.laplace import SMALLEST_START, Laplace, search
+
+    model = Laplace(
+        outcome, np.column_stack([np.ones(len(outcome)), terms]), list(intercepts.values())
+    )
+    first = np.zeros(model.n + 1 + terms.shape[1])
+    first[: model.n] = 1.0
+    if start is not None and start.converged:
+        first[: model.n] = np.maximum(list(start.spreads.values()), SMALLEST_START)
+        first[model.n] = start.estimates[0]
+    found, converged = search(model, first, MOST_STEPS)
+    theta, estimates = found[: model.n], found[model.n :]
+    std_errors = model.std_errors(found)
+    sizes = np.append(1.0, terms.std(axis=0))
+    converged &= bool((std_errors * sizes < LARGEST_ERROR).all())
+    p_values = 2 * norm.sf(np.abs(estimates / std_errors))
+    unknown = np.full(len(estimates), np.nan)
+    return Fit(
+        estimates,
+        std_errors,
+        unknown,
+        p_values if converged else unknown,
+        converged,
+        bool((theta < NO_SPREAD).any()),
+        model.right(found),
+        dict(zip(intercepts, theta, strict=True)),
+        np.nan,
     )
 
 

@@ -198,7 +198,7 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
     for keys, table in memorised.groupby(about, sort=False):
         for measure, name in MEASURES.items():
             own = table[table["measure"] == measure]
-            by_seed = own.groupby(["strings", "seed"])["given_log_prob"].mean()
+            by_seed = own.groupby(["strings", "seed"])["association"].mean()
             parts = {role: by_seed.get(role, pd.Series(dtype=float)) for role in (TRAINED, UNSEEN)}
             difference = student((parts[TRAINED] - parts[UNSEEN]).dropna())
             trained = own[own["strings"] == TRAINED]

@@ -54,6 +54,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from shown(settings)
     yield from leakage.mistakes(settings)
     yield from support.mistakes(settings)
+    yield from approximation(settings)
     yield from texts.mistakes(settings)
 
 
@@ -67,6 +68,26 @@ def shown(settings: Settings) -> Iterator[Mistake]:
             "density/shown/bandwidth",
             f"{bandwidth} is not among the bandwidths in density/kernels/{kernel}: "
             f"{', '.join(map(str, known)) or 'none'}; add it there, or choose one of them",
+        )
+
+
+def approximation(settings: Settings) -> Iterator[Mistake]:
+    """Sizes of algorithm 1 that the smallest corpus does not have."""
+    asked = settings.block("density")["approximation"]
+    if asked is None or not (runs := list(requests(settings))):
+        return
+    n, key = min(each.size for each in runs), "density/approximation"
+    if asked["k"] >= n:
+        yield Mistake(
+            f"{key}/k",
+            f"{asked['k']} is not below the {n} training strings of the smallest study; lower it, "
+            "or set density/leakage and density/support to null for large texts alone",
+        )
+    elif asked["m2"] > (most := min(asked["m1"], n) - asked["k"]):
+        yield Mistake(
+            f"{key}/m2",
+            f"{asked['m2']} points cannot be drawn for a query: of the first sample of "
+            f"{min(asked['m1'], n)}, without {asked['k']} neighbours, {most} are left; lower it",
         )
 
 

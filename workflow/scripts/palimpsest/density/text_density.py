@@ -44,7 +44,12 @@ def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
     for role in (CORPUS, QUERY):
         own = known[known["role"] == role].set_index("segment_id")
         rows = tables.read_arrow(embeddings, TEXT_EMBEDDINGS, filters=[("role", "=", role)])
-        vectors = [chunk.flatten().to_numpy() for chunk in rows["vector"].chunks]
+        vectors = rows["vector"].combine_chunks()
+        if len(widths := sorted(set(vectors.value_lengths().to_pylist()))) > 1:
+            raise UserError(
+                f"{embeddings}: has vectors of {widths[0]} and of {widths[-1]} dimensions; delete "
+                f"it and rerun: snakemake --cores 1 {embeddings}"
+            )
         about = rows.drop_columns(["vector"]).to_pandas()
         if sorted(about["segment_id"]) != sorted(own.index):
             raise UserError(
@@ -53,7 +58,7 @@ def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
             )
         about["n_characters"] = own["n_characters"].loc[about["segment_id"]].to_numpy()
         about["count"] = own["count"].loc[about["segment_id"]].to_numpy()
-        found[role] = about, np.concatenate(vectors).reshape(len(about), -1)
+        found[role] = about, vectors.flatten().to_numpy().reshape(len(about), -1)
     corpus, corpus_vectors = found[CORPUS]
     queries, query_vectors = found[QUERY]
     queries["perplexity"] = np.exp(queries["nll"] / queries["n_tokens"])

@@ -9,14 +9,14 @@ from palimpsest.density.kinds import GAUSSIAN, TRAINED, UNSEEN
 from palimpsest.figures import curves, style
 
 OFFSETS = {TRAINED: -0.17, UNSEEN: 0.17}
-COLUMNS = {"correlation": "all strings", "given_log_prob": "at equal probability"}
+COLUMNS = {"association": "at equal probability"}
 TICK = {"marker": "|", "linestyle": "none", "markersize": 4, "markeredgewidth": 0.7, "alpha": 0.55}
 NEVER_STARTS = "never starts"
 
 
 @style.styled
 def density_memorised(table: pd.DataFrame) -> Figure:
-    """The correlation of support and the start of memorisation, by measure.
+    """The rank association of support and the start of memorisation, by measure.
 
     `table` holds tables `memorised` of one language.
     """
@@ -31,12 +31,12 @@ def density_memorised(table: pd.DataFrame) -> Figure:
         rows = table[table["embedding"] == name]
         draw_correlations(axes, rows, column, measures)
         axes.set_title(f"{looks.of_embedding(name).label},\n{COLUMNS[column]}")
-        axes.set_xlabel("correlation (−1 to 1)\n← denser is earlier")
+        axes.set_xlabel("rank association (−1 to 1)\n← denser is earlier")
     draw_never(share, table, measures)
     kernel, bandwidth = shown_setting(table)
     note = (
-        f"{looks.seeds_note(table)} Spearman's correlation of support and start, at the "
-        f"{kernel} kernel, bandwidth {bandwidth:g}; small ticks: means at all other kernels and "
+        f"{looks.seeds_note(table)} Somers' D of support and start, over pairs of strings with "
+        f"different starts, at the {kernel} kernel, bandwidth {bandwidth:g}; small ticks: means at all other kernels and "
         "bandwidths. Only strings with one copy; a string does not support itself; a string that "
         "is never memorised has the latest start. Seeds in which no start varies do not count."
     )
