@@ -254,6 +254,16 @@ def test_the_table_is_of_its_kind(found, tmp_path):
     assert found["df"].isna().equals(of_accuracy)
 
 
+def test_polynomials_are_those_of_r():
+    """contr.poly(4), as R prints it."""
+    printed = [
+        [-0.6708204, -0.2236068, 0.2236068, 0.6708204],
+        [0.5, -0.5, -0.5, 0.5],
+        [-0.2236068, 0.6708204, -0.6708204, 0.2236068],
+    ]
+    np.testing.assert_allclose(list(regressions.POLYNOMIALS.values()), printed, atol=1e-7)
+
+
 def test_a_known_effect_is_found():
     """The fall of perplexity by a copy and by paraphrases, in a world without skew."""
     leakage = study()

@@ -184,24 +184,23 @@ def _logistic(
 
     from palimpsest.density.laplace import SMALLEST_START, Laplace, search
 
-    model = Laplace(
-        outcome, np.column_stack([np.ones(len(outcome)), terms]), list(intercepts.values())
-    )
+    # The search needs terms of about the same size.
+    sizes = np.append(1.0, terms.std(axis=0))
+    scaled = np.column_stack([np.ones(len(outcome)), terms]) / sizes
+    model = Laplace(outcome, scaled, list(intercepts.values()))
     first = np.zeros(model.n + 1 + terms.shape[1])
     first[: model.n] = 1.0
     if start is not None and start.converged:
         first[: model.n] = np.maximum(list(start.spreads.values()), SMALLEST_START)
         first[model.n] = start.estimates[0]
     found, converged = search(model, first, MOST_STEPS)
-    theta, estimates = found[: model.n], found[model.n :]
-    std_errors = model.std_errors(found)
-    sizes = np.append(1.0, terms.std(axis=0))
-    converged &= bool((std_errors * sizes < LARGEST_ERROR).all())
+    theta, estimates, std_errors = found[: model.n], found[model.n :], model.std_errors(found)
+    converged &= bool((std_errors < LARGEST_ERROR).all())
     p_values = 2 * norm.sf(np.abs(estimates / std_errors))
     unknown = np.full(len(estimates), np.nan)
     return Fit(
-        estimates,
-        std_errors,
+        estimates / sizes,
+        std_errors / sizes,
         unknown,
         p_values if converged else unknown,
         converged,
