@@ -38,7 +38,8 @@ def density_memorised(table: pd.DataFrame) -> Figure:
         f"{looks.seeds_note(table)} Somers' D of support and start, over pairs with different "
         f"starts, at the {kernel} kernel, bandwidth {bandwidth:g}; small ticks: means at all other "
         "kernels and bandwidths. Only strings with one copy; a string does not support itself; a "
-        "string that is never memorised has the latest start. Seeds in which no start varies do not count."
+        "string that is never memorised has the latest start. Seeds in which no start varies do "
+        "not count."
     )
     handles = [
         looks.hollow(looks.TRAINED_OR_NOT[TRAINED], True),
