@@ -368,9 +368,9 @@ MEMORISED = Kind(
             "association",
             float,
             "Somers' D of the support and the start, over pairs of strings with different starts; "
-            "of the support, what its rank has beyond that of the exact probability; unlike the "
-            "correlations, it does not depend on how many strings are never memorised; null if all "
-            "starts are equal",
+            "of the support, what its rank has beyond that of the exact probability; comparable "
+            "between kinds of strings only if similar shares of them are never memorised; null if "
+            "all starts are equal",
             True,
         ),
         Column("never", float, "share of the strings that are never memorised"),
