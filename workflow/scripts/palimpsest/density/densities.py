@@ -3,7 +3,7 @@
 Source: LMD3: Language Model Data Density Dependence, section 4.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from palimpsest.density.kernel import (
     Approximation,
     log_density_of_others,
     log_kernel_density,
-    parts_of_density,
+    parts_of_densities,
 )
 from palimpsest.density.kinds import DENSITY, HIDDEN, NEIGHBOURS, NGRAMS
 from palimpsest.density.neighbours import nearest
@@ -21,6 +21,7 @@ from palimpsest.errors import UserError
 from palimpsest.tables.columns import GROUP_SEED
 
 OF_DATASET = [column.name for column in GROUP_SEED if column.name != "model"]
+APPROXIMATE = ("log_local", "log_random", "log_approximate")
 Kernels = Mapping[str, Sequence[float]]  # the bandwidths of each kernel
 
 
@@ -85,18 +86,11 @@ def density_tables(
     density, neighbours = [], []
     for name, vectors in embeddings.items():
         points = vectors[corpus]
-        for kernel, bandwidths in kernels.items():
-            for bandwidth in bandwidths:
-                others = np.full(len(strings), np.nan)
-                others[trained] = log_density_of_others(points, bandwidth, kernel)[first_copy]
-                of_setting = {
-                    "embedding": name,
-                    "kernel": kernel,
-                    "bandwidth": float(bandwidth),
-                    **log_densities(vectors, points, float(bandwidth), kernel, approximation),
-                    "log_density_others": others,
-                }
-                density.append(about.assign(**of_setting))
+        for found in log_densities(vectors, points, kernels, approximation):
+            others = np.full(len(strings), np.nan)
+            of_points = log_density_of_others(points, found["bandwidth"], found["kernel"])
+            others[trained] = of_points[first_copy]
+            density.append(about.assign(embedding=name, **found, log_density_others=others))
         neighbours.append(about.assign(embedding=name, **distances(vectors, points, k)))
     stacked = {DENSITY: density, NEIGHBOURS: neighbours}
     return {
@@ -108,17 +102,29 @@ def density_tables(
 def log_densities(
     queries: np.ndarray,
     corpus: np.ndarray,
-    bandwidth: float,
-    kernel: str,
+    kernels: Kernels,
     approximation: Approximation | None,
-) -> dict[str, np.ndarray]:
-    """The columns `log_density` to `log_approximate` float64[queries]; NaN if not approximated."""
-    parts = dict.fromkeys(("log_local", "log_random", "log_approximate"), np.nan)
-    if approximation is not None:
+) -> Iterator[dict]:
+    """Yield the columns `kernel` to `log_approximate` for every kernel and bandwidth.
+
+    Densities are float64[queries]; NaN if not approximated.
+    """
+    settings = [
+        (kernel, float(bandwidth)) for kernel, some in kernels.items() for bandwidth in some
+    ]
+    if approximation is None:
+        parts = np.full((len(settings), len(APPROXIMATE)), np.nan)
+    else:
+        found = parts_of_densities(queries, corpus, settings, approximation)
         with np.errstate(divide="ignore"):
-            found = np.log(parts_of_density(queries, corpus, bandwidth, kernel, approximation))
-        parts = dict(zip(parts, found, strict=True))
-    return {"log_density": log_kernel_density(queries, corpus, bandwidth, kernel), **parts}
+            parts = [np.log(of_setting) for of_setting in found]
+    for (kernel, bandwidth), of_setting in zip(settings, parts, strict=True):
+        yield {
+            "kernel": kernel,
+            "bandwidth": bandwidth,
+            "log_density": log_kernel_density(queries, corpus, bandwidth, kernel),
+            **dict(zip(APPROXIMATE, of_setting, strict=True)),
+        }
 
 
 def distances(queries: np.ndarray, corpus: np.ndarray, k: int) -> dict[str, np.ndarray | int]:

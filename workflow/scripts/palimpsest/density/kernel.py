@@ -11,6 +11,7 @@ A.1; Karppa et al., DEANN: Speeding up kernel-density estimation using approxima
 search (2022).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from palimpsest.density.kinds import GAUSSIAN, KERNELS
 from palimpsest.density.neighbours import EXACT, nearest, squares_to
 from palimpsest.errors import UserError
 
+Setting = tuple[str, float]  # a kernel and its bandwidth
 NARROWEST = 1e-9  # a narrower kernel sees nothing but copies, and its square may not be a number
 
 
@@ -154,7 +156,15 @@ def parts_of_density(
     Source: LMD3, algorithm 1.
     """
     asked = approximation or Approximation()
-    _check(bandwidth, kernel)
+    return parts_of_densities(queries, corpus, [(kernel, bandwidth)], asked)[0]
+
+
+def parts_of_densities(
+    queries: ArrayLike, corpus: ArrayLike, settings: Sequence[Setting], asked: Approximation
+) -> list[Parts]:
+    """The same for several kernels and bandwidths, which share the neighbours and the samples."""
+    for kernel, bandwidth in settings:
+        _check(bandwidth, kernel)
     queries, corpus = checked(queries, corpus)
     n = len(corpus)
     if not 1 <= asked.k < n:
@@ -166,35 +176,41 @@ def parts_of_density(
             "drawn from the first sample, without the neighbours"
         )
     distances, neighbours = nearest(queries, corpus, asked.k, asked.index, asked.seed)
-    local = np.exp(_log_kernel(distances**2, bandwidth, kernel)).mean(axis=1)
-    random = random_part(queries, corpus, neighbours, bandwidth, kernel, asked)
+    random = random_parts(queries, corpus, neighbours, settings, asked)
     share = asked.k / n
-    return Parts(local, random, share * local + (1 - share) * random)
+    found = []
+    for (kernel, bandwidth), of_others in zip(settings, random, strict=True):
+        local = np.exp(_log_kernel(distances**2, bandwidth, kernel)).mean(axis=1)
+        found.append(Parts(local, of_others, share * local + (1 - share) * of_others))
+    return found
 
 
-def random_part(
+def random_parts(
     queries: np.ndarray,
     corpus: np.ndarray,
     neighbours: np.ndarray,
-    bandwidth: float,
-    kernel: str,
+    settings: Sequence[Setting],
     asked: Approximation,
 ) -> np.ndarray:
-    """The density float64[Q] over a random sample without the neighbours int[Q, k] of each query.
+    """The densities float64[settings, Q] over a random sample without each query's neighbours.
 
-    `queries` and `corpus` come from `palimpsest.density.distances.checked`.
+    `queries` and `corpus` come from `palimpsest.density.distances.checked`, and `neighbours`
+    int[Q, k] from `nearest`.
     """
     chance = np.random.default_rng(asked.seed)
     first = chance.permutation(len(corpus))[: asked.m1]
     places = np.full(len(corpus), -1)
     places[first] = np.arange(len(first))
-    random = np.empty(len(queries))
+    random = np.empty((len(settings), len(queries)))
     for number, query in enumerate(queries):
         of_neighbours = places[neighbours[number]]
         left_out = of_neighbours[of_neighbours >= 0]
         others = first[sample_without(left_out, len(first), asked.m2, chance)]
         squares = squares_to(query, corpus, others)
-        random[number] = np.exp(_log_kernel(squares, bandwidth, kernel)).mean()
+        for place, (kernel, bandwidth) in enumerate(settings):
+            # A copy, because the kernel may be computed in place
+            log_kernel = _log_kernel(squares.copy(), bandwidth, kernel)
+            random[place, number] = np.exp(log_kernel).mean()
     return random
 
 

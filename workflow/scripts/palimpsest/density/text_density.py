@@ -90,12 +90,6 @@ def text_density(
     columns = ["language", "segment_id", "embedding", "n_characters", "perplexity"]
     about = text.queries[columns].assign(**distances(queries, corpus, k))
     parts = [
-        about.assign(
-            kernel=kernel,
-            bandwidth=float(bandwidth),
-            **log_densities(queries, corpus, float(bandwidth), kernel, approximation),
-        )
-        for kernel, bandwidths in kernels.items()
-        for bandwidth in bandwidths
+        about.assign(**found) for found in log_densities(queries, corpus, kernels, approximation)
     ]
     return pd.concat(parts, ignore_index=True)[TEXT_DENSITY.names]
