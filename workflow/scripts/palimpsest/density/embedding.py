@@ -7,7 +7,7 @@ Source: LMD3: Language Model Data Density Dependence, sections 4.1 and appendice
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.models.trained import Models
 from palimpsest.training.attempts import Attempts
-from palimpsest.training.batches import by_length
+from palimpsest.training.batches import TokenisedStrings, by_length
 from palimpsest.training.evaluation import strings_at_once
 
 
@@ -84,17 +84,30 @@ def tables_of(bench: Bench, weights: TrainedWeights, places: np.ndarray) -> list
 
 def mean_hidden(bench: Bench, models: Models) -> np.ndarray:
     """Embeddings float64[strings, D] of all strings of the dataset, of the first model."""
-    encoded, last = bench.material.encoded, len(models.layers()) - 2
+    encoded = bench.material.encoded
     together = strings_at_once(bench.passes.evaluation_batch_size, models.device, models.count)
-    means = {}
-    for some in by_length(encoded.lengths, np.arange(len(encoded.lengths)), together, 1):
-        lengths = encoded.lengths[some]
-        ids_BT = torch.from_numpy(encoded.ids[some, : lengths.max()]).to(models.device)
+    batches = by_length(encoded.lengths, np.arange(len(encoded.lengths)), together, 1)
+    return of_length_one(mean_states(models, encoded, batches))
+
+
+def mean_states(
+    models: Models, encoded: TokenisedStrings, batches: Iterable[np.ndarray], dtype=np.float64
+) -> np.ndarray:
+    """Means [strings, D] of the first model's last hidden states over the tokens of each string.
+
+    `batches` hold all rows of `encoded`. Sums are in float64, whatever the `dtype` of the result.
+    """
+    last, means = len(models.layers()) - 2, None
+    for rows in batches:
+        lengths = encoded.lengths[rows]
+        ids_BT = torch.from_numpy(encoded.ids[rows, : lengths.max()]).to(models.device)
         ids_MBT = ids_BT.expand(models.count, *ids_BT.shape)
         with torch.no_grad():
             states_BTD = models.hidden(ids_MBT, last)[0].double().cpu().numpy()
-        means |= dict(zip(some, mean_of_symbols(states_BTD, lengths), strict=True))
-    return of_length_one(np.array([means[row] for row in range(len(means))]))
+        if means is None:
+            means = np.empty((len(encoded.lengths), states_BTD.shape[-1]), dtype=dtype)
+        means[rows] = mean_of_symbols(states_BTD, lengths)
+    return means
 
 
 def mean_of_symbols(states_BTD: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -107,8 +120,14 @@ def mean_of_symbols(states_BTD: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     return np.einsum("btd,bt->bd", states_BTD, real_BT) / real_BT.sum(axis=1)[:, None]
 
 
-def of_length_one(vectors: np.ndarray) -> np.ndarray:
+def of_length_one(
+    vectors: np.ndarray,
+    name: Callable[[int], str] = "embeddings: that of string {}".format,
+    remedy: str = "lower the learning rate of the model, and train it again",
+) -> np.ndarray:
     """The vectors float[n, D], each divided by its length.
+
+    `name` gives the name of a row in the message, and `remedy` the end of the message.
 
     Raises
     ------
@@ -116,10 +135,9 @@ def of_length_one(vectors: np.ndarray) -> np.ndarray:
         If a vector is 0 or not finite.
     """
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not (np.isfinite(lengths) & (lengths > 0)).all():
-        row = int(np.flatnonzero(~(np.isfinite(lengths) & (lengths > 0)))[0])
+    wrong = ~(np.isfinite(lengths) & (lengths > 0))
+    if wrong.any():
         raise UserError(
-            f"embeddings: that of string {row} is 0 or not finite, so it has no direction; lower "
-            "the learning rate of the model, and train it again"
+            f"{name(int(np.argmax(wrong)))} is 0 or not finite, so it has no direction; {remedy}"
         )
     return vectors / lengths

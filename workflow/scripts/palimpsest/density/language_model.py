@@ -14,7 +14,7 @@ import torch
 from transformers import AutoConfig, AutoTokenizer
 
 from palimpsest.corpora import TextCorpus
-from palimpsest.density.embedding import mean_of_symbols
+from palimpsest.density.embedding import mean_states
 from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.models import read_models, resolve
@@ -74,17 +74,8 @@ class LanguageModel:
 
     def mean_hidden(self, texts: list[str]) -> np.ndarray:
         """The mean float32[texts, D] of the last hidden states over each text's tokens."""
-        encoded, last = self._encoded(texts), len(self.models.layers()) - 2
-        vectors = None
-        for rows in self._batches(encoded):
-            lengths = encoded.lengths[rows]
-            ids_BT = torch.from_numpy(encoded.ids[rows, : lengths.max()]).to(self.models.device)
-            with torch.no_grad():
-                states_BTD = self.models.hidden(ids_BT.unsqueeze(0), last)[0].double()
-            if vectors is None:
-                vectors = np.empty((len(texts), states_BTD.shape[-1]), dtype=np.float32)
-            vectors[rows] = mean_of_symbols(states_BTD.cpu().numpy(), lengths)
-        return vectors
+        encoded = self._encoded(texts)
+        return mean_states(self.models, encoded, self._batches(encoded), dtype=np.float32)
 
     def measure(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
         """The number of tokens int64[texts], and the nll float64[texts] in nats, of each text."""
@@ -128,10 +119,7 @@ def encode(name: str, tokenizer, most_tokens: int | None, texts: list[str]) -> T
             f"{name}: the segment {text[:60]!r} has {lengths.max()} tokens with the start token, "
             f"and the model takes {most_tokens}; make the window smaller"
         )
-    ids = np.full((len(rows), lengths.max()), start, dtype=np.int64)
-    for row, values in zip(ids, rows, strict=True):
-        row[: len(values)] = values
-    return TokenisedStrings(ids, lengths)
+    return TokenisedStrings.of_rows(rows, filler=start)
 
 
 def _tokenizer(row: Model):

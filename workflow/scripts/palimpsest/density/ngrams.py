@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-LONGEST = 3  # symbols in a row
+LONGEST = 3  # symbols, or words of a text, in a row
 
 
 def ngram_vectors(strings: Sequence[Sequence[str]], longest: int = LONGEST) -> np.ndarray:

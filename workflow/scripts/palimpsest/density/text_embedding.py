@@ -18,8 +18,10 @@ import pandas as pd
 import torch
 
 from palimpsest import tables
+from palimpsest.density.embedding import of_length_one
 from palimpsest.density.kinds import HIDDEN, NGRAMS, SEGMENTS, TEXT_EMBEDDINGS
 from palimpsest.density.language_model import LanguageModel
+from palimpsest.density.ngrams import LONGEST
 from palimpsest.density.segments import QUERY
 from palimpsest.density.texts import check_embedder, name_of_embedding
 from palimpsest.errors import UserError
@@ -28,8 +30,6 @@ from palimpsest.training.attempts import Attempts
 
 log = logging.getLogger("palimpsest")
 
-LONGEST = 3  # words in a row that are counted
-N_GRAMS = (1, LONGEST)
 WIDTH = 2048  # of vectors of n-grams; fewer would move distances more, more would need more memory
 AT_ONCE = 1024  # segments that are turned into rows of a table, or into n-grams, at once
 
@@ -83,7 +83,11 @@ def embed_text(job: TextJob, attempts: Attempts) -> None:
             about["n_tokens"] = about["n_tokens"].astype("Int64")
             model.close()
     places = pd.Index(distinct["segment_id"]).get_indexer(segments["segment_id"])
-    vectors = of_length_one(vectors, distinct["text"].tolist()).astype(np.float32)
+    vectors = of_length_one(
+        vectors,
+        lambda row: f"the embedding of {distinct['text'].iloc[row][:60]!r}",
+        "delete this text, or choose another embedding",
+    ).astype(np.float32)
     frames = (
         about.iloc[start : start + AT_ONCE].assign(
             vector=list(vectors[places[start : start + AT_ONCE]])
@@ -120,7 +124,7 @@ def hashed_ngrams(texts: list[str], width: int = WIDTH) -> np.ndarray:
         tokenizer=str.split,
         token_pattern=None,
         lowercase=False,
-        ngram_range=N_GRAMS,
+        ngram_range=(1, LONGEST),
         n_features=width,
         norm="l2",
         dtype=np.float32,
@@ -181,22 +185,3 @@ def _warn_of_cuts(model, name: str, texts: list[str]) -> None:
             n_cut,
             len(texts),
         )
-
-
-def of_length_one(vectors: np.ndarray, texts: list[str]) -> np.ndarray:
-    """The vectors float[texts, D], each divided by its length.
-
-    Raises
-    ------
-    UserError
-        If a vector is 0 or not finite.
-    """
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    wrong = ~(np.isfinite(lengths) & (lengths > 0))
-    if wrong.any():
-        text = texts[int(np.argmax(wrong))]
-        raise UserError(
-            f"the embedding of {text[:60]!r} is 0 or not finite, so it has no direction; delete "
-            "this text, or choose another embedding"
-        )
-    return vectors / lengths

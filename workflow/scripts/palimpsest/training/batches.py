@@ -1,6 +1,6 @@
 """Strings as token ids, and batches of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,15 @@ class TokenisedStrings:
 
     ids: np.ndarray
     lengths: np.ndarray
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[int]], filler: int) -> "TokenisedStrings":
+        """Rows of ids, each with its start token; shorter ones are padded with `filler`."""
+        lengths = np.array([len(row) for row in rows])
+        ids = np.full((len(rows), lengths.max()), filler, dtype=np.int64)
+        for row, values in zip(ids, rows, strict=True):
+            row[: len(values)] = values
+        return cls(ids, lengths)
 
     @property
     def n_tokens(self) -> np.ndarray:
@@ -70,11 +79,7 @@ def encode(texts: pd.Series, terminals: tuple[str, ...], tokens: Tokens, predict
             f"the dataset has the symbol {error.args[0]!r}, which is not a terminal of its "
             "corpus; delete the dataset, and make it from the corpus' file again"
         ) from None
-    lengths = np.array([len(row) for row in rows])
-    ids = np.full((len(rows), lengths.max()), tokens.end, dtype=np.int64)
-    for row, values in enumerate(rows):
-        ids[row, : len(values)] = values
-    return TokenisedStrings(ids, lengths)
+    return TokenisedStrings.of_rows(rows, filler=tokens.end)
 
 
 def micro_batches(
