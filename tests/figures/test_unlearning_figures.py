@@ -14,6 +14,7 @@ from matplotlib.text import Annotation, Text
 
 from helpers import unlearning_study as study
 from helpers import unlearning_tables as made
+from helpers.drawn import words_around
 from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.figures import style
@@ -94,24 +95,13 @@ def test_every_axis_is_named_with_its_unit(drawn):
             continue
         title = axes.get_title(loc="left")
         for which, rest in (("x", ""), ("y", title)):
-            words = f"{words_around(axes, which)} {rest}"
+            words = f"{' '.join(words_around(axes, which))} {rest}"
             assert units.search(words) or has_categories(axes, which), (which, title)
 
 
 def is_second(axes):
     """Whether the panel is a second y axis, whose label is at the right of the figure."""
     return axes.yaxis.get_label_position() == "right"
-
-
-def words_around(axes, which):
-    """The labels of an axis, of the axes that share it, and of the subfigures around them."""
-    shared = getattr(axes, f"get_shared_{which}_axes")().get_siblings(axes)
-    words = [getattr(other, f"get_{which}label")() for other in shared]
-    holder, root = axes.figure, axes.get_figure(root=True)
-    while holder is not root:
-        words.append(getattr(holder, f"get_sup{which}label")())
-        holder = holder._parent
-    return " ".join(words)
 
 
 def has_categories(axes, which):

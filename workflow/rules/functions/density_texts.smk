@@ -13,8 +13,7 @@ EMBED_TEXT = (
     " --embeddings {output.table} {params.how} --models {params.models:q}"
     f" --state {paths.STATE}"
     " --threads {threads} --gpus {resources.gpu}"
-    " > {log} 2>&1 && {{ grep '^WARNING: ' {log} >&2 || true; }}"
-    " || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
+    f"{to_log('WARNING: ')}"
 )
 
 texts_of_users = own_texts.texts(settings) if settings.block("density") else {}

@@ -14,13 +14,7 @@ def installed(wildcards):
     Snakemake calls input functions before the first job. The packages' files are no inputs: a
     finished folder stays as it is when a package is removed or moves to another environment.
     """
-    model = CATALOGUE[wildcards.model]
-    if works and not all(Path(model.folder, name).exists() for name in FILES):
-        try:
-            find(model)
-        except UserError as error:
-            sys.exit(f"error: {error}")
-    return []
+    return there_or_installed(CATALOGUE[wildcards.model], FILES, find)
 
 
 def catalogue_row(wildcards):
@@ -30,11 +24,14 @@ def catalogue_row(wildcards):
 
 def installed_embedder(wildcards):
     """No files, but one line and the end if the package of a model to copy is missing."""
-    embedder = EMBEDDERS[wildcards.model]
-    files = (Path(embedder.folder, name) for name in FILES_OF_EMBEDDER)
-    if works and not all(path.exists() for path in files):
+    return there_or_installed(EMBEDDERS[wildcards.model], FILES_OF_EMBEDDER, find_folder)
+
+
+def there_or_installed(model, names, find_package):
+    """[], if the model's folder has all files, or if `find_package` finds what it is made from."""
+    if works and not all(Path(model.folder, name).exists() for name in names):
         try:
-            find_folder(embedder)
+            find_package(model)
         except UserError as error:
             sys.exit(f"error: {error}")
     return []

@@ -46,13 +46,21 @@ OF_THE_MODEL = (
     " --engine {params.engine} --corpus {input.corpus:q} --dataset {input.dataset}"
 )
 
+
+def to_log(warnings):
+    """The end of a command: a log, of which some warnings or else the error are shown."""
+    return (
+        f" > {{log}} 2>&1 && {{{{ grep '^{warnings}' {{log}} >&2 || true; }}}}"
+        " || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
+    )
+
+
 HOW_TO_TRAIN = (
     " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
     f" --state {paths.STATE}"
     " --threads {threads} --memory-mb {resources.mem_mb} --gpus {resources.gpu}"
     " {params.recipe} --checkpoint-every {resources.checkpoint_every}"
-    " > {log} 2>&1 && {{ grep '^WARNING: training/' {log} >&2 || true; }}"
-    " || {{ grep '^error:' {log} >&2 || tail -n 1 {log} >&2; exit 1; }}"
+    f"{to_log('WARNING: training/')}"
 )
 
 

@@ -127,6 +127,19 @@ def without_probabilities(
             )
 
 
+def of_one_study(
+    settings: Settings, key: str, asked: dict, needed: int, why: str
+) -> Iterator[Mistake]:
+    """Mistakes in a block with one model, one size and languages that must have a grammar.
+
+    `needed` is the number of strings to draw from each language, and `why` as above.
+    """
+    yield from unknown_model(settings, f"{key}/model", asked["model"])
+    yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
+    yield from without_probabilities(settings, f"{key}/languages", asked["languages"], why)
+    yield from too_many_strings(settings, f"{key}/size", [needed], asked["languages"])
+
+
 def split_terminals(settings: Settings, models: Iterable[str], languages: Iterable[str]) -> None:
     """Raise `UserError` if a model in a local folder cannot take a terminal as one token."""
     languages = list(languages)

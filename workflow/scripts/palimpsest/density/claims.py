@@ -34,9 +34,8 @@ from palimpsest.claims import (
     over_seeds,
 )
 from palimpsest.density.associations import spearman, spearman_given
+from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
-    EXPONENTIAL,
-    GAUSSIAN,
     HIDDEN,
     LEAKAGE,
     LEAKED,
@@ -51,6 +50,7 @@ from palimpsest.density.kinds import (
     TRUTH,
     UNSEEN,
 )
+from palimpsest.density.leakage_tables import once
 from palimpsest.report.number_format import number
 from palimpsest.statistics import student
 
@@ -123,9 +123,7 @@ def magnified(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.S
 
 def of_leakage(leakage: pd.DataFrame, effect: Callable, column: str) -> Estimate:
     """An estimate of an effect of leakage; the same of placebos is in its marks."""
-    # What does not depend on the embedding is there once for each of them.
-    own = leakage[leakage["embedding"] == leakage["embedding"].iloc[0]]
-    own = own.astype({"answer_right": float})
+    own = once(leakage)
     return beside_placebo(effect(own, column), effect(own, column, PLACEBO))
 
 
@@ -167,8 +165,7 @@ def raised_by_paraphrases(separation: pd.DataFrame, embedding: str) -> Estimate:
 def of_kernel(separation: pd.DataFrame, embedding: str) -> pd.DataFrame:
     """The rows of an embedding and of one kernel: the gaussian kernel, if it was used."""
     rows = separation[separation["embedding"] == embedding]
-    used = GAUSSIAN if (rows["estimator"] == GAUSSIAN).any() else EXPONENTIAL
-    return rows[rows["estimator"] == used]
+    return rows[rows["estimator"] == preferred_kernel(set(rows["estimator"]))]
 
 
 def narrow_minus_wide(separation: pd.DataFrame, embedding: str) -> Estimate:
@@ -309,12 +306,17 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     it is nearer to 0, whatever the support of the others.
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
-    by_seed = rows.groupby(["strings", "seed"])["association"].mean()
-    parts = {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
+    parts = associations(rows)
     found = over_seeds(parts[TRAINED] - parts[UNSEEN])
     marks = [in_words(name, values.dropna()) for name, values in parts.items()]
     never = rows.loc[rows["strings"] == TRAINED, "never"].mean()
     return found._replace(marks=(*filter(None, marks), f"never memorised: {number(never)}"))
+
+
+def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:
+    """Association of support and start of trained and of unseen strings, by seed; over settings."""
+    by_seed = memorised.groupby(["strings", "seed"])["association"].mean()
+    return {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
 
 
 CLAIMS = [

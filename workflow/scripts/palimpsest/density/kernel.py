@@ -11,7 +11,7 @@ A.1; Karppa et al., DEANN: Speeding up kernel-density estimation using approxima
 search (2022).
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.density.distances import checked, squared_distances
-from palimpsest.density.kinds import GAUSSIAN, KERNELS
+from palimpsest.density.kinds import EXPONENTIAL, GAUSSIAN, KERNELS
 from palimpsest.density.neighbours import EXACT, nearest, squares_to
 from palimpsest.errors import UserError
 
@@ -223,6 +223,11 @@ def sample_without(
     # The i-th number that is kept is i plus how many before it are left out.
     before = np.sort(left_out) - np.arange(len(left_out))
     return drawn + np.searchsorted(before, drawn, side="right")
+
+
+def preferred_kernel(names: Collection[str]) -> str:
+    """The kernel to show of those in `names`: the gaussian one, if it is there."""
+    return GAUSSIAN if GAUSSIAN in names else EXPONENTIAL
 
 
 def _check(bandwidth: float, kernel: str) -> None:

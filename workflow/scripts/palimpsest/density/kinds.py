@@ -46,6 +46,7 @@ EMBEDDING = Column(
 )
 KERNEL = Column("kernel", str, "gaussian or exponential")
 BANDWIDTH = Column("bandwidth", float, "bandwidth of the kernel, in units of the embedding")
+OF_SETTING = [EMBEDDING.name, KERNEL.name, BANDWIDTH.name]  # the columns of an estimator's setting
 DENSITIES = (
     KERNEL,
     BANDWIDTH,

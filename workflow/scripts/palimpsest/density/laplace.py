@@ -4,8 +4,7 @@
 the default study, its Newton's steps to the mode, which are never halved, ran off in 6. In 6
 others, its fast search (L-BFGS-B with numerical slopes) called itself converged at deviances that
 are 0.3 to 0.5 too high. In those 14 that its default search solves, the deviances are the same as
-ours
-(tests/density/test_laplace.py compares the estimates), but a fit takes ten times as long.
+ours (tests/density/test_laplace.py compares the estimates), but a fit takes ten times as long.
 
 The levels of the intercept with most levels are eliminated: no row has two of them, so their part
 of the information matrix is diagonal. The others' part has few columns.

@@ -8,12 +8,7 @@ Source: LMD3: Language Model Data Density Dependence, sections 5.3 and 6.1, appe
 
 from collections.abc import Iterator
 
-from palimpsest.configuration.checks import (
-    too_many_strings,
-    unknown_languages,
-    unknown_model,
-    without_probabilities,
-)
+from palimpsest.configuration.checks import of_one_study
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.requests import TRACE, WEIGHTS, Runs
@@ -65,11 +60,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     asked, key = block(settings), "density/leakage"
     if asked is None:
         return
-    yield from unknown_model(settings, f"{key}/model", asked["model"])
-    yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
-    yield from without_probabilities(settings, f"{key}/languages", asked["languages"], NEEDS)
-    needed = asked["size"] + asked["tests"]
-    yield from too_many_strings(settings, f"{key}/size", [needed], asked["languages"])
+    yield from of_one_study(settings, key, asked, asked["size"] + asked["tests"], NEEDS)
     if 2 * asked["leaked"] >= asked["tests"]:
         yield Mistake(
             f"{key}/tests",
@@ -84,7 +75,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             f"{planted} of {asked['size']} training strings; at most half of them may be planted: "
             f"lower it to {asked['size'] // 2 // (MOST_COPIES + MOST_PARAPHRASES)}",
         )
-    if block(settings)["size"] - planted < (k := settings.block("density")["neighbours"]):
+    if asked["size"] - planted < (k := settings.block("density")["neighbours"]):
         yield Mistake(
             "density/neighbours",
             f"{k} is more than the {asked['size'] - planted} training strings that are not "

@@ -18,6 +18,7 @@ from palimpsest.density.kinds import (
     LEAKED,
     LEFT_OUT,
     NEVER,
+    OF_SETTING,
     PLACEBO,
     RETRIEVAL,
     SEPARATION,
@@ -28,7 +29,6 @@ from palimpsest.traces import Trace
 from palimpsest.variants import NO_LEAK, Leak, leak_of, production_left_out
 
 TESTED = (LEAKED, PLACEBO, NEVER)
-SETTING = ["embedding", "kernel", "bandwidth"]
 RETRIEVED = 5, 10  # numbers of neighbours that are searched for what was leaked, as in the paper
 
 
@@ -100,6 +100,15 @@ def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.
     return pd.concat(parts, ignore_index=True)[LEAKAGE.names]
 
 
+def once(leakage: pd.DataFrame) -> pd.DataFrame:
+    """One row of a table `leakage` per run and string, with right answers as numbers.
+
+    The table has a row for each embedding, and performance is the same in all of them.
+    """
+    rows = leakage[leakage["embedding"] == leakage["embedding"].iloc[0]]
+    return rows.astype({"answer_right": float})
+
+
 def chosen(density: pd.DataFrame, kernel: str, bandwidth: float) -> pd.DataFrame:
     """The rows of a table `density` with one setting of the estimator."""
     is_chosen = (density["kernel"] == kernel) & (density["bandwidth"] == bandwidth)
@@ -130,7 +139,7 @@ def separation_table(runs: Iterable[Results]) -> pd.DataFrame:
 
 def supports(run: Results) -> Iterable[tuple[dict, pd.Series]]:
     """Every setting of every estimator, and its values by string: more is denser."""
-    for (embedding, kernel, bandwidth), rows in run.density.groupby(SETTING):
+    for (embedding, kernel, bandwidth), rows in run.density.groupby(OF_SETTING):
         about = {"embedding": embedding, "estimator": kernel, "setting": bandwidth}
         yield about, rows.set_index("string_id")["log_density"]
     for (embedding, k), rows in run.neighbours.groupby(["embedding", "k"]):

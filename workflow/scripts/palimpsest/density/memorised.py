@@ -11,8 +11,8 @@ import pandas as pd
 
 from palimpsest.datasets.choices import candidates
 from palimpsest.density.associations import beyond_rank, spearman, spearman_given
-from palimpsest.density.kinds import MEMORISED, TRAINED, UNSEEN
-from palimpsest.density.leakage_tables import SETTING, Results
+from palimpsest.density.kinds import MEMORISED, OF_SETTING, TRAINED, UNSEEN
+from palimpsest.density.leakage_tables import Results
 from palimpsest.memorisation.runs import epoch_of, measured_unseen
 from palimpsest.statistics import rank_association
 
@@ -42,7 +42,7 @@ def memorised_table(run: Results, starts: pd.DataFrame, rule: Sequence) -> pd.Da
         for (measure, evidence), own in measured.groupby(OF_MEASURE, sort=False):
             # Never is later than any epoch.
             start = own.set_index("string_id")["start"].fillna(np.inf)
-            for (embedding, kernel, bandwidth), density in run.density.groupby(SETTING):
+            for (embedding, kernel, bandwidth), density in run.density.groupby(OF_SETTING):
                 support = density.set_index("string_id")[column].loc[start.index]
                 rows.append(
                     {

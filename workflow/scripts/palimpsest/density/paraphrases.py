@@ -14,6 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
+from palimpsest.corpora import String
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
@@ -21,7 +22,6 @@ from palimpsest.languages.derivation import Node
 from palimpsest.languages.structure import Rule, Symbol
 
 DRAWS = 200  # before a string counts as one without enough paraphrases
-String = tuple[str, ...]
 
 
 @lru_cache(maxsize=10_000)

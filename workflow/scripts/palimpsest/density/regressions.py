@@ -24,6 +24,7 @@ from palimpsest.density.kinds import (
     LEAKAGE,
     LEAKED,
     NEVER,
+    OF_SETTING,
     ON_BOTH,
     ON_DENSITY,
     ON_DISTANCE,
@@ -56,7 +57,6 @@ POLYNOMIALS = {
     "paraphrases, quadratic": np.array([1, -1, -1, 1]) / 2,
     "paraphrases, cubic": np.array([-1, 3, -3, 1]) / np.sqrt(20),
 }
-SETTING = ["embedding", "kernel", "bandwidth"]
 STUDY = ["model", "language", "size"]
 ROW = ["seed", "string_id", "variant"]
 # Queries of a text per bin of length, and the most bins: as many as the paper's bins of density
@@ -98,7 +98,7 @@ def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
         in the same runs as others.
     """
     _check(leakage, seed)
-    ordered = leakage.sort_values([*SETTING, *ROW], kind="stable", ignore_index=True)
+    ordered = leakage.sort_values([*OF_SETTING, *ROW], kind="stable", ignore_index=True)
     rows = [
         row
         for treated in (LEAKED, PLACEBO)
@@ -113,10 +113,10 @@ def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
 def regress_treated(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dict]:
     """The rows of the table for leaked strings or placebos.
 
-    `rows` are those of `treated` strings and of strings that are never leaked, sorted by `SETTING`
-    and `ROW`.
+    `rows` are those of `treated` strings and of strings that are never leaked, sorted by
+    `OF_SETTING` and `ROW`.
     """
-    first = next(table for _, table in rows.groupby(SETTING, sort=True))
+    first = next(table for _, table in rows.groupby(OF_SETTING, sort=True))
     n_runs = first["variant"].nunique()
     units = first.iloc[::n_runs]
     design = Design(units.groupby(["seed", "group"]).ngroup().to_numpy(), n_runs)
@@ -143,7 +143,7 @@ def regress_treated(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dic
 
 def all_regressions(rows: pd.DataFrame, treated: str) -> list[Regression]:
     """The regressions of `treated` strings and of strings that are never leaked."""
-    settings = [table for _, table in rows.groupby(SETTING, sort=True)]
+    settings = [table for _, table in rows.groupby(OF_SETTING, sort=True)]
     on_densities = [each for table in settings for each in _on_densities(table)]
     return [_on_leaks(settings[0], treated), *on_densities]
 
@@ -168,13 +168,13 @@ def _on_leaks(rows: pd.DataFrame, treated: str) -> Regression:
     exact = rows["exact"].to_numpy() * is_treated
     paraphrases = rows["paraphrases"].to_numpy() * is_treated
     polynomials = {name: values[paraphrases] for name, values in POLYNOMIALS.items()}
-    columns = {"regression": LEAK_CONDITION, **dict.fromkeys(["predictor", *SETTING])}
+    columns = {"regression": LEAK_CONDITION, **dict.fromkeys(["predictor", *OF_SETTING])}
     return Regression(columns, {EXACT: exact.astype(float), **polynomials})
 
 
 def _on_densities(rows: pd.DataFrame, log_density: str = "log_density") -> list[Regression]:
     """Density, raw and log, alone (A.5.2) and with the distance (A.5.3)."""
-    found, setting = [], rows.iloc[0][SETTING].to_dict()
+    found, setting = [], rows.iloc[0][OF_SETTING].to_dict()
     distance = standardised(rows["mean_distance"].to_numpy(dtype=float))
     for predictor in PREDICTORS:
         density = _density(rows[log_density].to_numpy(dtype=float), predictor)
@@ -230,9 +230,9 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     _check_columns(density, TEXT_DENSITY.names, TEXT_DENSITY.name)
     _check_one(density, ["language"], TEXT_DENSITY.name)
     known = density[density["perplexity"].notna()]
-    known = known.sort_values([*SETTING, "segment_id"], kind="stable", ignore_index=True)
+    known = known.sort_values([*OF_SETTING, "segment_id"], kind="stable", ignore_index=True)
     rows = []
-    for place, (_, table) in enumerate(known.groupby(SETTING, sort=True)):
+    for place, (_, table) in enumerate(known.groupby(OF_SETTING, sort=True)):
         asked = regressions_of_text(table)
         values = table["perplexity"].to_numpy(dtype=float)
         intercepts = random_intercepts({"length": length_bins(table["n_characters"].to_numpy())})
@@ -262,7 +262,7 @@ def regressions_of_text(rows: pd.DataFrame) -> list[Regression]:
 
 def _on_distance(rows: pd.DataFrame) -> Regression:
     """The distance alone (A.9)."""
-    columns = {"regression": ON_DISTANCE, **dict.fromkeys(["predictor", *SETTING])}
+    columns = {"regression": ON_DISTANCE, **dict.fromkeys(["predictor", *OF_SETTING])}
     columns["embedding"] = rows["embedding"].iloc[0]
     return Regression(columns, {DISTANCE: standardised(rows["mean_distance"].to_numpy(float))})
 
@@ -319,9 +319,9 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
             f"density/leakage"
         )
     n_runs = leakage["variant"].nunique()
-    counts = leakage.groupby([*SETTING, "seed", "string_id"])["variant"].agg(["nunique", "size"])
+    counts = leakage.groupby([*OF_SETTING, "seed", "string_id"])["variant"].agg(["nunique", "size"])
     wrong = counts[(counts["nunique"] != n_runs) | (counts["size"] != n_runs)]
-    per_setting = leakage.groupby(SETTING)["string_id"].size()
+    per_setting = leakage.groupby(OF_SETTING)["string_id"].size()
     if len(wrong) or per_setting.nunique() > 1:
         key = (wrong if len(wrong) else counts).index[0]
         found = counts.loc[key, "size"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from palimpsest.density import kinds
-from palimpsest.density.claims import MEASURES, QUESTIONS, beyond_never
+from palimpsest.density.claims import MEASURES, QUESTIONS, associations, beyond_never
 from palimpsest.density.kinds import (
     ACCURACY,
     HIDDEN,
@@ -198,8 +198,7 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
     for keys, table in memorised.groupby(about, sort=False):
         for measure, name in MEASURES.items():
             own = table[table["measure"] == measure]
-            by_seed = own.groupby(["strings", "seed"])["association"].mean()
-            parts = {role: by_seed.get(role, pd.Series(dtype=float)) for role in (TRAINED, UNSEEN)}
+            parts = associations(own)
             difference = student((parts[TRAINED] - parts[UNSEEN]).dropna())
             trained = own[own["strings"] == TRAINED]
             row = dict(zip(about, keys, strict=True))

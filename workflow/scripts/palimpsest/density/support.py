@@ -6,12 +6,7 @@ graph of jobs.
 
 from collections.abc import Iterator
 
-from palimpsest.configuration.checks import (
-    too_many_strings,
-    unknown_languages,
-    unknown_model,
-    without_probabilities,
-)
+from palimpsest.configuration.checks import of_one_study
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.requests import TRACE, WEIGHTS, Runs
@@ -39,13 +34,9 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     asked, key = block(settings), "density/support"
     if asked is None:
         return
-    yield from unknown_model(settings, f"{key}/model", asked["model"])
-    yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
-    yield from without_probabilities(settings, f"{key}/languages", asked["languages"], NEEDS)
-    yield from too_many_strings(settings, f"{key}/size", [asked["size"]], asked["languages"])
-    if settings.block("density")["neighbours"] > asked["size"]:
+    yield from of_one_study(settings, key, asked, asked["size"], NEEDS)
+    if (k := settings.block("density")["neighbours"]) > asked["size"]:
         yield Mistake(
             "density/neighbours",
-            f"{settings.block('density')['neighbours']} is more than the {asked['size']} training "
-            f"strings of {key}; lower it",
+            f"{k} is more than the {asked['size']} training strings of {key}; lower it",
         )

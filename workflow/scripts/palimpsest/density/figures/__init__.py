@@ -119,9 +119,9 @@ FIGURES = (
         chapter="density_memorisation",
         title="Density and the start of memorisation",
         caption=(
-            "The rank correlation of a string's support by other training strings and the epoch "
+            "The rank association of a string's support by other training strings and the epoch "
             "at which its memorisation starts, by measure, for trained strings and for strings "
-            "never trained on, plain and at equal exact probability. See whether the filled "
+            "never trained on, at equal exact probability. See whether the filled "
             "points are left of 0 where the hollow ones are not: what both show is no "
             "memorisation."
         ),

@@ -7,11 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from palimpsest.density.bins import EXACT
 from palimpsest.density.figures import looks
 from palimpsest.density.kinds import ACCURACY, LEAKED, NEVER, PERPLEXITY
+from palimpsest.density.leakage_tables import once
 from palimpsest.figures import curves, style
 
-EXACT_PART = "exact"  # bins by the exact density
 LEAKS = {"color": looks.STRINGS[LEAKED].colour}
 COPIES = {
     0: {**LEAKS, "marker": "o", "linestyle": "--", "markerfacecolor": "white"},
@@ -35,7 +36,7 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> Figure:
 
     Source: LMD3, figure 2.
     """
-    bins = bins[bins["part"] == EXACT_PART].rename(columns={"mean_y": "mean"})
+    bins = bins[bins["part"] == EXACT].rename(columns={"mean_y": "mean"})
     embeddings = list(bins["embedding"].unique())
     title = f"Effective epochs and density: {curves.subject(leakage)}"
     figure = curves.figure_of(4.6, title)
@@ -60,8 +61,7 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> Figure:
 
 def performance(leakage: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means with intervals: of strings never leaked, and of leaked ones by effective epochs."""
-    rows = leakage[leakage["embedding"] == leakage["embedding"].iloc[0]]
-    rows = rows.astype({"answer_right": float})
+    rows = once(leakage)
     never, leaked = (rows[rows["strings"] == strings] for strings in (NEVER, LEAKED))
     found = (
         looks.over_seeds(never, ["strings"], column),

@@ -8,7 +8,7 @@ from matplotlib.lines import Line2D
 
 from palimpsest.density.figures import looks
 from palimpsest.density.kinds import LEAKED, NEVER
-from palimpsest.density.leakage_tables import auc
+from palimpsest.density.leakage_tables import auc, once
 from palimpsest.figures import curves, style
 from palimpsest.statistics import student
 
@@ -113,8 +113,7 @@ def leakage_performance(table: pd.DataFrame) -> Figure:
 
     Source: LMD3, figure 3 (bar charts).
     """
-    rows = table[table["embedding"] == table["embedding"].iloc[0]]
-    rows = rows.astype({"answer_right": float})
+    rows = once(table)
     copies = sorted(rows["exact"].unique())
     figure = curves.figure_of(4.3, f"Performance on leaked strings: {curves.subject(table)}")
     grid = figure.subplots(len(OUTCOMES), len(copies), sharex=True, sharey="row", squeeze=False)

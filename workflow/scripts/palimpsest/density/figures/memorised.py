@@ -5,11 +5,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from palimpsest.density.figures import looks
-from palimpsest.density.kinds import GAUSSIAN, TRAINED, UNSEEN
+from palimpsest.density.kernel import preferred_kernel
+from palimpsest.density.kinds import TRAINED, UNSEEN
 from palimpsest.figures import curves, style
 
 OFFSETS = {TRAINED: -0.17, UNSEEN: 0.17}
-COLUMNS = {"association": "at equal probability"}
 TICK = {"marker": "|", "linestyle": "none", "markersize": 4, "markeredgewidth": 0.7, "alpha": 0.55}
 NEVER_STARTS = "never starts"
 
@@ -24,13 +24,11 @@ def density_memorised(table: pd.DataFrame) -> Figure:
     measures = rows_of(table)
     title = f"Support and the start of memorisation: {curves.subject(table)}"
     figure = curves.figure_of(0.5 * len(measures) + 2.1, title)
-    widths = [*[1.0] * (len(COLUMNS) * len(embeddings)), 0.6]
+    widths = [*[1.0] * len(embeddings), 0.6]
     *panels, share = figure.subplots(1, len(widths), sharey=True, width_ratios=widths)
-    asked = [(name, column) for name in embeddings for column in COLUMNS]
-    for axes, (name, column) in zip(panels, asked, strict=True):
-        rows = table[table["embedding"] == name]
-        draw_correlations(axes, rows, column, measures)
-        axes.set_title(f"{looks.of_embedding(name).label},\n{COLUMNS[column]}")
+    for axes, name in zip(panels, embeddings, strict=True):
+        draw_associations(axes, table[table["embedding"] == name], measures)
+        axes.set_title(f"{looks.of_embedding(name).label},\nat equal probability")
         axes.set_xlabel("rank association (−1 to 1)\n← denser is earlier")
     draw_never(share, table, measures)
     kernel, bandwidth = shown_setting(table)
@@ -61,17 +59,16 @@ def rows_of(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 def shown_setting(table: pd.DataFrame) -> tuple[str, float]:
     """The narrowest bandwidth of the gaussian kernel, or of the only kernel."""
-    known = set(table["kernel"])
-    kernel = GAUSSIAN if GAUSSIAN in known else min(known)
+    kernel = preferred_kernel(set(table["kernel"]))
     return kernel, table.loc[table["kernel"] == kernel, "bandwidth"].min()
 
 
-def draw_correlations(axes: Axes, rows: pd.DataFrame, column: str, measures: list) -> None:
+def draw_associations(axes: Axes, rows: pd.DataFrame, measures: list) -> None:
     """A row for each measure: trained strings and placebos, at the shown setting and at others."""
     axes.axvline(0, **looks.ZERO)
     name_measures(axes, measures)
     by = ["measure", "evidence", "strings", "kernel", "bandwidth"]
-    found = looks.over_seeds(rows, by, column)
+    found = looks.over_seeds(rows, by, "association")
     never = rows.groupby(["measure", "evidence", "strings"])["never"].min()
     shown = shown_setting(rows)
     for place, measure in enumerate(measures):

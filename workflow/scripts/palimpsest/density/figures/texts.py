@@ -7,18 +7,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from palimpsest.density.bins import text_bins
+from palimpsest.density.bins import DISTANCE, EXACT, LOCAL, RANDOM, text_bins
 from palimpsest.density.figures import looks
-from palimpsest.density.kinds import GAUSSIAN
+from palimpsest.density.kernel import preferred_kernel
 from palimpsest.figures import curves, style
 
 WIDE = 0.5  # the bandwidth of the paper's figures of texts
-EXACT, LOCAL, DISTANCE = "exact", "local", "distance"
 LOG_OF = "log density\n(natural logarithm)"
 TITLES = {
     EXACT: "the whole corpus",
     LOCAL: "the nearest segments",
-    "random": "a random sample of the others",
+    RANDOM: "a random sample of the others",
     DISTANCE: "distance to the nearest",
 }
 MEAN = {"color": "0.35", "linewidth": 0.9, "linestyle": (0, (4, 1.5))}
@@ -70,8 +69,7 @@ def perplexities(rows: pd.DataFrame, density: pd.DataFrame) -> Figure:
 def of_setting(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows of the paper's setting, or of the nearest bandwidth to the paper's."""
     rows = rows[rows["embedding"] == rows["embedding"].iloc[0]]
-    known = set(rows["kernel"])
-    rows = rows[rows["kernel"] == (GAUSSIAN if GAUSSIAN in known else min(known))]
+    rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
     bandwidths = rows["bandwidth"].unique()
     return rows[rows["bandwidth"] == bandwidths[np.abs(np.log(bandwidths / WIDE)).argmin()]]
 
