@@ -11,6 +11,7 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from palimpsest import tables
+from palimpsest.density.figures import FIGURES as DENSITY_FIGURES
 from palimpsest.errors import UserError
 from palimpsest.figures import style
 from palimpsest.figures.render import render
@@ -357,9 +358,10 @@ LOOKED_AT = [
 def test_every_figure_is_looked_at():
     """Each has planted tables here or, of the other sections, in their own tests.
 
-    These are `test_unlearning_figures.py` and `test_profile_tables.py`.
+    These are `test_unlearning_figures.py`, `test_profile_tables.py` and `test_density_figures.py`.
     """
-    elsewhere = {figure.name for figure in (*UNLEARNING_FIGURES, *PROFILE_FIGURES)}
+    others = (*UNLEARNING_FIGURES, *PROFILE_FIGURES, *DENSITY_FIGURES)
+    elsewhere = {figure.name for figure in others}
     assert {name for name, _ in LOOKED_AT} | elsewhere == set(FIGURES)
 
 

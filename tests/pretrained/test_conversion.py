@@ -5,6 +5,7 @@ import pytest
 from helpers.experiments import message
 from palimpsest.pretrained.catalogue import GEMMA, SMOLLM2
 from palimpsest.pretrained.packages import find, join
+from palimpsest.pretrained.replacement import replacing
 
 pytestmark = pytest.mark.pretrained
 BEFORE = "what an earlier conversion made"
@@ -46,9 +47,7 @@ def test_a_full_disk_is_one_line_and_leaves_what_was_there(folder, monkeypatch):
 
 def test_a_complete_folder_replaces_the_old_one(folder):
     """The temporary folder is renamed as a whole."""
-    from palimpsest.pretrained.conversion import _replacing
-
-    with _replacing(folder) as work:
+    with replacing(folder) as work:
         assert not list(work.iterdir())
         (work / "model.safetensors").touch()
     assert [path.name for path in folder.parent.iterdir()] == [SMOLLM2.name]
