@@ -156,8 +156,8 @@ def memorised(seeds):
     x = np.where(starts, np.tanh(numbers(len(table))), np.nan)
     return table.assign(
         **STUDY, variant="base", evidence="constant", correlation=x, given_log_prob=x / 2,
-        association=x / 2,
-        never=np.where(starts, 0.4, 1.0), n_strings=24,
+        association=x / 2, never=np.where(starts, 0.4, 1.0), never_or_late=1.0, comparable=np.nan,
+        n_strings=24,
     )[kinds.MEMORISED.names]  # fmt: skip
 
 
@@ -166,7 +166,7 @@ def text_density(_):
     x = numbers(len(table))
     parts = dict.fromkeys(["log_density", "log_local", "log_random", "log_approximate"], x - 9)
     return table.assign(
-        **OF_TEXT, n_characters=200, perplexity=np.exp(x), **parts, k=10, nearest=0.2,
+        **OF_TEXT, n_characters=200, document=1, perplexity=np.exp(x), **parts, k=10, nearest=0.2,
         mean_distance=0.5 + x / 20,
     )[kinds.TEXT_DENSITY.names]  # fmt: skip
 

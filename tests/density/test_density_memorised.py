@@ -11,7 +11,8 @@ from palimpsest import tables
 from palimpsest.density.associations import spearman_given
 from palimpsest.density.kinds import GAUSSIAN, HIDDEN, MEMORISED, NGRAMS, TRAINED, UNSEEN
 from palimpsest.density.leakage_tables import Results
-from palimpsest.density.memorised import memorised_table
+from palimpsest.density.memorised import cut_late, memorised_table
+from palimpsest.statistics import rank_association
 from palimpsest.traces import Trace
 
 N_TRAINED, N_UNSEEN, EPOCHS = 30, 20, np.array([0, 5, 10, 50])
@@ -160,3 +161,62 @@ def test_dense_strings_that_start_early_have_a_negative_correlation(run, starts)
     table = memorised_table(replace(run, density=density), decided, RULE)
     trained = table[table["strings"] == TRAINED]
     np.testing.assert_allclose(trained[["correlation", "given_log_prob"]], -1)
+
+
+def test_equal_shares_are_late_in_both_kinds(run, starts):
+    """The comparable association is that of starts with the latest ones as never."""
+    table = memorised_table(run, starts, RULE)
+    both = table[table["measure"] == "bayes"]
+    shares = both.groupby("strings")[["never", "never_or_late"]].first()
+    assert (shares["never_or_late"] >= shares["never"]).all()
+    assert shares.loc[shares["never"].idxmax()].nunique() == 1
+    alone = memorised_table(run, starts[starts["measure"] == "contextual"], RULE)
+    unpaired = alone[alone["measure"] == "recollection"]
+    assert len(unpaired)
+    assert unpaired["comparable"].isna().all()
+    assert unpaired["association"].notna().all()
+
+
+@pytest.mark.parametrize(
+    ("never", "expected"),
+    [
+        (0.0, [1, 2, 2, 3, np.inf]),
+        (0.2, [1, 2, 2, 3, np.inf]),
+        (0.4, [1, 2, 2, np.inf, np.inf]),
+        (0.55, [1, 2, 2, np.inf, np.inf]),
+        (0.65, [1] + [np.inf] * 4),
+        (1.0, [np.inf] * 5),
+    ],
+)
+def test_late_starts_are_cut_at_the_nearest_share(never, expected):
+    """Equal starts stay equal."""
+    start = pd.Series([1, 2, 2, 3, np.inf])
+    np.testing.assert_array_equal(cut_late(start, never), expected)
+
+
+def test_a_kind_that_starts_later_is_not_associated_otherwise():
+    """Support helps both kinds alike. Without the cut, most studies find a difference."""
+    chance = np.random.default_rng(0)
+    epochs = np.linspace(-2, 0, 11)
+
+    def draw(n: int, later: float):
+        support = chance.normal(size=n)
+        latent = later - 0.5 - 0.7 * support + 1.5 * chance.exponential(size=n) - 1
+        place = np.searchsorted(epochs, latent)
+        return pd.Series(np.append(epochs, np.inf)[place]), support
+
+    differences = []
+    for _ in range(300):
+        (trained, dense), (unseen, other) = draw(31, 0), draw(60, 1)
+        shares = [np.isinf(start).mean() for start in (trained, unseen)]
+        cut = cut_late(trained, shares[1]), cut_late(unseen, shares[0])
+        differences.append(
+            [
+                rank_association(first, dense) - rank_association(second, other)
+                for first, second in ((trained, unseen), cut)
+            ]
+        )
+    plain, comparable = np.mean(differences, axis=0)
+    error = np.std(differences, axis=0).max() / np.sqrt(300)
+    assert abs(comparable) < 3 * error
+    assert plain > 8 * error

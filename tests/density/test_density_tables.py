@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import linregress, rankdata, spearmanr
+from scipy.stats import rankdata, spearmanr
 from sklearn.metrics import ndcg_score, roc_auc_score
 from sklearn.neighbors import KernelDensity, NearestNeighbors
 
@@ -53,12 +53,37 @@ def test_rank_correlations_are_scipys(chance):
 
 
 def test_a_partial_correlation_is_that_of_residuals(chance):
+    """Of a polynomial of degree five on the ranks of the third variable."""
     given = chance.normal(size=50)
     x, y = given + chance.normal(size=50), given + chance.normal(size=50)
     ranks = [rankdata(each) for each in (x, y, given)]
-    left = [r - linregress(ranks[2], r).slope * ranks[2] for r in ranks[:2]]
+    left = [r - np.polyval(np.polyfit(ranks[2], r, 5), ranks[2]) for r in ranks[:2]]
     assert spearman_given(x, y, given) == pytest.approx(np.corrcoef(left)[0, 1])
     assert abs(spearman_given(x, y, given)) < spearman(x, y)
+
+
+def test_at_few_distinct_values_the_means_are_taken_out(chance):
+    """Then equal values are compared with each other only."""
+    given = np.repeat([0, 1, 2, 9], [3, 4, 5, 6])
+    x, y = chance.normal(size=(2, 18)) + given**2
+    left = [r - pd.Series(r).groupby(given).transform("mean") for r in (rankdata(x), rankdata(y))]
+    assert spearman_given(x, y, given) == pytest.approx(np.corrcoef(left)[0, 1])
+
+
+def test_a_curve_is_no_association(chance):
+    """Both follow the third variable along curves, and nothing else connects them."""
+    found, straight = [], []
+    for _ in range(200):
+        # A fifth is near copies, and far from the others.
+        given = chance.normal(size=300) - 3 * (chance.random(300) < 0.2)
+        x = 0.3 * chance.normal(size=300) - np.exp(given)
+        y = 0.3 * chance.normal(size=300) + np.tanh(3 * given)
+        found.append(spearman_given(x, y, given))
+        xy, xz, yz = spearman(x, y), spearman(x, given), spearman(y, given)
+        straight.append((xy - xz * yz) / np.sqrt((1 - xz**2) * (1 - yz**2)))
+    error = np.std(found) / np.sqrt(200)
+    assert abs(np.mean(found)) < 4 * error
+    assert abs(np.mean(straight)) > 10 * error
 
 
 def test_what_does_not_vary_has_no_correlation(chance):

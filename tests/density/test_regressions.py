@@ -407,6 +407,17 @@ def test_length_is_taken_into_account():
         assert regressions.LOG_LENGTH not in set(ignored["term"])
 
 
+def test_queries_of_one_document_are_not_independent():
+    """Levels of density and of perplexity have nothing to do with each other."""
+    at = {"regression": ON_DENSITY, "predictor": "log", "term": "density"}
+    texts = [density_worlds.text(draw, of_document=1.0) for draw in range(20)]
+    small = [only(regressions.regress_text(text), **at).p_value < 0.05 for text in texts]
+    assert sum(small) <= 4
+    apart = [text.assign(document=range(len(text))) for text in texts]
+    small = [only(regressions.regress_text(text), **at).p_value < 0.05 for text in apart]
+    assert sum(small) > 4
+
+
 def test_the_local_part_is_taken_if_there_is_one():
     text = density_worlds.text(0)
     exact = text.assign(log_local=np.nan)

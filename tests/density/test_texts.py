@@ -119,13 +119,15 @@ def test_counts_are_those_of_equal_segments(tmp_path, suffix):
     else:
         pq.write_table(pa.table({"n": [1, 2, 3, 4], "text": texts}), path)
     corpus = segmented(path, 50, 40)
-    assert not corpus.has_probabilities
+    assert not corpus.corpus.has_probabilities
+    assert corpus.documents == [1, 2, 3, 4]
     table = tabulated("mine", corpus, corpus)
     tables.write(tmp_path / "segments.parquet", table, SEGMENTS)
     for role in (CORPUS, QUERY):
         own = table[table["role"] == role].set_index("text")
         assert own["count"].to_dict() == {"a b c": 3, "d e": 1}
         assert own.loc["d e", ["n_words", "n_characters"]].tolist() == [2, 3]
+        assert own["document"].to_dict() == {"a b c": 1, "d e": 2}
     assert table["segment_id"].nunique() == 2
 
 
@@ -347,7 +349,7 @@ def test_hashing_keeps_distances(tmp_path):
     """Against exact counts, on the example: a few per cent, in a width of 2048."""
     from palimpsest.density.ngrams import ngram_vectors
 
-    segments = segmented(EXAMPLE / "example-corpus.jsonl", 50, 40).strings
+    segments = segmented(EXAMPLE / "example-corpus.jsonl", 50, 40).corpus.strings
     exact, hashed = ngram_vectors(segments), hashed_ngrams([" ".join(s) for s in segments])
     apart = [
         np.linalg.norm(v[:, None] - v[None], axis=2)[np.triu_indices(len(v), 1)]

@@ -88,6 +88,7 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
             correlation=0.0,
             given_log_prob=0.0,
             never=0.25 if strings == TRAINED else 0.75,
+            never_or_late=0.75,
             n_strings=20,
         )
         for strings, values in ((TRAINED, trained), (UNSEEN, unseen))
@@ -96,4 +97,4 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
     ]
     table = pd.concat(parts, ignore_index=True)
     lifted = np.where(table["embedding"] == HIDDEN, 0.9, table["association"])
-    return table.assign(association=lifted)[kinds.MEMORISED.names]
+    return table.assign(association=0.4, comparable=lifted)[kinds.MEMORISED.names]

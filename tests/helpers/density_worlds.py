@@ -170,24 +170,36 @@ def _seed(chance, world: World, seed: int, strings: pd.DataFrame, embeddings, si
     return pd.concat(rows)
 
 
-def text(draw: int, n: int = 300, dense: float = 0.0, by_length: float = 0.3) -> pd.DataFrame:
+def text(
+    draw: int, n: int = 300, dense: float = 0.0, by_length: float = 0.3, of_document: float = 0.0
+) -> pd.DataFrame:
     """A table of kind `text_density`: perplexities with heavy tails, which fall with length.
 
     `dense` is the fall of the log perplexity per standard deviation of the log density; the density
-    depends on the length as well.
+    depends on the length as well. Each 15 queries are of one document, whose levels of density and
+    of the log perplexity have the standard deviation `of_document`, independently.
     """
     chance = np.random.default_rng([draw, 23])
     longer = chance.normal(size=n)
     log_density = 0.5 * longer + chance.normal(size=n)
     spread = 0.5 + 0.1 * chance.standard_t(5, size=n)
+    document = np.arange(n) // 15
+    levels = np.random.default_rng([draw, 24]).normal(size=(2, n))[:, document] * of_document
+    log_density = log_density + levels[0]
+    harder = levels[1]
     table = pd.DataFrame(
         {
             "language": "licences",
             "segment_id": [f"{draw:04x}{place:08x}" for place in range(n)],
             "embedding": "all-MiniLM-L6-v2",
             "n_characters": np.round(300 * np.exp(0.2 * longer)).astype(int),
+            "document": document + 1,
             "perplexity": np.exp(
-                3 - by_length * longer - dense * log_density + spread * chance.normal(size=n)
+                3
+                + harder
+                - by_length * longer
+                - dense * log_density
+                + spread * chance.normal(size=n)
             ),
             "kernel": GAUSSIAN,
             "bandwidth": 0.5,

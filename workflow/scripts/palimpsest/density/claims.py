@@ -11,12 +11,14 @@ all strings, the second how hard the strings are. Placebos are treated in the sa
 strings, and their statistic is in the marks.
 
 A statistic has one value per seed, and its interval is over the seeds. Every seed has strings and
-models of its own.
+models of its own. The claims on regressions are different: one regression is over all seeds, and
+its interval is that of the p-value of exchanging strings.
 """
 
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
 import pandas as pd
 
 from palimpsest.claims import (
@@ -36,6 +38,7 @@ from palimpsest.claims import (
 from palimpsest.density.associations import spearman, spearman_given
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
+    ACCURACY,
     HIDDEN,
     LEAKAGE,
     LEAKED,
@@ -43,7 +46,11 @@ from palimpsest.density.kinds import (
     MEMORISED,
     NEVER,
     NGRAMS,
+    ON_BOTH,
+    ON_DENSITY,
+    PERPLEXITY,
     PLACEBO,
+    REGRESSIONS,
     RETRIEVAL,
     SEPARATION,
     TRAINED,
@@ -51,6 +58,7 @@ from palimpsest.density.kinds import (
     UNSEEN,
 )
 from palimpsest.density.leakage_tables import once
+from palimpsest.density.regressions import DENSITY, DISTANCE, RAW
 from palimpsest.report.number_format import number
 from palimpsest.statistics import student
 
@@ -69,6 +77,7 @@ RECALL, RETRIEVED = 0.9, 10
 # The largest difference of two recalls that counts as none
 TOLERATED = 0.05
 NO_COPY, ONE_COPY = 0, 1
+EXCHANGES = "exchanges of strings"
 # Words, region and columns: what one predictor says at equal values of the other
 UNIQUE = (
     (
@@ -84,6 +93,34 @@ UNIQUE = (
         above(0),
         "mean_distance",
         "log_density",
+    ),
+)
+# The paper's claims on regressions: sentence, unit of the estimate, region, and which term of which
+# regression on raw density
+REGRESSED = (
+    (
+        "Perplexity falls as the density {} rises.",
+        "perplexity",
+        below(0),
+        {"outcome": PERPLEXITY, "regression": ON_DENSITY, "term": DENSITY},
+    ),
+    (
+        "Accuracy rises with the density {}.",
+        "log odds",
+        above(0),
+        {"outcome": ACCURACY, "regression": ON_DENSITY, "term": DENSITY},
+    ),
+    (
+        "Accuracy rises with the density {}, at equal distance to the nearest training strings.",
+        "log odds",
+        above(0),
+        {"outcome": ACCURACY, "regression": ON_BOTH, "term": DENSITY},
+    ),
+    (
+        "Accuracy falls with the distance to the nearest training strings, at equal density {}.",
+        "log odds",
+        below(0),
+        {"outcome": ACCURACY, "regression": ON_BOTH, "term": DISTANCE},
     ),
 )
 MEASURES = {
@@ -274,24 +311,46 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
     )
 
 
+def regressed(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimate:
+    """The estimate of one term of a regression on raw density; that of placebos is in the marks."""
+    rows = regressions[(regressions["embedding"] == embedding) & (regressions["predictor"] == RAW)]
+    for column, value in term.items():
+        rows = rows[rows[column] == value]
+    found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
+    own, placebo = found[LEAKED], found[PLACEBO]
+    if np.isnan(placebo.lower):
+        return own
+    mark = f"placebos: {number(placebo.mean)} ({number(placebo.lower)} to {number(placebo.upper)})"
+    return own._replace(marks=(mark,))
+
+
+def by_exchanges(row: pd.DataFrame) -> Estimate:
+    """The estimate of a table's only row, with the interval that its p-value of exchanges implies.
+
+    It is the estimate plus and minus 1.96 times the standard error at which a normal estimate would
+    have this p-value. So it excludes 0 exactly if the p-value is below 5 %. The estimate's own
+    standard error assumes more about the rows of a string than we know.
+    """
+    from scipy.special import ndtri
+
+    if len(row) != 1 or row[["estimate", "p_value"]].isna().any(axis=None):
+        return Estimate()
+    estimate, p_value = row.iloc[0][["estimate", "p_value"]].astype(float)
+    # With a p-value of 1, nothing bounds the estimate.
+    half = abs(estimate) * ndtri(0.025) / ndtri(p_value / 2) if p_value < 1 else np.inf
+    return Estimate((estimate,), estimate, estimate - half, estimate + half, EXCHANGES)
+
+
 # Density and truth
 
 
 def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
-    """Correlation with the exact probability at equal length, of the best setting of all seeds.
+    """Correlation with the exact probability at equal length, mean over all settings.
 
-    The best setting is that with the highest mean over all seeds but one, and is judged on the seed
-    that is left out. So the choice is not rewarded by the strings that it is judged on.
+    The best setting would be chosen by the strings that it is judged on.
     """
     rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
-    by_setting = rows.pivot_table("given_length", "seed", ["estimator", "setting"])
-    if len(by_setting) < 2:
-        return Estimate()
-    chosen = {
-        seed: by_setting.loc[seed, by_setting.drop(index=seed).mean().idxmax()]
-        for seed in by_setting.index
-    }
-    return over_seeds(pd.Series(chosen))
+    return over_seeds(rows.groupby("seed")["given_length"].mean())
 
 
 # Density and memorisation
@@ -301,21 +360,25 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """Rank association of support and start at equal probability, trained minus unseen strings.
 
     By n-grams, because hidden states are those of the model that memorised the strings; mean over
-    all kernels and bandwidths. The associations of both kinds of strings are in the marks. A
-    correlation would not do: most strings are never memorised by some measures, and with more ties
-    it is nearer to 0, whatever the support of the others.
+    all kernels and bandwidths. In both kinds of strings, equal shares count as never memorised: the
+    latest starts of one kind do, too. Otherwise the difference would say which kind starts more
+    often. The associations of both kinds are in the marks.
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
-    parts = associations(rows)
+    parts = associations(rows, "comparable")
     found = over_seeds(parts[TRAINED] - parts[UNSEEN])
     marks = [in_words(name, values.dropna()) for name, values in parts.items()]
-    never = rows.loc[rows["strings"] == TRAINED, "never"].mean()
-    return found._replace(marks=(*filter(None, marks), f"never memorised: {number(never)}"))
+    never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
+    marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
+    return found._replace(marks=tuple(filter(None, marks)))
 
 
-def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:
-    """Association of support and start of trained and of unseen strings, by seed; over settings."""
-    by_seed = memorised.groupby(["strings", "seed"])["association"].mean()
+def associations(memorised: pd.DataFrame, column: str) -> dict[str, pd.Series]:
+    """Association of support and start of trained and of unseen strings, by seed; over settings.
+
+    `column` is `association` or `comparable`.
+    """
+    by_seed = memorised.groupby(["strings", "seed"])[column].mean()
     return {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
 
 
@@ -483,6 +546,20 @@ CLAIMS = [
     *(
         Claim(
             "density_performance",
+            f"In regressions: {sentence.format(NAMES[name])}",
+            REGRESSIONS.name,
+            f"change for one standard deviation ({unit}), linear or logistic, raw density",
+            region,
+            partial(regressed, embedding=name, **term),
+            limits=ANY_NUMBER,
+            evidence=(NO_THRESHOLD,),
+        )
+        for name in NAMES
+        for sentence, unit, region, term in REGRESSED
+    ),
+    *(
+        Claim(
+            "density_performance",
             f"Without any leak, the loss is lower where the density {NAMES[name]} is higher.",
             LEAKAGE.name,
             "rank correlation of log density and loss over test strings, at equal length",
@@ -499,8 +576,8 @@ CLAIMS = [
             f"The density {NAMES[name]} orders strings that were never trained on as the "
             "language's probabilities do.",
             TRUTH.name,
-            "rank correlation with the exact probability at equal length, of the setting that is "
-            "best on other seeds",
+            "rank correlation with the exact probability at equal length, mean over all kernels, "
+            "bandwidths and numbers of neighbours",
             above(0),
             partial(orders, embedding=name, strings=UNSEEN),
             limits=DIFFERENCE,

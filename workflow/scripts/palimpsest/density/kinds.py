@@ -328,7 +328,8 @@ TRUTH = Kind(
         Column(
             "given_length",
             float,
-            "the same, partial: at equal length; null if the length does not vary",
+            "the same, partial: of what ranks have beyond a smooth curve on that of the length; "
+            "null if the length does not vary",
             True,
         ),
         N_STRINGS,
@@ -369,17 +370,26 @@ MEMORISED = Kind(
             "association",
             float,
             "Somers' D of the support and the start, over pairs of strings with different starts; "
-            "of the support, what its rank has beyond that of the exact probability; comparable "
-            "between kinds of strings only if similar shares of them are never memorised; null if "
-            "all starts are equal",
+            "of the support, what its rank has beyond a smooth curve on that of the exact "
+            "probability; null if all starts are equal",
+            True,
+        ),
+        Column(
+            "comparable",
+            float,
+            "the same, for comparing trained with unseen strings: in one of them, the latest "
+            "starts count as never, so that both have about the same share of strings that never "
+            "start; null if all starts are then equal, or if the other kind is not measured",
             True,
         ),
         Column("never", float, "share of the strings that are never memorised"),
+        Column("never_or_late", float, "share of the strings that count as never in `comparable`"),
         N_STRINGS,
     ),
 )
 NAME_OF_TEXT = replace(LANGUAGE, meaning="name of the text in the block `density/texts`")
 SEGMENT = Column("segment_id", str, "name of the segment: that of its text, as of a string")
+DOCUMENT = Column("document", int, "number of the first text with the segment in the file, from 1")
 SEGMENTS = Kind(
     "segments",
     "One row per distinct segment of a text: a window of words.",
@@ -391,6 +401,7 @@ SEGMENTS = Kind(
         Column("text", str, "the words, separated by blanks"),
         Column("n_words", int, "number of words"),
         Column("n_characters", int, "number of characters"),
+        DOCUMENT,
         Column("count", int, "copies of the segment"),
     ),
 )
@@ -417,6 +428,7 @@ TEXT_DENSITY = Kind(
         SEGMENT,
         EMBEDDING,
         Column("n_characters", int, "length of the query"),
+        DOCUMENT,
         Column("perplexity", float, "of the query; null without a language model", True),
         *DENSITIES,
         *DISTANCES,

@@ -33,17 +33,17 @@ def memorised_table(run: Results, starts: pd.DataFrame, rule: Sequence) -> pd.Da
     log_prob = run.strings.set_index("string_id")["log_prob"]
     # A string without a threshold cannot be measured; it is not one that is never memorised.
     trained = starts[starts["string_id"].isin(once) & starts["threshold_at_optimum"].notna()]
-    parts = (
-        (TRAINED, trained, "log_density_others"),
-        (UNSEEN, starts_of_unseen(run, rule), "log_density"),
-    )
+    found = {TRAINED: by_measure(trained), UNSEEN: by_measure(starts_of_unseen(run, rule))}
+    columns = {TRAINED: "log_density_others", UNSEEN: "log_density"}
     rows = []
-    for strings, measured, column in parts:
-        for (measure, evidence), own in measured.groupby(OF_MEASURE, sort=False):
-            # Never is later than any epoch.
-            start = own.set_index("string_id")["start"].fillna(np.inf)
+    for strings, column in columns.items():
+        others = found[UNSEEN if strings == TRAINED else TRAINED]
+        for (measure, evidence), start in found[strings].items():
+            other = others.get((measure, evidence))
+            late = start if other is None else cut_late(start, np.isinf(other).mean())
             for (embedding, kernel, bandwidth), density in run.density.groupby(OF_SETTING):
                 support = density.set_index("string_id")[column].loc[start.index]
+                beyond = beyond_rank(support, log_prob.loc[start.index])
                 rows.append(
                     {
                         **run.trace.run,
@@ -55,14 +55,33 @@ def memorised_table(run: Results, starts: pd.DataFrame, rule: Sequence) -> pd.Da
                         "bandwidth": bandwidth,
                         "correlation": spearman(support, start),
                         "given_log_prob": spearman_given(support, start, log_prob.loc[start.index]),
-                        "association": rank_association(
-                            start, beyond_rank(support, log_prob.loc[start.index])
-                        ),
+                        "association": rank_association(start, beyond),
+                        "comparable": np.nan if other is None else rank_association(late, beyond),
                         "never": float(np.isinf(start).mean()),
+                        "never_or_late": float(np.isinf(late).mean()),
                         "n_strings": len(start),
                     }
                 )
     return pd.DataFrame(rows)[MEMORISED.names]
+
+
+def by_measure(starts: pd.DataFrame) -> dict[tuple[str, str], pd.Series]:
+    """The start of every string (index) by measure and evidence; never is later than any epoch."""
+    return {
+        keys: own.set_index("string_id")["start"].fillna(np.inf)
+        for keys, own in starts.groupby(OF_MEASURE, sort=False)
+    }
+
+
+def cut_late(start: pd.Series, never: float) -> pd.Series:
+    """The starts, with the latest ones as never, so that about this share of all is never.
+
+    Equal starts stay equal, so the share is the nearest possible one. It is not lowered.
+    """
+    cuts = np.append(np.unique(start[np.isfinite(start)]), np.inf)
+    shares = np.array([(start >= cut).mean() for cut in cuts])
+    cut = cuts[np.abs(shares - max(never, shares[-1])).argmin()]
+    return start.mask(start >= cut, np.inf)
 
 
 def starts_of_unseen(run: Results, rule: Sequence) -> pd.DataFrame:

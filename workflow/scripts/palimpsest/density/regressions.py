@@ -205,7 +205,8 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     """Regressions of a text's perplexity on density, on distance, and on both.
 
     The density is the local part, as in the paper, or the exact one without an approximation. The
-    random intercept is the length. Hardly two queries have the same number of characters, so
+    random intercepts are the length and, unlike in the paper, the document: windows of one text
+    overlap and are about the same things. Hardly two queries have the same number of characters, so
     lengths are put into bins that hold equally many queries, at least 10; there are at most 20. The
     log length is a term as well, unlike in the paper: a random intercept assumes that density does
     not depend on length. Where it does, 22 % of texts without an effect had a p-value below 5 %,
@@ -235,7 +236,12 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     for place, (_, table) in enumerate(known.groupby(OF_SETTING, sort=True)):
         asked = regressions_of_text(table)
         values = table["perplexity"].to_numpy(dtype=float)
-        intercepts = random_intercepts({"length": length_bins(table["n_characters"].to_numpy())})
+        intercepts = random_intercepts(
+            {
+                "length": length_bins(table["n_characters"].to_numpy()),
+                "document": table["document"],
+            }
+        )
         # The distance has no kernel, so one regression on it is enough.
         for regression in asked if place == 0 else asked[:-1]:
             terms = np.column_stack(list(regression.terms.values()))

@@ -198,9 +198,10 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
     for keys, table in memorised.groupby(about, sort=False):
         for measure, name in MEASURES.items():
             own = table[table["measure"] == measure]
-            parts = associations(own)
-            difference = student((parts[TRAINED] - parts[UNSEEN]).dropna())
-            trained = own[own["strings"] == TRAINED]
+            parts = associations(own, "association")
+            compared = associations(own, "comparable")
+            difference = student((compared[TRAINED] - compared[UNSEEN]).dropna())
+            never = own.groupby("strings")["never"].mean()
             row = dict(zip(about, keys, strict=True))
             rows.append(
                 {
@@ -210,7 +211,10 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
                     **{role: with_interval(student(own.dropna())) for role, own in parts.items()},
                     "difference": with_interval(difference),
                     "reading": earlier_or_later(difference),
-                    "never": percent(trained["never"].mean()) if len(trained) else "–",
+                    **{
+                        f"never_{role}": percent(never[role]) if role in never else "–"
+                        for role in (TRAINED, UNSEEN)
+                    },
                 }
             )
     return rows

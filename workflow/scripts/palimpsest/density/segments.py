@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pandas as pd
 import pyarrow as pa
@@ -43,27 +44,39 @@ def windows(words: Sequence[str], window: int, stride: int) -> list[String]:
     return [tuple(words[start : start + window]) for start in starts]
 
 
-def segmented(path: str | Path, window: int, stride: int) -> TextCorpus:
+class Segments(NamedTuple):
+    """The segments of a file of texts, and the text of each one: its number, from 1."""
+
+    corpus: TextCorpus
+    documents: list[int]
+
+
+def segmented(path: str | Path, window: int, stride: int) -> Segments:
     """A file of texts as a corpus of segments, without probabilities.
 
     A segment that occurs n times in the texts is a string of the corpus n times. Raises `UserError`
     as `read_texts` does.
     """
-    segments = []
-    for text in read_texts(path):
+    segments, documents = [], []
+    for number, text in enumerate(read_texts(path), 1):
         # Each distinct word is kept in memory once.
-        segments += windows([sys.intern(word) for word in text.split()], window, stride)
-    return TextCorpus(str(path), segments)
+        own = windows([sys.intern(word) for word in text.split()], window, stride)
+        segments += own
+        documents += [number] * len(own)
+    return Segments(TextCorpus(str(path), segments), documents)
 
 
-def tabulated(name: str, corpus: TextCorpus, queries: TextCorpus) -> pd.DataFrame:
+def tabulated(name: str, corpus: Segments, queries: Segments) -> pd.DataFrame:
     """The table `segments` of a text: the distinct segments of both, with their copies."""
     parts = [_rows(role, text) for role, text in ((CORPUS, corpus), (QUERY, queries))]
     return pd.concat(parts, ignore_index=True).assign(language=name)[SEGMENTS.names]
 
 
-def _rows(role: str, text: TextCorpus) -> pd.DataFrame:
-    counts = Counter(text.strings)
+def _rows(role: str, text: Segments) -> pd.DataFrame:
+    strings = text.corpus.strings
+    counts = Counter(strings)
+    # From the last to the first, so that the first document stays.
+    first = dict(zip(reversed(strings), reversed(text.documents), strict=True))
     joined = [text_of(segment) for segment in counts]
     return pd.DataFrame(
         {
@@ -72,6 +85,7 @@ def _rows(role: str, text: TextCorpus) -> pd.DataFrame:
             "text": joined,
             "n_words": [len(segment) for segment in counts],
             "n_characters": [len(words) for words in joined],
+            "document": [first[segment] for segment in counts],
             "count": list(counts.values()),
         }
     )

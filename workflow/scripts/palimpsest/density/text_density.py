@@ -18,15 +18,18 @@ from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
 from palimpsest.density.segments import CORPUS, QUERY
 from palimpsest.errors import UserError
 
+# What the table of segments adds to that of embeddings
+MORE = ["n_characters", "document", "count"]
+
 
 @dataclass(frozen=True)
 class EmbeddedText:
     """The embedded segments of a text.
 
     `queries` has a row for each distinct query, with the columns language, segment_id, embedding,
-    n_characters and perplexity (NaN without a language model). `query_vectors` float32[queries, D]
-    are their embeddings. `corpus_vectors` float32[N, D] are those of the corpus; a segment with n
-    copies is there n times.
+    n_characters, document and perplexity (NaN without a language model). `query_vectors`
+    float32[queries, D] are their embeddings. `corpus_vectors` float32[N, D] are those of the
+    corpus; a segment with n copies is there n times.
     """
 
     queries: pd.DataFrame
@@ -56,8 +59,8 @@ def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
                 f"{embeddings}: is not of the segments in {segments}; delete it and rerun: "
                 f"snakemake --cores 1 {embeddings}"
             )
-        about["n_characters"] = own["n_characters"].loc[about["segment_id"]].to_numpy()
-        about["count"] = own["count"].loc[about["segment_id"]].to_numpy()
+        known_of_segments = own.loc[about["segment_id"]].reset_index(drop=True)
+        about[MORE] = known_of_segments[MORE]
         found[role] = about, vectors.flatten().to_numpy().reshape(len(about), -1)
     corpus, corpus_vectors = found[CORPUS]
     queries, query_vectors = found[QUERY]
@@ -87,7 +90,7 @@ def text_density(
         `palimpsest.density.kernel_density`.
     """
     queries, corpus = text.query_vectors, text.corpus_vectors
-    columns = ["language", "segment_id", "embedding", "n_characters", "perplexity"]
+    columns = ["language", "segment_id", "embedding", "n_characters", "document", "perplexity"]
     about = text.queries[columns].assign(**distances(queries, corpus, k))
     parts = [
         about.assign(**found) for found in log_densities(queries, corpus, kernels, approximation)

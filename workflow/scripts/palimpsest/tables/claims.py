@@ -49,7 +49,12 @@ CLAIMS = Kind(
             "region",
             True,
         ),
-        Column("n_seeds", int, "number of seeds with a defined statistic; 0: not tested"),
+        Column(
+            "n_seeds",
+            int,
+            "number of seeds with a defined statistic; 1 also if one number is of all seeds "
+            "together; 0: not tested",
+        ),
         Column("estimate", float, "mean of the statistic over the seeds", True),
         Column(
             "interval_over",
