@@ -17,7 +17,9 @@ string, and Wald's z; for accuracy, its logistic regression with errors clustere
 In the rows of power, a copy lowers the log of the loss by 0.08 and each paraphrase by 0.04.
 
 The last rows are of texts: perplexities with heavy tails, which fall with length, as densities
-rise. Their peer is the paper's model, with random intercepts of lengths alone.
+rise; and the same with 15 queries of each document, whose levels of density and of perplexity have
+nothing to do with each other. Their peer is the paper's model, with random intercepts of lengths
+alone.
 """
 
 import os
@@ -109,26 +111,25 @@ def power(n: int) -> Iterator[Row]:
         yield shown(f"power, {title(key)}", ours, own, "%", ours / max(own, 0.5))
 
 
-def texts(n: int) -> Iterator[Row]:
-    """The rows of texts."""
+def texts(n: int, name: str, of_document: float) -> Iterator[Row]:
+    """The rows of texts whose documents have levels with this standard deviation."""
     ours, peers = defaultdict(list), defaultdict(list)
     for draw in range(n):
-        text = density_worlds.text(draw)
+        text = density_worlds.text(draw, of_document=of_document)
         table = regressions.regress_text(text).fillna({"predictor": ""})
         table = table[~table["term"].isin([regressions.INTERCEPT, regressions.LOG_LENGTH])]
         for row in table.itertuples():
-            ours[f"text ~ {row.regression}", row.predictor, row.term].append(row.p_value)
+            ours[f"{name} ~ {row.regression}", row.predictor, row.term].append(row.p_value)
         bins = {"length": regressions.length_bins(text["n_characters"].to_numpy())}
         perplexity = text["perplexity"].to_numpy()
         for asked in regressions.regressions_of_text(text):
             terms = {n: t for n, t in asked.terms.items() if n != regressions.LOG_LENGTH}
             fitted = fit(perplexity, np.column_stack(list(terms.values())), bins)
-            name = f"text ~ {asked.columns['regression']}", asked.columns["predictor"] or ""
+            about = f"{name} ~ {asked.columns['regression']}", asked.columns["predictor"] or ""
             for term, p_value in zip(terms, fitted.p_values[1:], strict=True):
-                peers[*name, term].append(p_value)
+                peers[*about, term].append(p_value)
     for key, values in ours.items():
-        name = ", ".join(filter(None, key))
-        yield judged(name, values, percent(peers[key]))
+        yield judged(", ".join(filter(None, key)), values, percent(peers[key]))
 
 
 def title(key: tuple[str, ...]) -> str:
@@ -173,7 +174,8 @@ def rows(tiny: bool) -> Iterator[Row]:
     yield speed(1 if tiny else 5)
     yield from false_positives(*((1, 1) if tiny else (STUDIES, STUDIES_OF_PEERS)))
     yield from power(1 if tiny else STUDIES_OF_POWER)
-    yield from texts(2 if tiny else TEXTS)
+    for name, of_document in (("text", 0.0), ("documents", 1.0)):
+        yield from texts(2 if tiny else TEXTS, name, of_document)
 
 
 if __name__ == "__main__":
