@@ -37,7 +37,7 @@ def density_memorised(table: pd.DataFrame) -> Figure:
         f"starts, at the {kernel} kernel, bandwidth {bandwidth:g}; small ticks: means at all other "
         "kernels and bandwidths. Only strings with one copy; a string does not support itself; a "
         "string that is never memorised has the latest start. Seeds in which no start varies do "
-        "not count."
+        "not count. The claims compare both kinds at equal shares of strings that never start."
     )
     handles = [
         looks.hollow(looks.TRAINED_OR_NOT[TRAINED], True),
