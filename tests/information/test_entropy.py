@@ -1,0 +1,84 @@
+"""The entropy of neurons, against NumPy's histogram and known distributions."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import entropy
+
+from helpers.experiments import message
+from palimpsest.information import is_degenerate, neuron_entropy
+
+
+@pytest.fixture
+def chance():
+    return np.random.default_rng(0)
+
+
+def by_histogram(values: np.ndarray, bins: int) -> float:
+    """The same number from NumPy's histogram and scipy's entropy."""
+    return entropy(np.histogram(values.astype(float), bins)[0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bins", [1, 7, 100])
+def test_it_is_that_of_numpys_histogram(chance, dtype, bins):
+    """Also for more neurons than are counted together, and where values lie on edges of bins."""
+    smooth = chance.normal(size=(500, 90))
+    relu = np.maximum(smooth[:, :20], 0)
+    on_edges = chance.integers(-30, 71, size=(500, 30)) * 0.1
+    activations = np.hstack([smooth, relu, on_edges]).astype(dtype)
+    expected = [by_histogram(own, bins) for own in activations.T]
+    np.testing.assert_allclose(neuron_entropy(activations, bins), expected, atol=1e-12)
+
+
+@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30), st.integers(1, 40))
+def test_it_is_between_0_and_the_logarithm_of_the_bins(values, bins):
+    (found,) = neuron_entropy(np.array(values)[:, None], bins)
+    assert -1e-12 <= found <= math.log(min(bins, len(values))) + 1e-12
+
+
+def test_scale_and_shift_change_nothing(chance):
+    activations = chance.normal(size=(400, 8))
+    moved = neuron_entropy(activations * 4096 - 1024)
+    np.testing.assert_allclose(moved, neuron_entropy(activations), atol=0.02)
+
+
+def test_known_distributions(chance):
+    """Two values are log 2, a uniform neuron is nearly log 100."""
+    two = np.repeat([0.0, 1.0], 500)
+    uniform = np.linspace(0, 1, 1000)
+    found = neuron_entropy(np.stack([two, uniform], axis=1))
+    np.testing.assert_allclose(found, [math.log(2), math.log(100)], atol=1e-9)
+
+
+def test_degenerate_neurons_are_named_and_harm_no_other(chance):
+    """A constant neuron has entropy 0; one that is not finite has none."""
+    activations = chance.normal(size=(50, 5)).astype(np.float32)
+    activations[:, 1] = 3.0
+    activations[7, 2] = np.nan
+    activations[9, 3] = np.inf
+    assert is_degenerate(activations).tolist() == [False, True, True, True, False]
+    found = neuron_entropy(activations)
+    assert found[1] == 0
+    assert np.isnan(found[[2, 3]]).all()
+    alone = neuron_entropy(activations[:, [0, 4]])
+    np.testing.assert_array_equal(found[[0, 4]], alone)
+
+
+@pytest.mark.parametrize(
+    ("activations", "bins", "words"),
+    [
+        (np.zeros((0, 3)), 100, "activations: 0 samples of 3 neurons; at least 1 samples of"),
+        (np.zeros((3, 0)), 100, "activations: 3 samples of 0 neurons; at least 1 samples of"),
+        (np.zeros(3), 100, "activations: an array float64[3]; they must be float[samples, "),
+        (np.zeros((3, 2), dtype=int), 100, "activations: an array int64[3, 2]; they must be"),
+        (np.zeros((3, 2)), 0, "bins 0: the number of bins must be 1 or more"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(activations, bins, words):
+    text = message(lambda: neuron_entropy(activations, bins))
+    assert text.startswith(words)
+    assert "\n" not in text

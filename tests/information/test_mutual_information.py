@@ -1,0 +1,178 @@
+"""Mutual information of neurons, against brute force, scikit-learn and known values."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import digamma
+from sklearn.feature_selection import mutual_info_regression
+
+from helpers.experiments import message
+from palimpsest.information import (
+    Pairs,
+    kraskov,
+    mutual_information,
+    mutual_information_of_pairs,
+    sampled_pairs,
+)
+
+
+@pytest.fixture
+def chance():
+    return np.random.default_rng(0)
+
+
+def brute_force(x: np.ndarray, y: np.ndarray, k: int) -> float:
+    """The estimate from the distances of all pairs of points."""
+    x, y = x / x.std(), y / y.std()
+    apart_x, apart_y = (np.abs(own[:, None] - own) for own in (x, y))
+    apart = np.maximum(apart_x, apart_y)
+    np.fill_diagonal(apart, np.inf)
+    radius = np.sort(apart, axis=1)[:, k - 1, None]
+    # A point is at distance 0 from itself, and so is counted.
+    n_x, n_y = ((own < radius).sum(axis=1) for own in (apart_x, apart_y))
+    return digamma(k) + digamma(len(x)) - np.mean(digamma(n_x) + digamma(n_y))
+
+
+def correlated(chance, n: int, rho: float) -> np.ndarray:
+    """Two neurons float[n, 2] with the correlation rho."""
+    x, noise = chance.normal(size=(2, n))
+    return np.stack([x, rho * x + np.sqrt(1 - rho**2) * noise], axis=1)
+
+
+@pytest.mark.parametrize("k", [1, 3, 10])
+@pytest.mark.parametrize("n", [11, 60, 300, 1000])
+def test_it_is_that_of_brute_force(chance, n, k):
+    """Independent, related, and of very different scales."""
+    activations = chance.normal(size=(n, 5))
+    activations[:, 1] += activations[:, 0] ** 2
+    activations[:, 2] = np.exp(activations[:, 2])
+    activations[:, 3] = activations[:, 0] + 1e-3 * activations[:, 3]
+    activations[:, 4] *= 1e6
+    found = mutual_information(activations, k)
+    for i, j in itertools.combinations(range(5), 2):
+        expected = brute_force(activations[:, i], activations[:, j], k)
+        assert found[i, j] == pytest.approx(expected, abs=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    assert np.isnan(np.diag(found)).all()
+
+
+@settings(max_examples=30)
+@given(st.integers(2, 200), st.integers(0, 1000), st.floats(-3, 3))
+def test_it_is_that_of_brute_force_for_any_shape(n, seed, power):
+    """Heavy tails and clusters, with few and many samples per column of the search."""
+    chance = np.random.default_rng(seed)
+    activations = np.sinh(power * chance.normal(size=(n, 2))) + chance.integers(0, 3, (n, 1))
+    activations += 1e-6 * chance.normal(size=(n, 2))
+    expected = brute_force(*activations.T, 1)
+    found = mutual_information(activations, 1)[0, 1]
+    assert found == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_normal_neurons_have_the_known_value(chance, rho):
+    """Of two normal variables it is -log(1 - rho²) / 2."""
+    found = [mutual_information(correlated(chance, 1000, rho))[0, 1] for _ in range(20)]
+    error = np.std(found, ddof=1) / np.sqrt(20)
+    assert abs(np.mean(found) + np.log(1 - rho**2) / 2) < 4 * error + 0.01
+
+
+def test_scale_and_sign_change_nothing(chance):
+    activations = correlated(chance, 300, 0.7)
+    moved = activations * [-1024.0, 2.0**-20] + [0, 3]
+    found = [mutual_information(own)[0, 1] for own in (activations, moved)]
+    assert found[0] == pytest.approx(found[1], abs=1e-6)
+
+
+def test_equal_values_are_no_information(chance):
+    """Half of the activations are 0, as after a ReLU; scikit-learn says the same, up to its noise.
+
+    Without the noise on equal values, independent neurons would have an estimate far below 0.
+    """
+    activations = np.maximum(chance.normal(size=(1000, 4)), 0)
+    activations[:, 1] = np.maximum(activations[:, 0] + 0.5 * chance.normal(size=1000), 0)
+    found = mutual_information(activations)
+    for i, j in itertools.combinations(range(4), 2):
+        theirs = [
+            mutual_info_regression(activations[:, [i]], activations[:, j], random_state=seed)[0]
+            for seed in range(5)
+        ]
+        # Theirs is cut at 0.
+        spread = max(np.std(theirs), 0.01)
+        assert abs(max(found[i, j], 0) - np.mean(theirs)) < 4 * spread
+    assert abs(found[2, 3]) < 0.06
+
+
+def test_the_seed_decides_the_noise_of_equal_values_only(chance):
+    activations = chance.normal(size=(200, 3))
+    activations[:, 2] = np.maximum(activations[:, 2], 0)
+    first, again, other = (mutual_information(activations, seed=seed) for seed in (1, 1, 2))
+    np.testing.assert_array_equal(first, again)
+    assert first[0, 1] == other[0, 1]
+    assert first[0, 2] != other[0, 2]
+
+
+def test_a_pair_does_not_depend_on_the_others(chance):
+    """Nor on the number of threads or, but for rounding, on which neuron is the first."""
+    activations = np.maximum(chance.normal(size=(150, 20)), -0.5).astype(np.float32)
+    whole = mutual_information(activations, threads=2)
+    pairs = Pairs(np.array([3, 2, 0]), np.array([5, 19, 1]))
+    found = mutual_information_of_pairs(activations, pairs, threads=1)
+    np.testing.assert_array_equal(found, whole[pairs])
+    swapped = mutual_information_of_pairs(activations, Pairs(pairs.second, pairs.first))
+    np.testing.assert_allclose(swapped, found, atol=1e-13)
+
+
+def test_degenerate_neurons_have_none_and_harm_no_other(chance):
+    activations = chance.normal(size=(60, 5))
+    activations[:, 1] = 2.0
+    activations[3, 2] = np.nan
+    activations[4, 3] = -np.inf
+    found = mutual_information(activations)
+    assert np.isnan(found[[1, 2, 3]]).all()
+    assert np.isnan(found[:, [1, 2, 3]]).all()
+    assert found[0, 4] == mutual_information(activations[:, [0, 4]])[0, 1]
+
+
+def test_samples_of_pairs_are_distinct_and_even():
+    """Each pair is drawn equally often, and all pairs are taken where there are few."""
+    np.testing.assert_array_equal(sampled_pairs(6, 15), np.triu_indices(6, 1))
+    drawn = [sampled_pairs(9, 12, seed) for seed in range(300)]
+    for first, second in drawn:
+        assert len(set(zip(first, second, strict=True))) == 12
+        assert (first < second).all()
+        assert (second < 9).all()
+        assert (first >= 0).all()
+    counts = np.zeros((9, 9))
+    for pairs in drawn:
+        counts[pairs] += 1
+    # A third of 36 pairs is drawn, 300 times; five standard deviations
+    assert abs(counts[np.triu_indices(9, 1)] - 100).max() < 5 * np.sqrt(300 * 2 / 9)
+    large = sampled_pairs(100_000, 1000)
+    assert (large.first < large.second).all()
+    assert large.second.max() < 100_000
+
+
+def test_what_does_not_fit_into_memory_is_refused(monkeypatch, chance):
+    """The message says how many sampled pairs would fit."""
+    monkeypatch.setattr(kraskov.os, "sysconf", lambda name: 4096 if "SIZE" in name else 10)
+    text = message(lambda: mutual_information(chance.normal(size=(10, 60))))
+    assert text == (
+        "mutual information: all pairs of 60 neurons need 0.0 GB, and 0.0 GB may be used; take at "
+        "most 320 sampled pairs"
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "words"),
+    [
+        ((3, 2), 3, "activations: 3 samples of 2 neurons; at least 4 samples of one neuron"),
+        ((4, 0), 3, "activations: 4 samples of 0 neurons; at least 4 samples of one neuron"),
+        ((4, 2), 0, "k 0: the number of the nearest neighbour must be 1 or more"),
+    ],
+)
+def test_bad_input_is_refused_in_one_line(shape, k, words):
+    text = message(lambda: mutual_information(np.zeros(shape), k))
+    assert text.startswith(words)

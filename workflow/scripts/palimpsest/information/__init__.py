@@ -1,0 +1,17 @@
+"""Information measures: how a model's neurons vary, alone and together.
+
+Source: the paper on information measures of neurons, appendices A.1 and A.2.
+"""
+
+from palimpsest.lazy_import import lazy_names
+
+MODULES = {
+    "Pairs": "kraskov",
+    "mutual_information": "kraskov",
+    "mutual_information_of_pairs": "kraskov",
+    "sampled_pairs": "kraskov",
+    "neuron_entropy": "entropy",
+    "is_degenerate": "neurons",
+}
+__all__ = list(MODULES)
+__getattr__ = lazy_names(__name__, MODULES)

@@ -1,0 +1,90 @@
+"""The entropy of a neuron's activations, from a histogram.
+
+Source: the paper on information measures of neurons, appendix A.1 and algorithm 2. Its line 9
+divides by the number of samples a second time; this is a slip, because the probabilities of line 5
+are already divided by it.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from palimpsest.errors import UserError
+from palimpsest.information.neurons import checked
+
+BINS = 100
+# Neurons whose histograms are counted together: they lie side by side in memory
+TOGETHER = 64
+NEAR_AN_EDGE = 1e-6  # in widths of a bin; rounding is far below it
+
+
+def neuron_entropy(activations: ArrayLike, bins: int = BINS) -> np.ndarray:
+    """The entropy of every neuron in nats, float64[neurons].
+
+    The range of a neuron's activations is cut into bins of equal width, as `numpy.histogram` does.
+    The entropy is that of the shares of samples in the bins: between 0 and log(bins).
+
+    Parameters
+    ----------
+    activations : float[samples, neurons]
+    bins : number of bins
+
+    Returns
+    -------
+    float64[neurons]
+        0 for a constant neuron; NaN for a neuron with a value that is not finite.
+
+    Raises
+    ------
+    UserError
+        If there are no samples, no neurons or no bins.
+    """
+    if bins < 1:
+        raise UserError(f"bins {bins}: the number of bins must be 1 or more")
+    values = np.ascontiguousarray(checked(activations, 1))
+    low, high = (np.asarray(ends, dtype=float) for ends in (values.min(axis=0), values.max(axis=0)))
+    with np.errstate(invalid="ignore", over="ignore"):
+        is_finite = np.isfinite(high - low)
+    counts = np.arange(len(values) + 1)
+    logs = counts * np.log(np.maximum(counts, 1))
+    return _entropy(values, low, high, is_finite, bins, logs)
+
+
+@njit(cache=True, nogil=True)
+def _entropy(values, low, high, is_finite, bins, logs):
+    """Entropies float64[neurons].
+
+    `low` and `high` float64[neurons] are the ends of the ranges; `logs` holds c log c for every
+    count c of samples.
+    """
+    n, n_neurons = values.shape
+    entropy = np.empty(n_neurons)
+    edges, counts = np.empty((TOGETHER, bins + 2)), np.empty((TOGETHER, bins), np.int64)
+    start, scale = np.empty(TOGETHER), np.empty(TOGETHER)
+    for first in range(0, n_neurons, TOGETHER):
+        some = min(TOGETHER, n_neurons - first)
+        counts[:] = 0
+        for j in range(some):
+            neuron = first + j
+            # All samples of a constant neuron, and of one that is not finite, are in the first bin.
+            has_range = is_finite[neuron] and high[neuron] > low[neuron]
+            start[j] = low[neuron] if has_range else 0.0
+            scale[j] = bins / (high[neuron] - low[neuron]) if has_range else 0.0
+            if has_range:
+                edges[j, : bins + 1] = np.linspace(low[neuron], high[neuron], bins + 1)
+        for i in range(n):
+            for j in range(some):
+                value = np.float64(values[i, first + j])
+                position = (value - start[j]) * scale[j] if scale[j] > 0 else 0.0
+                at = min(int(position), bins - 1)
+                # Rounding may miss the bin by one, but only near an edge; the highest value is in
+                # the last bin.
+                if abs(position - np.rint(position)) < NEAR_AN_EDGE and scale[j] > 0:
+                    at += (value >= edges[j, at + 1]) * (at < bins - 1) - (value < edges[j, at])
+                counts[j, at] += 1
+        for j in range(some):
+            total = 0.0
+            for at in range(bins):
+                total += logs[counts[j, at]]
+            entropy[first + j] = np.log(n) - total / n if is_finite[first + j] else np.nan
+    return entropy

@@ -1,0 +1,314 @@
+"""Mutual information between neurons, estimated from the nearest neighbours of samples.
+
+Every pair of neurons is a cloud of points in a plane. The distance of a point to its k-th nearest
+neighbour is compared with the numbers of points that are as near in each coordinate alone.
+
+Two choices are ours. Each neuron is divided by its standard deviation first: mutual information
+does not depend on the scale, but the estimate does where two neurons have very different ones. And
+where activations are equal (zeros of a ReLU), a tiny seeded noise makes them differ, because the
+estimator assumes that no two distances are equal.
+
+Source: the paper on information measures of neurons, appendix A.2 and algorithm 3; Kraskov,
+Stögbauer and Grassberger, Estimating mutual information (2004), first estimator.
+"""
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import ArrayLike
+
+from palimpsest.errors import UserError
+from palimpsest.information.neurons import checked, is_degenerate
+
+NEIGHBOURS = 3
+NOISE = 1e-10  # of equal activations, in standard deviations
+# Points of a column of the search; the fastest of 25 to 100 for 2,500 samples
+SAMPLES_PER_COLUMN = 75
+PAIRS_OF_A_TASK = 64
+# Values that are compared at once, and how often, before a binary search
+WIDTH, WINDOWS = 64, 2
+
+
+class Pairs(NamedTuple):
+    """Pairs of neurons: the numbers int[pairs] of the first and of the second neuron."""
+
+    first: np.ndarray
+    second: np.ndarray
+
+
+def mutual_information(
+    activations: ArrayLike, k: int = NEIGHBOURS, seed: int = 0, threads: int | None = None
+) -> np.ndarray:
+    """The mutual information of all pairs of neurons in nats, float64[neurons, neurons].
+
+    Parameters
+    ----------
+    activations : float[samples, neurons]
+    k : number of the nearest neighbour
+    seed : of the noise that makes equal activations differ; others get no noise
+    threads : number of threads; None takes those that this process may use
+
+    Returns
+    -------
+    float64[neurons, neurons]
+        Symmetric. NaN on the diagonal, and for neurons that are constant or not finite. An estimate
+        can be below 0 where two neurons are nearly independent.
+
+    Raises
+    ------
+    UserError
+        If there are no neurons, or not more than k samples; or if all pairs do not fit into memory.
+        The message names the number of pairs that do.
+    """
+    values = checked(activations, k + 1)
+    n_neurons = values.shape[1]
+    _check_memory(n_neurons)
+    pairs = Pairs(*np.triu_indices(n_neurons, 1))
+    found = np.full((n_neurons, n_neurons), np.nan)
+    found[pairs] = mutual_information_of_pairs(values, pairs, k, seed, threads)
+    found.T[pairs] = found[pairs]
+    return found
+
+
+def mutual_information_of_pairs(
+    activations: ArrayLike,
+    pairs: Pairs,
+    k: int = NEIGHBOURS,
+    seed: int = 0,
+    threads: int | None = None,
+) -> np.ndarray:
+    """The mutual information of some pairs of neurons in nats, float64[pairs].
+
+    Parameters and errors are those of `mutual_information`. A pair's value does not depend on the
+    other pairs.
+    """
+    if k < 1:
+        raise UserError(f"k {k}: the number of the nearest neighbour must be 1 or more")
+    values = checked(activations, k + 1)
+    usable = ~is_degenerate(values)
+    first, second = (np.asarray(numbers, dtype=np.int64) for numbers in pairs)
+    found = np.full(len(first), np.nan)
+    wanted = np.flatnonzero(usable[first] & usable[second])
+    if not len(wanted):
+        return found
+    neurons = np.unique([first[wanted], second[wanted]])
+    place = np.zeros(len(usable), dtype=np.int64)
+    place[neurons] = np.arange(len(neurons))
+    tables = _Tables.of(_standardised(values, neurons, seed))
+    first, second = place[first[wanted]], place[second[wanted]]
+    psi = _digamma(len(values))
+    results = np.empty(len(wanted))
+
+    def work(begin: int) -> None:
+        part = slice(begin, begin + PAIRS_OF_A_TASK)
+        _some_pairs(*tables, psi, k, first[part], second[part], results[part])
+
+    with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool:
+        list(pool.map(work, range(0, len(wanted), PAIRS_OF_A_TASK)))
+    found[wanted] = results
+    return found
+
+
+def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:
+    """All pairs of neurons or, if there are more than `most`, a random sample of that many.
+
+    The pairs are distinct and in order.
+    """
+    n_pairs = n_neurons * (n_neurons - 1) // 2
+    if n_pairs <= most:
+        return Pairs(*np.triu_indices(n_neurons, 1))
+    numbers = np.sort(np.random.default_rng(seed).choice(n_pairs, most, replace=False))
+    # Pair number p has the second neuron j if j (j - 1) / 2 <= p < (j + 1) j / 2.
+    second = ((1 + np.sqrt(1 + 8 * numbers)) / 2).astype(np.int64)
+    second -= second * (second - 1) // 2 > numbers
+    second += (second + 1) * second // 2 <= numbers
+    return Pairs(numbers - second * (second - 1) // 2, second)
+
+
+def _check_memory(n_neurons: int) -> None:
+    """Raise `UserError` if the table of all pairs does not fit into half of the free memory."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    # The table, and for every pair two numbers of neurons and its value, twice
+    needed = 8 * n_neurons**2 + 64 * n_neurons * (n_neurons - 1) // 2
+    if needed > free:
+        raise UserError(
+            f"mutual information: all pairs of {n_neurons:,} neurons need {needed / 1e9:.1f} GB, "
+            f"and {free / 1e9:.1f} GB may be used; take at most {free // 64:,} sampled pairs"
+        )
+
+
+def _digamma(n: int) -> np.ndarray:
+    """The digamma function of 0 (not used) to n, float64[n + 1]."""
+    from scipy.special import digamma
+
+    return np.concatenate([[0.0], digamma(np.arange(1, n + 1))])
+
+
+def _standardised(values: np.ndarray, neurons: Iterable[int], seed: int) -> np.ndarray:
+    """Some neurons float64[neurons, samples] with standard deviation 1 and without equal values."""
+    rows = []
+    for neuron in neurons:
+        own = values[:, neuron].astype(float)
+        # By a power of two, so that nothing is rounded, and no square is too large or too small.
+        own = np.ldexp(own, -np.frexp(np.abs(own).max())[1])
+        own /= own.std()
+        if len(np.unique(own)) < len(own):
+            own += NOISE * np.random.default_rng([seed, neuron]).normal(size=len(own))
+        rows.append(own)
+    return np.array(rows)
+
+
+class _Tables(NamedTuple):
+    """What the search needs of each neuron, whatever the other neuron of a pair is.
+
+    `ordered` float64[neurons, samples] are the sorted values, and `orders` and `ranks` int32
+    [neurons, samples] say which sample has a rank, and which rank a sample has. Samples are cut
+    into columns by their rank: `column` int32[samples] is the column of a rank, and `begins` int64
+    [columns + 1] is the first rank of each column.
+    """
+
+    ordered: np.ndarray
+    orders: np.ndarray
+    ranks: np.ndarray
+    column: np.ndarray
+    begins: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> "_Tables":
+        """The tables of float64[neurons, samples]."""
+        n = values.shape[1]
+        orders = np.argsort(values, axis=1, kind="stable").astype(np.int32)
+        ranks = np.empty_like(orders)
+        np.put_along_axis(ranks, orders, np.arange(n, dtype=np.int32)[None], axis=1)
+        n_columns = max(1, round(n / SAMPLES_PER_COLUMN))
+        begins = np.arange(n_columns + 1) * n // n_columns
+        column = np.repeat(np.arange(n_columns, dtype=np.int32), np.diff(begins))
+        return cls(np.take_along_axis(values, orders, axis=1), orders, ranks, column, begins)
+
+
+@njit(cache=True, nogil=True)
+def _some_pairs(ordered, orders, ranks, column, begins, psi, k, first, second, results):
+    """The estimates of some pairs, written into `results`."""
+    n = ordered.shape[1]
+    step = 1  # the first step of a binary search
+    while 2 * step < n:
+        step *= 2
+    # Behind the samples are infinite values, so that no search needs to look for the end.
+    x_up, x_down, y_up, y_down = np.full((4, n + 2 * step + (WINDOWS + 1) * WIDTH), np.inf)
+    room = np.empty((2, n))
+    fill = np.empty(len(begins), np.int64)
+    nearest = np.empty(k)
+    for pair in range(len(first)):
+        xs, ys = ordered[first[pair]], ordered[second[pair]]
+        x_up[:n], y_up[:n] = xs, ys
+        # Mirrored, so that a search downwards is a search upwards.
+        x_down[:n], y_down[:n] = -xs[::-1], -ys[::-1]
+        x_ranks, y_order = ranks[first[pair]], orders[second[pair]]
+        _sort_into_columns(xs, ys, x_ranks, y_order, column, begins, fill, room)
+        fill[:] = begins
+        total = 0.0
+        for y_rank in range(n):
+            x_rank = x_ranks[y_order[y_rank]]
+            x, y = xs[x_rank], ys[y_rank]
+            radius = _radius(xs, x, y, column[x_rank], begins, fill, room, nearest)
+            from_x, from_y = n - 1 - x_rank, n - 1 - y_rank
+            n_x = _n_above(x_up, x_rank, radius, step) + _n_above(x_down, from_x, radius, step)
+            n_y = _n_above(y_up, y_rank, radius, step) + _n_above(y_down, from_y, radius, step)
+            # The point itself is counted in both.
+            total += psi[n_x + 1] + psi[n_y + 1]
+        results[pair] = psi[k] + psi[n] - total / n
+
+
+@njit(cache=True, nogil=True)
+def _sort_into_columns(xs, ys, x_ranks, y_order, column, begins, fill, room):
+    """Put the points into `room`, column after column, each in the order of y."""
+    fill[:] = begins
+    for y_rank in range(len(y_order)):
+        x_rank = x_ranks[y_order[y_rank]]
+        own = column[x_rank]
+        room[0, fill[own]], room[1, fill[own]] = xs[x_rank], ys[y_rank]
+        fill[own] += 1
+
+
+@njit(cache=True, nogil=True)
+def _radius(xs, x, y, own, begins, fill, room, nearest):
+    """The distance of a point (x, y) to its k-th nearest neighbour.
+
+    Points are visited in the order of y: `fill[c]` is the first point of column c that was not
+    visited. So the search goes up and down from there, in the point's own column and then in the
+    columns beside it, until a column is farther away than the k-th neighbour found so far.
+    """
+    x_of, y_of, last = room[0], room[1], len(nearest) - 1
+    nearest[:] = np.inf
+    place = fill[own]
+    fill[own] = place + 1
+    _search(x_of, y_of, x, y, place, begins[own], begins[own + 1], place + 1, nearest)
+    for other in range(own + 1, len(begins) - 1):
+        if xs[begins[other]] - x >= nearest[last]:
+            break
+        place = fill[other]
+        _search(x_of, y_of, x, y, place, begins[other], begins[other + 1], place, nearest)
+    for other in range(own - 1, -1, -1):
+        if x - xs[begins[other + 1] - 1] >= nearest[last]:
+            break
+        place = fill[other]
+        _search(x_of, y_of, x, y, place, begins[other], begins[other + 1], place, nearest)
+    return nearest[last]
+
+
+@njit(cache=True, nogil=True)
+def _n_above(ordered, rank, radius, step):
+    """How many values above the one at `rank` are nearer than the radius.
+
+    `ordered` is sorted and ends with infinite values. Differences are compared, and not values with
+    the rounded sum of a value and the radius. Most values are near, so some windows are counted as
+    a whole, which is faster than a search.
+    """
+    value = ordered[rank]
+    at, width = np.uint64(rank + 1), np.uint64(WIDTH)  # unsigned: no test for a negative index
+    for window in range(WINDOWS):
+        inside = 0
+        for j in range(WIDTH):
+            inside += ordered[at + np.uint64(j)] - value < radius
+        if inside < WIDTH:
+            return WIDTH * window + inside
+        at += width
+    at -= np.uint64(1)  # the last value that is known to be inside
+    step = np.uint64(step)
+    while step > 0:
+        at += step * np.uint64(ordered[at + step] - value < radius)
+        step = step >> np.uint64(1)
+    return np.int64(at) - rank
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _search(x_of, y_of, x, y, below, first, after, above, nearest):
+    """Put the points of a column that are nearer than the k-th one into `nearest`.
+
+    The points [first, below) are below the visited point, and [above, after) are not.
+    """
+    k = len(nearest)
+    at = above
+    while at < after and y_of[at] - y < nearest[k - 1]:
+        _keep(max(y_of[at] - y, abs(x_of[at] - x)), nearest)
+        at += 1
+    at = below - 1
+    while at >= first and y - y_of[at] < nearest[k - 1]:
+        _keep(max(y - y_of[at], abs(x_of[at] - x)), nearest)
+        at -= 1
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _keep(distance, nearest):
+    """Insert a distance into the sorted k smallest ones, if it is among them."""
+    at = len(nearest) - 1
+    if distance >= nearest[at]:
+        return
+    while at > 0 and nearest[at - 1] > distance:
+        nearest[at] = nearest[at - 1]
+        at -= 1
+    nearest[at] = distance
