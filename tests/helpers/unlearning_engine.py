@@ -173,6 +173,9 @@ def look(workbench, start) -> dict[str, np.ndarray]:
     ids_MBT = torch.arange(2, 8).reshape(1, 2, 3).to(models.device)
     for layer in range(len(models.layers()) - 1):
         left[f"hidden/{layer}"] = models.hidden(ids_MBT, layer).detach().cpu().numpy()
+    sites = models.sites()
+    for site, values in zip(sites, models.activations(ids_MBT, sites), strict=True):
+        left[f"site/{site}"] = values.cpu().numpy()
     initial = models.initial([3]).values()
     left["initial"] = np.concatenate([tensor.flatten().cpu().numpy() for tensor in initial])
     return {**left, "nll/after": workbench.measure(models)[0, 0]}

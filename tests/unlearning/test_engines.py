@@ -175,12 +175,13 @@ def test_bf16_is_near(house, case):
 
 @pytest.mark.parametrize("case", DEEPSPEED)
 def test_looking_is_right_and_changes_nothing(house, case):
-    """Gradients without a step, the states of each layer, initial weights."""
+    """Gradients without a step, the states of each layer, activations, initial weights."""
     fleet, ours = house["fleet", *FLEET], house["deepspeed", *case]
     assert (ours["nll/start"] == ours["nll/after"]).all()
     tolerance = {"fp32": 1e-5, "bf16": 0.2}[case[1]]
-    names = [n for n in fleet if n.startswith(("gradient/", "hidden/")) or n == "initial"]
-    assert len(names) > 10
+    kinds = "gradient/", "hidden/", "site/"
+    names = [name for name in fleet if name.startswith(kinds) or name == "initial"]
+    assert len(names) > 16
     for name in names:
         assert ours[name].shape == fleet[name].shape
         assert ours[name].dtype == np.float32

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,6 +28,7 @@ from palimpsest.models.adapters import (
 )
 from palimpsest.models.build import build
 from palimpsest.models.parts import embeddings_and_head, layers
+from palimpsest.models.sites import Site, captured, sites_of
 from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.deepspeed_engine import (
     make_accelerator,
@@ -141,6 +142,16 @@ class DeepSpeedModels:
         """Hidden states float32[1, B, T, D] after layer `layer` (0: the embeddings)."""
         states = self._run(ids_MBT, output_hidden_states=True).hidden_states
         return states[layer].float().unsqueeze(0)
+
+    def sites(self) -> list[Site]:
+        """The places in the blocks whose activations can be read, block after block."""
+        return sites_of(self._module)
+
+    def activations(self, ids_MBT: torch.Tensor, sites: Sequence[Site]) -> list[torch.Tensor]:
+        """Activations float32[1, B, T, N] at some sites, without gradients."""
+        with torch.no_grad(), captured(self._module, sites) as found:
+            self._run(ids_MBT)
+        return [found[site].float().reshape(*ids_MBT.shape, -1) for site in sites]
 
     def _run(self, ids_MBT: torch.Tensor, **asked_for):
         """The module's outputs. Padding follows a string, so causal attention never sees it.

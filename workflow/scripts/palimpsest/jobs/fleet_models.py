@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ import torch
 from palimpsest.models import Model
 from palimpsest.models.build import build
 from palimpsest.models.parts import embeddings_and_head, layers
+from palimpsest.models.sites import Site
 from palimpsest.models.trained import ADAMW, MOMENTUM, SGD
 from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet.members import Member
@@ -103,6 +104,14 @@ class FleetModels:
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
         """Hidden states [M, B, T, D] after layer `layer` (0: the embeddings)."""
         return self.stack.hidden(ids_MBT, layer)
+
+    def sites(self) -> list[Site]:
+        """The places in the blocks whose activations can be read, block after block."""
+        return self.stack.sites()
+
+    def activations(self, ids_MBT: torch.Tensor, sites: Sequence[Site]) -> list[torch.Tensor]:
+        """Activations float32[M, B, T, N] at some sites, without gradients."""
+        return self.stack.activations(ids_MBT, sites)
 
     def gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
         """Gradients of every model's own loss, without a step."""

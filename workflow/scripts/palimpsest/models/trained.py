@@ -8,10 +8,12 @@ and the vocabulary (V).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
 
 from palimpsest.lazy_import import lazy_import
+from palimpsest.models.sites import Site
 
 torch = lazy_import("torch")
 
@@ -41,6 +43,15 @@ class Models(Protocol):
 
         Layer 0 is the embeddings, and layer k > 0 the output of block k - 1. The last layer is the
         exception: it is the output of the last block after the final norm.
+        """
+
+    def sites(self) -> list[Site]:
+        """The places in the blocks whose activations can be read, block after block."""
+
+    def activations(self, ids_MBT: torch.Tensor, sites: Sequence[Site]) -> list[torch.Tensor]:
+        """Activations float32[M, B, T, N] at some sites, without gradients.
+
+        Raises `UserError` for a site that the models lack, and names those that they have.
         """
 
     def gradients(self, loss_M: torch.Tensor) -> Weights:

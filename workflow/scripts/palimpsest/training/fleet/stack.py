@@ -9,7 +9,7 @@ M * B strings.
 import contextlib
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 from torch import nn
@@ -17,6 +17,7 @@ from torch.func import functional_call, vmap
 from transformers import AttentionInterface, PreTrainedModel
 
 from palimpsest.errors import UserError
+from palimpsest.models.sites import Site, captured, sites_of
 from palimpsest.training.fleet import operations
 
 ATTENTION = "palimpsest_fleet"
@@ -39,6 +40,9 @@ class Stack:
     in `parameters` are views of `theta`. Padding needs no mask, because attention is causal and
     padding follows a string.
     """
+
+    # While activations are read, a feed-forward layer is not one operation.
+    is_observed = False
 
     def __init__(self, model: PreTrainedModel, members: int, device: torch.device):
         _check_no_dropout(model)
@@ -96,6 +100,20 @@ class Stack:
         """Hidden states [M, B, T, D] after a layer; layer 0 is the embeddings."""
         states = self._run(ids_MBT, output_hidden_states=True).hidden_states
         return states[layer].reshape(*ids_MBT.shape, -1)
+
+    def sites(self) -> list[Site]:
+        """The places in the blocks whose activations can be read."""
+        return sites_of(self.model)
+
+    def activations(self, ids_MBT: torch.Tensor, sites: Sequence[Site]) -> list[torch.Tensor]:
+        """Activations [M, B, T, N] at some sites, without gradients."""
+        self.is_observed = True
+        try:
+            with torch.no_grad(), captured(self.model, sites) as found:
+                self._run(ids_MBT)
+        finally:
+            self.is_observed = False
+        return [found[site].reshape(*ids_MBT.shape, -1) for site in sites]
 
     def _run(self, ids_MBT: torch.Tensor, **asked_for):
         """The model's outputs for the strings of all members as one batch."""
@@ -290,7 +308,8 @@ class _GatedFeedForward(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         layers = self.gate_proj, self.up_proj, self.down_proj
-        if all(isinstance(layer, _Linear) and layer.bias is None for layer in layers):
+        is_plain = all(isinstance(layer, _Linear) and layer.bias is None for layer in layers)
+        if is_plain and not self.stack.is_observed:
             weights = [layer.weight for layer in layers]
             whole = self.stack.operations.gated_feed_forward
             y_MNO = whole(self.gate_proj.per_member(x), *weights, self.activation)
@@ -310,6 +329,8 @@ class _FeedForward(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         up, down = self.dense_h_to_4h, self.dense_4h_to_h
+        if self.stack.is_observed:
+            return down(self.stack.operations.activate(up(x), self.activation))
         parameters = up.weight, up.bias, down.weight, down.bias
         whole = self.stack.operations.feed_forward
         return whole(up.per_member(x), *parameters, self.activation).view(x.shape)
