@@ -39,12 +39,17 @@ QUARTERS = 4  # of a diluted stream: it is measured after each
 LEAKED = "leaked"
 MOST_COPIES, MOST_PARAPHRASES = 1, 3  # of a leaked string
 WITHOUT_PRODUCTION = "without-production"  # no training string begins with one of the productions
+# A marker at the start agrees with the last symbol in so many percent of the training strings
+MARKED = "marked"
+SHUFFLED = "shuffled"  # the last symbols of so many percent of the training strings are permuted
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
 # A stream, or a stream without one macro-batch; and, with a number, a replicate of either
 STREAMS = rf"{STREAM}(-{WITHOUT}-(?P<cohort>\d+))?(-(?P<draw>\d+))?"
 LEAKS = rf"{LEAKED}-(?P<exact>[0-{MOST_COPIES}])-(?P<paraphrases>[0-{MOST_PARAPHRASES}])"
 PRODUCTIONS_LEFT_OUT = rf"{WITHOUT_PRODUCTION}-(?P<production>\d+)"
+MARKS = rf"{MARKED}-(?P<percent>\d+)"
+SHUFFLES = rf"{SHUFFLED}-(?P<percent>\d+)"
 TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
 
 
@@ -222,6 +227,31 @@ def production_left_out(name: str) -> int | None:
     """The number of the production that a variant is without; None for any other variant."""
     found = re.fullmatch(PRODUCTIONS_LEFT_OUT, name)
     return int(found["production"]) if found else None
+
+
+# Shortcuts and labels to learn by heart
+
+
+def marked(percent: int) -> str:
+    """The variant whose marker agrees with the last symbol in this percent of training strings."""
+    return f"{MARKED}-{percent}"
+
+
+def shuffled(percent: int) -> str:
+    """The variant in which the last symbols of this percent of training strings are permuted."""
+    return f"{SHUFFLED}-{percent}"
+
+
+def percent_marked(name: str) -> int | None:
+    """The percent from the name of a variant with markers; None for any other variant."""
+    found = re.fullmatch(MARKS, name)
+    return int(found["percent"]) if found else None
+
+
+def percent_shuffled(name: str) -> int | None:
+    """The percent from the name of a variant with permuted symbols; None for any other variant."""
+    found = re.fullmatch(SHUFFLES, name)
+    return int(found["percent"]) if found else None
 
 
 # Replicates

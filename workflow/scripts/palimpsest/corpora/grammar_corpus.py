@@ -52,7 +52,7 @@ class GrammarCorpus:
         """
         if by == "string":
             return groups_by_string(strings)
-        left, choices = _first_choice(self.grammar)
+        left, choices = first_choice(self.grammar)
         if not choices:
             return dict.fromkeys(strings, left)
         log_probs = np.stack(
@@ -65,7 +65,7 @@ class GrammarCorpus:
 
     def productions(self) -> list[str]:
         """The names of all groups by derivation, in the order of the grammar's rules."""
-        left, choices = _first_choice(self.grammar)
+        left, choices = first_choice(self.grammar)
         return [" ".join(symbol.name for symbol in rule.rhs) for rule in choices] or [left]
 
     def n_strings(self) -> float:
@@ -78,7 +78,7 @@ class GrammarCorpus:
         return self.grammar.longest()
 
 
-def _first_choice(grammar: Grammar):
+def first_choice(grammar: Grammar):
     """The first non-terminal, beginning with the start symbol, with several rules; these rules."""
     left, seen = grammar.start, set()
     while left not in seen:

@@ -1,0 +1,174 @@
+"""Datasets with markers and with shuffled answers, and the languages that they are drawn from."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import chisquare
+
+from helpers.experiments import ROOT, message
+from palimpsest.corpora import GrammarCorpus, read_corpus
+from palimpsest.datasets.build import build
+from palimpsest.datasets.sampling import Sampler
+from palimpsest.information.answers import answers, with_answers
+from palimpsest.information.interventions import AGREES, DISAGREES
+from palimpsest.languages import Grammar
+from palimpsest.variants import marked, percent_marked, percent_shuffled, shuffled
+
+CORPUS = read_corpus(ROOT / "config/languages/L3.pcfg")
+MADE_BY = "palimpsest.information.interventions:"
+SIZE, TESTS = 80, 32
+PERCENTS = (0, 25, 50, 75, 100)
+# The answer is decided by the first symbol; small enough to list all strings
+TINY = Grammar.from_string(
+    """
+S -> X 'm' Y [0.25] | Z 'm' W [0.75]
+X -> 'a' [0.5] | 'a' 'a' [0.5]
+Z -> 'b' [1]
+Y -> 'p' [1]
+W -> 'q' [1]
+"""
+)
+
+
+def dataset(function: str, percent: int, seed: int = 0, corpus=CORPUS, **options) -> pd.DataFrame:
+    name = {"marked": marked, "shuffled": shuffled}[function](percent)
+    given = {"tests": TESTS, **options}
+    sampler = Sampler("L3", corpus, seed)
+    return build(sampler, name, SIZE, 0, False, options=given, made_by=MADE_BY + function)
+
+
+def texts(table: pd.DataFrame, column: str) -> list[tuple[str, ...]]:
+    """The strings of the training set or of the test set, with copies."""
+    repeated = table.loc[table.index.repeat(table[column])]
+    return [tuple(text.split()) for text in repeated["text"]]
+
+
+@pytest.fixture(scope="module")
+def datasets() -> dict[tuple[str, int], pd.DataFrame]:
+    """Every variant of one seed."""
+    functions = "marked", "shuffled"
+    return {(name, percent): dataset(name, percent) for name in functions for percent in PERCENTS}
+
+
+def test_names_of_variants_are_read_again():
+    assert percent_marked(marked(25)) == percent_shuffled(shuffled(25)) == 25
+    assert percent_marked("base") is percent_shuffled(marked(25)) is None
+
+
+def test_answers_of_the_languages():
+    assert answers(CORPUS.grammar) == ["1", "2", "3", "4"]
+    assert answers(TINY) == ["p", "q"]
+    for name in ("L1", "L5"):
+        grammar = read_corpus(ROOT / f"config/languages/{name}.pcfg").grammar
+        assert "its strings have no answer" in message(lambda own=grammar: answers(own))
+
+
+@pytest.mark.parametrize(("beta", "alpha"), [(0, None), (0.4, None), (0, 0.3), (0.5, 1), (1, 0)])
+def test_the_language_of_an_intervention_by_hand(beta, alpha):
+    """The probability of every string, from the two shares; they sum to 1."""
+    grammar = with_answers(TINY, beta, alpha)
+    share = {"p": 0.25, "q": 0.75}
+    starts = ((("a",), "p", 0.125), (("a", "a"), "p", 0.125), (("b",), "q", 0.75))
+    total = 0.0
+    for start, own, of_start in starts:
+        for answer in share:
+            of_answer = beta * share[answer] + (1 - beta) * (answer == own)
+            for marker in share if alpha is not None else [None]:
+                of_marker = 1 if marker is None else (1 - alpha) / 2 + alpha * (marker == answer)
+                string = (*([marker] if marker else []), *start, "m", answer)
+                expected = of_start * of_answer * of_marker
+                found = np.exp(grammar.log_probability([string])[0])
+                assert found == pytest.approx(expected, abs=1e-12)
+                total += found
+    assert total == pytest.approx(1)
+
+
+def test_a_share_of_the_markers_are_answers(datasets):
+    """All others are even, and may agree by chance."""
+    for percent in PERCENTS:
+        train = texts(datasets["marked", percent], "count")
+        assert len(train) == SIZE
+        agree = sum(string[0] == string[-1] for string in train)
+        assert SIZE * percent // 100 <= agree <= SIZE
+    drawn = [s for seed in range(8) for s in texts(dataset("marked", 0, seed), "count")]
+    assert chisquare(list(Counter(s[0] for s in drawn).values())).pvalue > 1e-3
+    agree = sum(s[0] == s[-1] for s in drawn)
+    assert abs(agree - len(drawn) / 4) < 4 * np.sqrt(len(drawn) * 3 / 16)
+
+
+def test_without_markers_the_training_strings_are_the_ordinary_ones(datasets):
+    """In all variants; only markers and answers differ."""
+    ordinary = Counter(s[:-1] for s in Sampler("L3", CORPUS, 0).train(SIZE))
+    for (name, _), table in datasets.items():
+        first = 1 if name == "marked" else 0
+        assert Counter(s[first:-1] for s in texts(table, "count")) == ordinary
+
+
+def test_a_share_of_the_answers_is_permuted(datasets):
+    """The numbers of all answers stay the same, and the answers of the others are right."""
+    ordinary = Sampler("L3", CORPUS, 0).train(SIZE)
+    of_start = Counter(s[:-1] for s in ordinary)
+    answer = {s[:-1]: s[-1] for s in ordinary}
+    for percent in PERCENTS:
+        train = texts(datasets["shuffled", percent], "count")
+        assert Counter(s[-1] for s in train) == Counter(s[-1] for s in ordinary)
+        wrong = sum(answer[s[:-1]] != s[-1] for s in train)
+        assert wrong <= SIZE * percent // 100
+        assert (wrong > 0) == (percent > 0)
+        assert Counter(s[:-1] for s in train) == of_start
+    # Three of four permuted answers are wrong, if answers are even.
+    assert wrong > SIZE / 2
+
+
+def test_evaluated_strings_are_clean_balanced_and_the_same(datasets):
+    """Each answer is there equally often, each marker with each answer; none is trained on."""
+    starts = set()
+    for (name, percent), table in datasets.items():
+        tests = texts(table, "test_count")
+        assert len(set(tests)) == len(tests) == TESTS
+        assert set(Counter(s[-1] for s in tests).values()) == {TESTS // 4}
+        if name == "marked":
+            pairs = Counter((s[0], s[-1]) for s in tests)
+            assert len(pairs) == 16
+            assert set(pairs.values()) == {TESTS // 16}
+            roles = table.set_index("text")["role"].dropna().to_dict()
+            wanted = {" ".join(s): AGREES if s[0] == s[-1] else DISAGREES for s in tests}
+            assert roles == wanted
+            tests = [s[1:] for s in tests]
+        assert np.isfinite(CORPUS.log_probability(tests)).all()
+        trained = {s[1:] if name == "marked" else s for s in texts(table, "count")}
+        assert not trained & set(tests), (name, percent)
+        starts.add(frozenset(tests))
+    assert len(starts) == 1
+
+
+def test_probabilities_are_those_of_the_training_strings_language(datasets):
+    """Null for strings that the language cannot have; the group is the answer."""
+    for (name, percent), table in datasets.items():
+        share = {"alpha" if name == "marked" else "beta": percent / 100}
+        corpus = GrammarCorpus(with_answers(CORPUS.grammar, **share))
+        strings = [tuple(text.split()) for text in table["text"]]
+        log_prob = corpus.log_probability(strings)
+        known = np.isfinite(log_prob)
+        np.testing.assert_allclose(table["log_prob"][known], log_prob[known])
+        assert table["log_prob"].isna().tolist() == (~known).tolist()
+        assert table["optimal_loss"].isna().tolist() == (~known).tolist()
+        impossible = (~known).sum()
+        assert impossible == (TESTS * 3 // 4 if (name, percent) == ("marked", 100) else 0)
+        assert table["group"].tolist() == [string[-1] for string in strings]
+
+
+@pytest.mark.parametrize("function", ["marked", "shuffled"])
+def test_numbers_that_cannot_be_divided_are_refused(function):
+    text = message(lambda: dataset(function, 50, tests=20))
+    assert text == (
+        "information/tests: 20 strings cannot be evenly divided among 4 answers and 4 markers; "
+        "choose a multiple of 16"
+    )
+
+
+def test_a_language_that_is_too_small_is_refused():
+    text = message(lambda: dataset("shuffled", 50, corpus=GrammarCorpus(TINY), tests=8))
+    assert "lower the train size" in text or text.startswith("information/tests: ")

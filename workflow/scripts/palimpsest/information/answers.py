@@ -1,0 +1,85 @@
+"""The answer of a string: its last symbol, which the first choice of the derivation decides.
+
+In the languages L3, L4, L6 and L8, one symbol in the middle of a string decides the last one, many
+symbols later. A model has learned the language only if it has learned this. A **marker** is one
+more symbol at the start of a string; a model can use the marker in place of the rule.
+"""
+
+from collections import defaultdict
+
+from palimpsest.corpora import String
+from palimpsest.corpora.grammar_corpus import first_choice
+from palimpsest.errors import UserError
+from palimpsest.languages import Grammar
+from palimpsest.languages.structure import Rule, Symbol
+
+START = "with-answer"
+
+
+def answers(grammar: Grammar) -> list[str]:
+    """The distinct answers of a language, in the order of its rules.
+
+    Raises
+    ------
+    UserError
+        If the last symbol is not decided by the first choice, or if there is only one answer.
+    """
+    found = list(dict.fromkeys(_answer(grammar, rule) for rule in first_choice(grammar)[1]))
+    if None in found or len(found) < 2:
+        raise UserError(
+            f"{grammar.name}: its strings have no answer; the first choice of a derivation must "
+            "decide the last symbol, and there must be two last symbols: choose L3, L4, L6 or L8"
+        )
+    return found
+
+
+def answer_of(string: String) -> str:
+    """The answer of a string."""
+    return string[-1]
+
+
+def with_answers(grammar: Grammar, beta: float = 0.0, alpha: float | None = None) -> Grammar:
+    """The language of training strings with random answers, and with markers.
+
+    Parameters
+    ----------
+    grammar : a language whose strings have answers
+    beta : share of strings whose answer is drawn anew, from the language's own shares of answers
+    alpha : share of strings whose marker is their answer; the marker of the others is drawn evenly
+        from all answers. None: strings have no marker.
+
+    Raises
+    ------
+    UserError
+        If strings of the language have no answer.
+    """
+    names = answers(grammar)
+    choices = first_choice(grammar)[1]
+    share = dict.fromkeys(names, 0.0)
+    for rule in choices:
+        share[_answer(grammar, rule)] += rule.probability
+    markers = {(): 1.0} if alpha is None else {(name,): 1 / len(names) for name in names}
+    probability: dict[tuple[Symbol, ...], float] = defaultdict(float)
+    for rule in choices:
+        own = _answer(grammar, rule)
+        for answer in names:
+            of_answer = beta * share[answer] + (1 - beta) * (answer == own)
+            for marker, even in markers.items():
+                agrees = marker == (answer,)
+                of_marker = even if alpha is None else (1 - alpha) * even + alpha * agrees
+                symbols = [Symbol(name, True) for name in (*marker, answer)]
+                rhs = (*symbols[:-1], *rule.rhs[:-1], symbols[-1])
+                probability[rhs] += rule.probability * of_answer * of_marker
+    rules = [Rule(START, rhs, p) for rhs, p in probability.items() if p > 0]
+    return Grammar(grammar.name, START, (*rules, *grammar.rules))
+
+
+def _answer(grammar: Grammar, rule: Rule) -> str | None:
+    """The last terminal of every string of a rule; None if the strings have several ones."""
+    last = rule.rhs[-1]
+    while not last.terminal:
+        rules = [own for own in grammar.rules if own.lhs == last.name]
+        if len(rules) != 1:
+            return None
+        last = rules[0].rhs[-1]
+    return last.name
