@@ -198,7 +198,10 @@ def _some_pairs(ordered, orders, ranks, column, begins, psi, k, first, second, r
     while 2 * step < n:
         step *= 2
     # Behind the samples are infinite values, so that no search needs to look for the end.
-    x_up, x_down, y_up, y_down = np.full((4, n + 2 * step + (WINDOWS + 1) * WIDTH), np.inf)
+    size = n + 2 * step + (WINDOWS + 1) * WIDTH
+    # Four arrays and not the rows of one, which Numba would read more slowly.
+    x_up, x_down = np.full(size, np.inf), np.full(size, np.inf)
+    y_up, y_down = np.full(size, np.inf), np.full(size, np.inf)
     room = np.empty((2, n))
     fill = np.empty(len(begins), np.int64)
     nearest = np.empty(k)
@@ -234,7 +237,7 @@ def _sort_into_columns(xs, ys, x_ranks, y_order, column, begins, fill, room):
         fill[own] += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _radius(xs, x, y, own, begins, fill, room, nearest):
     """The distance of a point (x, y) to its k-th nearest neighbour.
 
@@ -260,7 +263,7 @@ def _radius(xs, x, y, own, begins, fill, room, nearest):
     return nearest[last]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _n_above(ordered, rank, radius, step):
     """How many values above the one at `rank` are nearer than the radius.
 
