@@ -106,6 +106,7 @@ SECTION = Section(
         kinds.SEPARATION,
         kinds.RETRIEVAL,
         kinds.LEFT_OUT,
+        kinds.REGRESSIONS,
         kinds.TRUTH,
         kinds.MEMORISED,
     ),
