@@ -994,7 +994,7 @@ CASES = {
     ),
     "`density/regressions.py` of the library": Case(
         changed(f"{LIBRARY}/density/regressions.py"),
-        ["regress_on_density/*", "figure/density_regressions-*", *TEXTS[2:], "report"],
+        ["regress_on_density/*", "figure/density_regressions-*", *TEXTS[2:], *END],
     ),
     "`density/truth.py` of the library": Case(
         changed(f"{LIBRARY}/density/truth.py"), [*DENSE_TRUTH, *END]
