@@ -24,12 +24,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts")]
 
 from rows import Row, main  # noqa: E402
+from rows import false_positives as of_false_positives  # noqa: E402
 
 from palimpsest.density.associations import spearman, spearman_given  # noqa: E402
 from palimpsest.density.memorised import cut_late  # noqa: E402
@@ -84,11 +84,7 @@ def false_positives(name: str, n_studies: int, seed: Callable, *world) -> Row:
         for which, own in values.items():
             _, lower, upper = student(own.dropna())
             found[which] += lower > 0 or upper < 0
-    ours, peer = 100 * found / n_studies
-    ends = binomtest(int(found[0]), n_studies).proportion_ci()
-    low, high = 100 * ends.low, 100 * ends.high
-    what = f"{name}: {low:.1f}-{high:.1f}"
-    return Row(what, ours, peer, "%", peer / max(ours, 0.5), f"<= {LEVEL:g} % (low)", low <= LEVEL)
+    return of_false_positives(name, found[0], n_studies, 100 * found[1] / n_studies, LEVEL)
 
 
 def rows(tiny: bool) -> Iterator[Row]:

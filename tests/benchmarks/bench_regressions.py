@@ -37,12 +37,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import statsmodels.api as sm
-from scipy.stats import binomtest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
 
 from rows import Row, at_most, main, shown  # noqa: E402
+from rows import false_positives as of_false_positives  # noqa: E402
 
 from helpers import density_worlds  # noqa: E402
 from helpers.density_worlds import World  # noqa: E402
@@ -147,12 +147,8 @@ def percent(values) -> float:
 
 def judged(name: str, values, peer: float) -> Row:
     """A row of false positives."""
-    n = len(values)
-    rejected = int((np.asarray(values) < LEVEL / 100).sum())
-    interval = binomtest(rejected, n).proportion_ci()
-    low, high, ours = 100 * interval.low, 100 * interval.high, 100 * rejected / n
-    what = f"{name}: {low:.1f}-{high:.1f}"
-    return Row(what, ours, peer, "%", peer / max(ours, 0.5), f"<= {LEVEL:g} % (low)", low <= LEVEL)
+    rejected = (np.asarray(values) < LEVEL / 100).sum()
+    return of_false_positives(name, rejected, len(values), peer, LEVEL)
 
 
 def speed(seeds: int) -> Row:

@@ -44,6 +44,21 @@ def shown(name, ours, peer, unit, ratio) -> Row:
     return Row(name, ours, peer, unit, ratio, "none", None)
 
 
+def false_positives(name, found, n, peer, level) -> Row:
+    """Percent of n studies with a finding where there is nothing; `peer` is the peer's percent.
+
+    In the name stands the exact binomial 95 % interval. The target is that its lower end is at most
+    the level, in percent.
+    """
+    # Imported here, because most benchmarks, and the command that runs them, do not need it.
+    from scipy.stats import binomtest
+
+    ends = binomtest(int(found), n).proportion_ci()
+    low, high, ours = 100 * ends.low, 100 * ends.high, 100 * found / n
+    what = f"{name}: {low:.1f}-{high:.1f}"
+    return Row(what, ours, peer, "%", peer / max(ours, 0.5), f"<= {level:g} % (low)", low <= level)
+
+
 def main(rows: Callable[[bool], Iterable[Row]]) -> int:
     """The command line of a benchmark, which makes its `rows` at their real or tiny size."""
     parser = argparse.ArgumentParser()
