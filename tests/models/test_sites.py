@@ -5,20 +5,12 @@ import pytest
 import torch
 
 from helpers.experiments import ROOT, message
+from helpers.families import FAMILIES
 from palimpsest.jobs.fleet_models import FleetModels
 from palimpsest.models import Site, read_models
 from palimpsest.models.build import build
 from palimpsest.models.sites import ATTENTION, MLP, PLACES, RESIDUAL, captured, sites_of
 
-FAMILIES = (
-    "mistral-7b-v0.3",
-    "llama-3.1-8b",
-    "qwen2.5-7b",
-    "gemma-2-9b",
-    "pythia-6.9b",
-    "opt-6.7b",
-    "gemma-3-270m",
-)
 VOCABULARY = 11
 TABLE = read_models(ROOT / "config/models.tsv")
 IDS = torch.tensor([[0, 2, 5, 9, 3], [0, 7, 7, 2, 10]])

@@ -20,6 +20,7 @@ from safetensors.torch import load_file
 
 from helpers.commands import MODELS as TABLE
 from helpers.commands import ROOT, SCRIPTS, finetune
+from helpers.families import FAMILIES
 from palimpsest import tables, token_losses, traces
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
@@ -44,15 +45,6 @@ pytestmark = pytest.mark.slow
 
 # L2 has strings of one length, L4 of many.
 GRAMMARS = {name: ROOT / f"config/languages/{name}.pcfg" for name in ("L2", "L4")}
-FAMILIES = (
-    "mistral-7b-v0.3",
-    "llama-3.1-8b",
-    "qwen2.5-7b",
-    "gemma-2-9b",
-    "pythia-6.9b",
-    "opt-6.7b",
-    "gemma-3-270m",
-)
 SMALL = "llama-3.2-1b"
 RECIPE = Recipe(
     3e-3,

@@ -244,13 +244,16 @@ def shuffled(percent: int) -> str:
 
 def percent_marked(name: str) -> int | None:
     """The percent from the name of a variant with markers; None for any other variant."""
-    found = re.fullmatch(MARKS, name)
-    return int(found["percent"]) if found else None
+    return _percent(MARKS, name)
 
 
 def percent_shuffled(name: str) -> int | None:
     """The percent from the name of a variant with permuted symbols; None for any other variant."""
-    found = re.fullmatch(SHUFFLES, name)
+    return _percent(SHUFFLES, name)
+
+
+def _percent(pattern: str, name: str) -> int | None:
+    found = re.fullmatch(pattern, name)
     return int(found["percent"]) if found else None
 
 

@@ -173,7 +173,11 @@ def beside_placebo(values: pd.Series, placebo: pd.Series, name: str = "placebos"
 
 def in_words(name: str, values: pd.Series) -> str:
     """A mean and its interval over the seeds, for a note; empty if there is no interval."""
-    mean, lower, upper = student(values)
+    return worded(name, *student(values))
+
+
+def worded(name: str, mean: float, lower: float, upper: float) -> str:
+    """A mean and its interval, for a note; empty if there is no interval."""
     return "" if pd.isna(lower) else f"{name}: {number(mean)} ({number(lower)} to {number(upper)})"
 
 
@@ -318,10 +322,8 @@ def regressed(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimat
         rows = rows[rows[column] == value]
     found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
     own, placebo = found[LEAKED], found[PLACEBO]
-    if np.isnan(placebo.lower):
-        return own
-    mark = f"placebos: {number(placebo.mean)} ({number(placebo.lower)} to {number(placebo.upper)})"
-    return own._replace(marks=(mark,))
+    mark = worded("placebos", placebo.mean, placebo.lower, placebo.upper)
+    return own._replace(marks=(mark,) if mark else ())
 
 
 def by_exchanges(row: pd.DataFrame) -> Estimate:

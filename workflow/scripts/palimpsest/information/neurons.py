@@ -35,7 +35,7 @@ def is_degenerate(activations: ArrayLike) -> np.ndarray:
     `activations` is float[samples, neurons].
     """
     values = checked(activations, 1)
-    # A sum is not finite if a value is not, and needs no array of the activations' size.
+    # A value that is not finite shows in an end, and the ends need no array of the whole size.
     with np.errstate(invalid="ignore", over="ignore"):
         low, high = values.min(axis=0), values.max(axis=0)
     return ~(np.isfinite(low) & np.isfinite(high)) | (low == high)
