@@ -100,6 +100,8 @@ class Estimate(NamedTuple):
     coverage : lowest share of the training strings that have stand-ins, of the rows that are used
         NaN if unknown. It is shown for claims that rest on stand-ins.
     marks : what a reader has to know about the rows that are used, each in a few words
+    p_value : of the nearest bound of the claim's region, if the interval is not over seeds
+        NaN if there is none. Over seeds, it is that of Student's test.
     counts_certain : whether the ends count cases that are certain one by one
         An example is the share of pairs of methods in a significant order. Then equal ends say that
         all cases are certain. Otherwise, equal ends say that nothing varies.
@@ -114,6 +116,7 @@ class Estimate(NamedTuple):
     families: Mapping[str, float] | None = None
     coverage: float = np.nan
     marks: tuple[str, ...] = ()
+    p_value: float = np.nan
     counts_certain: bool = False
 
 
@@ -268,7 +271,9 @@ def judge(estimate: Estimate, claim: Claim) -> dict:
         "interval_over": "" if np.isnan([lower, upper]).any() else estimate.over,
         "lower": clipped[0],
         "upper": clipped[1],
-        "p_value": student_p_value(estimate.values, bound),
+        "p_value": student_p_value(estimate.values, bound)
+        if estimate.over == SEEDS
+        else estimate.p_value,
         "verdict": verdict,
         "note": "; ".join(filter(None, [note_on(verdict, estimate, needed), *estimate.marks])),
         "seeds_needed": needed,

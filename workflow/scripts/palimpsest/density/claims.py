@@ -12,13 +12,13 @@ strings, and their statistic is in the marks.
 
 A statistic has one value per seed, and its interval is over the seeds. Every seed has strings and
 models of its own. The claims on regressions are different: one regression is over all seeds, and
-its interval is that of the p-value of exchanging strings.
+its interval is that of a permutation test, which exchanges strings. Regressions of texts have the
+interval of Student's t over the queries.
 """
 
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
 import pandas as pd
 
 from palimpsest.claims import (
@@ -35,7 +35,7 @@ from palimpsest.claims import (
     between,
     over_seeds,
 )
-from palimpsest.density.associations import spearman, spearman_given
+from palimpsest.density.associations import spearman_given
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -48,11 +48,14 @@ from palimpsest.density.kinds import (
     NGRAMS,
     ON_BOTH,
     ON_DENSITY,
+    ON_DISTANCE,
+    ON_RANDOM,
     PERPLEXITY,
     PLACEBO,
     REGRESSIONS,
     RETRIEVAL,
     SEPARATION,
+    TEXT_REGRESSIONS,
     TRAINED,
     TRUTH,
     UNSEEN,
@@ -60,13 +63,14 @@ from palimpsest.density.kinds import (
 from palimpsest.density.leakage_tables import once
 from palimpsest.density.regressions import DENSITY, DISTANCE, RAW
 from palimpsest.report.number_format import number
-from palimpsest.statistics import student
+from palimpsest.statistics import CONFIDENCE, Interval, student
 
 QUESTIONS = {
     "leakage": "Does a model do better on what leaked into its training data?",
     "leakage_density": "Does density show what leaked?",
     "density_performance": "Does density tell how well a model does?",
     "density_truth": "Do estimates see density, or only copies?",
+    "density_texts": "Are texts easier where the corpus is dense?",
     "density_memorised": "Are densely supported strings memorised earlier?",
 }
 NAMES = {HIDDEN: "of hidden states", NGRAMS: "of n-grams"}
@@ -77,7 +81,7 @@ RECALL, RETRIEVED = 0.9, 10
 # The largest difference of two recalls that counts as none
 TOLERATED = 0.05
 NO_COPY, ONE_COPY = 0, 1
-EXCHANGES = "exchanges of strings"
+EXCHANGES, QUERIES = "exchanges of strings", "queries"
 # Words, region and columns: what one predictor says at equal values of the other
 UNIQUE = (
     (
@@ -123,6 +127,30 @@ REGRESSED = (
         {"outcome": ACCURACY, "regression": ON_BOTH, "term": DISTANCE},
     ),
 )
+# The paper's claims on texts (section 6.2, appendix A.9), and its bandwidth of the gaussian kernel
+BANDWIDTH_OF_TEXTS = 0.5
+OF_TEXTS = (
+    (
+        "The perplexity of a text falls as the density of the nearest texts in the corpus rises.",
+        below(0),
+        ON_DENSITY,
+        DENSITY,
+    ),
+    (
+        "The perplexity of a text rises with the density of a random sample of the corpus.",
+        above(0),
+        ON_RANDOM,
+        DENSITY,
+    ),
+    (
+        "The perplexity of a text rises with the distance to the nearest texts in the corpus.",
+        above(0),
+        ON_DISTANCE,
+        DISTANCE,
+    ),
+)
+# A seed in which fewer strings of a kind start says nothing about when they do.
+FEWEST_STARTS = 5
 MEASURES = {
     "recollection": "recollection",
     "recollection_accuracy": "recollection by accuracy",
@@ -189,7 +217,7 @@ def separated(separation: pd.DataFrame, embedding: str) -> Estimate:
     rows = of_kernel(separation, embedding)
     narrow = rows[(rows["setting"] == rows["setting"].min()) & (rows["paraphrases"] == 0)]
     narrow = narrow[narrow["exact"] == ONE_COPY].set_index("seed")
-    found = beside_placebo(narrow["auc"], narrow["placebo"])
+    found = with_setting(beside_placebo(narrow["auc"], narrow["placebo"]), rows)
     # Of 1 in all seeds, every leaked string is denser than every other: certain, pair by pair.
     return found._replace(counts_certain=bool((narrow["auc"] == 1).all()))
 
@@ -200,7 +228,7 @@ def raised_by_paraphrases(separation: pd.DataFrame, embedding: str) -> Estimate:
     narrow = rows[(rows["setting"] == rows["setting"].min()) & (rows["exact"] == NO_COPY)]
     by_number = narrow.set_index(["paraphrases", "seed"])[["auc", "placebo"]]
     change = by_number.loc[narrow["paraphrases"].max()] - by_number.loc[0]
-    return beside_placebo(change["auc"], change["placebo"])
+    return with_setting(beside_placebo(change["auc"], change["placebo"]), rows)
 
 
 def of_kernel(separation: pd.DataFrame, embedding: str) -> pd.DataFrame:
@@ -219,7 +247,13 @@ def narrow_minus_wide(separation: pd.DataFrame, embedding: str) -> Estimate:
     by_setting = rows.groupby(["setting", "seed"])[["auc", "placebo"]].mean()
     narrow, wide = by_setting.loc[rows["setting"].min()], by_setting.loc[rows["setting"].max()]
     change = narrow - wide
-    return beside_placebo(change["auc"], change["placebo"])
+    return with_setting(beside_placebo(change["auc"], change["placebo"]), rows)
+
+
+def with_setting(estimate: Estimate, rows: pd.DataFrame) -> Estimate:
+    """The estimate, with the kernel and the narrowest bandwidth of some rows in the marks."""
+    mark = f"{rows['estimator'].iloc[0]} kernel, bandwidth {number(rows['setting'].min())}"
+    return estimate._replace(marks=(mark, *estimate.marks))
 
 
 def recalled(retrieval: pd.DataFrame) -> pd.DataFrame:
@@ -251,26 +285,6 @@ def left_out(table: pd.DataFrame, column: str) -> Estimate:
 
 
 # Density and performance
-
-
-def explained_by_density(leakage: pd.DataFrame, embedding: str) -> Estimate:
-    """Rank correlation of log density and loss of a leaked string over the runs of its seed.
-
-    At equal numbers of copies and paraphrases together, because both follow this dose; mean over
-    the strings. In the marks are the same of placebos, and the correlation of the dose alone and
-    the loss. What else changes in the training data changes the density at a placebo, too.
-    """
-    rows = beyond_run(leakage[leakage["embedding"] == embedding])
-    rows = rows.assign(dose=rows["exact"] + rows["paraphrases"])
-    by_string = rows.groupby(["strings", "seed", "string_id"])
-    found = by_string.apply(
-        lambda own: spearman_given(own["log_density"], own["loss"], own["dose"])
-    )
-    of_dose = by_string.apply(lambda own: spearman(own["dose"], own["loss"]))
-    by_seed, dose = (each.groupby(["strings", "seed"]).mean() for each in (found, of_dose))
-    estimate = beside_placebo(by_seed[LEAKED], by_seed[PLACEBO])
-    mark = in_words("dose alone", dose[LEAKED])
-    return estimate._replace(marks=(*estimate.marks, *filter(None, [mark])))
 
 
 def beyond_run(rows: pd.DataFrame) -> pd.DataFrame:
@@ -327,20 +341,39 @@ def regressed(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimat
 
 
 def by_exchanges(row: pd.DataFrame) -> Estimate:
-    """The estimate of a table's only row, with the interval that its p-value of exchanges implies.
-
-    It is the estimate plus and minus 1.96 times the standard error at which a normal estimate would
-    have this p-value. So it excludes 0 exactly if the p-value is below 5 %. The estimate's own
-    standard error assumes more about the rows of a string than we know.
-    """
-    from scipy.special import ndtri
-
-    if len(row) != 1 or row[["estimate", "p_value"]].isna().any(axis=None):
+    """The effect in a table's only row, with its interval and p-value by exchanging strings."""
+    if len(row) != 1 or row[["effect", "lower", "upper"]].isna().any(axis=None):
         return Estimate()
-    estimate, p_value = row.iloc[0][["estimate", "p_value"]].astype(float)
-    # With a p-value of 1, nothing bounds the estimate.
-    half = abs(estimate) * ndtri(0.025) / ndtri(p_value / 2) if p_value < 1 else np.inf
-    return Estimate((estimate,), estimate, estimate - half, estimate + half, EXCHANGES)
+    effect, lower, upper, p_value = row.iloc[0][["effect", "lower", "upper", "p_value"]]
+    return Estimate((effect,), effect, lower, upper, EXCHANGES, p_value=p_value)
+
+
+# Texts
+
+
+def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
+    """The effect of a term on the perplexity of queries, raw density, with Student's interval.
+
+    At the paper's kernel and bandwidth, or at the nearest bandwidth to it, which is in the marks.
+    """
+    from scipy.special import stdtrit
+
+    rows = regressions[(regressions["regression"] == regression) & (regressions["term"] == term)]
+    rows = rows[rows["predictor"].isna() | (rows["predictor"] == RAW)]
+    mark = ()
+    if rows["kernel"].notna().any():
+        rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
+        row = rows.loc[[(rows["bandwidth"] - BANDWIDTH_OF_TEXTS).abs().idxmin()]]
+        mark = (f"{row['kernel'].item()} kernel, bandwidth {number(row['bandwidth'].item())}",)
+    else:
+        row = rows
+    if len(row) != 1 or row[["estimate", "std_error", "df"]].isna().any(axis=None):
+        return Estimate()
+    found = row.iloc[0]
+    half = stdtrit(found["df"], (1 + CONFIDENCE) / 2) * found["std_error"]
+    estimate = float(found["estimate"])
+    ends = estimate - half, estimate + half
+    return Estimate((estimate,), estimate, *ends, QUERIES, marks=mark, p_value=found["p_value"])
 
 
 # Density and truth
@@ -351,8 +384,19 @@ def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
 
     The best setting would be chosen by the strings that it is judged on.
     """
+    return over_seeds(orders_of(truth, embedding, strings))
+
+
+def sees_copies(truth: pd.DataFrame, embedding: str) -> Estimate:
+    """How much better training strings, whose copies count, are ordered than unseen strings."""
+    found = {name: orders_of(truth, embedding, name) for name in (TRAINED, UNSEEN)}
+    return over_seeds(found[TRAINED] - found[UNSEEN])
+
+
+def orders_of(truth: pd.DataFrame, embedding: str, strings: str) -> pd.Series:
+    """The correlation of each seed."""
     rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
-    return over_seeds(rows.groupby("seed")["given_length"].mean())
+    return rows.groupby("seed")["given_length"].mean()
 
 
 # Density and memorisation
@@ -361,27 +405,40 @@ def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
 def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """Rank association of support and start at equal probability, trained minus unseen strings.
 
-    By n-grams, because hidden states are those of the model that memorised the strings; mean over
-    all kernels and bandwidths. In both kinds of strings, equal shares count as never memorised: the
-    latest starts of one kind do, too. Otherwise the difference would say which kind starts more
-    often. The associations of both kinds are in the marks.
+    By n-grams, because hidden states are those of the model that memorised the strings. The
+    associations of both kinds are in the marks.
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
-    parts = associations(rows, "comparable")
-    found = over_seeds(parts[TRAINED] - parts[UNSEEN])
+    parts = associations(rows)
+    found = over_seeds(parts[TRAINED] - parts[UNSEEN])._replace(lower=compared(parts).lower)
     marks = [in_words(name, values.dropna()) for name, values in parts.items()]
     never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
     marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
     return found._replace(marks=tuple(filter(None, marks)))
 
 
-def associations(memorised: pd.DataFrame, column: str) -> dict[str, pd.Series]:
-    """Association of support and start of trained and of unseen strings, by seed; over settings.
+def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:
+    """Association of support and start of trained and of unseen strings, by seed.
 
-    `column` is `association` or `comparable`.
+    The mean over all kernels and bandwidths. In both kinds of strings, equal shares count as never
+    memorised: the latest starts of one kind do, too. Otherwise a difference would say which kind
+    starts more often. A seed in which few strings of a kind start has no value.
     """
-    by_seed = memorised.groupby(["strings", "seed"])[column].mean()
+    started = memorised["n_strings"] * (1 - memorised["never_or_late"])
+    rows = memorised[started.round() >= FEWEST_STARTS]
+    by_seed = rows.groupby(["strings", "seed"])["comparable"].mean()
     return {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
+
+
+def compared(parts: dict[str, pd.Series]) -> Interval:
+    """The association of trained strings minus that of unseen ones, with an interval over seeds.
+
+    A weaker association of trained strings may only say that their starts vary more. So the
+    interval is above 0 only if that of trained strings alone is above 0, too.
+    """
+    found = student((parts[TRAINED] - parts[UNSEEN]).dropna())
+    alone = student(parts[TRAINED].dropna())
+    return found._replace(lower=min(found.lower, alone.lower)) if found.lower > 0 else found
 
 
 CLAIMS = [
@@ -517,19 +574,6 @@ CLAIMS = [
         partial(left_out, column="loss"),
         evidence=(NO_THRESHOLD,),
     ),
-    Claim(
-        "density_performance",
-        "At equal numbers of copies and paraphrases, the density of n-grams predicts how much "
-        "leakage lowers the loss on a string.",
-        LEAKAGE.name,
-        "rank correlation of log density and loss of a leaked string over the runs of a seed, both "
-        "beyond strings that are not leaked, at an equal number of copies and paraphrases",
-        below(0),
-        # Hidden states are those of the models whose loss is predicted, one for each run.
-        partial(explained_by_density, embedding=NGRAMS),
-        limits=DIFFERENCE,
-        evidence=(NO_THRESHOLD,),
-    ),
     *(
         Claim(
             "density_performance",
@@ -561,6 +605,19 @@ CLAIMS = [
     ),
     *(
         Claim(
+            "density_texts",
+            sentence,
+            TEXT_REGRESSIONS.name,
+            "change of a query's perplexity for one standard deviation, raw density",
+            region,
+            partial(of_text, regression=regression, term=term),
+            limits=ANY_NUMBER,
+            evidence=(NO_THRESHOLD,),
+        )
+        for sentence, region, regression, term in OF_TEXTS
+    ),
+    *(
+        Claim(
             "density_performance",
             f"Without any leak, the loss is lower where the density {NAMES[name]} is higher.",
             LEAKAGE.name,
@@ -583,6 +640,21 @@ CLAIMS = [
             above(0),
             partial(orders, embedding=name, strings=UNSEEN),
             limits=DIFFERENCE,
+            evidence=(LANGUAGE,),
+        )
+        for name in NAMES
+    ),
+    *(
+        Claim(
+            "density_truth",
+            f"The density {NAMES[name]} orders training strings, whose copies count, better than "
+            "strings that were never trained on.",
+            TRUTH.name,
+            "rank correlation with the exact probability at equal length, of training strings "
+            "minus that of strings never trained on",
+            above(0),
+            partial(sees_copies, embedding=name),
+            limits=(-2, 2),
             evidence=(LANGUAGE,),
         )
         for name in NAMES

@@ -32,6 +32,8 @@ TOP_K, LENGTH = "top-k distance", "length"
 PERPLEXITY, ACCURACY = "perplexity", "accuracy"
 LEAK_CONDITION, ON_DENSITY, ON_BOTH = "leak condition", "density", "density and distance"
 ON_DISTANCE = "distance"
+# For texts: the density over a random sample of the corpus alone
+ON_RANDOM = "random part of density"
 
 RUN = "results/density/{model}/{language}/n{size}-seed{seed}/{variant}"
 FOLDER = "results/density/{model}/{language}/n{size}"
@@ -225,7 +227,7 @@ REGRESSED = (
         "regression",
         str,
         "what performance is regressed on: leak condition, density, density and distance or, for "
-        "texts, distance",
+        "texts, distance or random part of density",
     ),
     Column("outcome", str, "perplexity (linear) or accuracy (logistic)"),
     Column("predictor", str, "the form of the density: raw or log; null without density", True),
@@ -277,6 +279,16 @@ REGRESSIONS = Kind(
             else column
             for column in REGRESSED
         ),
+        Column(
+            "effect",
+            float,
+            "the effect of the term at which exchanging strings of one seed and group changes "
+            "nothing; near the estimate, which compares groups and seeds as well; null without a "
+            "fit",
+            True,
+        ),
+        Column("lower", float, "lower end of the 95 % interval of exchanging strings", True),
+        Column("upper", float, "upper end", True),
     ),
 )
 BINS = (

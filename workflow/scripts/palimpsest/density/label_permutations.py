@@ -1,37 +1,54 @@
-"""P-values of regressions by exchanging strings: what if other strings had been leaked?
+"""P-values and intervals of regressions by exchanging strings: what if others had been leaked?
 
-The rows of a string are dependent. A model with random intercepts knows that a string is easy or
-hard, and that a run is good or bad. It does not know that a string may gain or lose in half of the
-runs, because a training string near it made room for a planted one. So its p-values are too small
-for what is leaked in whole runs (tests/benchmarks/bench_regressions.py has the numbers). Exchanging
-whole strings, with all their runs, assumes nothing about the rows of a string.
+It is a permutation test. The rows of a string are dependent. A model with random intercepts knows
+that a string is easy or hard, and that a run is good or bad. It does not know that a string may
+gain or lose in half of the runs, because a training string near it made room for a planted one. So
+its p-values are too small for what is leaked in whole runs (tests/benchmarks/bench_regressions.py
+has the numbers). Exchanging whole strings, with all their runs, assumes nothing about the rows of a
+string.
 
 Source: Freedman and Lane, A nonstochastic interpretation of reported significance levels (1983),
-for a term given others; Ernst, Permutation methods (2004).
+for a term given others; Ernst, Permutation methods (2004), for p-values and for intervals.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from palimpsest.density.mixed_models import NO_SPREAD, Fit
+from palimpsest.statistics import CONFIDENCE, Interval
 
 
-class Design(NamedTuple):
-    """Rows sorted by unit and run: every unit has one row for each of the same runs.
+class Exchanges:
+    """Orders of units, each of which moves units only inside their stratum.
 
-    Attributes
-    ----------
-    strata : int[units]
-        Units are exchanged only inside a stratum.
-    n_runs : int
+    Rows are sorted by unit and run: every unit has one row for each of the same runs. `strata` is
+    int[units], and `orders` is int[orders, units] (see `random_orders`).
     """
 
-    strata: np.ndarray
-    n_runs: int
+    def __init__(self, strata: np.ndarray, n_runs: int, orders: np.ndarray):
+        self.shape = len(strata), n_runs
+        self.n = len(orders)
+        # Where each unit and its place after an exchange are in a matrix of units by units
+        self.cells = orders * len(strata) + np.arange(len(strata))
+        same = strata[:, None] == strata
+        self.share = same / same.sum(axis=1)
+
+    def scores(self, term: np.ndarray, left: np.ndarray) -> tuple[float, np.ndarray, float]:
+        """Observed score, scores float[orders] after exchanges, and what is only rounding.
+
+        A score is the sum over rows of the term times what is left of the outcome, both
+        float[rows]; it is given as the difference from its mean over all exchanges.
+        """
+        products = (term - term.mean()).reshape(self.shape) @ left.reshape(self.shape).T
+        scores = products.ravel().take(self.cells).sum(axis=1)
+        # The mean over all exchanges: every unit of a stratum in every place of it
+        mean = (products * self.share).sum()
+        return np.trace(products) - mean, scores - mean, 1e-9 * np.abs(products).sum()
 
 
-def exchanges(strata: np.ndarray, n: int, seed: int) -> np.ndarray:
+def random_orders(strata: np.ndarray, n: int, seed: int) -> np.ndarray:
     """Random orders int[n, units], each of which moves units only inside their stratum."""
     chance = np.random.default_rng([seed, len(strata)])
     codes = np.unique(strata, return_inverse=True)[1]
@@ -41,8 +58,23 @@ def exchanges(strata: np.ndarray, n: int, seed: int) -> np.ndarray:
     return found
 
 
-class Null:
-    """The model without terms, of a linear or a logistic outcome, and scores of terms under it.
+class Term(NamedTuple):
+    """A term beyond the other terms of its regression; all are float[rows].
+
+    Attributes
+    ----------
+    own : what the others do not explain of the term
+    weighted : the inverse covariance of the outcome times `own`
+    left : the inverse covariance times what is left of the outcome
+    """
+
+    own: np.ndarray
+    weighted: np.ndarray
+    left: np.ndarray
+
+
+class Scores:
+    """A fitted model, linear or logistic, and the scores of terms at the fit.
 
     A score is the slope of the likelihood in the direction of a term. For one term, it is the sum
     over rows of the term times what is left of the outcome.
@@ -81,40 +113,82 @@ class Null:
         found = self._inverse_covariance(columns)
         return found - self.of_one * (found.sum(axis=0) / self.of_one.sum())
 
-    def p_values(self, terms: np.ndarray, design: Design, orders: np.ndarray) -> np.ndarray:
-        """Two-sided p-values float[terms] of each term given the others.
+    def each_given_others(self, terms: np.ndarray) -> Iterator[Term]:
+        """Every term of a regression, float[rows, terms], beyond the others.
 
-        What other terms explain of a term, and of the outcome, is taken away first. With one term
-        and strings that are leaked at random, the p-value is exact. NaN if no exchange changes
-        anything. `terms` is float[rows, terms] and `orders` is made by `exchanges`.
+        What the others explain is taken away from the term and from the outcome.
         """
         projected = self.project(terms)
-        found = []
         for place in range(terms.shape[1]):
-            own, left = terms[:, place], self.left
-            if terms.shape[1] > 1:
-                others = np.delete(terms, place, axis=1)
-                of_others = np.delete(projected, place, axis=1)
-                inner = others.T @ of_others
-                own = own - others @ np.linalg.solve(inner, of_others.T @ own)
-                left = left - of_others @ np.linalg.solve(inner, others.T @ left)
-            found.append(_p_value(own, left, design, orders))
+            own, weighted = terms[:, place], projected[:, place]
+            others, of_others = (np.delete(each, place, axis=1) for each in (terms, projected))
+            inner = others.T @ of_others
+            explained = np.linalg.solve(inner, of_others.T @ own)
+            left = self.left - of_others @ np.linalg.solve(inner, others.T @ self.left)
+            yield Term(own - others @ explained, weighted - of_others @ explained, left)
+
+    def p_values(self, terms: np.ndarray, exchanges: Exchanges) -> np.ndarray:
+        """Two-sided p-values float[terms] of each term given the others, at a fit without terms.
+
+        With one term and strings that are leaked at random, the p-value is exact. NaN if no
+        exchange changes anything. `terms` is float[rows, terms].
+        """
+        found = []
+        for term in self.each_given_others(terms):
+            observed, scores, rounding = exchanges.scores(term.own, term.left)
+            far = np.abs(scores)
+            is_fixed = far.max() <= rounding
+            extreme = (1 + (far >= abs(observed) - rounding).sum()) / (1 + exchanges.n)
+            found.append(np.nan if is_fixed else extreme)
         return np.array(found)
 
+    def intervals(
+        self, terms: np.ndarray, estimates: np.ndarray, exchanges: Exchanges
+    ) -> list[Interval]:
+        """The 95 % interval of each term given the others, at a fit with all terms.
 
-def _p_value(term: np.ndarray, left: np.ndarray, design: Design, orders: np.ndarray) -> float:
-    """Share of exchanges whose score is as far from its mean as the observed one."""
-    shape = len(design.strata), design.n_runs
-    products = (term - term.mean()).reshape(shape) @ left.reshape(shape).T
-    scores = products[orders, np.arange(len(products))].sum(axis=1)
-    observed = np.trace(products)
-    # The mean over all exchanges: every unit of a stratum in every place of it
-    same = design.strata[:, None] == design.strata
-    mean = (products * same / same.sum(axis=1)).sum()
-    far, rounding = np.abs(scores - mean), 1e-9 * np.abs(products).sum()
-    if far.max() <= rounding:
-        return np.nan
-    return (1 + (far >= abs(observed - mean) - rounding).sum()) / (1 + len(orders))
+        An interval holds the effects that exchanging strings does not reject: if such an effect is
+        taken from the outcome, at least 5 % of exchanges have a score as far from the mean of all
+        exchanges as the observed one. Its `mean` is the effect at which the observed score is this
+        mean: it compares strings of one stratum with each other. `estimates` float[terms], those
+        of the fit, compare strata as well. For a logistic outcome, a score is taken to be a
+        straight line around the estimate.
+
+        All NaN if no exchange changes anything; ends are infinite if nothing bounds the effect.
+        """
+        found = []
+        for term, estimate in zip(self.each_given_others(terms), estimates, strict=True):
+            observed, scores, rounding = exchanges.scores(term.own, term.left)
+            slope, slopes, _ = exchanges.scores(term.own, term.weighted)
+            if np.abs(scores).max() <= rounding or slope <= 0:
+                found.append(Interval(np.nan, np.nan, np.nan))
+                continue
+            lower, upper = _kept(observed, scores, slope, slopes)
+            mean = estimate + observed / slope
+            found.append(Interval(mean, estimate - upper, estimate - lower))
+        return found
+
+
+def _kept(
+    observed: float, scores: np.ndarray, slope: float, slopes: np.ndarray
+) -> tuple[float, float]:
+    """The lowest and the highest shift of the effect that exchanges do not reject.
+
+    A shift d changes the observed score to `observed` + d `slope`, and those of exchanges in the
+    same way. Each exchange is at least as far from 0 between two shifts, where the lines cross.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        crossings = np.array(
+            [(scores - observed) / (slope - slopes), -(scores + observed) / (slope + slopes)]
+        )
+    # An exchange that changes nothing is as far at every shift.
+    crossings[:, ~np.isfinite(crossings).all(axis=0)] = np.array([[-np.inf], [np.inf]])
+    # So many exchanges must be as far, besides the observed order.
+    n = int(np.ceil((1 - CONFIDENCE) * (1 + len(scores)) - 1e-9)) - 1
+    if n < 1:
+        return -np.inf, np.inf
+    low, high = np.sort(crossings.min(axis=0)), np.sort(crossings.max(axis=0))
+    return low[n - 1], high[-n]
 
 
 def _indicators(codes: np.ndarray) -> np.ndarray:

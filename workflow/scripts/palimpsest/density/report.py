@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 
+import numpy as np
 import pandas as pd
 
+from palimpsest.claims import ANY_NUMBER, DIFFERENCE
 from palimpsest.density import kinds
-from palimpsest.density.claims import MEASURES, QUESTIONS, associations, beyond_never
+from palimpsest.density.claims import MEASURES, QUESTIONS, associations, beyond_never, compared
 from palimpsest.density.kinds import (
     ACCURACY,
     HIDDEN,
@@ -62,10 +64,17 @@ GLOSSARY = {
         "Area under the receiver operating characteristic: the probability that a string of one "
         "kind is denser than a string of the other; 0.5 is chance."
     ),
-    "Bandwidth": "The distance at which a kernel has clearly fallen.",
+    "Bandwidth": (
+        "The distance at which a kernel has fallen to 0.61 of its value at 0 (gaussian) or to 0.37 "
+        "(exponential)."
+    ),
     "Effective epochs": "Epochs times the copies and paraphrases of a string that are trained on.",
     "Embedding": (
         "A vector of length 1 for a string: its mean last hidden state, or counts of its n-grams."
+    ),
+    "Exchanging strings": (
+        "A permutation test: strings of one seed and group change places, with all their runs, and "
+        "what was found is compared with what is found then."
     ),
     "Kernel density": (
         "The mean over the training strings of a kernel: 1 at distance 0, and falling with the "
@@ -173,12 +182,12 @@ def regression_rows(regressions: pd.DataFrame) -> list[dict]:
 
 
 def estimates(rows: pd.DataFrame) -> dict[str, str]:
-    """Estimate and p-values of one term, for leaked strings and for placebos."""
+    """Effect and p-values of one term, for leaked strings and for placebos."""
     found = {}
     for role in STRINGS:
         own = rows.loc[role]
-        known = not pd.isna(own["estimate"])
-        found[f"estimate_{role}"] = number(own["estimate"]) if known else "–"
+        effect = Interval(*own[["effect", "lower", "upper"]])
+        found[f"effect_{role}"] = with_interval(effect)
         found[f"p_{role}"] = probability(own["p_value"])
         found[f"model_p_{role}"] = probability(own["model_p_value"])
     return found
@@ -198,9 +207,8 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
     for keys, table in memorised.groupby(about, sort=False):
         for measure, name in MEASURES.items():
             own = table[table["measure"] == measure]
-            parts = associations(own, "association")
-            compared = associations(own, "comparable")
-            difference = student((compared[TRAINED] - compared[UNSEEN]).dropna())
+            parts = associations(own)
+            difference = compared(parts)
             never = own.groupby("strings")["never"].mean()
             row = dict(zip(about, keys, strict=True))
             rows.append(
@@ -208,8 +216,11 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
                     **row,
                     "embedding": EMBEDDINGS[row["embedding"]],
                     "measure": name,
-                    **{role: with_interval(student(own.dropna())) for role, own in parts.items()},
-                    "difference": with_interval(difference),
+                    **{
+                        role: with_interval(student(own.dropna()), DIFFERENCE)
+                        for role, own in parts.items()
+                    },
+                    "difference": with_interval(difference, (-2, 2)),
                     "reading": earlier_or_later(difference),
                     **{
                         f"never_{role}": percent(never[role]) if role in never else "–"
@@ -244,10 +255,11 @@ def text_rows(regressions: pd.DataFrame) -> list[dict]:
     return rows
 
 
-def with_interval(found: Interval) -> str:
-    """A mean and its interval, where there is one; a dash if there is no mean."""
+def with_interval(found: Interval, limits: tuple[float, float] = ANY_NUMBER) -> str:
+    """A mean and its interval inside limits, where there is one; a dash if there is no mean."""
     if pd.isna(found.mean):
         return "–"
     if pd.isna(found.lower):
         return number(found.mean)
-    return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"
+    lower, upper = np.clip([found.lower, found.upper], *limits)
+    return f"{number(found.mean)} [{number(lower)}, {number(upper)}]"

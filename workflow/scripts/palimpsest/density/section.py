@@ -109,6 +109,7 @@ SECTION = Section(
         kinds.REGRESSIONS,
         kinds.TRUTH,
         kinds.MEMORISED,
+        kinds.TEXT_REGRESSIONS,
     ),
     report="palimpsest.density.report:part",
     reported=(

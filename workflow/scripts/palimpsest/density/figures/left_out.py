@@ -46,7 +46,8 @@ def density_left_out(table: pd.DataFrame) -> Figure:
     note = (
         f"{looks.seeds_note(table)} Changes are against training on all productions; "
         f"{looks.setting(table)}. The points of a row: test strings of each production, in the "
-        "order of the rows."
+        "order of the rows. Hidden states are those of two models, one of them trained without the "
+        "production: their densities differ for other reasons, too, and no claim compares them."
     )
     handles = [
         looks.hollow("strings of the production that is left out", True),

@@ -1,13 +1,15 @@
 """Are strings with more support by other training strings memorised earlier?"""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from palimpsest.density.claims import FEWEST_STARTS, associations
 from palimpsest.density.figures import looks
-from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import TRAINED, UNSEEN
 from palimpsest.figures import curves, style
+from palimpsest.statistics import student
 
 OFFSETS = {TRAINED: -0.17, UNSEEN: 0.17}
 TICK = {"marker": "|", "linestyle": "none", "markersize": 4, "markeredgewidth": 0.7, "alpha": 0.55}
@@ -18,7 +20,7 @@ NEVER_STARTS = "never starts"
 def density_memorised(table: pd.DataFrame) -> Figure:
     """The rank association of support and the start of memorisation, by measure.
 
-    `table` holds tables `memorised` of one language.
+    It is the association that the claims compare. `table` holds tables `memorised` of one language.
     """
     embeddings = list(table["embedding"].unique())
     measures = rows_of(table)
@@ -31,13 +33,12 @@ def density_memorised(table: pd.DataFrame) -> Figure:
         axes.set_title(f"{looks.of_embedding(name).label},\nat equal probability")
         axes.set_xlabel("rank association (−1 to 1)\n← denser is earlier")
     draw_never(share, table, measures)
-    kernel, bandwidth = shown_setting(table)
     note = (
         f"{looks.seeds_note(table)} Somers' D of support and start, over pairs with different "
-        f"starts, at the {kernel} kernel, bandwidth {bandwidth:g}; small ticks: means at all other "
-        "kernels and bandwidths. Only strings with one copy; a string does not support itself; a "
-        "string that is never memorised has the latest start. Seeds in which no start varies do "
-        "not count. The claims compare both kinds at equal shares of strings that never start."
+        "starts, mean over all kernels and bandwidths; small ticks: each of them. The latest "
+        "starts of one kind count as never, so that both kinds have equal shares of strings that "
+        "never start. Only strings with one copy; a string does not support itself. Seeds in which "
+        f"fewer than {FEWEST_STARTS} strings of a kind start do not count."
     )
     handles = [
         looks.hollow(looks.TRAINED_OR_NOT[TRAINED], True),
@@ -57,42 +58,36 @@ def rows_of(table: pd.DataFrame) -> list[tuple[str, str]]:
     ]
 
 
-def shown_setting(table: pd.DataFrame) -> tuple[str, float]:
-    """The narrowest bandwidth of the gaussian kernel, or of the only kernel."""
-    kernel = preferred_kernel(set(table["kernel"]))
-    return kernel, table.loc[table["kernel"] == kernel, "bandwidth"].min()
-
-
 def draw_associations(axes: Axes, rows: pd.DataFrame, measures: list) -> None:
-    """A row for each measure: trained strings and placebos, at the shown setting and at others."""
+    """A row for each measure: trained strings and placebos, over all settings and at each."""
     axes.axvline(0, **looks.ZERO)
     name_measures(axes, measures)
-    by = ["measure", "evidence", "strings", "kernel", "bandwidth"]
-    found = looks.over_seeds(rows, by, "association")
     never = rows.groupby(["measure", "evidence", "strings"])["never"].min()
-    shown = shown_setting(rows)
     for place, measure in enumerate(measures):
         colour = style.MEASURES[measure[0]].colour
+        own = rows[(rows["measure"] == measure[0]) & (rows["evidence"] == measure[1])]
+        at_each = [
+            associations(of_setting) for _, of_setting in own.groupby(["kernel", "bandwidth"])
+        ]
         for strings, offset in OFFSETS.items():
             key = (*measure, strings)
             if key not in never.index:
                 continue
-            own = found[[index[:3] == key for index in found.index]] if len(found) else found
-            if own.empty:
-                said = NEVER_STARTS if never[key] == 1 else "no variation"
+            found = associations(own)[strings].dropna()
+            if found.empty:
+                said = NEVER_STARTS if never[key] == 1 else "too few starts"
                 axes.text(
                     0, place + offset, said, fontsize=6, va="center", ha="center",
                     color=style.darkened(colour),
                 )  # fmt: skip
                 continue
-            others = own[[index[3:] != shown for index in own.index]]
-            axes.plot(others["mean"], [place + offset] * len(others), color=colour, **TICK)
-            if (*key, *shown) in own.index:
-                fill = colour if strings == TRAINED else "white"
-                looks.draw_row(
-                    axes, place + offset, own.loc[(*key, *shown)], color=colour, marker="o",
-                    markerfacecolor=fill,
-                )  # fmt: skip
+            means = [each[strings].mean() for each in at_each]
+            axes.plot(means, [place + offset] * len(means), color=colour, **TICK)
+            fill = colour if strings == TRAINED else "white"
+            ends = pd.Series(np.clip(student(found), -1, 1), looks.ENDS)
+            looks.draw_row(
+                axes, place + offset, ends, color=colour, marker="o", markerfacecolor=fill
+            )
     looks.correlation_axis(axes)
 
 

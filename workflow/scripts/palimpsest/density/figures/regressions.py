@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -19,9 +18,9 @@ from palimpsest.density.kinds import (
     PLACEBO,
 )
 from palimpsest.figures import curves, style
-from palimpsest.statistics import CONFIDENCE
 
-INTERCEPT, DENSITY = "intercept", "density"
+# Effects of the length are of no interest here.
+NOT_SHOWN, DENSITY = ("intercept", "log length"), "density"
 SIGNIFICANT = 0.05
 BELOW = f"p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}{SIGNIFICANT}"
 OFFSETS = {LEAKED: -0.17, PLACEBO: 0.17}
@@ -65,7 +64,7 @@ def density_regressions(table: pd.DataFrame) -> Figure:
 
     Source: LMD3, appendix A.5.
     """
-    table = table[table["term"] != INTERCEPT].copy()
+    table = table[~table["term"].isin(NOT_SHOWN)].copy()
     names = ["predictor", "embedding"]
     table[names] = table[names].astype(object).where(table[names].notna(), "")
     rows = list(rows_of(table))
@@ -78,9 +77,10 @@ def density_regressions(table: pd.DataFrame) -> Figure:
     known = table[table["kernel"].notna()]
     setting = f" Density: {looks.setting(known)}." if len(known) else ""
     note = (
-        f"SD: standard deviation. Bars: {looks.PERCENT} intervals by the regression's own standard "
-        f"errors, which may be too narrow; filled: {BELOW} by exchanging strings. (raw), (log): "
-        f"the form of the density in the same regression.{setting} Terms of paraphrases: "
+        f"SD: standard deviation over leaked strings, placebos and all others. Bars: "
+        f"{looks.PERCENT} intervals by exchanging strings of one seed and group; filled: {BELOW} "
+        f"by the same exchanges. (raw), (log): the form of the density in the same "
+        f"regression.{setting} Terms of paraphrases: "
         "orthogonal polynomials of their number."
     )
     handles = [
@@ -118,36 +118,21 @@ def draw_forest(axes: Axes, table: pd.DataFrame, rows: list[Row]) -> None:
         for strings, offset in OFFSETS.items():
             if (strings, *row) in indexed.index:
                 draw_effect(axes, place + offset, indexed.loc[(strings, *row)], strings)
-    if table["estimate"].isna().all():
+    if table["effect"].isna().all():
         axes.set_xlim(-1, 1)
 
 
 def draw_effect(axes: Axes, place: float, effect: pd.Series, strings: str) -> None:
     """One estimate with its interval; words, if there is none."""
     look = looks.STRINGS[strings]
-    if pd.isna(effect["estimate"]):
+    if pd.isna(effect["effect"]):
         said = {"fontsize": 6, "va": "center", "ha": SIDES[strings], "color": look.colour}
         axes.text(0, place, "  no estimate  ", **said)
         return
-    half = quantile(effect["df"]) * (effect["std_error"] if pd.notna(effect["std_error"]) else 0)
-    found = pd.Series(
-        {
-            "mean": effect["estimate"],
-            "lower": effect["estimate"] - half,
-            "upper": effect["estimate"] + half,
-        }
-    )
+    found = effect[["effect", "lower", "upper"]].astype(float).set_axis(looks.ENDS)
     is_significant = effect["p_value"] < SIGNIFICANT
     fill = look.colour if is_significant else "white"
     looks.draw_row(
         axes, place, found, color=look.colour, marker=look.marker, markerfacecolor=fill,
         markersize=3.5,
     )  # fmt: skip
-
-
-def quantile(df: float) -> float:
-    """The quantile of Student's t with these degrees of freedom; of the normal without."""
-    from scipy.special import ndtri, stdtrit
-
-    level = (1 + CONFIDENCE) / 2
-    return float(stdtrit(df, level) if np.isfinite(df) else ndtri(level))
