@@ -30,6 +30,7 @@ PRODUCTIONS = ["B4 C1_1 E4 T1_1", "B4 C1_2 E4 T1_2", "B4 C1_3 E4 T1_3"]
 SETTINGS = [("gaussian", 0.1), ("gaussian", 0.5), ("exponential", 0.01), ("exponential", 1.0)]
 SHOWN = {"kernel": "gaussian", "bandwidth": 0.1}
 NEVER_STARTS = "recollection_accuracy"
+FEW_START = "bayes"
 ROLES = [kinds.LEAKED] * 3 + [kinds.PLACEBO] * 3 + [kinds.NEVER] * 6
 BY_NAME = {figure.name: figure for figure in FIGURES}
 OF_TEXT = {"language": "wiki", "embedding": "a-model"}
@@ -118,8 +119,10 @@ def regressions(_):
     values = {"estimate": x, "std_error": 0.3, "statistic": x / 0.3, "p_value": np.abs(x) / 3}
     values = {name: np.where(is_known, value, np.nan) for name, value in values.items()}
     df = np.where(table["outcome"] == kinds.PERPLEXITY, 20.0, np.nan)
+    ends = {"effect": values["estimate"], "lower": values["estimate"] - 0.6}
+    ends["upper"] = values["estimate"] + 0.7
     return table.assign(
-        **values, df=df, p_kind="permutation", model_p_value=np.nan, converged=is_known
+        **values, **ends, df=df, p_kind="permutation", model_p_value=np.nan, converged=is_known
     )[kinds.REGRESSIONS.names]
 
 
@@ -154,10 +157,11 @@ def memorised(seeds):
     )  # fmt: skip
     starts = table["measure"] != NEVER_STARTS
     x = np.where(starts, np.tanh(numbers(len(table))), np.nan)
+    never = np.where(starts, 0.4, 1.0)
+    late = np.where(table["measure"] == FEW_START, 0.9, never)
     return table.assign(
         **STUDY, variant="base", evidence="constant", correlation=x, given_log_prob=x / 2,
-        association=x / 2, never=np.where(starts, 0.4, 1.0), never_or_late=1.0, comparable=np.nan,
-        n_strings=24,
+        association=x / 3, never=never, never_or_late=late, comparable=x / 2, n_strings=24,
     )[kinds.MEMORISED.names]  # fmt: skip
 
 
@@ -329,10 +333,24 @@ def test_regressions_are_filled_where_significant_and_say_what_has_no_estimate()
             assert markers(axes, colour, colour) == (own["p_value"] < 0.05).sum()
             assert markers(axes, colour, "white") == (own["p_value"] >= 0.05).sum()
         words = [text.get_text().strip() for text in axes.texts]
-        unknown = shown.loc[shown["outcome"] == outcome, "estimate"].isna().sum()
+        unknown = shown.loc[shown["outcome"] == outcome, "effect"].isna().sum()
         assert words.count("no estimate") == unknown
-    none = draw("density_regressions", regressions=table.assign(estimate=np.nan))
+    none = draw("density_regressions", regressions=table.assign(effect=np.nan))
     assert said(none).count("no estimate") == len(shown)
+
+
+def test_bars_of_regressions_are_the_intervals_of_the_claims():
+    """They reach from `lower` to `upper`, and say nothing of the model's standard error."""
+    table = regressions(SEEDS)
+    figure = draw("density_regressions", regressions=table)
+    of_perplexity = table[(table["outcome"] == kinds.PERPLEXITY) & (table["term"] != "intercept")]
+    bars = [
+        tuple(round(x, 6) for x in segment[:, 0])
+        for line in figure.axes[0].collections
+        for segment in line.get_segments()
+    ]
+    for row in of_perplexity.itertuples():
+        assert (round(row.lower, 6), round(row.upper, 6)) in bars
 
 
 def test_truth_has_a_row_of_panels_for_each_study():
@@ -351,11 +369,25 @@ def test_a_measure_that_never_starts_is_shown_as_such():
     figure = draw("density_memorised")
     panels = figure.axes[:-1]
     for axes in panels:
-        assert [text.get_text() for text in axes.texts] == ["never starts"] * 2
-    colours = {style.MEASURES[name].colour for name in style.MEASURES if name != NEVER_STARTS}
+        words = [text.get_text() for text in axes.texts]
+        assert sorted(words) == ["never starts"] * 2 + ["too few starts"] * 2
+    silent = NEVER_STARTS, FEW_START
+    colours = {style.MEASURES[name].colour for name in style.MEASURES if name not in silent}
     for colour in colours:
         assert markers(panels[0], colour, colour) == markers(panels[0], colour, "white") == 1
     assert "denser is earlier" in panels[0].get_xlabel()
+
+
+def test_the_memorised_figure_shows_what_the_claims_compare():
+    """The means of `comparable` over all settings."""
+    table = memorised(SEEDS)
+    figure = draw("density_memorised", memorised=table)
+    for axes, embedding in zip(figure.axes, kinds.EMBEDDINGS_OF_STRINGS, strict=False):
+        own = table[(table["embedding"] == embedding) & (table["measure"] == "contextual")]
+        shown = [round(x, 6) for line in axes.get_lines() for x in line.get_xdata()]
+        for strings in (kinds.TRAINED, kinds.UNSEEN):
+            mean = own.loc[own["strings"] == strings, "comparable"].mean()
+            assert round(mean, 6) in shown
 
 
 def test_a_text_shows_the_parts_of_its_density_and_a_reversed_distance():

@@ -37,6 +37,8 @@ def regressions() -> pd.DataFrame:
             "predictor": predictor, "embedding": embedding, "term": term,
             "kernel": predictor and GAUSSIAN, "bandwidth": predictor and 0.1,
             "estimate": np.nan if regression == kinds.ON_BOTH else -0.321,
+            "effect": np.nan if regression == kinds.ON_BOTH else -0.333, "lower": -0.7,
+            "upper": -0.1,
             "p_value": np.nan if regression == kinds.ON_BOTH else 0.012,
         }
         for (regression, predictor, embedding, last) in fits
@@ -68,7 +70,8 @@ def test_the_report_says_what_was_found(tables, leakage):
     loss = claims.beyond_never(leakage[leakage["embedding"] == HIDDEN], "loss", LEAKED)
     assert with_interval(student(loss[1, 3])) in chapters["leakage"]
     assert "0.96" in chapters["leakage"]
-    for words in ("leak condition", "density and distance", "0.012", "&lt; 0.001"):
+    interval = "−0.333 [−0.7, −0.1]"
+    for words in ("leak condition", "density and distance", interval, "0.012", "&lt; 0.001"):
         assert words in chapters["regressions"]
     # A fit without an estimate has a dash, not a number.
     assert "nan" not in "".join(map(str, chapters.values()))

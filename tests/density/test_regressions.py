@@ -15,6 +15,7 @@ from palimpsest.density.kinds import (
     LEAKED,
     ON_DENSITY,
     ON_DISTANCE,
+    ON_RANDOM,
     PERPLEXITY,
     PLACEBO,
     REGRESSIONS,
@@ -186,7 +187,7 @@ def test_intercepts_that_nothing_tells_apart_are_left_out():
 
 def test_exchanges_stay_inside_strata():
     strata = np.array([4, 2, 4, 4, 2, 9])
-    orders = label_permutations.exchanges(strata, 200, seed=1)
+    orders = label_permutations.random_orders(strata, 200, seed=1)
     assert (strata[orders] == strata).all()
     assert (np.sort(orders, axis=1) == np.arange(6)).all()
     assert len(np.unique(orders, axis=0)) == 12  # all of 3! x 2! orders
@@ -194,11 +195,18 @@ def test_exchanges_stay_inside_strata():
 
 def null_of(leakage, outcome="perplexity"):
     """The model without terms of leaked strings and others, and the sorted rows."""
-    rows = leakage[leakage["strings"] != PLACEBO].sort_values(regressions.ROW, ignore_index=True)
+    rows = regressions.in_units(leakage[leakage["strings"] != PLACEBO])
+    rows = rows.sort_values(regressions.ROW, ignore_index=True)
     values = rows[outcome].to_numpy(dtype=float)
     intercepts = regressions._intercepts(rows)
     empty = mixed_models.fit(values, np.empty((len(rows), 0)), intercepts, outcome != "perplexity")
-    return label_permutations.Null(empty, values, intercepts), rows, values
+    return label_permutations.Scores(empty, values, intercepts), rows, values
+
+
+def exchanges_in(strata, n, seed):
+    """Random exchanges inside strata."""
+    orders = label_permutations.random_orders(strata, n, seed)
+    return label_permutations.Exchanges(strata, 8, orders)
 
 
 def test_the_score_is_the_slope_of_the_likelihood(leakage):
@@ -215,10 +223,8 @@ def test_the_score_is_the_slope_of_the_likelihood(leakage):
 def test_exchanges_change_nothing_in_strata_of_one_string(leakage):
     null, rows, _ = null_of(leakage)
     n_units = len(rows) // 8
-    design = label_permutations.Design(np.arange(n_units), 8)
-    orders = label_permutations.exchanges(design.strata, 50, seed=0)
     terms = rows["log_density"].to_numpy()[:, None]
-    assert np.isnan(null.p_values(terms, design, orders)).all()
+    assert np.isnan(null.p_values(terms, exchanges_in(np.arange(n_units), 50, 0))).all()
 
 
 def test_false_positives_of_exchanges_are_few_where_the_models_own_are_many():
@@ -230,9 +236,9 @@ def test_false_positives_of_exchanges_are_few_where_the_models_own_are_many():
         null, rows, values = null_of(rows)
         asked = regressions.all_regressions(rows, LEAKED)[0]
         terms = np.column_stack(list(asked.terms.values()))
-        design = label_permutations.Design(rows["seed"].to_numpy()[::8], 8)
-        orders = label_permutations.exchanges(design.strata, 199, draw)
-        ours += list(null.p_values(terms, design, orders)[:2])
+        ours += list(
+            null.p_values(terms, exchanges_in(rows["seed"].to_numpy()[::8], 199, draw))[:2]
+        )
         own += list(mixed_models.fit(values, terms, regressions._intercepts(rows)).p_values[1:3])
     assert np.mean(np.array(ours) < 0.05) <= 0.12
     assert np.mean(np.array(own) < 0.05) >= 0.17
@@ -284,6 +290,31 @@ def test_a_known_effect_is_found():
         row = only(table, strings=LEAKED, term=f"paraphrases, {bent}", **at)
         assert abs(row.estimate) < 4 * row.std_error
     assert max(copy.p_value, linear.p_value) == 1 / (1 + regressions.PERMUTATIONS)
+    for row, effect in ((copy, -0.5), (linear, -0.2 * np.sqrt(5))):
+        assert row.lower < effect < row.upper < 0
+        assert row.effect == pytest.approx(row.estimate, abs=2 * row.std_error)
+
+
+def test_leaked_strings_and_placebos_have_one_unit(leakage):
+    """Leaked copies spread the density of leaked strings, and its unit is not theirs alone."""
+    rows = regressions.in_units(leakage)
+    by_role = rows.groupby("strings")["raw"].agg(["mean", "std"])
+    assert rows["raw"].std(ddof=0) == pytest.approx(1)
+    assert by_role.loc[LEAKED, "std"] > 1.2 * by_role.loc[PLACEBO, "std"]
+    density = np.exp(leakage["log_density"])
+    np.testing.assert_allclose(rows["raw"], (density - density.mean()) / density.std(ddof=0))
+
+
+def test_length_that_density_and_loss_follow_is_no_effect():
+    """Longer strings are denser and easier, along lines: nothing else is there."""
+    small = []
+    for draw in range(6):
+        rows = study(World(by_length=0.1, dense_by_length=1.0), draw)
+        table = regressions.regress(rows)
+        at = {"regression": ON_DENSITY, "predictor": "log", "term": "density"}
+        small.append(only(table, strings=PLACEBO, outcome=PERPLEXITY, **at).p_value < 0.05)
+        assert only(table, strings=PLACEBO, outcome=PERPLEXITY, **{**at, "term": "log length"})
+    assert sum(small) <= 1
 
 
 def test_leaks_are_found_in_leaked_strings_alone(found):
@@ -422,9 +453,9 @@ def test_the_local_part_is_taken_if_there_is_one():
     text = density_worlds.text(0)
     exact = text.assign(log_local=np.nan)
     as_local = text.assign(log_local=text["log_density"])
-    pd.testing.assert_frame_equal(
-        regressions.regress_text(exact), regressions.regress_text(as_local)
-    )
+    local = regressions.regress_text(as_local)
+    local = local[local["regression"] != ON_RANDOM].reset_index(drop=True)
+    pd.testing.assert_frame_equal(regressions.regress_text(exact), local)
     moved = text.assign(log_density=0.0)
     pd.testing.assert_frame_equal(regressions.regress_text(text), regressions.regress_text(moved))
 
@@ -461,6 +492,18 @@ def test_bins_of_length_hold_equally_many(n):
 def test_equal_lengths_are_in_one_bin():
     lengths = np.repeat([3, 8], [90, 10])
     assert len(np.unique(regressions.length_bins(lengths)[:90])) == 1
+
+
+def test_the_random_part_has_a_regression_of_its_own():
+    text = density_worlds.text(0)
+    text["perplexity"] *= np.exp(10 * (text["log_random"] - text["log_random"].mean()))
+    at = {"regression": ON_RANDOM, "term": "density"}
+    for form in ("raw", "log"):
+        row = only(regressions.regress_text(text), predictor=form, **at)
+        assert row.estimate > 0
+        assert row.p_value < 0.001
+    exact = regressions.regress_text(text.assign(log_local=np.nan, log_random=np.nan))
+    assert chosen(exact, regression=ON_RANDOM).empty
 
 
 def test_texts_are_not_mixed():

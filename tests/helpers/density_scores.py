@@ -89,7 +89,7 @@ def memorised(trained, unseen, measure="contextual") -> pd.DataFrame:
             given_log_prob=0.0,
             never=0.25 if strings == TRAINED else 0.75,
             never_or_late=0.75,
-            n_strings=20,
+            n_strings=24,
         )
         for strings, values in ((TRAINED, trained), (UNSEEN, unseen))
         for embedding in (HIDDEN, NGRAMS)

@@ -52,6 +52,9 @@ class World:
         Correlation of a seed's loss with its densities: two embeddings differ in scale.
     by_group : float
         Standard deviation over groups of the natural log density.
+    by_length, dense_by_length : float
+        Fall of every string's loss, and rise of its natural log density in standard deviations, per
+        standard deviation of the log length.
     """
 
     exact: float = 0.0
@@ -71,6 +74,8 @@ class World:
     uneven: float = 0.0
     alike: float = 0.0
     by_group: float = 0.0
+    by_length: float = 0.0
+    dense_by_length: float = 0.0
 
 
 def leakage(
@@ -91,12 +96,15 @@ def leakage(
     parts = []
     for seed in range(seeds):
         strings = _strings(chance, seed, n_leaked, n_never, lengths)
-        strings["dense"] += of_densities[strings["number"]]
+        longer = np.log(strings["length"] / strings["length"].mean())
+        longer /= longer.std() or 1.0
+        strings["dense"] += of_densities[strings["number"]] + world.dense_by_length * longer
         strings["level"] = (
             of_groups[strings["number"]]
             + of_lengths[strings["length"] - SHORTEST]
             + world.string * chance.normal(size=len(strings))
             - world.dense * strings["dense"]
+            - world.by_length * longer
         )
         parts.append(_seed(chance, world, seed, strings, embeddings, size))
     return pd.concat(parts, ignore_index=True)[LEAKAGE.names]

@@ -384,19 +384,8 @@ def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
 
     The best setting would be chosen by the strings that it is judged on.
     """
-    return over_seeds(orders_of(truth, embedding, strings))
-
-
-def sees_copies(truth: pd.DataFrame, embedding: str) -> Estimate:
-    """How much better training strings, whose copies count, are ordered than unseen strings."""
-    found = {name: orders_of(truth, embedding, name) for name in (TRAINED, UNSEEN)}
-    return over_seeds(found[TRAINED] - found[UNSEEN])
-
-
-def orders_of(truth: pd.DataFrame, embedding: str, strings: str) -> pd.Series:
-    """The correlation of each seed."""
     rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
-    return rows.groupby("seed")["given_length"].mean()
+    return over_seeds(rows.groupby("seed")["given_length"].mean())
 
 
 # Density and memorisation
@@ -640,21 +629,6 @@ CLAIMS = [
             above(0),
             partial(orders, embedding=name, strings=UNSEEN),
             limits=DIFFERENCE,
-            evidence=(LANGUAGE,),
-        )
-        for name in NAMES
-    ),
-    *(
-        Claim(
-            "density_truth",
-            f"The density {NAMES[name]} orders training strings, whose copies count, better than "
-            "strings that were never trained on.",
-            TRUTH.name,
-            "rank correlation with the exact probability at equal length, of training strings "
-            "minus that of strings never trained on",
-            above(0),
-            partial(sees_copies, embedding=name),
-            limits=(-2, 2),
             evidence=(LANGUAGE,),
         )
         for name in NAMES

@@ -131,11 +131,13 @@ def in_units(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def regress_treated(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dict]:
+def regress_treated(
+    rows: pd.DataFrame, treated: str, seed: int, asked: list[Regression] | None = None
+) -> Iterator[dict]:
     """The rows of the table for leaked strings or placebos.
 
     `rows` are those of `treated` strings and of strings that are never leaked, `in_units`, sorted
-    by `OF_SETTING` and `ROW`.
+    by `OF_SETTING` and `ROW`. `asked` are some regressions; all of them by default.
     """
     first = next(table for _, table in rows.groupby(OF_SETTING, sort=True))
     n_runs = first["variant"].nunique()
@@ -143,7 +145,7 @@ def regress_treated(rows: pd.DataFrame, treated: str, seed: int) -> Iterator[dic
     strata = units.groupby(["seed", "group"]).ngroup().to_numpy()
     exchanges = Exchanges(strata, n_runs, random_orders(strata, PERMUTATIONS, seed))
     intercepts = _intercepts(first)
-    asked = all_regressions(rows, treated)
+    asked = asked or all_regressions(rows, treated)
     for outcome, column in OUTCOMES.items():
         values = first[column].to_numpy(dtype=float)
         is_logistic = outcome == ACCURACY
