@@ -259,6 +259,25 @@ def test_losses_of_tokens_change_no_bit(folder, of_many_lengths):
     assert_equal_tokens(kept, kept, expected[0])
 
 
+def test_kept_weights_change_no_bit(folder, together):
+    """They are of every epoch, and a run that has finished without them is trained for them."""
+    runs, expected = together
+    state = folder / "by-epoch"
+    train([runs[0]], state)
+    keeping = replace(runs[0], by_epoch=True)
+    found = train([keeping, *runs[1:]], state)
+    assert all(map(same, found, expected))
+    engine = FleetEngine(state, 1, 2**33, save_weights=True)
+    assert engine.state(keeping).key == engine.state(runs[0]).key
+    files = {path.name for path in engine.state(keeping).kept.iterdir()}
+    assert files == {f"epoch-{epoch}.safetensors" for epoch in range(RECIPE.epochs + 1)}
+    assert not engine.state(runs[1]).kept.exists()
+    engine.train([keeping], silent)
+    final = load_file(engine.state(keeping).weights)
+    last = load_file(engine.state(keeping).weights_after(RECIPE.epochs))
+    assert all(torch.equal(final[name], last[name]) for name in final)
+
+
 def test_a_finished_run_without_losses_of_tokens_is_trained_for_them(folder):
     run, state = run_of(dataset(folder, "L4", 20)), folder / "later"
     (before,) = train([run], state)

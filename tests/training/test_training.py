@@ -79,6 +79,7 @@ class Run:
     processes: int = 1
     saves_weights: bool = False
     keeps_tokens: bool = False
+    keeps_checkpoints: bool = False
 
     @property
     def state(self) -> Path:
@@ -93,6 +94,9 @@ class Run:
     def tokens_file(self, place=0) -> Path:
         return self.folder / f"{place}" / "tokens.parquet"
 
+    def checkpoints_folder(self, place=0) -> Path:
+        return self.folder / f"{place}" / "checkpoints"
+
     def manifest_file(self, place=0) -> Path:
         return self.folder / f"{place}" / "manifest.json"
 
@@ -101,6 +105,8 @@ class Run:
         kept = {"weights": map(self.weights_file, places)} if self.saves_weights else {}
         if self.keeps_tokens:
             kept["tokens"] = map(self.tokens_file, places)
+        if self.keeps_checkpoints:
+            kept["checkpoints"] = map(self.checkpoints_folder, places)
         return finetune(
             model=self.model,
             models=self.models,
@@ -233,6 +239,9 @@ def train_families(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+KEPT = {"keeps_tokens": True, "keeps_checkpoints": True}
+
+
 def largest(checkpoint, pattern):
     return max(checkpoint.rglob(pattern), key=lambda path: path.stat().st_size)
 
@@ -248,9 +257,9 @@ def scramble(path):
 @pytest.fixture(scope="module")
 def house(tmp_path_factory):
     house = House(tmp_path_factory.mktemp("training"))
-    house.submit("killed", recipe={"zero_stage": 2}, work=kill_midway, keeps_tokens=True)
+    house.submit("killed", recipe={"zero_stage": 2}, work=kill_midway, **KEPT)
     house.submit("plain")
-    house.resume_later("resumed", lambda checkpoint: None, keeps_tokens=True)
+    house.resume_later("resumed", lambda checkpoint: None, saves_weights=True, **KEPT)
     house.resume_later("torn model", lambda c: halve(largest(c, "*model_states.pt")))
     house.resume_later("scrambled optimiser", lambda c: scramble(largest(c, "*optim_states.pt")))
     for stage in (1, 2, 3):
@@ -396,6 +405,39 @@ def test_losses_of_tokens_sum_to_the_trace(house, name):
     np.testing.assert_allclose(of_strings.sum()[trace.index], trace["nll"], rtol=1e-12)
     assert (of_strings.size()[trace.index] == trace["n_tokens"]).all()
     assert not house["torn model"].tokens_file().exists()
+
+
+def test_weights_after_every_epoch_are_kept(house):
+    """Also over a kill: the first are those of the untrained model, the last the final ones."""
+    resumed = house["resumed"]
+    folder = resumed.checkpoints_folder()
+    every = {f"epoch-{epoch}.safetensors" for epoch in range(RECIPE["epochs"] + 1)}
+    assert {path.name for path in folder.iterdir()} == every
+    final, last = (
+        load_file(path)
+        for path in (resumed.weights_file(), folder / f"epoch-{RECIPE['epochs']}.safetensors")
+    )
+    assert final.keys() == last.keys()
+    assert all(torch.equal(final[name], last[name]) for name in final)
+    row = read_models(TABLE)[TWIN.removesuffix("-twin")]
+    terminals = GrammarCorpus.from_file(GRAMMAR).terminals
+    untrained = build_model(row, "twin", 2 + len(terminals), 0, torch.float32)
+    first = load_file(folder / "epoch-0.safetensors")
+    for name, weights in untrained.named_parameters():
+        assert torch.equal(first[name], weights)
+    assert not house["plain"].checkpoints_folder().exists()
+
+
+def test_a_checkpoint_after_a_gap_in_kept_weights_does_not_count(tmp_path):
+    """It is of a training that was not asked to keep weights."""
+    state = State(tmp_path, "key")
+    for epoch in (0, 1):
+        state.keep(epoch, {"w": torch.zeros(1)})
+    for epoch, remains in ((1, True), (4, False)):
+        (state.begin(epoch) / "file").write_text("content")
+        state.commit(state.folder / f"partial-{epoch:06d}")
+        state.discard_after_gap([0, 1, 3, 5])
+        assert bool(state.checkpoints()) == remains
 
 
 def test_a_key_is_of_a_datasets_values(tmp_path):

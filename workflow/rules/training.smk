@@ -12,6 +12,7 @@ rule finetune:
         trained_files(experiment.single_runs, TRAINED.values()),
         trained_files(keeping(WEIGHTS, experiment.single_runs), [paths.WEIGHTS]),
         trained_files(keeping(TOKENS, experiment.single_runs), [paths.TOKENS]),
+        trained_files(keeping(CHECKPOINTS, experiment.single_runs), [paths.CHECKPOINTS]),
         trained_files(experiment.replicates, REPLICATES.values()),
         model_folders(experiment.single_runs),
     localrule: True

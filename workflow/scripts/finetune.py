@@ -43,6 +43,12 @@ def parse_arguments() -> argparse.Namespace:
         "--tokens", nargs="*", default=[], help="losses of tokens to write, beside some traces"
     )
     parser.add_argument(
+        "--checkpoints",
+        nargs="*",
+        default=[],
+        help="folders for the weights after every epoch that is measured, beside some traces",
+    )
+    parser.add_argument(
         "--trackers", type=named, default=(), help="tensorboard, wandb, both with a comma, or none"
     )
     parser.add_argument("--replicates", nargs=2, type=int, help="first and last of many trainings")
@@ -83,7 +89,8 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     files = zip(arguments.dataset, arguments.trace, arguments.manifest, strict=True)
     first_and_last = arguments.replicates
     replicates = range(first_and_last[0], first_and_last[1] + 1) if first_and_last else None
-    weights, tokens = beside_traces(arguments.weights), beside_traces(arguments.tokens)
+    beside = arguments.weights, arguments.tokens, arguments.checkpoints
+    weights, tokens, checkpoints = map(beside_traces, beside)
     jobs = [
         Job(
             dataset,
@@ -94,6 +101,7 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
             arguments.left_out,
             replicates,
             tokens.get(Path(trace).parent),
+            checkpoints.get(Path(trace).parent),
         )
         for dataset, trace, manifest in files
     ]

@@ -3,7 +3,7 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from palimpsest.requests import FOLDER, TOKENS, WEIGHTS
+from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS
 from palimpsest.variants import DILUTED, LEAVE_ONE_OUT, STREAM, dataset_variant
 from palimpsest.variants import is_diluted, is_stream, leak_of, production_left_out
 from palimpsest.variants import stream_draw, target_of, trained_apart
@@ -15,7 +15,7 @@ TRACKERS = ",".join(config["trackers"]) or "none"
 
 TRAINED = {"trace": paths.TRACE, "manifest": paths.MANIFEST}
 # Files that only some runs keep
-KEPT = {WEIGHTS: paths.WEIGHTS, TOKENS: paths.TOKENS}
+KEPT = {WEIGHTS: paths.WEIGHTS, TOKENS: paths.TOKENS, CHECKPOINTS: paths.CHECKPOINTS}
 # Those that the rule of a single run makes
 KEPT_ALONE = {WEIGHTS: paths.WEIGHTS} if config["save_weights"] else {}
 
@@ -103,7 +103,10 @@ def all_runs(job):
 def trained_together(job):
     """The outputs of a job that trains several runs."""
     outputs = {name: update(all_runs(job)(pattern)) for name, pattern in TRAINED.items()}
-    return {**outputs, **{name: update(files) for name, files in kept_files(job).items()}}
+    kept = kept_files(job)
+    if CHECKPOINTS in kept:
+        kept[CHECKPOINTS] = [directory(folder) for folder in kept[CHECKPOINTS]]
+    return {**outputs, **{name: update(files) for name, files in kept.items()}}
 
 
 def trained_alone():

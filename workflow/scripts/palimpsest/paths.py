@@ -22,6 +22,8 @@ TRACE = f"{RUN}/trace.parquet"
 MANIFEST = f"{RUN}/manifest.json"
 WEIGHTS = f"{RUN}/weights.safetensors"
 TOKENS = f"{RUN}/tokens.parquet"
+# A folder with the weights after every epoch that is measured
+CHECKPOINTS = f"{RUN}/checkpoints"
 # The model as a folder that Hugging Face's `from_pretrained` reads
 MODEL_FOLDER = f"{RUN}/huggingface"
 # Many trainings on one dataset: one job delivers the replicates from `first` to `last` together.

@@ -13,6 +13,7 @@ from palimpsest.paths import fill
 from palimpsest.variants import BASE, LEAVE_ONE_OUT_AGAIN, LEAVING_ONE_OUT, dataset_variant
 
 TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
+CHECKPOINTS = "checkpoints"  # the weights after every epoch that is measured
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,12 @@ class Runs:
     each seed is trained several times; the range holds the numbers of these replicates. One job
     trains at most `replicates_per_job` replicates. `training` overrides keys of the block
     `training` in the configuration. Only replicates may have it, because only they have separate
-    files. `keeps` names the files of a run: always "trace", and sometimes "weights" or "tokens".
+    files. `keeps` names the files of a run: always "trace", and sometimes "weights", "tokens" or
+    "checkpoints".
     Replicates always keep their weights; with `save_weights`, all runs do. "huggingface" is the
     folder that is made from the weights of a single run with `save_weights: huggingface`. "tokens"
-    are the losses of single tokens; only single runs keep them. With a variant of leave-one-out, at
+    are the losses of single tokens, and "checkpoints" the weights after every epoch that is
+    measured; only single runs keep them. With a variant of leave-one-out, at
     most `left_out` training strings are left out, each in a run of its own; None means every
     string. A stream says in `one_pass` how long it is.
     """
@@ -137,12 +140,12 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
     """
     found: dict[tuple, Runs] = {}
     for asked in requests:
-        if unknown := asked.keeps - {TRACE, WEIGHTS, TOKENS}:
+        if unknown := asked.keeps - {TRACE, WEIGHTS, TOKENS, CHECKPOINTS}:
             raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run makes")
         if asked.replicates is None and asked.training:
             raise ValueError(f"{asked}: only replicates may have their own training")
-        if not asked.has_one_model and TOKENS in asked.keeps:
-            raise ValueError(f"{asked}: only single runs keep the losses of tokens")
+        if not asked.has_one_model and asked.keeps & {TOKENS, CHECKPOINTS}:
+            raise ValueError(f"{asked}: only single runs keep the losses of tokens or checkpoints")
         if asked.variant in LEAVING_ONE_OUT and WEIGHTS in asked.keeps:
             raise ValueError(f"{asked}: a section cannot ask for the weights of leave-one-out")
         if asked.replicates is not None and WEIGHTS not in asked.keeps:

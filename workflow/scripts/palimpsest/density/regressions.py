@@ -52,7 +52,7 @@ from palimpsest.density.mixed_models import (
 from palimpsest.errors import UserError
 from palimpsest.statistics import Interval
 
-PERMUTATION, PERMUTATIONS = "permutation", 9999
+PERMUTATION, PERMUTATIONS = "permutation", 4999
 RAW, LOG = "raw", "log"
 PREDICTORS = (RAW, LOG)
 OUTCOMES = {PERPLEXITY: "perplexity", ACCURACY: "answer_right"}

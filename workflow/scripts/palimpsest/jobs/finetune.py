@@ -34,7 +34,8 @@ from palimpsest.variants import (
 class Job:
     """A dataset to train on and the files to write.
 
-    `weights` and `tokens` are None unless they are wanted; only a single run has `tokens`.
+    `weights`, `tokens` and `checkpoints` are None unless they are wanted; only a single run has the
+    last two. `checkpoints` is a folder: the weights after every epoch that is measured.
 
     With the variant leave-one-out, the job trains one run per distinct training string, on the
     dataset without that string, for at most `left_out` strings. The variant leave-one-out-again is
@@ -51,13 +52,14 @@ class Job:
     left_out: int | None = None
     replicates: range | None = None
     tokens: str | None = None
+    checkpoints: str | None = None
 
     @property
     def files(self) -> Files:
         """The files that the job delivers."""
-        weights = (self.weights,) if self.weights else ()
+        others = tuple(filter(None, (self.weights, self.checkpoints)))
         tokens = ((self.tokens, TOKENS),) if self.tokens else ()
-        return Files(self.manifest, ((self.trace, TRACE), *tokens), weights)
+        return Files(self.manifest, ((self.trace, TRACE), *tokens), others)
 
     @property
     def holds_many(self) -> bool:
@@ -66,7 +68,8 @@ class Job:
 
     def runs(self, assignment: Assignment) -> list[Run]:
         """The runs of an assignment's model."""
-        run = replace(assignment.run(self.dataset), by_token=self.tokens is not None)
+        kept = {"by_token": self.tokens is not None, "by_epoch": self.checkpoints is not None}
+        run = replace(assignment.run(self.dataset), **kept)
         if self.replicates is not None:
             return [replace(run, draw=number) for number in self.replicates]
         if is_stream(self.variant):
@@ -152,9 +155,21 @@ def deliver(job: Job, states: list[State]) -> None:
         pairs.insert(0, (state.weights, job.weights))
     if job.tokens:
         pairs.insert(0, (state.tokens, job.tokens))
+    if job.checkpoints:
+        deliver_folder(state.kept, Path(job.checkpoints))
     for source, target in pairs:
         with tables.replacing(target) as temporary:
             shutil.copyfile(source, temporary)
+
+
+def deliver_folder(source: Path, target: Path) -> None:
+    """Copy a folder; a folder of this name is replaced, and is never there in part."""
+    partial = target.with_name(f"{target.name}.partial")
+    for folder in (partial, target):
+        shutil.rmtree(folder, ignore_errors=True)
+    with writing(partial):
+        shutil.copytree(source, partial)
+    partial.rename(target)
 
 
 def _deliver_together(job: Job, states: list[State]) -> None:

@@ -27,7 +27,7 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.requests import FOLDER, TOKENS, WEIGHTS, OnePass, Runs
+from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS, OnePass, Runs
 from palimpsest.section import Derived
 from palimpsest.variants import BASE, LEAVING_ONE_OUT, is_stream
 
@@ -310,6 +310,9 @@ class Planner:
         left = disk.trace_bytes(training, strings)
         if WEIGHTS in runs.keeps:
             left += disk.weights_bytes(shape, training) * (2 if FOLDER in runs.keeps else 1)
+        if CHECKPOINTS in runs.keeps:
+            measured = training["epochs"] // training["evaluate_every"] + 1
+            left += disk.weights_bytes(shape, training) * measured
         if TOKENS in runs.keeps:
             left += disk.tokens_bytes(training, strings)
         is_twin = self.settings.is_twin(model)

@@ -93,7 +93,7 @@ class DeepSpeedEngine:
 
     def _train(self, run: Run, progress) -> None:
         state = self.state(run)
-        if state.is_finished(self.save_weights, run.by_token):
+        if state.is_finished(self.save_weights, run.by_token, run.kept_epochs):
             return
         started = time.perf_counter()
         if torch.cuda.is_available():
@@ -134,6 +134,8 @@ class DeepSpeedEngine:
         If loading a checkpoint fails, some weights may have changed already, so the model is built
         again.
         """
+        if self.rank == 0:
+            state.discard_after_gap(run.kept_epochs)
         while True:
             training = _Training(self, run, material, state)
             checkpoint = self._newest(state)
@@ -167,7 +169,7 @@ class _Training:
 
     def __init__(self, engine: DeepSpeedEngine, run: Run, material: Material, state: State):
         self.engine, self.recipe, self.state = engine, run.recipe, state
-        self.material = material
+        self.material, self.kept_epochs = material, run.kept_epochs
         model = build(run.row, run.scale, material.vocabulary, material.seed, engine.dtype)
         self.n_parameters = count(model.parameters())
         self.resolved_revision = getattr(model.config, "_commit_hash", None)
@@ -193,20 +195,27 @@ class _Training:
         """Train the remaining epochs; measure and save at the epochs of the recipe."""
         evaluation_epochs = set(self.recipe.evaluation_epochs())
         if not self.resumed_from:
-            self.measured[0] = self._evaluate()
-            self._show(0)
+            self._measure(0)
         for epoch in range(self.resumed_from + 1, self.recipe.epochs + 1):
             started = time.perf_counter()
             self._train_epoch(epoch)
             self.seconds += time.perf_counter() - started
             if epoch in evaluation_epochs:
-                self.measured[epoch] = self._evaluate()
-                self._show(epoch)
+                self._measure(epoch)
             if self._is_checkpoint(epoch):
                 self._save(epoch)
             if self.engine.rank == 0:
                 progress(epoch, self.recipe.epochs, self.material.shown_loss(self.measured))
         return self.material.trace(self.measured)
+
+    def _measure(self, epoch: int) -> None:
+        """Record how well the model predicts its measured strings after an epoch."""
+        self.measured[epoch] = self._evaluate()
+        self._show(epoch)
+        if epoch in self.kept_epochs:
+            weights = self.weights()
+            if self.engine.rank == 0:
+                self.state.keep(epoch, weights)
 
     def _show(self, epoch: int) -> None:
         """Show the losses and the learning rate of an epoch to the trackers."""
@@ -218,7 +227,7 @@ class _Training:
         self.engine.trackers.show(epoch, {**losses, "learning_rate": rate})
 
     def weights(self) -> dict[str, torch.Tensor]:
-        """The final weights, gathered from all processes; every process must call this.
+        """The weights, gathered from all processes; every process must call this.
 
         Only the first process gets the weights. A weight that two layers share has its first name.
         An adapter is merged into the weights, which are then in float32.

@@ -34,7 +34,8 @@ class Run:
     that string, and is measured on that string and on its placebo only. `draw` is the number of a
     replicate, which has its own initial weights and its own order of the data. `again` means: once
     more, with the initial weights and the order of the runs `leave-one-out-again`. With `by_token`,
-    the run also keeps the losses of single tokens; this affects neither its trace nor its key.
+    the run also keeps the losses of single tokens, and with `by_epoch` its weights after every
+    epoch that is measured; neither affects its trace or its key.
     """
 
     model: str
@@ -47,6 +48,12 @@ class Run:
     draw: int | None = None
     again: bool = False
     by_token: bool = False
+    by_epoch: bool = False
+
+    @property
+    def kept_epochs(self) -> list[int]:
+        """The epochs whose weights the run keeps."""
+        return self.recipe.evaluation_epochs() if self.by_epoch else []
 
     def about(self) -> dict:
         """A short description of the run."""

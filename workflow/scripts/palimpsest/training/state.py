@@ -12,7 +12,7 @@ import logging
 import os
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
@@ -114,16 +114,42 @@ class State(StateFolder):
         self.manifest = self.folder / "manifest.json"
         self.weights = self.folder / "weights.safetensors"
         self.tokens = self.folder / "tokens.parquet"
+        self.kept = self.folder / "kept"
 
-    def is_finished(self, with_weights: bool = False, with_tokens: bool = False) -> bool:
-        """Whether the run was trained to its end; the manifest is written last."""
+    def is_finished(
+        self, with_weights: bool = False, with_tokens: bool = False, kept: Iterable[int] = ()
+    ) -> bool:
+        """Whether the run was trained to its end; the manifest is written last.
+
+        `kept` are the epochs whose weights must be there.
+        """
         return (
             self.manifest.exists()
             and self.trace.exists()
             and ends_as_parquet(self.trace)
             and (self.weights.exists() or not with_weights)
             and (self.tokens.exists() or not with_tokens)
+            and all(self.weights_after(epoch).exists() for epoch in kept)
         )
+
+    def weights_after(self, epoch: int) -> Path:
+        """The file with the weights after an epoch."""
+        return self.kept / weights_after(epoch)
+
+    def keep(self, epoch: int, weights: dict[str, torch.Tensor]) -> None:
+        """Keep the weights after an epoch, until the run is delivered."""
+        _save(weights, self.weights_after(epoch))
+        self.introduce()
+
+    def discard_after_gap(self, kept: Iterable[int]) -> None:
+        """Delete the checkpoints after an epoch whose weights must be kept, and are not.
+
+        They are of a training that was not asked to keep weights.
+        """
+        missing = [epoch for epoch in kept if not self.weights_after(epoch).exists()]
+        for checkpoint in self.checkpoints():
+            if missing and int(checkpoint.name.partition("-")[2]) >= min(missing):
+                shutil.rmtree(checkpoint, ignore_errors=True)
 
     def checkpoints(self) -> list[Path]:
         """The committed checkpoints, newest first."""
@@ -175,14 +201,24 @@ class State(StateFolder):
         if tokens is not None:
             tables.write(self.tokens, tokens, TOKENS)
         if weights is not None:
-            weights = {name: tensor.contiguous() for name, tensor in weights.items()}
-            with tables.replacing(self.weights) as temporary, writing(self.weights):
-                save_file(weights, temporary)
+            _save(weights, self.weights)
         self.introduce()
         tables.write_json(self.manifest, {**manifest, "earlier_code": self.earlier_code()})
         # Checkpoints are deleted last, because a kill can interrupt the deletion of large files.
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
+
+
+def weights_after(epoch: int) -> str:
+    """The name of the file with the weights after an epoch."""
+    return f"epoch-{epoch}.safetensors"
+
+
+def _save(weights: dict[str, torch.Tensor], path: Path) -> None:
+    """Write weights atomically."""
+    contiguous = {name: tensor.contiguous() for name, tensor in weights.items()}
+    with tables.replacing(path) as temporary, writing(path):
+        save_file(contiguous, temporary)
 
 
 @contextlib.contextmanager

@@ -78,7 +78,7 @@ class FleetEngine:
             self._train_group(group, progress)
 
     def _is_finished(self, run: Run, state: State) -> bool:
-        return state.is_finished(self.save_weights, run.by_token)
+        return state.is_finished(self.save_weights, run.by_token, run.kept_epochs)
 
     def _train_group(self, runs: list[tuple[Run, State]], progress) -> None:
         """Train runs that can take their steps together, wave by wave."""
@@ -256,9 +256,17 @@ class Wave:
         """Record how well the given members predict their measured strings now."""
         if not members:
             return
-        for member, measured in zip(self.members, self._evaluate(), strict=True):
+        for place, measured in enumerate(self._evaluate()):
+            member = self.members[place]
             if member in members:
                 member.measured[member.epoch] = member.material.check(measured)
+                if member.epoch in member.run.kept_epochs:
+                    member.state.keep(member.epoch, self._weights(place))
+
+    def _weights(self, place: int) -> dict[str, torch.Tensor]:
+        """The weights of a member, by parameter name."""
+        views = self.stack.views(self.stack.theta[place].cpu())
+        return dict(zip(self.stack.shapes, views, strict=True))
 
     def _evaluate(self) -> list[np.ndarray]:
         """float64[n_rows, strings] for every member: nll, number of right tokens and rank sum.
@@ -304,10 +312,7 @@ class Wave:
         """Write a member's trace, its manifest and, if wanted, its weights."""
         engine = self.engine
         trace = member.material.trace(member.measured)
-        weights = None
-        if engine.save_weights:
-            views = self.stack.views(self.stack.theta[place].cpu())
-            weights = dict(zip(self.stack.shapes, views, strict=True))
+        weights = self._weights(place) if engine.save_weights else None
         member.state.finish(
             traces.to_frame(trace),
             manifest(

@@ -85,6 +85,7 @@ class Member:
 
     def resume(self, n_parameters: int) -> dict[str, torch.Tensor] | None:
         """Load the newest complete checkpoint and return its tensors; None if there is none."""
+        self.state.discard_after_gap(self.run.kept_epochs)
         while (checkpoint := self.state.newest()) is not None:
             try:
                 saved = load_file(checkpoint / CHECKPOINT)
