@@ -112,6 +112,13 @@ INFORMATION = Kind(
         Column("entropy", float, "mean over neurons, nats; null if all are degenerate", True),
         Column("n_pairs", int, "number of pairs"),
         Column("mutual_information", float, "mean over pairs, nats; null without pairs", True),
+        Column(
+            "mutual_information_exchanged",
+            float,
+            "the same, after the samples of each second neuron are put in a random order: what the "
+            "estimator finds where there is nothing; null without pairs",
+            True,
+        ),
         Column("accuracy", float, "share of right answers on the evaluated strings"),
         Column(
             "accuracy_agrees", float, "of strings whose marker agrees; null without markers", True
