@@ -3,6 +3,9 @@
 import re
 
 import pandas as pd
+from numpy.typing import ArrayLike
+
+from palimpsest.statistics import student
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -25,6 +28,19 @@ def score(value: float) -> str:
 def percent(share: float) -> str:
     """A share as a whole percentage, with a non-breaking space before the sign."""
     return f"{100 * share:.0f}\u00a0%".replace("-", "−")
+
+
+def interval_note(name: str, mean: float, lower: float, upper: float) -> str:
+    """A mean and its interval, for the note of a claim; empty if there is no interval."""
+    return "" if pd.isna(lower) else f"{name}: {number(mean)} ({number(lower)} to {number(upper)})"
+
+
+def mean_note(name: str, values: ArrayLike) -> str:
+    """A mean and its interval over the seeds, for the note of a claim; empty without interval.
+
+    `values` is float[seeds].
+    """
+    return interval_note(name, *student(values))
 
 
 def plural(n: int, noun: str) -> str:
