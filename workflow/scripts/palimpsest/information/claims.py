@@ -1,0 +1,461 @@
+"""The claims on information measures of neurons, each with the statistic that tests the claim.
+
+The paper's claim: heuristic memorisation makes activations less diverse (lower entropy, higher
+mutual information), and example-level memorisation makes them more diverse. Its appendices C.1,
+C.2, C.4 and D.2 say where in a model this shows, whether it depends on the model's depth, and how
+the measures go with norms and with accuracy. The claims on random markers and on contextual
+memorisation are Palimpsest's own.
+
+Measures are those of the neurons of feed-forward layers at the symbol before the answer, mean over
+neurons or pairs, then over layers. A statistic compares the runs of one seed. So it has one value
+per seed, and its interval is over the seeds; every seed has strings and models of its own.
+
+Placebos are in the notes. One is an innocent change of the training strings: random markers against
+none (`trends.with_innocent`). Another is the mutual information of pairs whose samples are in a
+random order: the estimator alone. A measure that follows the share goes with everything else that
+follows the share; so beside correlations stands that of the share itself.
+"""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.claims import (
+    DIFFERENCE,
+    NO_THRESHOLD,
+    STAND_INS,
+    Claim,
+    Estimate,
+    Region,
+    above,
+    at_least,
+    at_most,
+    below,
+    between,
+    over_seeds,
+)
+from palimpsest.information.kinds import INFORMATION as TABLE
+from palimpsest.information.kinds import MARKERS, SHUFFLES
+from palimpsest.information.trends import (
+    ACCURACY,
+    ENTROPY,
+    EXCHANGED,
+    INFORMATION,
+    INNOCENT,
+    MEASURES,
+    MEMORISED,
+    NORMS,
+    SHARE,
+    UNIT,
+    associated,
+    by_model,
+    degenerate,
+    kendall,
+    late_trend,
+    of_intervention,
+    pearson,
+    runs_of,
+    trend,
+    with_innocent,
+)
+from palimpsest.report.number_format import mean_note, percent
+from palimpsest.statistics import CONFIDENCE, chance_of_equal_orders, student
+
+QUESTIONS = {
+    "information_induced": "Was memorisation induced as intended?",
+    "information_heuristic": "Are activations less diverse where a shortcut is memorised?",
+    "information_example": "Are activations more diverse where strings are learned by heart?",
+    "information_innocent": "Does memorisation change the measures more than an innocent change?",
+    "information_depth": "Do the trends hold for models of every depth?",
+    "information_norms": "Do the measures say more than norms of weights?",
+    "information_accuracy": "Do the measures tell which model is accurate?",
+    "information_contextual": "Do the measures know what contextual memorisation knows?",
+}
+NAMES = {ENTROPY: "Entropy", INFORMATION: "Mutual information"}
+NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
+HEURISTIC, EXAMPLE = "heuristic memorisation", "example-level memorisation"
+MEMORISATION = {MARKERS: HEURISTIC, SHUFFLES: EXAMPLE}
+GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}
+# The signs that the paper expects of a measure's change with the share that is memorised
+EXPECTED = {
+    (MARKERS, ENTROPY): -1,
+    (MARKERS, INFORMATION): 1,
+    (SHUFFLES, ENTROPY): 1,
+    (SHUFFLES, INFORMATION): -1,
+}
+BOTH = tuple(EXPECTED)
+QUESTION_OF = {MARKERS: "information_heuristic", SHUFFLES: "information_example"}
+VERBS = {-1: "falls", 1: "rises"}
+# Pearson: below it, less than a quarter of the variance of one is in the other
+STRONG = 0.5
+TAU_DIFFERENCE = (-2.0, 2.0)
+WEAKEST = "seeds, at the weakest depth"
+# The two halves of a sentence on what the paper calls weak and strong
+WITH_NORMS = {MARKERS: "hardly goes", SHUFFLES: "goes"}
+
+
+def signed(sign: int) -> Region:
+    """Above 0 or below 0."""
+    return above(0) if sign > 0 else below(0)
+
+
+def strongly(sign: int) -> Region:
+    """A strong correlation with this sign."""
+    return at_least(STRONG) if sign > 0 else at_most(-STRONG)
+
+
+def estimated(values: pd.DataFrame, **others: pd.DataFrame) -> Estimate:
+    """An estimate over the seeds, with what stands beside it in the marks.
+
+    All frames hold values by seed (rows) and model (columns). Names have underscores for blanks.
+    """
+    marks = [note(name.replace("_", " "), other) for name, other in others.items()]
+    return over_seeds(values)._replace(marks=tuple(filter(None, marks)))
+
+
+def note(name: str, values: pd.DataFrame) -> str:
+    """The mean over models and its interval over the seeds; empty without interval."""
+    return mean_note(name, values.mean(axis=1).dropna())
+
+
+def placebos(information: pd.DataFrame, intervention: str, column: str, statistic) -> dict:
+    """A statistic of the innocent change, and of exchanged samples if the column has them."""
+    found = {"random_markers_against_none": statistic(with_innocent(information), INNOCENT, column)}
+    if column in EXCHANGED:
+        found["exchanged_samples"] = statistic(information, intervention, EXCHANGED[column])
+    return found
+
+
+# Was memorisation induced?
+
+
+def led_astray(information: pd.DataFrame) -> Estimate:
+    """Accuracy where the marker agrees minus where it disagrees, at the highest alpha.
+
+    The same at alpha 0, where markers are random, is in the marks.
+    """
+    rows = of_intervention(information, MARKERS)
+    gap = rows["accuracy_agrees"] - rows["accuracy_disagrees"]
+    by_share = gap.groupby([rows[key] for key in (*UNIT, SHARE)]).mean()
+    at = {share: by_model(own) for share, own in by_share.groupby(level=SHARE)}
+    highest = at[max(at)] if at else pd.DataFrame()
+    return estimated(highest, **({"alpha_0": at[0.0]} if 0.0 in at else {}))
+
+
+def changed(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The slope of a column on the share, from share 0 to 1."""
+    values = trend(information, intervention, column)
+    found = estimated(values, **placebos(information, intervention, column, trend))
+    if column not in MEASURES:
+        return found
+    return found._replace(marks=(*found.marks, *left_out(information, intervention)))
+
+
+def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
+    """A mark on neurons that are in no mean, if there are any."""
+    shares = degenerate(information, intervention)
+    if not shares.sum():
+        return []
+    return [
+        f"constant neurons, which are left out: {percent(shares.iloc[0])} at "
+        f"{GREEK[intervention]} {shares.index[0]:g}, {percent(shares.iloc[-1])} at "
+        f"{shares.index[-1]:g}"
+    ]
+
+
+def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The slope in the last layer minus that in the first."""
+    values = late_trend(information, intervention, column)
+    return estimated(values, **placebos(information, intervention, column, late_trend))
+
+
+def beyond_innocent(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The size of the slope minus the size of what random markers change."""
+    innocent = trend(with_innocent(information), INNOCENT, column)
+    return over_seeds(trend(information, intervention, column).abs() - innocent.abs())
+
+
+# Depth
+
+
+def by_depth(values: pd.DataFrame, information: pd.DataFrame) -> pd.DataFrame:
+    """Values by seed and depth, means over models, from values by seed and model."""
+    depths = information.groupby("model")["n_layers"].first()
+    return values.T.groupby(depths.reindex(values.columns)).mean().T
+
+
+def at_every_depth(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The slope of the depth where it is the weakest, in the direction that is expected.
+
+    The interval is one for the smallest mean of all depths. Its lower end is the lowest of the
+    depths' own. The upper end is corrected for the number of depths (Bonferroni), because the
+    smallest of several is low by chance.
+    """
+    values = EXPECTED[intervention, column] * trend(information, intervention, column)
+    depths = by_depth(values, information)
+    if len(depths.columns) < 2:
+        return Estimate()
+    known = [own.dropna() for _, own in depths.items()]
+    plain = pd.DataFrame([student(own) for own in known])
+    careful = [student(own, confidence=1 - (1 - CONFIDENCE) / len(known)).upper for own in known]
+    ends = [plain["lower"].min(skipna=False), np.min(careful)]
+    weakest = known[plain["mean"].argmin()]
+    models = values.mean().to_dict()
+    return Estimate(tuple(weakest), weakest.mean(), *ends, over=WEAKEST, models=models)
+
+
+def apart(information: pd.DataFrame, column: str) -> Estimate:
+    """How far the deepest model is from the shallowest, minus the size of the slope.
+
+    Mean over both interventions; both parts are absolute values.
+    """
+    found = []
+    for intervention in MEMORISATION:
+        runs = runs_of(of_intervention(information, intervention), (column,))
+        levels = by_depth(by_model(runs.set_index(UNIT)[column]), information)
+        if len(levels.columns) > 1:
+            size = trend(information, intervention, column).abs().mean(axis=1)
+            found.append((levels[levels.columns.max()] - levels[levels.columns.min()]).abs() - size)
+    return over_seeds(pd.concat(found, axis=1).mean(axis=1)) if found else Estimate()
+
+
+# Norms, accuracy and contextual memorisation
+
+
+def correlated(
+    information: pd.DataFrame, intervention: str, column: str, others: tuple[str, ...]
+) -> Estimate:
+    """Pearson's correlation of a measure with other columns over the runs of a seed; their mean."""
+
+    def mean(one: str) -> pd.DataFrame:
+        return sum(of(one, other) for other in others) / len(others)
+
+    of = partial(associated, information, intervention, pearson)
+    beside = {} if len(others) == 1 else {NORM_NAMES[name]: of(column, name) for name in others}
+    if column in EXCHANGED:
+        beside["exchanged_samples"] = mean(EXCHANGED[column])
+    return estimated(mean(column), **beside, share_in_place_of_the_measure=mean(SHARE))
+
+
+def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """Kendall's tau of the accuracy and of the order by a measure; the same of norms in the marks.
+
+    A measure puts those models first that have memorised less according to the paper. A norm puts
+    the models with small norms first.
+    """
+    tau = partial(associated, information, intervention, kendall)
+    towards = -EXPECTED[intervention, column]
+    beside = {NORM_NAMES[name]: -tau(name, ACCURACY) for name in NORMS}
+    if column in EXCHANGED:
+        beside["exchanged_samples"] = towards * tau(EXCHANGED[column], ACCURACY)
+    return if_tied(estimated(towards * tau(column, ACCURACY), **beside), information, intervention)
+
+
+def ordered_better(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The same tau of a measure minus the mean of those of the norms."""
+    tau = partial(associated, information, intervention, kendall)
+    norms = sum(-tau(name, ACCURACY) for name in NORMS) / len(NORMS)
+    return over_seeds(-EXPECTED[intervention, column] * tau(column, ACCURACY) - norms)
+
+
+def knows(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """Kendall's tau of a measure and the share of strings memorised by the contextual measure."""
+    tau = partial(associated, information, intervention, kendall)
+    beside = {"share_in_place_of_the_measure": tau(SHARE, MEMORISED)}
+    if column in EXCHANGED:
+        beside["exchanged_samples"] = tau(EXCHANGED[column], MEMORISED)
+    return if_tied(estimated(tau(column, MEMORISED), **beside), information, intervention)
+
+
+def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Estimate:
+    """With a mark on how often chance alone would tie the seeds, if all have the same value.
+
+    Few runs have few orders. More values of the share would break a tie.
+    """
+    if len(found.values) < 2 or found.lower < found.upper:
+        return found
+    n_runs = of_intervention(information, intervention)[SHARE].nunique()
+    n_seeds, n_models = len(found.values), max(1, len(found.models or ()))
+    chance = 100 * chance_of_equal_orders(n_runs, n_seeds, n_models)
+    mark = (
+        f"random orders of {n_runs} runs would tie {n_seeds} seeds in {chance:.2g} % of cases; "
+        f"more values of {GREEK[intervention]} would break the tie"
+    )
+    return found._replace(marks=(mark, *found.marks))
+
+
+CLAIMS = [
+    Claim(
+        "information_induced",
+        "A model that is trained with markers that are the answer goes by the marker.",
+        TABLE.name,
+        "share of right answers where the marker agrees minus where it disagrees, at the highest "
+        "alpha",
+        above(0),
+        led_astray,
+        limits=DIFFERENCE,
+        evidence=(NO_THRESHOLD,),
+    ),
+    *(
+        Claim(
+            "information_induced",
+            f"More {memorisation} makes models less accurate on clean strings.",
+            TABLE.name,
+            f"change of the share of right answers from {GREEK[intervention]} 0 to 1 (least "
+            "squares)",
+            below(0),
+            partial(changed, intervention=intervention, column=ACCURACY),
+            evidence=(NO_THRESHOLD,),
+        )
+        for intervention, memorisation in MEMORISATION.items()
+    ),
+    Claim(
+        "information_induced",
+        "Where more answers are permuted, contextual memorisation finds more memorised strings.",
+        TABLE.name,
+        "change of the share of memorised training strings from beta 0 to 1 (least squares)",
+        above(0),
+        partial(changed, intervention=SHUFFLES, column=MEMORISED),
+        evidence=(STAND_INS,),
+    ),
+    *(
+        Claim(
+            QUESTION_OF[intervention],
+            f"{NAMES[measure]} {VERBS[sign]} with {MEMORISATION[intervention]}.",
+            TABLE.name,
+            f"change of the mean from {GREEK[intervention]} 0 to 1 (nats, least squares)",
+            signed(sign),
+            partial(changed, intervention=intervention, column=measure),
+            evidence=(NO_THRESHOLD,),
+        )
+        for (intervention, measure), sign in EXPECTED.items()
+    ),
+    *(
+        Claim(
+            QUESTION_OF[MARKERS],
+            f"{NAMES[measure]} {VERBS[sign]} with {HEURISTIC} more in the last layer than in the "
+            "first.",
+            TABLE.name,
+            "change of the mean from alpha 0 to 1 (nats, least squares), last minus first layer",
+            signed(sign),
+            partial(changed_late, intervention=MARKERS, column=measure),
+            evidence=(NO_THRESHOLD,),
+        )
+        for (intervention, measure), sign in EXPECTED.items()
+        if intervention == MARKERS
+    ),
+    *(
+        Claim(
+            "information_innocent",
+            f"{NAMES[measure]} changes more with {MEMORISATION[intervention]} than with random "
+            "markers.",
+            TABLE.name,
+            f"size of the change from {GREEK[intervention]} 0 to 1 minus size of the change from "
+            "no markers to random ones (nats)",
+            above(0),
+            partial(beyond_innocent, intervention=intervention, column=measure),
+            evidence=(NO_THRESHOLD,),
+        )
+        for intervention, measure in BOTH
+    ),
+    *(
+        Claim(
+            "information_depth",
+            f"{NAMES[measure]} {VERBS[sign]} with {MEMORISATION[intervention]} in models of every "
+            "depth.",
+            TABLE.name,
+            f"change of the mean from {GREEK[intervention]} 0 to 1 in the expected direction, at "
+            "the depth with the weakest change (nats)",
+            above(0),
+            partial(at_every_depth, intervention=intervention, column=measure),
+            evidence=(NO_THRESHOLD,),
+        )
+        for (intervention, measure), sign in EXPECTED.items()
+    ),
+    *(
+        Claim(
+            "information_depth",
+            f"{NAMES[measure]} depends on a model's depth more than on memorisation.",
+            TABLE.name,
+            "size of the difference of deepest and shallowest models minus size of the change from "
+            "share 0 to 1 (nats)",
+            above(0),
+            partial(apart, column=measure),
+            evidence=(NO_THRESHOLD,),
+        )
+        for measure in MEASURES
+    ),
+    *(
+        Claim(
+            "information_norms",
+            f"{NAMES[measure]} {WITH_NORMS[intervention]} with norms of weights over models with "
+            f"more or less {MEMORISATION[intervention]}.",
+            TABLE.name,
+            "Pearson correlation of the mean with the 2-norm and with the Frobenius norm, mean of "
+            "both",
+            between(-STRONG, STRONG) if intervention == MARKERS else strongly(sign),
+            partial(correlated, intervention=intervention, column=measure, others=NORMS),
+            limits=DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for (intervention, measure), sign in EXPECTED.items()
+    ),
+    *(
+        Claim(
+            "information_norms",
+            f"{NAMES[measure]} orders models with more or less {HEURISTIC} better than norms do.",
+            TABLE.name,
+            "Kendall's tau with accuracy, of the order by the measure minus the mean of the orders "
+            "by both norms",
+            above(0),
+            partial(ordered_better, intervention=MARKERS, column=measure),
+            limits=TAU_DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for measure in MEASURES
+    ),
+    *(
+        Claim(
+            "information_accuracy",
+            f"{NAMES[measure]} goes with accuracy over models with more or less "
+            f"{MEMORISATION[intervention]}.",
+            TABLE.name,
+            "Pearson correlation of the mean with the share of right answers",
+            strongly(-sign),
+            partial(correlated, intervention=intervention, column=measure, others=(ACCURACY,)),
+            limits=DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for (intervention, measure), sign in EXPECTED.items()
+    ),
+    *(
+        Claim(
+            "information_accuracy",
+            f"{NAMES[measure]} orders models with more or less {MEMORISATION[intervention]} as "
+            "their accuracy does.",
+            TABLE.name,
+            "Kendall's tau with the share of right answers, "
+            f"{'high' if sign < 0 else 'low'} values first",
+            above(0),
+            partial(ordered, intervention=intervention, column=measure),
+            limits=DIFFERENCE,
+            evidence=(NO_THRESHOLD,),
+        )
+        for (intervention, measure), sign in EXPECTED.items()
+    ),
+    *(
+        Claim(
+            "information_contextual",
+            f"{NAMES[measure]} is {'higher' if measure == ENTROPY else 'lower'} where contextual "
+            f"memorisation finds more, over models with more or less {MEMORISATION[intervention]}.",
+            TABLE.name,
+            "Kendall's tau of the mean and the share of memorised training strings",
+            signed(EXPECTED[SHUFFLES, measure]),
+            partial(knows, intervention=intervention, column=measure),
+            limits=DIFFERENCE,
+            evidence=(STAND_INS,),
+        )
+        for intervention, measure in BOTH
+    ),
+]
