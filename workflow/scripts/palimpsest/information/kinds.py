@@ -124,7 +124,10 @@ INFORMATION = Kind(
             "accuracy_agrees", float, "of strings whose marker agrees; null without markers", True
         ),
         Column(
-            "accuracy_disagrees", float, "of strings whose marker disagrees; null likewise", True
+            "accuracy_disagrees",
+            float,
+            "of strings whose marker disagrees; null without markers",
+            True,
         ),
         Column(
             "train_loss", float, "of the training strings at the end of training, nats per token"
@@ -143,10 +146,22 @@ INFORMATION = Kind(
         Column(
             "memorised",
             float,
-            "share of the training strings that contextual memorisation finds; null if it is not measured",
+            "share of the distinct training strings whose loss at the end of training is below "
+            "their Bayes-optimal loss (docs/measures.md)",
+        ),
+        Column(
+            "memorised_unseen",
+            float,
+            "the same of the evaluated strings that the language of the training strings has, the "
+            "placebo; null if there are none",
             True,
         ),
         Column("n_layers", int, "number of the model's blocks"),
     ),
 )
+# What a trained model is asked for; what is measured of its neurons; and what the comparison of
+# runs reads, in addition to datasets and traces
+OF_MODEL = (ACTIVATIONS, ANSWERS, NORMS)
+OF_NEURONS = (NEURONS, PAIRS)
+COMPARED = (ANSWERS, NORMS, *OF_NEURONS)
 KINDS = (ACTIVATIONS, ANSWERS, NORMS, NEURONS, PAIRS, INFORMATION)
