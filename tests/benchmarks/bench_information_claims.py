@@ -34,13 +34,13 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
 from rows import Row, main, shown  # noqa: E402
 from rows import false_positives as of_false_positives  # noqa: E402
 
-from helpers.information_worlds import DEPTHS, World, information  # noqa: E402
+from helpers.information_worlds import DEPTHS, ONE_MODEL, World, information  # noqa: E402
 from palimpsest.information import claims  # noqa: E402
 from palimpsest.information.kinds import MARKERS, SHUFFLES  # noqa: E402
 from palimpsest.information.trends import of_intervention, runs_of  # noqa: E402
 from palimpsest.statistics import DECIMALS, student  # noqa: E402
 
-SEEDS, STUDIES, OF_DEPTHS, TINY, LEVEL = (2, 3, 5), 400, 150, 4, 5.0
+SEEDS, STUDIES, FEWER, TINY, LEVEL = (2, 3, 5), 400, 150, 4, 5.0
 WORLDS = {
     "normal": World(),
     "uneven": World(uneven=3.0),
@@ -50,14 +50,27 @@ WORLDS = {
 SLOPES = {
     "entropy": partial(claims.changed, intervention=MARKERS, column="entropy"),
     "last layer": partial(claims.changed_late, intervention=MARKERS, column="entropy"),
-    "beyond innocent": partial(claims.beyond_innocent, intervention=MARKERS, column="entropy"),
 }
 ORDERS = {
     "tau": partial(claims.ordered, intervention=MARKERS, column="entropy"),
     "tau, memorised": partial(claims.knows, intervention=MARKERS, column="entropy"),
     "tau minus norms": partial(claims.ordered_better, intervention=MARKERS, column="entropy"),
 }
+BEYOND = partial(claims.beyond_innocent, intervention=SHUFFLES, column="entropy")
 EVERY_DEPTH = partial(claims.at_every_depth, intervention=SHUFFLES, column="entropy")
+# Statistics with an interval of their own: name, statistic, changes, models and numbers of seeds.
+# Both sizes of `beyond innocent` are 0, or both are 0.2; none of three depths changes.
+OF_THEIR_OWN = (
+    ("beyond innocent, none", BEYOND, {}, ONE_MODEL, SEEDS),
+    (
+        "beyond innocent, equal",
+        BEYOND,
+        {"innocent": {"entropy": -0.2}, "shuffles": {"entropy": 0.2}},
+        ONE_MODEL,
+        SEEDS,
+    ),
+    ("every depth", EVERY_DEPTH, {}, DEPTHS, SEEDS[1:]),
+)
 CORRELATION = partial(
     claims.correlated, intervention=MARKERS, column="entropy", others=("two_norm", "frobenius")
 )
@@ -148,16 +161,18 @@ def calibrated(world: World, n_seeds: int) -> World:
     return replace(world, noise=noise)
 
 
-def every_depth(n: int) -> Iterator[Row]:
-    """Rows of the weakest of three depths without a change; the peer is this depth's interval."""
-    for name, world in WORLDS.items():
-        for n_seeds in SEEDS[1:]:
-            table = information(world, 1, seeds=n * n_seeds, models=DEPTHS)
-            found = [EVERY_DEPTH(own) for _, own in table.groupby(table["seed"] // n_seeds)]
-            ours = sum(each.lower > 0 or each.upper < 0 for each in found)
-            peer = 100 * excluded(np.array([each.values for each in found]), 0) / n
-            what = f"every depth, {name}, {n_seeds} seeds"
-            yield of_false_positives(what, ours, n, peer, LEVEL)
+def of_own_intervals(n: int) -> Iterator[Row]:
+    """Rows of statistics with an interval of their own; the peer is Student's of the same values."""
+    for what, estimate, changes, models, numbers in OF_THEIR_OWN:
+        for name, world in WORLDS.items():
+            for n_seeds in numbers:
+                seeds = n * n_seeds
+                table = information(replace(world, **changes), 1, seeds=seeds, models=models)
+                found = [estimate(own) for _, own in table.groupby(table["seed"] // n_seeds)]
+                ours = sum(each.lower > 0 or each.upper < 0 for each in found)
+                peer = 100 * excluded(np.array([each.values for each in found]), 0) / n
+                of_row = f"{what}, {name}, {n_seeds} seeds"
+                yield of_false_positives(of_row, ours, n, peer, LEVEL)
 
 
 def power(n: int) -> Iterator[Row]:
@@ -186,7 +201,7 @@ def rows(tiny: bool) -> Iterator[Row]:
     yield from bounded(SLOPES, linregress, n)
     yield from bounded(ORDERS, kendalltau, n)
     yield from of_correlations(n)
-    yield from every_depth(min(n, OF_DEPTHS))
+    yield from of_own_intervals(min(n, FEWER))
     yield from power(n)
 
 

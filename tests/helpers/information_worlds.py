@@ -173,6 +173,7 @@ def _of_model(chance, world: World, name, n_layers, seeds, shares, position) -> 
             **found,
             **shares_of_strings,
             "mutual_information_exchanged": exchanged,
+            "memorised_unseen": 0.1,
             "accuracy_agrees": (shares_of_strings["accuracy"] + gap).clip(0, 1),
             "accuracy_disagrees": (shares_of_strings["accuracy"] - gap).clip(0, 1),
             "train_loss": 0.3,
@@ -212,5 +213,6 @@ def _members(table, draw: int, n: int, column: str, names: list[str]) -> pd.Data
         is_degenerate=False,
         first=number,
         second=number + 1,
+        exchanged=0.0,
         **{column: rows[column] * (1 + 0.3 * skewed)},
     )[names]

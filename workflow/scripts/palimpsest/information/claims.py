@@ -3,19 +3,22 @@
 The paper's claim: heuristic memorisation makes activations less diverse (lower entropy, higher
 mutual information), and example-level memorisation makes them more diverse. Its appendices C.1,
 C.2, C.4 and D.2 say where in a model this shows, whether it depends on the model's depth, and how
-the measures go with norms and with accuracy. The claims on random markers and on contextual
-memorisation are Palimpsest's own.
+the measures go with norms and with accuracy. The claims on random markers and on memorised strings
+are Palimpsest's own. A string is memorised if its loss is below the Bayes-optimal loss, that of the
+language of the training strings.
 
 Measures are those of the neurons of feed-forward layers at the symbol before the answer, mean over
 neurons or pairs, then over layers. A statistic compares the runs of one seed. So it has one value
 per seed, and its interval is over the seeds; every seed has strings and models of its own.
 
-Placebos are in the notes. One is an innocent change of the training strings: random markers against
-none (`trends.with_innocent`). Another is the mutual information of pairs whose samples are in a
-random order: the estimator alone. A measure that follows the share goes with everything else that
-follows the share; so beside correlations stands that of the share itself.
+Placebos are in the notes. Some are an innocent change of the training strings: random markers
+against none (`trends.with_innocent`). Some are the mutual information of pairs whose strings are in
+a random order, which is the estimator alone, or strings never trained on in place of trained ones.
+A measure that follows the share goes with everything else that follows the share; so beside
+correlations stands that of the share itself.
 """
 
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -23,8 +26,8 @@ import pandas as pd
 
 from palimpsest.claims import (
     DIFFERENCE,
+    LANGUAGE,
     NO_THRESHOLD,
-    STAND_INS,
     Claim,
     Estimate,
     Region,
@@ -40,12 +43,12 @@ from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
     ENTROPY,
-    EXCHANGED,
     INFORMATION,
     INNOCENT,
     MEASURES,
     MEMORISED,
     NORMS,
+    PLACEBOS,
     SHARE,
     UNIT,
     associated,
@@ -70,7 +73,7 @@ QUESTIONS = {
     "information_depth": "Do the trends hold for models of every depth?",
     "information_norms": "Do the measures say more than norms of weights?",
     "information_accuracy": "Do the measures tell which model is accurate?",
-    "information_contextual": "Do the measures know what contextual memorisation knows?",
+    "information_memorised": "Do the measures know how many strings are memorised?",
 }
 NAMES = {ENTROPY: "Entropy", INFORMATION: "Mutual information"}
 NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
@@ -87,10 +90,12 @@ EXPECTED = {
 BOTH = tuple(EXPECTED)
 QUESTION_OF = {MARKERS: "information_heuristic", SHUFFLES: "information_example"}
 VERBS = {-1: "falls", 1: "rises"}
+CAREFUL = 1 - (1 - CONFIDENCE) / 2  # of an interval that is one of two
 # Pearson: below it, less than a quarter of the variance of one is in the other
 STRONG = 0.5
 TAU_DIFFERENCE = (-2.0, 2.0)
-WEAKEST = "seeds, at the weakest depth"
+WEAKEST, OF_SIZES = "seeds, at the weakest depth", "seeds, of two sizes"
+SHARE_ITSELF = "share in place of the measure"
 # The two halves of a sentence on what the paper calls weak and strong
 WITH_NORMS = {MARKERS: "hardly goes", SHUFFLES: "goes"}
 
@@ -105,12 +110,12 @@ def strongly(sign: int) -> Region:
     return at_least(STRONG) if sign > 0 else at_most(-STRONG)
 
 
-def estimated(values: pd.DataFrame, **others: pd.DataFrame) -> Estimate:
-    """An estimate over the seeds, with what stands beside it in the marks.
+def estimated(values: pd.DataFrame, beside: Mapping[str, pd.DataFrame]) -> Estimate:
+    """An estimate over the seeds, with what stands beside it, by name, in the marks.
 
-    All frames hold values by seed (rows) and model (columns). Names have underscores for blanks.
+    All frames hold values by seed (rows) and model (columns).
     """
-    marks = [note(name.replace("_", " "), other) for name, other in others.items()]
+    marks = [note(name, other) for name, other in beside.items()]
     return over_seeds(values)._replace(marks=tuple(filter(None, marks)))
 
 
@@ -119,12 +124,19 @@ def note(name: str, values: pd.DataFrame) -> str:
     return mean_note(name, values.mean(axis=1).dropna())
 
 
-def placebos(information: pd.DataFrame, intervention: str, column: str, statistic) -> dict:
-    """A statistic of the innocent change, and of exchanged samples if the column has them."""
-    found = {"random_markers_against_none": statistic(with_innocent(information), INNOCENT, column)}
-    if column in EXCHANGED:
-        found["exchanged_samples"] = statistic(information, intervention, EXCHANGED[column])
+def placebos(
+    information: pd.DataFrame, intervention: str, column: str, statistic: Callable
+) -> dict[str, pd.DataFrame]:
+    """A statistic of the innocent change and of a column's placebo, if it has one; by name."""
+    found = {"random markers against none": statistic(with_innocent(information), INNOCENT, column)}
+    for placebo, name in of_placebo(column):
+        found[name] = statistic(information, intervention, placebo)
     return found
+
+
+def of_placebo(column: str) -> list[tuple[str, str]]:
+    """The column of a column's placebo and its name in words; empty if it has none."""
+    return [PLACEBOS[column]] if column in PLACEBOS else []
 
 
 # Was memorisation induced?
@@ -140,13 +152,13 @@ def led_astray(information: pd.DataFrame) -> Estimate:
     by_share = gap.groupby([rows[key] for key in (*UNIT, SHARE)]).mean()
     at = {share: by_model(own) for share, own in by_share.groupby(level=SHARE)}
     highest = at[max(at)] if at else pd.DataFrame()
-    return estimated(highest, **({"alpha_0": at[0.0]} if 0.0 in at else {}))
+    return estimated(highest, {"alpha 0": at[0.0]} if 0.0 in at else {})
 
 
 def changed(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The slope of a column on the share, from share 0 to 1."""
     values = trend(information, intervention, column)
-    found = estimated(values, **placebos(information, intervention, column, trend))
+    found = estimated(values, placebos(information, intervention, column, trend))
     if column not in MEASURES:
         return found
     return found._replace(marks=(*found.marks, *left_out(information, intervention)))
@@ -167,13 +179,39 @@ def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
 def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The slope in the last layer minus that in the first."""
     values = late_trend(information, intervention, column)
-    return estimated(values, **placebos(information, intervention, column, late_trend))
+    return estimated(values, placebos(information, intervention, column, late_trend))
 
 
 def beyond_innocent(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """The size of the slope minus the size of what random markers change."""
+    """The size of the mean slope minus the size of what random markers change on average."""
     innocent = trend(with_innocent(information), INNOCENT, column)
-    return over_seeds(trend(information, intervention, column).abs() - innocent.abs())
+    return size_difference(trend(information, intervention, column), innocent)
+
+
+def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
+    """The size (absolute value) of a mean minus that of another mean.
+
+    The mean over seeds of absolute values would be larger for what has more noise. So the interval
+    is made of those of s one + t other, for all signs s and t: the size of `one` is larger by d if,
+    for one of the two s, both are at least d. There are two s and two t, so each end is corrected
+    for two (Bonferroni).
+
+    Parameters
+    ----------
+    one, other : values by seed (rows) and model (columns)
+    """
+    one, other = (each.mean(axis=1) for each in (one, other))
+    known = pd.concat([one, other], axis=1, keys=["one", "other"]).dropna()
+    if known.empty:
+        return Estimate()
+    signs = np.where(known.mean() < 0, -1, 1)
+    values = signs[0] * known["one"] - signs[1] * known["other"]
+    ends = [
+        [student(s * known["one"] + t * known["other"], confidence=CAREFUL)[1:] for t in (-1, 1)]
+        for s in (-1, 1)
+    ]
+    lower, upper = np.max(np.min(ends, axis=1), axis=0)
+    return Estimate(tuple(values), values.mean(), lower, upper, OF_SIZES)
 
 
 # Depth
@@ -205,22 +243,20 @@ def at_every_depth(information: pd.DataFrame, intervention: str, column: str) ->
     return Estimate(tuple(weakest), weakest.mean(), *ends, over=WEAKEST, models=models)
 
 
-def apart(information: pd.DataFrame, column: str) -> Estimate:
-    """How far the deepest model is from the shallowest, minus the size of the slope.
+def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The size of the difference of the deepest and the shallowest models, minus that of the slope.
 
-    Mean over both interventions; both parts are absolute values.
+    Both are means over the seeds.
     """
-    found = []
-    for intervention in MEMORISATION:
-        runs = runs_of(of_intervention(information, intervention), (column,))
-        levels = by_depth(by_model(runs.set_index(UNIT)[column]), information)
-        if len(levels.columns) > 1:
-            size = trend(information, intervention, column).abs().mean(axis=1)
-            found.append((levels[levels.columns.max()] - levels[levels.columns.min()]).abs() - size)
-    return over_seeds(pd.concat(found, axis=1).mean(axis=1)) if found else Estimate()
+    runs = runs_of(of_intervention(information, intervention), (column,))
+    levels = by_depth(by_model(runs.set_index(UNIT)[column]), information)
+    if len(levels.columns) < 2:
+        return Estimate()
+    ends = levels[[levels.columns.max()]] - levels[[levels.columns.min()]].to_numpy()
+    return size_difference(ends, trend(information, intervention, column))
 
 
-# Norms, accuracy and contextual memorisation
+# Norms, accuracy and memorised strings
 
 
 def correlated(
@@ -233,9 +269,8 @@ def correlated(
 
     of = partial(associated, information, intervention, pearson)
     beside = {} if len(others) == 1 else {NORM_NAMES[name]: of(column, name) for name in others}
-    if column in EXCHANGED:
-        beside["exchanged_samples"] = mean(EXCHANGED[column])
-    return estimated(mean(column), **beside, share_in_place_of_the_measure=mean(SHARE))
+    beside |= {name: mean(placebo) for placebo, name in of_placebo(column)}
+    return estimated(mean(column), {**beside, SHARE_ITSELF: mean(SHARE)})
 
 
 def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
@@ -247,9 +282,8 @@ def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estima
     tau = partial(associated, information, intervention, kendall)
     towards = -EXPECTED[intervention, column]
     beside = {NORM_NAMES[name]: -tau(name, ACCURACY) for name in NORMS}
-    if column in EXCHANGED:
-        beside["exchanged_samples"] = towards * tau(EXCHANGED[column], ACCURACY)
-    return if_tied(estimated(towards * tau(column, ACCURACY), **beside), information, intervention)
+    beside |= {name: towards * tau(placebo, ACCURACY) for placebo, name in of_placebo(column)}
+    return if_tied(estimated(towards * tau(column, ACCURACY), beside), information, intervention)
 
 
 def ordered_better(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
@@ -260,12 +294,15 @@ def ordered_better(information: pd.DataFrame, intervention: str, column: str) ->
 
 
 def knows(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """Kendall's tau of a measure and the share of strings memorised by the contextual measure."""
+    """Kendall's tau of a measure and the share of memorised training strings.
+
+    The same with strings that were never trained on is in the marks.
+    """
     tau = partial(associated, information, intervention, kendall)
-    beside = {"share_in_place_of_the_measure": tau(SHARE, MEMORISED)}
-    if column in EXCHANGED:
-        beside["exchanged_samples"] = tau(EXCHANGED[column], MEMORISED)
-    return if_tied(estimated(tau(column, MEMORISED), **beside), information, intervention)
+    beside = {name: tau(column, placebo) for placebo, name in of_placebo(MEMORISED)}
+    beside |= {name: tau(placebo, MEMORISED) for placebo, name in of_placebo(column)}
+    beside[SHARE_ITSELF] = tau(SHARE, MEMORISED)
+    return if_tied(estimated(tau(column, MEMORISED), beside), information, intervention)
 
 
 def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Estimate:
@@ -312,12 +349,13 @@ CLAIMS = [
     ),
     Claim(
         "information_induced",
-        "Where more answers are permuted, contextual memorisation finds more memorised strings.",
+        "Where more answers are permuted, more training strings are memorised.",
         TABLE.name,
-        "change of the share of memorised training strings from beta 0 to 1 (least squares)",
+        "change of the share of training strings whose loss is below the Bayes-optimal loss, from "
+        "beta 0 to 1 (least squares)",
         above(0),
         partial(changed, intervention=SHUFFLES, column=MEMORISED),
-        evidence=(STAND_INS,),
+        evidence=(LANGUAGE,),
     ),
     *(
         Claim(
@@ -376,15 +414,16 @@ CLAIMS = [
     *(
         Claim(
             "information_depth",
-            f"{NAMES[measure]} depends on a model's depth more than on memorisation.",
+            f"{NAMES[measure]} depends on a model's depth more than on "
+            f"{MEMORISATION[intervention]}.",
             TABLE.name,
             "size of the difference of deepest and shallowest models minus size of the change from "
-            "share 0 to 1 (nats)",
+            f"{GREEK[intervention]} 0 to 1 (nats)",
             above(0),
-            partial(apart, column=measure),
+            partial(apart, intervention=intervention, column=measure),
             evidence=(NO_THRESHOLD,),
         )
-        for measure in MEASURES
+        for intervention, measure in BOTH
     ),
     *(
         Claim(
@@ -446,15 +485,16 @@ CLAIMS = [
     ),
     *(
         Claim(
-            "information_contextual",
-            f"{NAMES[measure]} is {'higher' if measure == ENTROPY else 'lower'} where contextual "
-            f"memorisation finds more, over models with more or less {MEMORISATION[intervention]}.",
+            "information_memorised",
+            f"{NAMES[measure]} is {'higher' if measure == ENTROPY else 'lower'} where more strings "
+            f"are memorised, over models with more or less {MEMORISATION[intervention]}.",
             TABLE.name,
-            "Kendall's tau of the mean and the share of memorised training strings",
+            "Kendall's tau of the mean and the share of training strings whose loss is below the "
+            "Bayes-optimal loss",
             signed(EXPECTED[SHUFFLES, measure]),
             partial(knows, intervention=intervention, column=measure),
             limits=DIFFERENCE,
-            evidence=(STAND_INS,),
+            evidence=(LANGUAGE,),
         )
         for intervention, measure in BOTH
     ),

@@ -51,13 +51,15 @@ def of_run(run: Results) -> pd.DataFrame:
     """The rows of one run, one for each site and position."""
     usable = run.neurons[~run.neurons["is_degenerate"]]
     by_site = run.neurons.groupby(OF_SITE, sort=False)
+    pairs = run.pairs.groupby(OF_SITE)
     rows = pd.DataFrame(
         {
             "n_neurons": by_site.size(),
             "n_degenerate": by_site["is_degenerate"].sum(),
             "entropy": usable.groupby(OF_SITE)["entropy"].mean(),
-            "n_pairs": run.pairs.groupby(OF_SITE).size(),
-            "mutual_information": run.pairs.groupby(OF_SITE)["mutual_information"].mean(),
+            "n_pairs": pairs.size(),
+            "mutual_information": pairs["mutual_information"].mean(),
+            "mutual_information_exchanged": pairs["exchanged"].mean(),
         },
         index=by_site.size().index,
     )

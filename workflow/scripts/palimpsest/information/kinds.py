@@ -91,6 +91,12 @@ PAIRS = Kind(
         Column("first", int, "number of the first neuron"),
         Column("second", int, "number of the second neuron, which is larger"),
         Column("mutual_information", float, "nats; the estimate can be a little below 0"),
+        Column(
+            "exchanged",
+            float,
+            "the same, after the strings of the second neuron are put in a random order: what the "
+            "estimator finds where there is nothing",
+        ),
     ),
 )
 INFORMATION = Kind(
@@ -115,7 +121,7 @@ INFORMATION = Kind(
         Column(
             "mutual_information_exchanged",
             float,
-            "the same, after the samples of each second neuron are put in a random order: what the "
+            "the same, after the strings of each second neuron are put in a random order: what the "
             "estimator finds where there is nothing; null without pairs",
             True,
         ),

@@ -1,5 +1,7 @@
 """The tables `neurons` and `pairs`: entropy and mutual information of the neurons of a run."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 
@@ -63,16 +65,24 @@ def neurons_of(values: np.ndarray, bins: int) -> pd.DataFrame:
 def pairs_of(
     values: np.ndarray, k: int, most: int | str, threads: int | None = None
 ) -> pd.DataFrame:
-    """The columns `first`, `second` and `mutual_information` of a site's float[strings, neurons].
+    """The columns on pairs of neurons of a site's float[strings, neurons].
 
-    Degenerate neurons are in no pair. So there may be fewer pairs than asked for, and none at all.
+    They are `first`, `second`, `mutual_information` and `exchanged`. Degenerate neurons are in no
+    pair. So there may be fewer pairs than asked for, and none at all.
     """
     usable = np.flatnonzero(~is_degenerate(values))
     places = all_pairs(len(usable)) if most == ALL else sampled_pairs(len(usable), most)
     chosen = Pairs(*(usable[place] for place in places))
+    estimates = partial(mutual_information_of_pairs, k=k, threads=threads)
+    # The same neurons once more, with the strings in another order: a pair of a neuron and one of
+    # these has no mutual information.
+    order = np.random.default_rng(0).permutation(len(values))
+    twice = np.concatenate([values, values[order]], axis=1)
+    apart = Pairs(chosen.first, chosen.second + values.shape[1])
     return pd.DataFrame(
         {
             **chosen._asdict(),
-            "mutual_information": mutual_information_of_pairs(values, chosen, k, threads=threads),
+            "mutual_information": estimates(values, chosen),
+            "exchanged": estimates(twice, apart),
         }
     )

@@ -17,10 +17,14 @@ from palimpsest.statistics import pair_order
 
 ENTROPY, INFORMATION = "entropy", "mutual_information"
 MEASURES = (ENTROPY, INFORMATION)
-EXCHANGED = {INFORMATION: "mutual_information_exchanged"}  # the column of a measure's placebo
-ACCURACY, MEMORISED, SHARE = "accuracy", "memorised", "share"
+ACCURACY, SHARE = "accuracy", "share"
+MEMORISED, MEMORISED_UNSEEN = "memorised", "memorised_unseen"
+# Columns that are made in the same way where there is nothing, and their names in words
+PLACEBOS = {
+    INFORMATION: ("mutual_information_exchanged", "exchanged strings"),
+    MEMORISED: (MEMORISED_UNSEEN, "strings never trained on"),
+}
 NORMS = ("two_norm", "frobenius")
-OF_RUN = (ACCURACY, MEMORISED, *NORMS)
 UNIT = ["model", "size", "seed"]
 RUN = [*UNIT, SHARE]
 # No memorisation: strings without markers (share 0) and with random markers (share 1)
