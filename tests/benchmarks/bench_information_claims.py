@@ -10,9 +10,9 @@ noise is three times as large at share 1 as at share 0. `heavy tails`: Student's
 freedom. `own changes`: every seed has a change of its own, in either direction. The peer takes the
 runs of all seeds for independent: a regression, or a test of Pearson's or Kendall's correlation.
 
-For correlations, the bound is 0.5: the world's noise is set so that the mean correlation of a seed
-is 0.5. The last rows have no target: the percent of studies that find a change of entropy by 0.1
-nats (the noise of a run is 0.04), and the same of the order of models.
+For correlations, the bound is 0.5: the world's noise is set so that the mean correlation of seeds,
+by Fisher's transformation, is 0.5. The last rows have no target: the percent of studies that find a
+change of entropy by 0.1 nats (the noise of a run is 0.04), and the same of the order of models.
 """
 
 import os
@@ -133,7 +133,7 @@ def of_correlations(n: int) -> Iterator[Row]:
             some = table[table["seed"] < n_seeds * len(drawn)]
             peer = of_peer(some, n_seeds, lambda x, y: against(pearsonr(x, y), len(x)), "two_norm")
             what = f"correlation of 0.5, {name}, {n_seeds} seeds"
-            found = excluded(drawn, claims.STRONG)
+            found = excluded(np.arctanh(drawn), np.arctanh(claims.STRONG))
             yield of_false_positives(what, found, len(drawn), peer, LEVEL)
 
 
@@ -152,17 +152,18 @@ def against(correlation, n: int) -> P:
 
 
 def calibrated(world: World, n_seeds: int) -> World:
-    """The world with the noise at which the mean correlation of a seed is 0.5, by bisection."""
+    """The world with the noise at which the mean correlation of seeds is 0.5, by bisection."""
     low, high = 0.1, 20.0
     for _ in range(12):
         noise = np.sqrt(low * high)
-        found = of_all_seeds(replace(world, noise=noise), 2, n_seeds, CORRELATION)[0].mean()
-        low, high = (noise, high) if found > claims.STRONG else (low, noise)
+        values = of_all_seeds(replace(world, noise=noise), 2, n_seeds, CORRELATION)[0]
+        mean = np.tanh(np.arctanh(values).mean())
+        low, high = (noise, high) if mean > claims.STRONG else (low, noise)
     return replace(world, noise=noise)
 
 
 def of_own_intervals(n: int) -> Iterator[Row]:
-    """Rows of statistics with an interval of their own; the peer is Student's of the same values."""
+    """Rows of statistics with an interval of their own; the peer is Student's of their values."""
     for what, estimate, changes, models, numbers in OF_THEIR_OWN:
         for name, world in WORLDS.items():
             for n_seeds in numbers:

@@ -213,6 +213,6 @@ def _members(table, draw: int, n: int, column: str, names: list[str]) -> pd.Data
         is_degenerate=False,
         first=number,
         second=number + 1,
-        exchanged=0.0,
+        exchanged=0.01 * chance.normal(size=len(rows)),
         **{column: rows[column] * (1 + 0.3 * skewed)},
     )[names]

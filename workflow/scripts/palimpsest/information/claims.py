@@ -54,15 +54,15 @@ from palimpsest.information.trends import (
     associated,
     by_model,
     degenerate,
+    fisher,
     kendall,
     late_trend,
     of_intervention,
-    pearson,
     runs_of,
     trend,
     with_innocent,
 )
-from palimpsest.report.number_format import mean_note, percent
+from palimpsest.report.number_format import interval_note, mean_note, percent
 from palimpsest.statistics import CONFIDENCE, chance_of_equal_orders, student
 
 QUESTIONS = {
@@ -94,7 +94,9 @@ CAREFUL = 1 - (1 - CONFIDENCE) / 2  # of an interval that is one of two
 # Pearson: below it, less than a quarter of the variance of one is in the other
 STRONG = 0.5
 TAU_DIFFERENCE = (-2.0, 2.0)
-WEAKEST, OF_SIZES = "seeds, at the weakest depth", "seeds, of two sizes"
+WEAKEST = "seeds, at the weakest depth"
+OF_SIZES = "seeds, of two sizes"
+OF_FISHER = "seeds, by Fisher's transformation"
 SHARE_ITSELF = "share in place of the measure"
 # The two halves of a sentence on what the paper calls weak and strong
 WITH_NORMS = {MARKERS: "hardly goes", SHUFFLES: "goes"}
@@ -262,15 +264,30 @@ def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate
 def correlated(
     information: pd.DataFrame, intervention: str, column: str, others: tuple[str, ...]
 ) -> Estimate:
-    """Pearson's correlation of a measure with other columns over the runs of a seed; their mean."""
+    """Pearson's correlation of a measure with other columns over the runs of a seed.
+
+    Mean over these columns and over the seeds, by Fisher's transformation.
+    """
 
     def mean(one: str) -> pd.DataFrame:
         return sum(of(one, other) for other in others) / len(others)
 
-    of = partial(associated, information, intervention, pearson)
+    of = partial(associated, information, intervention, fisher)
     beside = {} if len(others) == 1 else {NORM_NAMES[name]: of(column, name) for name in others}
     beside |= {name: mean(placebo) for placebo, name in of_placebo(column)}
-    return estimated(mean(column), {**beside, SHARE_ITSELF: mean(SHARE)})
+    beside[SHARE_ITSELF] = mean(SHARE)
+    found = over_seeds(mean(column))
+    marks = [
+        interval_note(name, *np.tanh(student(values.mean(axis=1).dropna())))
+        for name, values in beside.items()
+    ]
+    return Estimate(
+        tuple(np.tanh(found.values)),
+        *np.tanh([found.mean, found.lower, found.upper]),
+        over=OF_FISHER,
+        models={name: np.tanh(value) for name, value in found.models.items()},
+        marks=tuple(filter(None, marks)),
+    )
 
 
 def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
