@@ -61,7 +61,7 @@ def information_associations(table: pd.DataFrame) -> Figure:
             axes.set_xlabel("correlation (−1 to 1)")
     note = (
         f"{looks.site_note(looks.shown(table))} {looks.seeds_note(table)} A correlation is over "
-        "the models of one seed. Pearson's: means by Fisher's transformation. Dotted: 0.5 and −0.5. "
+        "the models of one seed. Pearson's: means by Fisher's transformation. Dotted: 0.5, −0.5. "
         "No point: one of the two does not vary."
     )
     handles = [
