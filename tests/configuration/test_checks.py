@@ -11,7 +11,7 @@ from palimpsest.experiment import schema_of
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import SECTIONS
 
-LANGUAGES = "L1, L2, L3, L4, L4-skewed, L5, L6, L7, L8"
+LANGUAGES = "L1, L2, L3, L3-short, L4, L4-skewed, L5, L6, L7, L8"
 
 WRONG = {
     # what is wrong: (text laid over the default, the message after the file's name)
