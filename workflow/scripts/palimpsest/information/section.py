@@ -202,7 +202,12 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     kinds="palimpsest.information.kinds:KINDS",
+    figures="palimpsest.information.figures:FIGURES",
+    claims="palimpsest.information.claims:CLAIMS",
     unfinished=unfinished,
+    judged=(kinds.INFORMATION,),
+    report="palimpsest.information.report:part",
+    reported=(kinds.INFORMATION,),
     variants=(
         Variant(MARKS, "palimpsest.information.interventions:marked"),
         Variant(SHUFFLES, "palimpsest.information.interventions:shuffled"),
