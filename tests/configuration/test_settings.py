@@ -18,7 +18,7 @@ def test_a_model_may_be_trained_otherwise(mine):
     """The model's own keys override the keys of `training`; other models keep `training`."""
     text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
     changed = experiment(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
-    every = {**changed.config["training"], "epochs": 50}
+    every = {**changed.config["training"], "epochs": 50, "evaluate_every": 1}
     plain = {key: value for key, value in every.items() if not key.startswith("adapter")}
     assert changed.settings.training("opt-1.3b") == plain
     assert changed.settings.training("opt-2.7b") == {**plain, "processes": 4}
@@ -52,6 +52,19 @@ def test_a_training_size_may_have_epochs_of_its_own(mine):
     assert plain.training("opt-1.3b", 256)["epochs"] == 7
 
 
+def test_a_training_size_may_be_measured_less_often(mine):
+    """A plain number is for every size, and gives the recipe that it always gave."""
+    changed = experiment(DEFAULT, mine("training: {evaluate_every: {n16: 5, other: 2}}"))
+    every = [changed.settings.training("opt-1.3b", n)["evaluate_every"] for n in (16, 64, None)]
+    assert every == [5, 2, 2]
+    plain = experiment(DEFAULT, mine("training: {evaluate_every: 1}")).settings
+    default = experiment(DEFAULT).settings
+    for size in (16, 256, 480):
+        recipe = {**default.training("opt-1.3b-twin", size), "evaluate_every": 1}
+        assert plain.training("opt-1.3b-twin", size) == recipe
+    assert default.training("opt-1.3b-twin", 480)["evaluate_every"] == 30
+
+
 def test_the_plan_knows_the_epochs_of_each_size(mine):
     """A run of twice the epochs takes about twice the time."""
     text = "training: {epochs: {n64: 20, other: 10}}"
@@ -74,8 +87,9 @@ def test_the_papers_models_fit_because_some_are_offloaded():
     """Models of 7B parameters and more are offloaded; without this, each is refused."""
     paper = experiment(DEFAULT, PAPER)
     models, training = paper.settings.models, paper.settings.training
+    trained = [models[name] for name in paper.config["models"]]
     offloaded = {m for m in models if training(m)["offload_optimizer"] == "cpu"}
-    assert offloaded == {name for name, row in models.items() if row.parameters > 6e9}
+    assert offloaded == {row.model for row in trained if row.parameters > 6e9}
     without = {"training_by_model": {m: {"offload_optimizer": "none"} for m in offloaded}}
     settings = Settings(laid_over(paper.config, without))
     mistakes = list(does_not_fit(settings, Planner(settings), paper.single_runs))

@@ -23,7 +23,7 @@ WRONG = {
     ),
     "a language without answers": (
         {"languages": ["L3", "L1"]},
-        "information/languages[1]: config/languages/L1.pcfg: its strings have no answer; the first ",
+        "information/languages[1]: config/languages/L1.pcfg: its strings have no answer; the ",
     ),
     "a share that is no whole percent": (
         {"alphas": [0, 0.125]},

@@ -18,7 +18,7 @@ from palimpsest import tables
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.density.embedding import mean_of_symbols
 from palimpsest.information.answers import answers
-from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, LAST, NORMS
+from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, LAST, MEAN, NORMS
 from palimpsest.information.norms import norms
 from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import Bench, TrainedWeights
@@ -151,7 +151,7 @@ def passes(bench: Bench, models: Models, rows: np.ndarray, where: Where) -> Foun
     batches = by_length(lengths, rows, together, 1)
     for batch in batches:
         parts.append(Found(*one_pass(bench, models, batch, sites, where.positions)))
-    order = np.argsort(np.concatenate(batches))
+    order = pd.Index(np.concatenate(batches)).get_indexer(rows)
     vectors = {
         key: bench.holder.agree(np.concatenate([part.vectors[key] for part in parts])[order])
         for key in parts[0].vectors
@@ -178,11 +178,11 @@ def one_pass(
     vectors = {}
     for site, states_MBTN in zip(sites, models.activations(ids_MBT, sites), strict=True):
         states_BTN = states_MBTN[0].cpu().numpy()
-        for position in positions:
-            own = states_BTN[each, before] if position == LAST else None
-            if own is None:
-                own = mean_of_symbols(states_BTN.astype(float), lengths).astype(np.float32)
-            vectors[site, position] = own
+        if LAST in positions:
+            vectors[site, LAST] = states_BTN[each, before]
+        if MEAN in positions:
+            mean = mean_of_symbols(states_BTN.astype(float), lengths)
+            vectors[site, MEAN] = mean.astype(np.float32)
     with torch.no_grad():
         logits_BV = models.logits(ids_MBT)[0, each, before]
     return Found(vectors, logits_BV.double().log_softmax(-1).cpu().numpy())

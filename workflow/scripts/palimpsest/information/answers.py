@@ -28,7 +28,8 @@ def answers(grammar: Grammar) -> list[str]:
     if None in found or len(found) < 2:
         raise UserError(
             f"{grammar.name}: its strings have no answer; the first choice of a derivation must "
-            "decide the last symbol, and there must be two last symbols: choose L3, L3-short, L4, L6 or L8"
+            "decide the last symbol, and there must be two last symbols: choose L3, L3-short, L4, "
+            "L6 or L8"
         )
     return found
 
