@@ -210,6 +210,16 @@ def test_one_intervention_is_enough_for_its_own_claims(expected, left):
     assert AGREES in set(found.loc[~about_other, "verdict"])
 
 
+def test_one_value_of_the_share_has_no_verdict():
+    """As in the tour: two alphas, one beta, one seed, two depths; and a table without pairs."""
+    models = {"opt-125m-twin": 1, "opt-1.3b-twin": 2}
+    table = worlds.information(worlds.EXPECTED, 1, seeds=1, models=models, shares=(0.0, 1.0))
+    table = table[(table["intervention"] == MARKERS) | (table["share"] == 1)]
+    none = table.assign(mutual_information=np.nan, mutual_information_exchanged=np.nan, n_pairs=0)
+    for own in (table, none):
+        assert set(judged(own)["verdict"]) == {CANNOT_TELL}
+
+
 def test_another_site_is_not_in_the_claims():
     table = worlds.information(worlds.EXPECTED, 1, seeds=2)
     elsewhere = table.assign(place="residual")

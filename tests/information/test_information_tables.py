@@ -11,7 +11,7 @@ from palimpsest.information.comparison import Results, information_table
 from palimpsest.information.entropy import neuron_entropy
 from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, INFORMATION, MARKERS, SHUFFLES
 from palimpsest.information.kraskov import mutual_information
-from palimpsest.information.measured import measured
+from palimpsest.information.measured import measured, pairs_of
 from palimpsest.traces import Trace
 
 KEYS = {"model": "m", "language": "L3", "size": 4, "seed": 0}
@@ -160,3 +160,13 @@ def test_a_site_of_degenerate_neurons_has_no_means(tmp_path):
     assert table["n_degenerate"].tolist() == [6, 6]
     assert table["n_pairs"].tolist() == [0, 0]
     assert table[["entropy", "mutual_information"]].isna().all(axis=None)
+
+
+def test_exchanged_strings_have_no_mutual_information():
+    """Of a neuron with a copy of itself, too: that of the pair is high, the placebo's is near 0."""
+    chance = np.random.default_rng(3)
+    one = chance.normal(size=(400, 1))
+    values = np.concatenate([one, one + 0.01 * chance.normal(size=one.shape), one**3], axis=1)
+    found = pairs_of(values, k=3, most="all")
+    assert (found["mutual_information"] > 2).all()
+    assert (found["exchanged"].abs() < 0.15).all()

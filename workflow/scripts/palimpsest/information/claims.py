@@ -220,9 +220,13 @@ def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
 
 
 def by_depth(values: pd.DataFrame, information: pd.DataFrame) -> pd.DataFrame:
-    """Values by seed and depth, means over models, from values by seed and model."""
+    """Values by seed and depth, means over models, from values by seed and model.
+
+    Depths without any value are left out.
+    """
     depths = information.groupby("model")["n_layers"].first()
-    return values.T.groupby(depths.reindex(values.columns)).mean().T
+    found = values.T.groupby(depths.reindex(values.columns)).mean().T
+    return found.dropna(axis=1, how="all")
 
 
 def at_every_depth(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
