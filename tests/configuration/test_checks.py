@@ -100,8 +100,8 @@ WRONG = {
     ),
     "epochs by size, without the other sizes": (
         "training: {epochs: {64: 5}}",
-        "training/epochs: {'n256': 25, 'n72': 10, 'other': 50, 64: 5} is not allowed; must be a "
-        "whole number from 1 to 100000 or a block as {n256: 25, other: 50}",
+        "training/epochs: {'n256': 25, 'n72': 10, 'n480': 30, 'other': 50, 64: 5} is not allowed; "
+        "must be a whole number from 1 to 100000 or a block as {n256: 25, other: 50}",
     ),
     "YAML reads 3e-3 as text": (
         "training: {weight_decay: 3e-3}",
@@ -522,7 +522,7 @@ def test_every_key_of_the_schema_is_in_the_default_and_described():
 def alone(folder, language):
     """The default configuration on one language of a folder, with an empty memorisation alone."""
     over = {"languages_folder": str(folder), "languages": [language]}
-    over |= {"unlearning": None, "profiles": None, "density": None}
+    over |= {"unlearning": None, "profiles": None, "density": None, "information": None}
     config = laid_over(configuration(DEFAULT), over)
     config["memorisation"]["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
     return config
