@@ -112,10 +112,10 @@ def test_distributions_have_a_panel_for_each_layer(name, unit):
     assert len(panels) == 2 * sum(worlds.DEPTHS.values())
     assert unit in said(figure)
     for axes in panels:
-        own = [colour for colour in areas(axes) if colour != to_hex("0.75")]
+        own = [colour for colour in areas(axes) if colour != to_hex(looks.PLACEBO)]
         assert len(own) == len(set(own)) == len(worlds.SHARES)
         has_placebo = name == "information_pairs"
-        assert (to_hex("0.75") in areas(axes)) == has_placebo
+        assert (to_hex(looks.PLACEBO) in areas(axes)) == has_placebo
     titles = [axes.get_title(loc="left") for axes in panels]
     assert titles.count("layer 3 (last)") == 2
     assert "layer 0 (last)" not in titles

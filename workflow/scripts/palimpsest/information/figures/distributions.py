@@ -53,7 +53,7 @@ def figure_of_distributions(
         own = rows[(rows["model"] == model) & (rows["intervention"] == intervention)]
         for axes, layer in zip(line, layers[model], strict=False):
             draw_shares(axes, own[own["layer"] == layer], intervention, column, placebo)
-            last = " (last)" if layer == max(layers[model]) else ""
+            last = " (last)" if layer == max(layers[model]) > 0 else ""
             axes.set_title(f"layer {layer}{last}")
             axes.set_xlabel(f"{looks.GREEK[intervention]} (share, 0 to 1)")
         for axes in line[len(layers[model]) :]:
@@ -67,7 +67,9 @@ def figure_of_distributions(
     )
     handles = looks.share_handles(looks.interventions_in(rows))
     if placebo:
-        handles.append(curves.bar_handle("the same pairs, strings exchanged (placebo)", "0.75"))
+        handles.append(
+            curves.bar_handle("the same pairs, strings exchanged (placebo)", looks.PLACEBO)
+        )
     curves.legend(figure, handles, note)
     return figure
 
@@ -96,21 +98,21 @@ def draw_shares(
     shares = sorted(rows["share"].unique())
     for place, share in enumerate(shares):
         own = rows[rows["share"] == share].dropna(subset=[column])
-        if placebo:
-            draw_area(axes, place, own[placebo].to_numpy(), "0.75")
         draw_area(axes, place, own[column].to_numpy(), looks.tint(intervention, share))
+        if placebo:
+            draw_area(axes, place, own[placebo].to_numpy(), looks.PLACEBO, WIDTH / 2)
         draw_centres(axes, place, own, column, looks.INTERVENTIONS[intervention].colour)
     axes.set_xticks(range(len(shares)), [f"{share:g}" for share in shares])
     axes.set_xlim(-0.6, len(shares) - 0.4)
     axes.grid(False, axis="x")
 
 
-def draw_area(axes: Axes, place: float, values: np.ndarray, colour) -> None:
+def draw_area(axes: Axes, place: float, values: np.ndarray, colour, width=WIDTH) -> None:
     """The density of values as an area on both sides of a place; none if they do not vary."""
     values = values[:: 1 + len(values) // MOST_VALUES]
     if len(values) < 2 or np.ptp(values) <= 1e-9 * np.abs(values).max():
         return
-    area = axes.violinplot(values, [place], widths=WIDTH, showextrema=False)
+    area = axes.violinplot(values, [place], widths=width, showextrema=False)
     for body in area["bodies"]:
         body.set(facecolor=colour, edgecolor="none", alpha=0.9)
 

@@ -101,6 +101,8 @@ def draw_means(axes: Axes, rows: pd.DataFrame, column: str, shift: float = 0, **
     values = by_seed(rows, column)
     found = pd.DataFrame([student(own.dropna()) for _, own in values.items()], index=values.columns)
     found = found[found["mean"].notna()]
+    if column not in (ENTROPY, INFORMATION, PLACEBOS[INFORMATION][0]):
+        found = found.clip(0, 1)
     ends = np.nan_to_num([found["mean"] - found["lower"], found["upper"] - found["mean"]]).clip(0)
     places = found.index.to_numpy() + shift
     axes.errorbar(places, found["mean"], ends, **{**looks.BARS, "linewidth": 1.1, **look})
