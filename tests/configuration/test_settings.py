@@ -59,10 +59,10 @@ def test_a_training_size_may_be_measured_less_often(mine):
     assert every == [5, 2, 2]
     plain = experiment(DEFAULT, mine("training: {evaluate_every: 1}")).settings
     default = experiment(DEFAULT).settings
-    for size in (16, 256, 480):
+    for size in (16, 256, 320):
         recipe = {**default.training("opt-1.3b-twin", size), "evaluate_every": 1}
         assert plain.training("opt-1.3b-twin", size) == recipe
-    assert default.training("opt-1.3b-twin", 480)["evaluate_every"] == 30
+    assert default.training("opt-1.3b-twin", 320)["evaluate_every"] == 30
 
 
 def test_the_plan_knows_the_epochs_of_each_size(mine):
@@ -87,9 +87,8 @@ def test_the_papers_models_fit_because_some_are_offloaded():
     """Models of 7B parameters and more are offloaded; without this, each is refused."""
     paper = experiment(DEFAULT, PAPER)
     models, training = paper.settings.models, paper.settings.training
-    trained = [models[name] for name in paper.config["models"]]
     offloaded = {m for m in models if training(m)["offload_optimizer"] == "cpu"}
-    assert offloaded == {row.model for row in trained if row.parameters > 6e9}
+    assert offloaded == {name for name, row in models.items() if row.parameters > 6e9}
     without = {"training_by_model": {m: {"offload_optimizer": "none"} for m in offloaded}}
     settings = Settings(laid_over(paper.config, without))
     mistakes = list(does_not_fit(settings, Planner(settings), paper.single_runs))
