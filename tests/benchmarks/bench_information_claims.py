@@ -1,6 +1,6 @@
 """How often statistics of the claims on information measures find what is not there, or is.
 
-Run as a script: `python tests/benchmarks/bench_information_claims.py`. One core, about two minutes.
+Run as a script: `python tests/benchmarks/bench_information_claims.py`. One core, four minutes.
 
 Values are the percent of studies whose 95 % interval excludes the bound of the claim, although the
 statistic is at this bound. In a row's name stands the exact binomial 95 % interval of our value;

@@ -19,7 +19,7 @@ from palimpsest.density.kinds import (
     TRAINED,
     UNSEEN,
 )
-from palimpsest.report.number_format import number, percent
+from palimpsest.report.number_format import number, percent, with_interval
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
@@ -242,12 +242,3 @@ def text_rows(regressions: pd.DataFrame) -> list[dict]:
         }
         rows.append(row)
     return rows
-
-
-def with_interval(found: Interval) -> str:
-    """A mean and its interval, where there is one; a dash if there is no mean."""
-    if pd.isna(found.mean):
-        return "–"
-    if pd.isna(found.lower):
-        return number(found.mean)
-    return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"

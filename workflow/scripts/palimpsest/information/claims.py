@@ -43,6 +43,7 @@ from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
     ENTROPY,
+    GREEK,
     INFORMATION,
     INNOCENT,
     MEASURES,
@@ -79,7 +80,6 @@ NAMES = {ENTROPY: "Entropy", INFORMATION: "Mutual information"}
 NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
 HEURISTIC, EXAMPLE = "heuristic memorisation", "example-level memorisation"
 MEMORISATION = {MARKERS: HEURISTIC, SHUFFLES: EXAMPLE}
-GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}
 # The signs that the paper expects of a measure's change with the share that is memorised
 EXPECTED = {
     (MARKERS, ENTROPY): -1,

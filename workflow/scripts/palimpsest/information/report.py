@@ -15,7 +15,7 @@ from palimpsest.information.trends import (
     runs_of,
     slopes,
 )
-from palimpsest.report.number_format import number
+from palimpsest.report.number_format import with_interval
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
@@ -123,12 +123,3 @@ def share_rows(information: pd.DataFrame) -> list[dict]:
                 }
             )
     return rows
-
-
-def with_interval(found: Interval) -> str:
-    """A mean and its interval, where there is one; a dash if there is no mean."""
-    if pd.isna(found.mean):
-        return "–"
-    if pd.isna(found.lower):
-        return number(found.mean)
-    return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"

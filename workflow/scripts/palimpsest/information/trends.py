@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from palimpsest.information.kinds import LAST, MARKERS
+from palimpsest.information.kinds import LAST, MARKERS, SHUFFLES
 from palimpsest.models.sites import MLP
 from palimpsest.statistics import pair_order
 
@@ -27,6 +27,7 @@ PLACEBOS = {
 NORMS = ("two_norm", "frobenius")
 UNIT = ["model", "size", "seed"]
 RUN = [*UNIT, SHARE]
+GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}  # the names of the share
 NEARLY_ONE = 1 - 1e-9
 # No memorisation: strings without markers (share 0) and with random markers (share 1)
 INNOCENT = "random markers"

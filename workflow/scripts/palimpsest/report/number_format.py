@@ -5,7 +5,7 @@ import re
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from palimpsest.statistics import student
+from palimpsest.statistics import Interval, student
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -41,6 +41,15 @@ def mean_note(name: str, values: ArrayLike) -> str:
     `values` is float[seeds].
     """
     return interval_note(name, *student(values))
+
+
+def with_interval(found: Interval) -> str:
+    """A mean and its interval, where there is one; a dash if there is no mean."""
+    if pd.isna(found.mean):
+        return "–"
+    if pd.isna(found.lower):
+        return number(found.mean)
+    return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"
 
 
 def plural(n: int, noun: str) -> str:

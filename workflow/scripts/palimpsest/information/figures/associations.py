@@ -12,6 +12,7 @@ from palimpsest.information.figures import looks
 from palimpsest.information.trends import (
     ACCURACY,
     ENTROPY,
+    GREEK,
     INFORMATION,
     MEMORISED,
     PLACEBOS,
@@ -57,7 +58,7 @@ def information_associations(table: pd.DataFrame) -> Figure:
     for line, intervention in zip(grid, interventions, strict=True):
         for axes, (name, *association) in zip(line, ASSOCIATIONS, strict=True):
             draw_panel(axes, table, intervention, *association)
-            axes.set_title(f"{name}, models with different {looks.GREEK[intervention]}")
+            axes.set_title(f"{name}, models with different {GREEK[intervention]}")
             axes.set_xlabel("correlation (−1 to 1)")
     note = (
         f"{looks.site_note(looks.shown(table))} {looks.seeds_note(table)} A correlation is over "

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 
 from palimpsest.figures import curves, style
 from palimpsest.information.figures import looks
+from palimpsest.information.trends import GREEK
 
 MOST_LAYERS = 4  # columns of panels
 MOST_VALUES = 4000  # of a distribution; more look the same
@@ -55,7 +56,7 @@ def figure_of_distributions(
             draw_shares(axes, own[own["layer"] == layer], intervention, column, placebo)
             last = " (last)" if layer == max(layers[model]) > 0 else ""
             axes.set_title(f"layer {layer}{last}")
-            axes.set_xlabel(f"{looks.GREEK[intervention]} (share, 0 to 1)")
+            axes.set_xlabel(f"{GREEK[intervention]} (share, 0 to 1)")
         for axes in line[len(layers[model]) :]:
             axes.set_axis_off()
         line[0].set_ylabel(f"{model}\n{label}" if len(models) > 1 else label)

@@ -21,7 +21,6 @@ INTERVENTIONS = {
     MARKERS: style.Look("heuristic memorisation: share alpha of markers are the answer", "#8031A7"),
     SHUFFLES: style.Look("example-level memorisation: share beta of answers permuted", "#B8860B"),
 }
-GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}
 MEASURES = {
     ENTROPY: style.Look("entropy of neurons", "#661100"),
     INFORMATION: style.Look("mutual information of pairs", "#CFA100"),

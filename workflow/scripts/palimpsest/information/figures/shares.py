@@ -7,10 +7,11 @@ from matplotlib.figure import Figure
 
 from palimpsest.figures import curves, style
 from palimpsest.information.figures import looks
-from palimpsest.information.kinds import MARKERS
+from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
     ENTROPY,
+    GREEK,
     INFORMATION,
     MEMORISED,
     PLACEBOS,
@@ -31,7 +32,7 @@ KINDS_OF_STRINGS = {
 }
 TITLES = {
     MARKERS: "alpha: share of markers that are the answer",
-    "shuffled answers": "beta: share of answers that are permuted",
+    SHUFFLES: "beta: share of answers that are permuted",
 }
 SEED_POINT = {"markersize": 2.2, "linestyle": "none", "alpha": 0.6, "markeredgewidth": 0}
 JITTER = 0.018
@@ -59,7 +60,7 @@ def information_shares(table: pd.DataFrame) -> Figure:
         colour = looks.INTERVENTIONS[intervention].colour
         axes.set_title(TITLES[intervention], color=style.darkened(colour), weight="bold")
     for axes, intervention in zip(grid[-1], interventions, strict=True):
-        axes.set_xlabel(f"{looks.GREEK[intervention]} (share, 0 to 1)")
+        axes.set_xlabel(f"{GREEK[intervention]} (share, 0 to 1)")
         shares = sorted(rows["share"].unique())
         axes.set_xticks(shares, [f"{share:g}" for share in shares])
     note = (
