@@ -16,6 +16,7 @@ include: "workflow/rules/memorisation.smk"
 include: "workflow/rules/unlearning.smk"
 include: "workflow/rules/profiles.smk"
 include: "workflow/rules/density.smk"
+include: "workflow/rules/information.smk"
 
 
 rule all:

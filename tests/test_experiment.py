@@ -68,7 +68,7 @@ def test_the_default_experiment():
     of_twins = [name for name in STUDIES if name not in OF_FULL_MODELS]
     assert [study.name for study in asked(default.settings)] == of_twins
     assert STUDIES["disagreement"].roles(default.settings) == ["s0", "s1", "s2", "s3"]
-    assert default.languages == ["L1", "L2", "L3", "L4"]
+    assert default.languages == ["L1", "L2", "L3", "L4", "L3-short"]
     methods = jobs_of(default.settings).methods
     assert (methods[0], methods[-1]) == ("none", "retrain")
     assert all(runs.model.endswith("-twin") for runs in default.requests)
@@ -149,7 +149,7 @@ def test_every_string_is_left_out_of_the_study_exact_alone():
     """For the study's models, languages and seeds; its base runs are measured over all seeds."""
     exact = {"models": ["opt-2.7b-twin"], "languages": ["L1", "L7"], "size": 32, "seeds": [6]}
     studies = {"exact": {**exact, "strings": "all", "replicate": False}}
-    over = {"memorisation": {"studies": studies}, "profiles": None}
+    over = {"memorisation": {"studies": studies}, "profiles": None, "information": None}
     whole = changed(models=["opt-1.3b-twin"], seeds=[4, 5, 6], **over)
     left_out = [runs for runs in whole.single_runs if runs.variant == LEAVE_ONE_OUT]
     assert left_out == [
@@ -228,7 +228,7 @@ def test_all_means_the_grid():
     (on_l1,) = with_seeds(settings, Runs("opt-1.3b-twin", "L1", 64))
     assert STUDIES["frequency"].runs(settings, "L7") == [on_l7]
     assert STUDIES["tradeoff"].runs(settings, "L1") == [on_l1]
-    assert set(whole.languages) == {"L1", "L2", "L3", "L4", "L7"}
+    assert set(whole.languages) == {"L1", "L2", "L3", "L3-short", "L4", "L7"}
     assert on_l7 in measured(settings)
 
 

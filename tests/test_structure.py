@@ -25,7 +25,6 @@ ROOMS = [
     ["datasets", "report"],
     ["training"],
     ["jobs"],
-    ["information"],  # measures of neurons; not yet a section
     *([name] for name in NAMES),  # a section may use the ones before it
     ["sections"],
     ["experiment"],

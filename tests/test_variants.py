@@ -161,3 +161,12 @@ def test_a_section_may_have_a_variant_of_its_own():
     assert set(frame["text"]) == {"c b a", "e d"}
     assert set(frame["variant"]) == {"backwards"}
     assert frame["count"].sum() == 10
+
+
+@pytest.mark.parametrize("percent", [0, 7, 100])
+def test_markers_and_permuted_answers_are_read_as_they_are_written(percent):
+    marked, shuffled = variants.marked(percent), variants.shuffled(percent)
+    assert variants.percent_marked(marked) == variants.percent_shuffled(shuffled) == percent
+    assert variants.percent_marked(shuffled) is variants.percent_shuffled(marked) is None
+    assert variants.trained_apart(marked) == "marked"
+    assert variants.trained_apart(shuffled) == "shuffled"

@@ -11,7 +11,7 @@ from palimpsest.experiment import schema_of
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import SECTIONS
 
-LANGUAGES = "L1, L2, L3, L4, L4-skewed, L5, L6, L7, L8"
+LANGUAGES = "L1, L2, L3, L3-short, L4, L4-skewed, L5, L6, L7, L8"
 
 WRONG = {
     # what is wrong: (text laid over the default, the message after the file's name)
@@ -100,8 +100,8 @@ WRONG = {
     ),
     "epochs by size, without the other sizes": (
         "training: {epochs: {64: 5}}",
-        "training/epochs: {'n256': 25, 'n72': 10, 'other': 50, 64: 5} is not allowed; must be a "
-        "whole number from 1 to 100000 or a block as {n256: 25, other: 50}",
+        "training/epochs: {'n256': 25, 'n72': 10, 'n320': 30, 'other': 50, 64: 5} is not allowed; "
+        "must be a whole number from 1 to 100000 or a block as {n256: 25, other: 50}",
     ),
     "YAML reads 3e-3 as text": (
         "training: {weight_decay: 3e-3}",
@@ -522,7 +522,7 @@ def test_every_key_of_the_schema_is_in_the_default_and_described():
 def alone(folder, language):
     """The default configuration on one language of a folder, with an empty memorisation alone."""
     over = {"languages_folder": str(folder), "languages": [language]}
-    over |= {"unlearning": None, "profiles": None, "density": None}
+    over |= {"unlearning": None, "profiles": None, "density": None, "information": None}
     config = laid_over(configuration(DEFAULT), over)
     config["memorisation"]["studies"], config["datasets"]["high_entropy_counterpart"] = {}, {}
     return config

@@ -18,7 +18,7 @@ def test_a_model_may_be_trained_otherwise(mine):
     """The model's own keys override the keys of `training`; other models keep `training`."""
     text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
     changed = experiment(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
-    every = {**changed.config["training"], "epochs": 50}
+    every = {**changed.config["training"], "epochs": 50, "evaluate_every": 1}
     plain = {key: value for key, value in every.items() if not key.startswith("adapter")}
     assert changed.settings.training("opt-1.3b") == plain
     assert changed.settings.training("opt-2.7b") == {**plain, "processes": 4}
@@ -50,6 +50,19 @@ def test_a_training_size_may_have_epochs_of_its_own(mine):
     assert epochs == [40, 10, 10]
     plain = experiment(DEFAULT, mine("training: {epochs: 7}")).settings
     assert plain.training("opt-1.3b", 256)["epochs"] == 7
+
+
+def test_a_training_size_may_be_measured_less_often(mine):
+    """A plain number is for every size, and gives the recipe that it always gave."""
+    changed = experiment(DEFAULT, mine("training: {evaluate_every: {n16: 5, other: 2}}"))
+    every = [changed.settings.training("opt-1.3b", n)["evaluate_every"] for n in (16, 64, None)]
+    assert every == [5, 2, 2]
+    plain = experiment(DEFAULT, mine("training: {evaluate_every: 1}")).settings
+    default = experiment(DEFAULT).settings
+    for size in (16, 256, 320):
+        recipe = {**default.training("opt-1.3b-twin", size), "evaluate_every": 1}
+        assert plain.training("opt-1.3b-twin", size) == recipe
+    assert default.training("opt-1.3b-twin", 320)["evaluate_every"] == 30
 
 
 def test_the_plan_knows_the_epochs_of_each_size(mine):

@@ -90,8 +90,10 @@ def nltk_log_probability(grammar, string):
 
 
 class TestFiles:
-    def test_there_are_nine(self):
-        assert LANGUAGES == ["L1", "L2", "L3", "L4", "L4-skewed", "L5", "L6", "L7", "L8"]
+    def test_there_are_ten(self):
+        """Nine of the paper, and a short one."""
+        of_paper = ["L1", "L2", "L3", "L4", "L4-skewed", "L5", "L6", "L7", "L8"]
+        assert sorted([*of_paper, "L3-short"]) == LANGUAGES
 
     @pytest.mark.parametrize("name", LANGUAGES)
     def test_loads_with_no_warning_but_of_an_unreachable_rule(self, name):

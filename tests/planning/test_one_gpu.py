@@ -4,9 +4,8 @@ import re
 
 import pytest
 
-from helpers.experiments import DEFAULT, ROOT, configuration, experiment
+from helpers.experiments import DEFAULT, PAPER, ROOT, configuration, experiment
 from palimpsest.models import resolve
-from palimpsest.models.folders import is_folder
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import summary
 
@@ -43,11 +42,10 @@ def test_it_fits_on_the_card_and_into_the_machine(one_gpu, plan):
 
 
 def test_its_models_are_the_smallest_of_their_families(one_gpu):
-    """Each family of the table with a model that is small enough has its smallest one here."""
+    """Each family of the paper with a model that is small enough has its smallest one here."""
     smallest = {}
-    for row in one_gpu.settings.models.values():
-        if is_folder(row.id):  # not of the paper
-            continue
+    for name in configuration(PAPER)["models"]:
+        row = one_gpu.settings.models[name]
         family = row.model_type
         if row.parameters <= smallest.get(family, row).parameters <= MOST_PARAMETERS:
             smallest[family] = row

@@ -89,7 +89,9 @@ def test_a_finished_run_makes_its_model_measured(default, tmp_path):
         "engine": "fleet",
         "resumed_from_epoch": 0,
         "hardware": {"gpus": []},
-        "configuration": {"recipe": {**default.config["training"], "epochs": 10}},
+        "configuration": {
+            "recipe": {**default.config["training"], "epochs": 10, "evaluate_every": 1}
+        },
         "training_seconds": 10.0,
         "training_tokens_per_second": 4672.0,
         "wall_time_seconds": 30.0,

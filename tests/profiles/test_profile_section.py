@@ -74,10 +74,11 @@ def test_every_macro_batch_is_left_out_once():
 
 def test_only_models_that_are_questioned_keep_their_weights():
     """Those of the whole streams that are trained again; replicates have one job of their own."""
-    made = experiment(DEFAULT, command_line={"density": None})
+    others = {"density": None, "information": None}
+    made = experiment(DEFAULT, command_line=others)
     (kept,) = (runs for runs in made.single_runs if "weights" in runs.keeps)
     assert (kept.model, kept.variant) == ("llama-3.1-8b-twin", "stream")
-    without = experiment(DEFAULT, command_line={"profiles": {"notions": None}, "density": None})
+    without = experiment(DEFAULT, command_line={"profiles": {"notions": None}, **others})
     assert not [runs for runs in without.single_runs if "weights" in runs.keeps]
     of_model = [
         {runs.variant.removeprefix("stream").rpartition("-")[2] for runs in job}

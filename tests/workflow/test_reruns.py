@@ -32,6 +32,7 @@ PROBLEM = f"results/unlearning/{MODEL}"
 STREAM = "results/runs/opt-1.3b-twin/L2/n30-seed0/stream"
 PROFILE = "results/profiles/opt-1.3b-twin/L2/n30"
 LEAKED_RUN = "opt-1.3b-twin/L6/n16-seed0/leaked-0-0"
+MARKED_RUN = "opt-1.3b-twin/L6/n20-seed0/marked-100"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
 
@@ -111,6 +112,12 @@ MEMORISING = {
         "figure/leakage_performance*",
         "figure/effective_epochs*",
     ],
+    "information": [
+        "dataset_intervened",
+        "read_activations",
+        "measure_neurons",
+        "compare_information",
+    ],
     "report": ["report"],
 }
 PROFILING = {
@@ -134,7 +141,7 @@ PROFILING = {
 }
 DENSE = {
     "datasets": ["dataset_leaked", "dataset/L6/*"],
-    "models": ["train/*/L6/*"],
+    "models": ["train/*/L6/n1*"],
     "embeddings": ["embed_strings_*"],
     "densities": ["estimate_density_*"],
     "leakage": ["compare_leakage", "compare_left_out", "regress_on_density"],
@@ -149,6 +156,15 @@ DENSE = {
     "claims": ["claims"],
     "report": ["report"],
 }
+INFORMING = {
+    "datasets": ["dataset_intervened"],
+    "models": ["train/*/L6/n20-*"],
+    "activations": ["read_activations"],
+    "neurons": ["measure_neurons"],
+    "comparison": ["compare_information"],
+    "claims": ["claims"],
+    "report": ["report"],
+}
 
 # Jobs by their logs, as patterns
 LANGUAGES = ["language/*", *figures_of_languages()]
@@ -156,7 +172,8 @@ STREAMS = ["dataset_stream/*"]
 OF_GRID = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
 DILUTED = ["dataset_diluted/*", "train/*/n80-*", "train/*/n160-*"]
 LEAKY = ["dataset_leaked/*"]
-DATASETS = [*OF_GRID, *STREAMS, "dataset_diluted/*", *LEAKY]
+INTERVENED = ["dataset_intervened/*"]
+DATASETS = [*OF_GRID, *STREAMS, "dataset_diluted/*", *LEAKY, *INTERVENED]
 PROFILE_FIGURES = figures_of_profiles()
 ESTIMATES = ["estimate_profiles/*", "correlate_profiles/*", "compare_with_retraining/*"]
 ESTIMATES = [*ESTIMATES, "compare_notions/*", *PROFILE_FIGURES]
@@ -197,9 +214,14 @@ DENSITIES = [*LEAKED, *SUPPORT]
 ESTIMATED = [job for job in DENSITIES if not job.startswith("embed_")]
 TRAIN_LEAKED = ["train/*/L6/n16-*"]
 TEXTS = ["segment_text/*", "embed_text/*", "text_density/*", "figure/text_density-*"]
-TRAINING = ["train/*", *PROFILES, *DILUTION, *DENSITIES]
+# Of information: what reads the tables of runs, what reads activations, and what reads models
+COMPARED = ["compare_information/*"]
+NEURONS = ["measure_neurons/*", *COMPARED]
+ACTIVATIONS = ["read_activations/*", *NEURONS]
+TRAIN_INTERVENED = ["train/*/L6/n20-*"]
+TRAINING = ["train/*", *PROFILES, *DILUTION, *DENSITIES, *ACTIVATIONS]
 # Without the replicates of streams, whose seeds are `profiles/exact/seeds`
-TRAINING_OF_SEEDS = ["train/*[!s]", *PROFILES, *DILUTION, *DENSITIES]
+TRAINING_OF_SEEDS = ["train/*[!s]", *PROFILES, *DILUTION, *DENSITIES, *ACTIVATIONS]
 END = ["claims", "report"]
 STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
@@ -1014,6 +1036,46 @@ CASES = {
         deleted(f"results/runs/{LEAKED_RUN}/weights.safetensors"),
         ["train/*/L6/n16-leaked-0", *LEAKED, *END],
     ),
+    # Information
+    **{
+        f"`information/{key}`": Case(
+            f"information={{{key}: {value}}}", [*INTERVENED, *TRAIN_INTERVENED, *ACTIVATIONS]
+        )
+        for key, value in {"tests": 32, "alphas": "[0, 0.5, 1]"}.items()
+    },
+    **{
+        f"`information/{key}`": Case(f"information={{{key}: {value}}}", ACTIVATIONS)
+        for key, value in {"layers": "[1]", "places": "[residual]", "positions": "[mean]"}.items()
+    },
+    **{
+        f"`information/{key}`": Case(f"information={{{key}: {value}}}", NEURONS)
+        for key, value in {"bins": 50, "neighbours": 4, "pairs": 10}.items()
+    },
+    "`information: null`": Case("information=null", END),
+    "`information/interventions.py` of the library": Case(
+        changed(f"{LIBRARY}/information/interventions.py"),
+        [*INTERVENED, *TRAIN_INTERVENED, *ACTIVATIONS],
+    ),
+    "`information/kraskov.py` of the library": Case(
+        changed(f"{LIBRARY}/information/kraskov.py"), NEURONS
+    ),
+    "`information/comparison.py` of the library": Case(
+        changed(f"{LIBRARY}/information/comparison.py"), COMPARED
+    ),
+    "`information/activations.py` of the library": Case(
+        changed(f"{LIBRARY}/information/activations.py"), NOTHING
+    ),
+    "`scripts/measure_neurons.py`": Case(commented("workflow/scripts/measure_neurons.py"), NEURONS),
+    "`scripts/read_activations.py`": Case(
+        commented("workflow/scripts/read_activations.py"), NOTHING
+    ),
+    "a table `neurons` is deleted": Case(
+        deleted(f"results/information/{MARKED_RUN}/neurons.parquet"), NEURONS
+    ),
+    "the weights of a run with markers are deleted": Case(
+        deleted(f"results/runs/{MARKED_RUN}/weights.safetensors"),
+        ["train/*/L6/n20-marked", *ACTIVATIONS],
+    ),
 }
 
 
@@ -1090,7 +1152,7 @@ def test_exactly_these_jobs_run_again(plans, what):
 def test_the_page_says_what_runs_again(plans, what):
     """A dash stands for no job of a stage, `all` for all of them, other words for some."""
     row = rows()[what]
-    pages = (MEMORISING, FORGETTING, PROFILING, DENSE)
+    pages = (MEMORISING, FORGETTING, PROFILING, DENSE, INFORMING)
     (stages,) = (stages for stages in pages if list(stages) == list(row))
     assert plans[what] <= set().union(*(of_stage(kinds, plans[what]) for kinds in stages.values()))
     for stage, words in row.items():

@@ -30,6 +30,7 @@ SMALL = [
     "unlearning=null",
     "profiles=null",
     "density=null",
+    "information=null",
 ]
 # Long enough to be met in the middle.
 ONE_TRAINING = [

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS
 from palimpsest.variants import DILUTED, LEAVE_ONE_OUT, STREAM, dataset_variant
-from palimpsest.variants import is_diluted, is_stream, leak_of, production_left_out
-from palimpsest.variants import stream_draw, target_of, trained_apart
+from palimpsest.variants import is_diluted, is_stream, stream_draw, target_of, trained_apart
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
@@ -192,9 +191,7 @@ def named_in_rule(variant):
         return DILUTED
     if is_stream(variant):
         return STREAM if stream_draw(variant) is None else f"{STREAM}_replicates"
-    if leak_of(variant) is not None or production_left_out(variant) is not None:
-        return trained_apart(variant)
-    return "targets" if target_of(variant) else variant
+    return "targets" if target_of(variant) else trained_apart(variant) or variant
 
 
 def named_apart(job):

@@ -24,6 +24,7 @@ NAMES = (
     "unlearning",
     "profiles",
     "density",
+    "information",
 )
 # Sections are imported by name, so that the fingerprint of code that uses all sections does not
 # change when one section changes.

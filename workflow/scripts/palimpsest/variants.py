@@ -159,6 +159,10 @@ def trained_apart(name: str) -> str:
         return leaked_times(leak.exact)
     if production_left_out(name) is not None:
         return WITHOUT_PRODUCTION
+    if percent_marked(name) is not None:
+        return MARKED
+    if percent_shuffled(name) is not None:
+        return SHUFFLED
     if not is_stream(name):
         return ""
     return STREAM if stream_draw(name) is None else "replicates"

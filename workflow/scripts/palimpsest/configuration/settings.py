@@ -11,6 +11,8 @@ from palimpsest.languages import GrammarWarning
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.adapters import NONE
 
+BY_SIZE = ("epochs", "evaluate_every")  # keys of `training` that may differ by training size
+
 
 class Settings:
     """The values of a configuration that the schema allows.
@@ -49,11 +51,12 @@ class Settings:
         """The values of the block `training` for a model and a number of training strings.
 
         The keys in `training_by_model` override those in `training`. A twin is always trained by
-        one process, without offloading. Without a size, `epochs` are those of any other size.
-        Without an adapter, the keys of adapters are left out, so that a change of them reruns
-        nothing.
+        one process, without offloading. Without a size, the keys that may differ by size are
+        those of any other size. Without an adapter, the keys of adapters are left out, so that a
+        change of them reruns nothing.
         """
-        training = {**self.config["training"], "epochs": self.epochs(size)}
+        by_size = {key: self._of_size(key, size) for key in BY_SIZE}
+        training = {**self.config["training"], **by_size}
         if self.is_twin(model):
             training |= {"processes": 1, "offload_optimizer": "none"}
         else:
@@ -64,12 +67,12 @@ class Settings:
         named = targets if isinstance(targets, str) else ",".join(targets)
         return {**training, "adapter_targets": named}
 
-    def epochs(self, size: int | None = None) -> int:
-        """The epochs of a training on `size` strings; by default, on a size that has no own."""
-        epochs = self.config["training"]["epochs"]
-        if isinstance(epochs, int):
-            return epochs
-        return epochs.get(f"n{size}", epochs["other"])
+    def _of_size(self, key: str, size: int | None) -> int:
+        """A value of `training` for `size` strings; by default, for a size that has no own."""
+        value = self.config["training"][key]
+        if isinstance(value, int):
+            return value
+        return value.get(f"n{size}", value["other"])
 
     def corpus(self, name: str) -> Corpus:
         """A corpus by its name, even if the configuration does not name it."""

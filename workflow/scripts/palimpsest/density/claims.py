@@ -62,7 +62,7 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.density.leakage_tables import once
 from palimpsest.density.regressions import DENSITY, DISTANCE, RAW
-from palimpsest.report.number_format import number
+from palimpsest.report.number_format import interval_note, mean_note, number
 from palimpsest.statistics import CONFIDENCE, Interval, student
 
 QUESTIONS = {
@@ -195,18 +195,8 @@ def of_leakage(leakage: pd.DataFrame, effect: Callable, column: str) -> Estimate
 def beside_placebo(values: pd.Series, placebo: pd.Series, name: str = "placebos") -> Estimate:
     """An estimate over the seeds, with the mean and the interval of its placebo in the marks."""
     found = over_seeds(values)
-    mark = in_words(name, placebo.dropna())
+    mark = mean_note(name, placebo.dropna())
     return found._replace(marks=(mark,) if mark else ())
-
-
-def in_words(name: str, values: pd.Series) -> str:
-    """A mean and its interval over the seeds, for a note; empty if there is no interval."""
-    return worded(name, *student(values))
-
-
-def worded(name: str, mean: float, lower: float, upper: float) -> str:
-    """A mean and its interval, for a note; empty if there is no interval."""
-    return "" if pd.isna(lower) else f"{name}: {number(mean)} ({number(lower)} to {number(upper)})"
 
 
 # Density and leakage
@@ -281,7 +271,7 @@ def left_out(table: pd.DataFrame, column: str) -> Estimate:
     own_group = rows["left_out"] == rows["group"]
     by_seed = [rows[some].groupby("seed")[column].mean() for some in (own_group, ~own_group)]
     found = over_seeds(by_seed[0] - by_seed[1])
-    return found._replace(marks=tuple(filter(None, [in_words("others", by_seed[1])])))
+    return found._replace(marks=tuple(filter(None, [mean_note("others", by_seed[1])])))
 
 
 # Density and performance
@@ -336,7 +326,7 @@ def regressed(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimat
         rows = rows[rows[column] == value]
     found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
     own, placebo = found[LEAKED], found[PLACEBO]
-    mark = worded("placebos", placebo.mean, placebo.lower, placebo.upper)
+    mark = interval_note("placebos", placebo.mean, placebo.lower, placebo.upper)
     return own._replace(marks=(mark,) if mark else ())
 
 
@@ -400,7 +390,7 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
     parts = associations(rows)
     found = over_seeds(parts[TRAINED] - parts[UNSEEN])._replace(lower=compared(parts).lower)
-    marks = [in_words(name, values.dropna()) for name, values in parts.items()]
+    marks = [mean_note(name, values.dropna()) for name, values in parts.items()]
     never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
     marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
     return found._replace(marks=tuple(filter(None, marks)))

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
-from palimpsest.claims import ANY_NUMBER, DIFFERENCE
+from palimpsest.claims import DIFFERENCE
 from palimpsest.density import kinds
 from palimpsest.density.claims import MEASURES, QUESTIONS, associations, beyond_never, compared
 from palimpsest.density.kinds import (
@@ -21,7 +20,7 @@ from palimpsest.density.kinds import (
     TRAINED,
     UNSEEN,
 )
-from palimpsest.report.number_format import number, percent
+from palimpsest.report.number_format import number, percent, with_interval
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
@@ -253,13 +252,3 @@ def text_rows(regressions: pd.DataFrame) -> list[dict]:
         }
         rows.append(row)
     return rows
-
-
-def with_interval(found: Interval, limits: tuple[float, float] = ANY_NUMBER) -> str:
-    """A mean and its interval inside limits, where there is one; a dash if there is no mean."""
-    if pd.isna(found.mean):
-        return "–"
-    if pd.isna(found.lower):
-        return number(found.mean)
-    lower, upper = np.clip([found.lower, found.upper], *limits)
-    return f"{number(found.mean)} [{number(lower)}, {number(upper)}]"

@@ -1,8 +1,8 @@
 """The answer of a string: its last symbol, which the first choice of the derivation decides.
 
-In the languages L3, L4, L6 and L8, one symbol in the middle of a string decides the last one, many
-symbols later. A model has learned the language only if it has learned this. A **marker** is one
-more symbol at the start of a string; a model can use the marker in place of the rule.
+In the languages L3, L3-short, L4, L6 and L8, one symbol in the middle of a string decides the last
+one. A model has learned the language only if it has learned this. A **marker** is one more symbol
+at the start of a string; a model can use the marker in place of the rule.
 """
 
 from collections import defaultdict
@@ -28,7 +28,8 @@ def answers(grammar: Grammar) -> list[str]:
     if None in found or len(found) < 2:
         raise UserError(
             f"{grammar.name}: its strings have no answer; the first choice of a derivation must "
-            "decide the last symbol, and there must be two last symbols: choose L3, L4, L6 or L8"
+            "decide the last symbol, and there must be two last symbols: choose L3, L3-short, L4, "
+            "L6 or L8"
         )
     return found
 

@@ -66,8 +66,7 @@ def mutual_information(
     """
     values = checked(activations, k + 1)
     n_neurons = values.shape[1]
-    _check_memory(n_neurons)
-    pairs = Pairs(*np.triu_indices(n_neurons, 1))
+    pairs = all_pairs(n_neurons)
     found = np.full((n_neurons, n_neurons), np.nan)
     found[pairs] = mutual_information_of_pairs(values, pairs, k, seed, threads)
     found.T[pairs] = found[pairs]
@@ -111,6 +110,19 @@ def mutual_information_of_pairs(
         list(pool.map(work, range(0, len(wanted), PAIRS_OF_A_TASK)))
     found[wanted] = results
     return found
+
+
+def all_pairs(n_neurons: int) -> Pairs:
+    """All pairs of neurons, in order.
+
+    Raises
+    ------
+    UserError
+        If the table of all pairs does not fit into half of the free memory. The message names the
+        number of pairs that do.
+    """
+    _check_memory(n_neurons)
+    return Pairs(*np.triu_indices(n_neurons, 1))
 
 
 def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:

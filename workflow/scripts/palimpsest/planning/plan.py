@@ -77,7 +77,7 @@ class Planner:
     def training(
         self, model: str, training: Mapping = NO_OVERRIDES, size: int | None = None
     ) -> Training:
-        """The settings with which a model is trained; only the epochs depend on the size."""
+        """The settings with which a model is trained; some of them depend on the size."""
         return Training.of({**self.settings.training(model, size), **training})
 
     def shape(self, model: str, language: str) -> Shape:

@@ -40,7 +40,7 @@ from palimpsest.profiles.kinds import (
     SPECIFIC,
     TOTAL,
 )
-from palimpsest.report.number_format import number
+from palimpsest.report.number_format import mean_note, number
 from palimpsest.statistics import student
 
 QUESTIONS = {
@@ -193,15 +193,9 @@ def of_factor(dilution: pd.DataFrame, factor: str, caution: str) -> Estimate:
         "more minus fewer copies": retrained["copies"],
         "mean of all arms": retrained[MEAN],
     }
-    marks = [in_words(name, values) for name, values in others.items()]
+    marks = [mean_note(name, values) for name, values in others.items()]
     found = over_seeds(retrained[factor])
     return found._replace(marks=(*filter(None, marks), caution))
-
-
-def in_words(name: str, values: pd.Series) -> str:
-    """A mean and its interval over the seeds, for a note; empty if there is no interval."""
-    mean, lower, upper = student(values)
-    return "" if pd.isna(lower) else f"{name}: {number(mean)} ({number(lower)} to {number(upper)})"
 
 
 CLAIMS = [

@@ -1,0 +1,218 @@
+"""Tables of the section information whose truth is known.
+
+A number of a run is made from levels (of seeds, models and layers), from effects of what the run is
+trained on, and from noise. Effects are changes from share 0 to share 1.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.information.kinds import (
+    INFORMATION,
+    LAST,
+    MARKERS,
+    NEURONS,
+    PAIRS,
+    SHUFFLES,
+)
+from palimpsest.variants import marked, shuffled
+
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+ONE_MODEL = {"opt-1.3b-twin": 2}
+DEPTHS = {"opt-1.3b-twin": 2, "pythia-1b-twin": 3, "pythia-6.9b-twin": 4}
+NAMED = {MARKERS: marked, SHUFFLES: shuffled}
+ANSWERS = 512  # evaluated strings
+COLUMNS = ("entropy", "mutual_information", "accuracy", "two_norm", "frobenius", "memorised")
+BASE = {
+    "entropy": 3.2,
+    "mutual_information": 0.25,
+    "accuracy": 0.8,
+    "two_norm": 0.4,
+    "frobenius": 1.3,
+    "memorised": 0.2,
+}
+# How much a seed's level and a run's noise are, in standard deviations: of the order of twins
+LEVEL = dict(zip(COLUMNS, (0.1, 0.02, 0.03, 0.02, 0.02, 0.05), strict=True))
+OF_LAYER = 0.5  # noise of a layer in a run, as a share of the run's own
+GAP = 0.03  # half the standard deviation of the gap between both kinds of strings by chance
+NOISE = dict(zip(COLUMNS, (0.04, 0.008, 0.02, 0.01, 0.01, 0.03), strict=True))
+
+
+@dataclass(frozen=True)
+class World:
+    """How the numbers of runs come about.
+
+    Attributes
+    ----------
+    markers, shuffles : dict
+        The change of a column from share 0 to 1, for each intervention; columns without an entry
+        have none.
+    innocent : dict
+        What random markers change, at every alpha.
+    bend : float
+        The power of the share that a change follows; 1 is a straight line.
+    late : float
+        How much more a measure changes in the last layer than in the first one, as a share of the
+        mean change: 0 is an equal change, and with 2 nothing changes in the first layer.
+    noise : float
+        The noise of a run, in usual standard deviations.
+    uneven : float
+        How many times larger the noise is at share 1 than at share 0.
+    df : float
+        Degrees of freedom of the noise (Student's t); infinite is normal.
+    of_seed : float
+        Standard deviation of a seed's own change, in usual standard deviations of noise.
+    alike : float
+        Correlation of a run's noise of different columns.
+    """
+
+    markers: dict = field(default_factory=dict)
+    shuffles: dict = field(default_factory=dict)
+    innocent: dict = field(default_factory=dict)
+    bend: float = 1.0
+    late: float = 0.0
+    noise: float = 1.0
+    uneven: float = 1.0
+    df: float = np.inf
+    of_seed: float = 0.0
+    alike: float = 0.0
+
+
+EXPECTED = World(
+    markers={
+        "entropy": -0.4,
+        "mutual_information": 0.1,
+        "accuracy": -0.5,
+        "memorised": -0.1,
+    },
+    shuffles={
+        "entropy": 0.4,
+        "mutual_information": -0.1,
+        "accuracy": -0.5,
+        "two_norm": 0.2,
+        "frobenius": 0.2,
+        "memorised": 0.6,
+    },
+    late=1.5,
+)
+
+
+def information(
+    world: World,
+    draw: int,
+    seeds: int = 3,
+    models: dict[str, int] = ONE_MODEL,
+    shares: tuple[float, ...] = SHARES,
+    positions: tuple[str, ...] = (LAST,),
+) -> pd.DataFrame:
+    """A table of kind `information`; models are given with their numbers of layers."""
+    chance = np.random.default_rng([draw, 31])
+    parts = [
+        _of_model(chance, world, name, n_layers, seeds, shares, position)
+        for position in positions
+        for name, n_layers in models.items()
+    ]
+    return pd.concat(parts, ignore_index=True)[INFORMATION.names]
+
+
+def _of_model(chance, world: World, name, n_layers, seeds, shares, position) -> pd.DataFrame:
+    """The rows of one model: seeds, interventions, shares and layers."""
+    shape = seeds, 2, len(shares), n_layers
+    seed, which, level, layer = (each.ravel() for each in np.indices(shape))
+    share = np.array(shares)[level]
+    run = np.ravel_multi_index((seed, which, level), shape[:3])
+    common = _noise(chance, world, np.prod(shape[:3]))
+    found = {}
+    for column in COLUMNS:
+        own = _noise(chance, world, len(common))
+        of_run = (np.sqrt(world.alike) * common + np.sqrt(1 - world.alike) * own)[run]
+        spread = world.noise * NOISE[column] * (1 + (world.uneven - 1) * share)
+        effects = [
+            effect.get(column, 0.0) + world.of_seed * NOISE[column] * chance.normal(size=seeds)
+            for effect in (world.markers, world.shuffles)
+        ]
+        change = np.array(effects)[which, seed] * share**world.bend
+        is_measure = column in ("entropy", "mutual_information")
+        if is_measure and n_layers > 1:
+            change *= 1 + world.late * (layer / (n_layers - 1) - 0.5)
+        of_layer = 0.2 * BASE[column] * layer * is_measure
+        values = BASE[column] + of_layer + change + spread * of_run
+        values += OF_LAYER * spread * _noise(chance, world, len(values)) * is_measure
+        values += (which == 0) * world.innocent.get(column, 0.0)
+        values += LEVEL[column] * chance.normal(size=seeds)[seed]
+        found[column] = values
+    shares_of_strings = {
+        column: np.round(ANSWERS * found[column].clip(0, 1)) / ANSWERS
+        for column in ("accuracy", "memorised")
+    }
+    interventions = np.array([MARKERS, SHUFFLES])[which]
+    lost = (BASE["accuracy"] - found["accuracy"]).clip(0, 0.5)
+    by_chance = GAP * _noise(chance, world, len(common))[run]
+    gap = np.where(which == 0, lost * share + by_chance, np.nan)
+    exchanged = 0.001 * _noise(chance, world, len(common))[run]
+    return pd.DataFrame(
+        {
+            "model": name,
+            "language": "L3",
+            "size": 512,
+            "seed": seed,
+            "variant": [
+                NAMED[what](round(100 * own))
+                for what, own in zip(interventions, share, strict=True)
+            ],
+            "intervention": interventions,
+            "share": share,
+            "layer": layer,
+            "place": "mlp",
+            "position": position,
+            "n_neurons": 128,
+            "n_degenerate": 0,
+            "n_pairs": 500,
+            **found,
+            **shares_of_strings,
+            "mutual_information_exchanged": exchanged,
+            "memorised_unseen": 0.1,
+            "accuracy_agrees": (shares_of_strings["accuracy"] + gap).clip(0, 1),
+            "accuracy_disagrees": (shares_of_strings["accuracy"] - gap).clip(0, 1),
+            "train_loss": 0.3,
+            "test_loss": 0.5,
+            "n_layers": n_layers,
+        }
+    )
+
+
+def _noise(chance, world: World, n: int) -> np.ndarray:
+    """Noise float[n] with standard deviation 1 or, with heavy tails, an equal middle half."""
+    if np.isinf(world.df):
+        return chance.normal(size=n)
+    from scipy.stats import norm, t
+
+    return chance.standard_t(world.df, size=n) * norm.ppf(0.75) / t.ppf(0.75, world.df)
+
+
+def neurons(table: pd.DataFrame, draw: int, n: int = 30) -> pd.DataFrame:
+    """A table of kind `neurons` whose means are near those of a table `information`."""
+    return _members(table, draw, n, "entropy", NEURONS.names)
+
+
+def pairs(table: pd.DataFrame, draw: int, n: int = 60) -> pd.DataFrame:
+    """A table of kind `pairs` whose means are near those of a table `information`."""
+    return _members(table, draw, n, "mutual_information", PAIRS.names)
+
+
+def _members(table, draw: int, n: int, column: str, names: list[str]) -> pd.DataFrame:
+    """A row for each neuron or pair: skewed around the mean of its run and layer."""
+    chance = np.random.default_rng([draw, 37])
+    rows = table.loc[table.index.repeat(n)].reset_index(drop=True)
+    number = np.tile(np.arange(n), len(table))
+    skewed = chance.gamma(4, size=len(rows)) / 4 - 1
+    return rows.assign(
+        neuron=number,
+        is_degenerate=False,
+        first=number,
+        second=number + 1,
+        exchanged=0.01 * chance.normal(size=len(rows)),
+        **{column: rows[column] * (1 + 0.3 * skewed)},
+    )[names]

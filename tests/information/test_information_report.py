@@ -1,0 +1,62 @@
+"""The part of the report on information measures, with tables, with none and with one seed."""
+
+import pandas as pd
+import pytest
+
+from helpers import information_worlds as worlds
+from palimpsest.information.claims import QUESTIONS
+from palimpsest.information.kinds import INFORMATION, MARKERS
+from palimpsest.information.report import CHAPTERS, part, reading, with_interval
+from palimpsest.statistics import Interval, student
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    """What the paper expects."""
+    return worlds.information(worlds.EXPECTED, 3, seeds=3)
+
+
+def chapters(table: pd.DataFrame) -> dict:
+    """The text before the figures of each chapter."""
+    return {chapter.id: chapter.before for chapter in part({INFORMATION.name: table}).chapters}
+
+
+def test_the_report_says_what_was_found(table):
+    found = chapters(table)
+    assert list(found) == list(CHAPTERS)
+    assert "as expected" in found["diversity"]
+    assert "opposite" not in found["diversity"]
+    rows = table[(table["intervention"] == MARKERS) & (table["share"] == 0.5)]
+    accuracy = student(rows.groupby("seed")["accuracy"].mean())
+    assert with_interval(accuracy) in found["comparison"]
+    assert "nan" not in "".join(map(str, found.values()))
+    # Runs with shuffled answers have no markers.
+    assert "–" in found["comparison"]
+
+
+def test_the_report_without_tables_has_headings_only():
+    found = part({})
+    assert [chapter.id for chapter in found.chapters] == list(CHAPTERS)
+    assert not any(chapter.before for chapter in found.chapters)
+    assert found.questions == QUESTIONS
+
+
+def test_the_report_of_one_seed_has_no_intervals(table):
+    found = chapters(table[table["seed"] == 0])
+    assert "nan" not in "".join(map(str, found.values()))
+    assert "as expected" not in found["diversity"]
+    assert all('<td class="numbers">[' not in text and " [" not in text for text in found.values())
+
+
+@pytest.mark.parametrize(
+    ("mean", "lower", "upper", "words"),
+    [
+        (-0.2, -0.3, -0.1, "as expected"),
+        (0.2, 0.1, 0.3, "opposite"),
+        (-0.2, -0.5, 0.1, "cannot tell"),
+        (-0.2, float("nan"), float("nan"), "cannot tell"),
+        (-0.2, -0.2, -0.2, "cannot tell"),
+    ],
+)
+def test_a_change_is_read_by_its_interval(mean, lower, upper, words):
+    assert reading(Interval(mean, lower, upper), -1) == words

@@ -1,0 +1,172 @@
+"""The tables of neurons, of pairs and of runs, from activations and answers by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from helpers.experiments import message
+from palimpsest import tables
+from palimpsest.information import kraskov
+from palimpsest.information.comparison import Results, information_table
+from palimpsest.information.entropy import neuron_entropy
+from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, INFORMATION, MARKERS, SHUFFLES
+from palimpsest.information.kraskov import mutual_information
+from palimpsest.information.measured import measured, pairs_of
+from palimpsest.traces import Trace
+
+KEYS = {"model": "m", "language": "L3", "size": 4, "seed": 0}
+N_STRINGS, N_NEURONS = 40, 6
+
+
+def activations(variant="marked-50", degenerate=(), layers=(0, 1)) -> pd.DataFrame:
+    """A table of drawn activations; some neurons are constant, and one is not finite."""
+    chance = np.random.default_rng(0)
+    parts = []
+    for layer in layers:
+        values = chance.normal(size=(N_STRINGS, N_NEURONS)).astype(np.float32)
+        values[:, 1] += values[:, 0]
+        for place, neuron in enumerate(degenerate):
+            values[:, neuron] = 0.5
+            values[0, neuron] = np.inf if place == 0 else 0.5
+        part = {"string_id": [f"{n:012}" for n in range(N_STRINGS)], "vector": list(values)}
+        about = {**KEYS, "variant": variant, "layer": layer, "place": "mlp", "position": "last"}
+        parts.append(pd.DataFrame(part).assign(**about))
+    return pd.concat(parts, ignore_index=True)[ACTIVATIONS.names]
+
+
+def values_of(table: pd.DataFrame, layer: int) -> np.ndarray:
+    """The activations of a layer, float[strings, neurons]."""
+    return np.stack(table.loc[table["layer"] == layer, "vector"].tolist())
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_measures_are_those_of_the_library(threads):
+    """Of every site alone; pairs are in order."""
+    given = activations()
+    found = measured(given, bins=10, k=3, pairs="all", threads=threads)
+    for layer in (0, 1):
+        values = values_of(given, layer)
+        neurons = found["neurons"].query("layer == @layer")
+        assert neurons["neuron"].tolist() == list(range(N_NEURONS))
+        np.testing.assert_array_equal(neurons["entropy"], neuron_entropy(values, 10))
+        assert not neurons["is_degenerate"].any()
+        pairs = found["pairs"].query("layer == @layer")
+        assert list(zip(pairs["first"], pairs["second"], strict=True)) == list(
+            zip(*np.triu_indices(N_NEURONS, 1), strict=True)
+        )
+        every = mutual_information(values)
+        np.testing.assert_array_equal(
+            pairs["mutual_information"], every[pairs["first"], pairs["second"]]
+        )
+
+
+def test_degenerate_neurons_are_in_no_pair():
+    """A sample of pairs is drawn among the others, so it is as large as asked for."""
+    found = measured(activations(degenerate=(2, 4)), bins=10, k=3, pairs=5)
+    assert found["neurons"].groupby("neuron")["is_degenerate"].all().tolist() == [
+        False, False, True, False, True, False,
+    ]  # fmt: skip
+    entropy = found["neurons"].set_index("neuron")["entropy"]
+    assert entropy[2].isna().all()
+    assert (entropy[4] == 0).all()
+    pairs = found["pairs"]
+    assert pairs.groupby("layer").size().tolist() == [5, 5]
+    assert not {2, 4} & {*pairs["first"], *pairs["second"]}
+    assert np.isfinite(pairs["mutual_information"]).all()
+
+
+def test_a_site_may_have_no_pair():
+    found = measured(activations(degenerate=range(1, 6)), bins=10, k=3, pairs="all")
+    assert found["pairs"].empty
+    assert found["neurons"]["is_degenerate"].sum() == 2 * 5
+
+
+def test_too_few_strings_are_refused():
+    said = message(lambda: measured(activations(), bins=10, k=N_STRINGS, pairs=3))
+    assert "at least 41 samples" in said
+    assert "raise the number of evaluated strings" in said
+
+
+def test_more_pairs_than_memory_holds_are_refused(monkeypatch):
+    """In one line that says how many sampled pairs there may be."""
+    monkeypatch.setattr(kraskov.os, "sysconf", lambda name: 40)
+    said = message(lambda: measured(activations(), bins=10, k=3, pairs="all"))
+    assert "all pairs of 6 neurons need" in said
+    assert "sampled pairs" in said
+
+
+def results(variant: str, degenerate=()) -> Results:
+    """A run with four training strings and eight evaluated ones, each of two tokens."""
+    table = activations(variant, degenerate)
+    found = measured(table, bins=10, k=3, pairs="all")
+    ids = [f"{n:012}" for n in range(12)]
+    counts = np.array([1] * 3 + [2] + [0] * 8)
+    # The Bayes-optimal loss is 1 nat per token; one evaluated string is not in the language.
+    optimal = np.array([1.0] * 11 + [np.nan])
+    strings = pd.DataFrame({"string_id": ids, "count": counts, "optimal_loss": optimal})
+    about, is_marked = {**KEYS, "variant": variant}, variant.startswith("marked")
+    # Before training, all losses are low; at the end, those of two training strings are.
+    nll = np.stack([np.full(12, 0.1), [1.0, 1.0, 3.0, 4.0, 1.0, *[6.0] * 7]])
+    names, n_tokens = np.array(ids, dtype=object), np.full(12, 2)
+    trace = Trace(about, np.array([0, 30]), names, n_tokens, nll, n_correct=nll, rank_sum=nll)
+    roles = ["agrees"] * 2 + ["disagrees"] * 6 if is_marked else [None] * 8
+    answers = pd.DataFrame(
+        {
+            **about,
+            "string_id": ids[4:],
+            "answer": "1",
+            "given": "1",
+            "is_right": [True, True, True, False, False, False, False, False],
+            "role": pd.array(roles, "string"),
+            "nll": 1.0,
+        }
+    )[ANSWERS.names]
+    norms = pd.DataFrame([{**about, "two_norm": 0.5, "frobenius": 1.5}])
+    return Results(strings, trace, answers, norms, found["neurons"], found["pairs"])
+
+
+def test_the_comparison_by_hand(tmp_path):
+    runs = [results("marked-75", degenerate=(5, 4)), results("shuffled-100")]
+    table = information_table(iter(runs), n_layers=2)
+    tables.write(tmp_path / "information.parquet", table, INFORMATION)
+    assert table["intervention"].tolist() == [MARKERS] * 2 + [SHUFFLES] * 2
+    assert table["share"].tolist() == [0.75] * 2 + [1.0] * 2
+    assert table["layer"].tolist() == [0, 1, 0, 1]
+    assert table["n_degenerate"].tolist() == [2, 2, 0, 0]
+    assert table["n_pairs"].tolist() == [6, 6, 15, 15]
+    for row, (run, layer) in enumerate((run, layer) for run in runs for layer in (0, 1)):
+        own = run.neurons[run.neurons["layer"] == layer]
+        neurons = own[~own["is_degenerate"]]
+        assert table["entropy"][row] == pytest.approx(neurons["entropy"].mean())
+        pairs = run.pairs[run.pairs["layer"] == layer]
+        expected = pairs["mutual_information"].mean()
+        assert table["mutual_information"][row] == pytest.approx(expected)
+    assert (table["accuracy"] == 3 / 8).all()
+    assert table["accuracy_agrees"].iloc[:2].tolist() == [1.0, 1.0]
+    assert table["accuracy_disagrees"].iloc[:2].tolist() == [1 / 6, 1 / 6]
+    assert table[["accuracy_agrees", "accuracy_disagrees"]].iloc[2:].isna().all(axis=None)
+    # Five training strings with copies have ten tokens.
+    assert (table["train_loss"] == (1 + 1 + 3 + 2 * 4) / 10).all()
+    assert table["test_loss"].to_numpy() == pytest.approx((1 + 7 * 6) / 16)
+    assert (table["memorised"] == 2 / 4).all()
+    assert table["memorised_unseen"].to_numpy() == pytest.approx(1 / 7)
+    assert (table["n_layers"] == 2).all()
+
+
+def test_a_site_of_degenerate_neurons_has_no_means(tmp_path):
+    """It is in the table all the same."""
+    table = information_table(iter([results("marked-0", degenerate=range(6))]), n_layers=2)
+    tables.write(tmp_path / "information.parquet", table, INFORMATION)
+    assert table["n_degenerate"].tolist() == [6, 6]
+    assert table["n_pairs"].tolist() == [0, 0]
+    assert table[["entropy", "mutual_information"]].isna().all(axis=None)
+
+
+def test_exchanged_strings_have_no_mutual_information():
+    """Of a neuron with a copy of itself, too: that of the pair is high, the placebo's is near 0."""
+    chance = np.random.default_rng(3)
+    one = chance.normal(size=(400, 1))
+    values = np.concatenate([one, one + 0.01 * chance.normal(size=one.shape), one**3], axis=1)
+    found = pairs_of(values, k=3, most="all")
+    assert (found["mutual_information"] > 2).all()
+    assert (found["exchanged"].abs() < 0.15).all()

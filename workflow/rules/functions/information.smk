@@ -1,0 +1,36 @@
+# What the rules of information measures take.
+from palimpsest.information import kinds as neural
+from palimpsest.information import section as information_section
+
+READ = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/read_activations.py"))
+information_block = settings.block("information")
+INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
+INFORMATION_SEEDS = information_section.seeds(settings) if information_block else []
+# The command that reads activations of trained models
+READ_ACTIVATIONS = (
+    f"{OF_THE_MODEL} --weights {{input.weights}} --activations {{output.activations}}"
+    " --answers {output.answers} --norms {output.norms} --manifest {output.manifest}"
+    " --layers {params.layers} --places {params.places} --positions {params.positions}"
+    f"{HOW_TO_TRAIN}"
+)
+
+
+def information_values(*keys):
+    """Some keys of the block `information`, as parameters; a change of others reruns nothing."""
+    return {key: lookup(f"information/{key}", within=config, default=None) for key in keys}
+
+
+def of_information(pattern):
+    """The pattern once for every variant and seed of the section; models stay wildcards."""
+    asked = {"variant": INFORMATION_VARIANTS, "seed": INFORMATION_SEEDS}
+    return expand(pattern, **asked, allow_missing=True)
+
+
+def of_information_kinds(named):
+    """The files of some kinds for every run of the section, by the names of the kinds."""
+    return {kind.name: of_information(kind.path) for kind in named}
+
+
+def blocks_of_model(wildcards):
+    """The number of blocks of a model."""
+    return information_section.n_layers(settings, wildcards.model)

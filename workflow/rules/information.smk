@@ -1,0 +1,105 @@
+# Information measures: the activations of trained models, and how neurons vary, alone and together.
+include: "functions/information.smk"
+
+
+rule information:
+    input:
+        delivered("information"),
+    localrule: True
+
+
+if information_block:
+
+    rule dataset_intervened:
+        input:
+            corpus=corpus,
+        output:
+            with_variants(paths.DATASET, INFORMATION_VARIANTS),
+        log:
+            "logs/dataset_intervened/{language}/n{size}-seed{seed}.log",
+        benchmark:
+            "benchmarks/dataset_intervened/{language}/n{size}-seed{seed}.tsv"
+        priority: 1000
+        conda:
+            "../../envs/languages.yaml"
+        threads: 1
+        resources:
+            mem_mb=2000,
+            runtime=30,
+        params:
+            # The evaluated strings are not drawn from a test set, and nothing is set apart.
+            **making(INFORMATION_VARIANTS, split=INDEPENDENT),
+            options=information_values("tests"),
+        script:
+            "../scripts/dataset.py"
+
+    rule read_activations:
+        input:
+            corpus=corpus,
+            pretrained=ancient(pretrained_files),
+            dataset=of_information(paths.DATASET),
+            weights=of_information(paths.WEIGHTS),
+        output:
+            **of_information_kinds(neural.OF_MODEL),
+            manifest=of_information(information_section.MANIFEST),
+        log:
+            "logs/read_activations/{model}/{language}/n{size}.log",
+        benchmark:
+            "benchmarks/read_activations/{model}/{language}/n{size}.tsv"
+        conda:
+            "../../envs/training.yaml"
+        threads: training_threads
+        resources:
+            mem_mb=training_memory,
+            runtime=training_minutes,
+            gpu=training_gpus,
+            checkpoint_every=CHECKPOINT_EVERY,
+        params:
+            **{**RECIPE, **information_values(*information_section.SITES)},
+            script=READ,
+        shell:
+            READ_ACTIVATIONS
+
+    rule measure_neurons:
+        input:
+            activations=of_information(neural.ACTIVATIONS.path),
+        output:
+            **of_information_kinds(neural.OF_NEURONS),
+        log:
+            "logs/measure_neurons/{model}/{language}/n{size}.log",
+        benchmark:
+            "benchmarks/measure_neurons/{model}/{language}/n{size}.tsv"
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 2
+        resources:
+            mem_mb=8000,
+            runtime=120,
+        params:
+            **information_values("bins", "neighbours", "pairs"),
+            code=of_code("measure_neurons.py"),
+        script:
+            "../scripts/measure_neurons.py"
+
+    rule compare_information:
+        input:
+            **of_information_kinds(neural.COMPARED),
+            datasets=of_information(paths.DATASET),
+            traces=of_information(paths.TRACE),
+        output:
+            table=neural.INFORMATION.path,
+        log:
+            "logs/compare_information/{model}/{language}/n{size}.log",
+        benchmark:
+            "benchmarks/compare_information/{model}/{language}/n{size}.tsv"
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 1
+        resources:
+            mem_mb=4000,
+            runtime=30,
+        params:
+            n_layers=blocks_of_model,
+            code=of_code("compare_information.py"),
+        script:
+            "../scripts/compare_information.py"

@@ -1,0 +1,11 @@
+"""Means of entropy and mutual information of the runs of one model on one language."""
+
+from palimpsest import tables
+from palimpsest.information.comparison import information_table, read_runs
+from palimpsest.information.kinds import INFORMATION
+from palimpsest.script_job import script_job
+
+if __name__ == "__main__":
+    with script_job(snakemake):
+        found = information_table(read_runs(snakemake.input), snakemake.params.n_layers)
+        tables.write(snakemake.output.table, found, INFORMATION)

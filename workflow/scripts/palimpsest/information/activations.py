@@ -1,0 +1,254 @@
+"""Activations of trained models on strings that they were not trained on, and their answers.
+
+Source: the paper on information measures of neurons, appendix A and sections 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import torch
+
+from palimpsest import tables
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.density.embedding import mean_of_symbols
+from palimpsest.information.answers import answers
+from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, LAST, MEAN, NORMS
+from palimpsest.information.norms import norms
+from palimpsest.jobs.asking import Asked, Inquiry, ask
+from palimpsest.jobs.bench import Bench, TrainedWeights
+from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.delivery import Files
+from palimpsest.models.sites import Site
+from palimpsest.models.trained import Models
+from palimpsest.training.attempts import Attempts
+from palimpsest.training.batches import by_length
+from palimpsest.training.evaluation import strings_at_once
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class Where:
+    """Which activations are read. `layers` are the numbers of blocks; None means all."""
+
+    layers: tuple[int, ...] | None
+    places: tuple[str, ...]
+    positions: tuple[str, ...]
+
+    @classmethod
+    def of(
+        cls, layers: str | Sequence[str | int], places: Sequence[str], positions: Sequence[str]
+    ) -> Where:
+        """From the values of the configuration or of a command; `layers` may be "all"."""
+        every = layers in (ALL, [ALL])
+        numbers = None if every else tuple(map(int, layers))
+        return cls(numbers, tuple(places), tuple(positions))
+
+    def sites(self, models: Models) -> list[Site]:
+        """The sites of some models, layer after layer; a model may lack a site."""
+        known = dict.fromkeys(site.layer for site in models.sites())
+        layers = known if self.layers is None else self.layers
+        return [Site(layer, place) for layer in layers for place in self.places]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One run to read: its dataset and weights, and the files to write."""
+
+    dataset: str
+    weights: str
+    activations: str = ""
+    answers: str = ""
+    norms: str = ""
+    manifest: str = ""
+
+    def inquiry(self, assignment: Assignment, where: Where) -> Inquiry:
+        """The job as an inquiry."""
+        kinds = (self.activations, ACTIVATIONS), (self.answers, ANSWERS), (self.norms, NORMS)
+        return Inquiry(
+            name="activations",
+            section="information",
+            assignment=assignment,
+            dataset=self.dataset,
+            weights=[self.weights],
+            about={
+                "layers": ALL if where.layers is None else list(where.layers),
+                "places": list(where.places),
+                "positions": list(where.positions),
+            },
+            n_models=1,
+            files=Files(self.manifest, kinds),
+        )
+
+
+def read(
+    runs: Iterable[Reading],
+    where: Where,
+    assignment: Assignment,
+    attempts: Attempts | None = None,
+) -> None:
+    """Read the models of some runs, one run after another, and write the tables of each.
+
+    Raises `UserError` if weights are missing, if a model lacks a site, or if memory is too short
+    for any attempt.
+    """
+    for run in runs:
+        science = partial(tables_of, where=where)
+        ask([Asked(run.inquiry(assignment, where), science)], attempts=attempts)
+
+
+def key_of_job(models: str, given: dict) -> str:
+    """The key of the job's state, from `palimpsest.requests.Unfinished`.
+
+    Raises `UserError` if the run is not trained.
+    """
+    run = Reading(given["dataset"], given["weights"])
+    where = Where.of(given["layers"], given["places"], given["positions"])
+    return run.inquiry(Assignment.of_unfinished(models, given), where).state().key
+
+
+def tables_of(
+    bench: Bench, weights: TrainedWeights, places: np.ndarray, where: Where
+) -> list[pd.DataFrame]:
+    """The tables `activations`, `answers` and `norms` of the only model."""
+    models = bench.holder.open([weights.of_run(0)])
+    rows = np.flatnonzero(bench.material.counts == 0)
+    found = passes(bench, models, rows, where)
+    keys = {**bench.keys, "variant": bench.material.keys["variant"]}
+    return [
+        activations_table(keys, bench.material.string_ids[rows], found.vectors),
+        answers_table(bench, keys, rows, found.log_prob),
+        pd.DataFrame([{**keys, **norms(matrices(models))._asdict()}])[NORMS.names],
+    ]
+
+
+class Found(NamedTuple):
+    """What the forward passes over some strings find.
+
+    `vectors` holds activations float32[strings, neurons] by site and position. `log_prob`
+    float64[strings, V] are log probabilities of every token in the place of a string's last symbol,
+    nats.
+    """
+
+    vectors: dict[tuple[Site, str], np.ndarray]
+    log_prob: np.ndarray
+
+
+def passes(bench: Bench, models: Models, rows: np.ndarray, where: Where) -> Found:
+    """Read the first model's activations and predictions of some strings, in the order of `rows`.
+
+    Raises `UserError` if the model lacks a site.
+    """
+    sites, parts = where.sites(models), []
+    lengths = bench.material.encoded.lengths
+    together = strings_at_once(bench.passes.evaluation_batch_size, models.device, models.count)
+    batches = by_length(lengths, rows, together, 1)
+    for batch in batches:
+        parts.append(Found(*one_pass(bench, models, batch, sites, where.positions)))
+    order = pd.Index(np.concatenate(batches)).get_indexer(rows)
+    vectors = {
+        key: bench.holder.agree(np.concatenate([part.vectors[key] for part in parts])[order])
+        for key in parts[0].vectors
+    }
+    log_prob = np.concatenate([part.log_prob for part in parts])[order]
+    return Found(vectors, bench.holder.agree(log_prob))
+
+
+def one_pass(
+    bench: Bench,
+    models: Models,
+    rows: np.ndarray,
+    sites: Sequence[Site],
+    positions: Sequence[str],
+) -> Found:
+    """The activations and predictions of a few strings, in the order of `rows`."""
+    encoded, ends = bench.material.encoded, bench.run.recipe.predict_end
+    lengths = encoded.lengths[rows]
+    ids_BT = torch.from_numpy(encoded.ids[rows, : lengths.max()]).to(models.device)
+    ids_MBT = ids_BT.expand(models.count, *ids_BT.shape)
+    # The token that predicts the last symbol; an end token may follow the symbol.
+    before = lengths - 2 - ends
+    each = np.arange(len(rows))
+    vectors = {}
+    for site, states_MBTN in zip(sites, models.activations(ids_MBT, sites), strict=True):
+        states_BTN = states_MBTN[0].cpu().numpy()
+        if LAST in positions:
+            vectors[site, LAST] = states_BTN[each, before]
+        if MEAN in positions:
+            mean = mean_of_symbols(states_BTN.astype(float), lengths)
+            vectors[site, MEAN] = mean.astype(np.float32)
+    with torch.no_grad():
+        logits_BV = models.logits(ids_MBT)[0, each, before]
+    return Found(vectors, logits_BV.double().log_softmax(-1).cpu().numpy())
+
+
+def activations_table(
+    keys: dict, string_ids: np.ndarray, vectors: dict[tuple[Site, str], np.ndarray]
+) -> pd.DataFrame:
+    """The table `activations`, site after site."""
+    parts = [
+        pd.DataFrame(
+            {
+                **keys,
+                "string_id": string_ids,
+                **site._asdict(),
+                "position": position,
+                "vector": list(own),
+            }
+        )
+        for (site, position), own in vectors.items()
+    ]
+    return pd.concat(parts, ignore_index=True)[ACTIVATIONS.names]
+
+
+def answers_table(bench: Bench, keys: dict, rows: np.ndarray, log_prob: np.ndarray) -> pd.DataFrame:
+    """The table `answers` of the strings in some rows.
+
+    `log_prob` float64[rows, V] are log probabilities of all tokens in the place of the answer.
+    """
+    corpus, strings = bench.run.corpus, tables.read(bench.run.dataset, STRINGS).iloc[rows]
+    token_of = dict(zip(corpus.terminals, bench.material.token_ids.terminals, strict=True))
+    names = np.array(answers(corpus.grammar), dtype=object)
+    log_prob = log_prob[:, [token_of[name] for name in names]]
+    own = strings["group"].to_numpy(dtype=object)
+    nll = -log_prob[np.arange(len(rows)), pd.Index(names).get_indexer(own)]
+    given = names[given_answers(log_prob)]
+    return pd.DataFrame(
+        {
+            **keys,
+            "string_id": bench.material.string_ids[rows],
+            "answer": own,
+            "given": given,
+            "is_right": given == own,
+            "role": strings["role"].array,
+            "nll": nll,
+        }
+    )[ANSWERS.names]
+
+
+def given_answers(log_prob: np.ndarray) -> np.ndarray:
+    """The number int[strings] of the answer that a model gives to each string.
+
+    Each answer's mean over the strings is subtracted first, because the symbol of an answer may
+    also begin other parts of a string. Then even a model that knows the answer would give another
+    symbol.
+
+    Parameters
+    ----------
+    log_prob : float[strings, answers], nats
+    """
+    return (log_prob - log_prob.mean(axis=0)).argmax(axis=1)
+
+
+def matrices(models: Models) -> Iterator[np.ndarray]:
+    """The weight matrices of the first model, without embeddings, each float32[outputs, inputs]."""
+    with models.weights() as weights:
+        for name, values in weights.items():
+            if values[0].ndim == 2 and name not in models.embeddings:
+                yield values[0].float().cpu().numpy()

@@ -1,0 +1,124 @@
+"""The table `information`: means over neurons and pairs, beside what is known of each run."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from palimpsest import tables, traces
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.information.interventions import AGREES, DISAGREES
+from palimpsest.information.kinds import COMPARED, INFORMATION, MARKERS, OF_SITE, SHUFFLES
+from palimpsest.memorisation.measures import bayes
+from palimpsest.memorisation.runs import per_token, restrict
+from palimpsest.traces import Trace
+from palimpsest.variants import percent_marked, percent_shuffled
+
+KINDS = {kind.name: kind for kind in COMPARED}
+
+
+@dataclass(frozen=True)
+class Results:
+    """The tables of one run: its dataset, its trace, and what is measured of its model."""
+
+    strings: pd.DataFrame
+    trace: Trace
+    answers: pd.DataFrame
+    norms: pd.DataFrame
+    neurons: pd.DataFrame
+    pairs: pd.DataFrame
+
+
+def read_runs(files: Mapping[str, Sequence[str]]) -> Iterator[Results]:
+    """Yield the runs whose files are listed in the same order under every key of `files`.
+
+    The keys are `datasets`, `traces`, and the names of the kinds of this section.
+    """
+    names = "datasets", "traces", *KINDS
+    for dataset, trace, *others in zip(*(files[name] for name in names), strict=True):
+        own = [tables.read(path, kind) for path, kind in zip(others, KINDS.values(), strict=True)]
+        yield Results(tables.read(dataset, STRINGS), traces.read(trace), *own)
+
+
+def information_table(runs: Iterator[Results], n_layers: int) -> pd.DataFrame:
+    """The table `information` of the runs of one model, which has `n_layers` blocks."""
+    parts = [of_run(run) for run in runs]
+    return pd.concat(parts, ignore_index=True).assign(n_layers=n_layers)[INFORMATION.names]
+
+
+def of_run(run: Results) -> pd.DataFrame:
+    """The rows of one run, one for each site and position."""
+    usable = run.neurons[~run.neurons["is_degenerate"]]
+    by_site = run.neurons.groupby(OF_SITE, sort=False)
+    pairs = run.pairs.groupby(OF_SITE)
+    rows = pd.DataFrame(
+        {
+            "n_neurons": by_site.size(),
+            "n_degenerate": by_site["is_degenerate"].sum(),
+            "entropy": usable.groupby(OF_SITE)["entropy"].mean(),
+            "n_pairs": pairs.size(),
+            "mutual_information": pairs["mutual_information"].mean(),
+            "mutual_information_exchanged": pairs["exchanged"].mean(),
+        },
+        index=by_site.size().index,
+    )
+    rows["n_pairs"] = rows["n_pairs"].fillna(0).astype(int)
+    about = {**run.trace.run, **intervention(run.trace.run["variant"])}
+    return rows.reset_index().assign(
+        **about,
+        **accuracies(run.answers),
+        **at_the_end(run),
+        two_norm=run.norms["two_norm"].iloc[0],
+        frobenius=run.norms["frobenius"].iloc[0],
+    )
+
+
+def intervention(variant: str) -> dict[str, str | float]:
+    """What the training strings of a variant have, and the share of those that have it."""
+    if (alpha := percent_marked(variant)) is not None:
+        return {"intervention": MARKERS, "share": alpha / 100}
+    return {"intervention": SHUFFLES, "share": percent_shuffled(variant) / 100}
+
+
+def accuracies(answers: pd.DataFrame) -> dict[str, float]:
+    """The share of right answers: of all, and of strings whose marker agrees or disagrees."""
+    right = answers["is_right"].to_numpy(dtype=float)
+    role = answers["role"].to_numpy(dtype=object, na_value=None)
+    found = {"accuracy": right.mean()}
+    for name in (AGREES, DISAGREES):
+        own = right[role == name]
+        found[f"accuracy_{name}"] = own.mean() if len(own) else np.nan
+    return found
+
+
+def at_the_end(run: Results) -> dict[str, float]:
+    """Losses at the end of training, and the shares of strings below their Bayes-optimal loss.
+
+    A trained string below it is memorised. The evaluated strings are the placebo: those that the
+    language of the training strings has, because others have no such loss.
+    """
+    trace, counts = restrict(run.trace, run.strings), run.strings["count"].to_numpy()
+    unseen = (counts == 0).astype(int)
+    optimal = run.strings["optimal_loss"].to_numpy()
+    return {
+        "train_loss": per_token(trace.nll[-1], trace, counts),
+        "test_loss": per_token(trace.nll[-1], trace, unseen),
+        "memorised": share_below(trace.loss[-1:], optimal, counts > 0),
+        "memorised_unseen": share_below(trace.loss[-1:], optimal, counts == 0),
+    }
+
+
+def share_below(loss: np.ndarray, optimal: np.ndarray, which: np.ndarray) -> float:
+    """The share of some strings whose loss is below the Bayes-optimal loss; NaN if none has one.
+
+    Parameters
+    ----------
+    loss : float[1, strings], nats per token
+    optimal : float[strings], nats per token; NaN for a string that the language does not have
+    which : bool[strings]
+    """
+    known = which & np.isfinite(optimal)
+    if not known.any():
+        return np.nan
+    return float(bayes(loss[:, known], optimal[known]).memorised.mean())

@@ -1,0 +1,139 @@
+"""Distributions of entropy over neurons, and of mutual information over pairs of neurons."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.figures import curves, style
+from palimpsest.information.figures import looks
+from palimpsest.information.trends import GREEK
+
+MOST_LAYERS = 4  # columns of panels
+MOST_VALUES = 4000  # of a distribution; more look the same
+WIDTH = 0.85
+SEED_POINT = {"marker": "o", "markersize": 2.4, "linestyle": "none", "zorder": 3}
+
+
+@style.styled
+def information_entropy(table: pd.DataFrame) -> Figure:
+    """The entropy of all neurons by share and layer, from tables `neurons` of one language.
+
+    Source: the paper's figure 8.
+    """
+    rows = table[~table["is_degenerate"]]
+    return figure_of_distributions(rows, "entropy", "Entropy of neurons", "entropy (nats)")
+
+
+@style.styled
+def information_pairs(table: pd.DataFrame) -> Figure:
+    """The mutual information of all pairs by share and layer, from tables `pairs` of one language.
+
+    Source: the paper's figure 10.
+    """
+    title = "Mutual information of pairs of neurons"
+    label = "mutual\ninformation (nats)"
+    return figure_of_distributions(table, "mutual_information", title, label, "exchanged")
+
+
+def figure_of_distributions(
+    table: pd.DataFrame, column: str, title: str, label: str, placebo: str | None = None
+) -> Figure:
+    """A row of panels for each model and intervention, with a panel for each shown layer."""
+    rows = looks.with_share(looks.shown(table))
+    models = sorted(
+        rows["model"].unique(), key=lambda name: rows.loc[rows["model"] == name, "layer"].max()
+    )
+    lines = [(model, name) for model in models for name in looks.interventions_in(rows)]
+    layers = {model: layers_of(rows[rows["model"] == model]) for model in models}
+    n_columns = max(map(len, layers.values()))
+    figure = curves.figure_of(1.45 * len(lines) + 1.1, f"{title}: {curves.subject(rows)}")
+    inner = curves.panels_in(figure)
+    grid = inner.subplots(len(lines), n_columns, sharey="row", squeeze=False)
+    for line, (model, intervention) in zip(grid, lines, strict=True):
+        own = rows[(rows["model"] == model) & (rows["intervention"] == intervention)]
+        for axes, layer in zip(line, layers[model], strict=False):
+            draw_shares(axes, own[own["layer"] == layer], intervention, column, placebo)
+            last = " (last)" if layer == max(layers[model]) > 0 else ""
+            axes.set_title(f"layer {layer}{last}")
+            axes.set_xlabel(f"{GREEK[intervention]} (share, 0 to 1)")
+        for axes in line[len(layers[model]) :]:
+            axes.set_axis_off()
+        line[0].set_ylabel(f"{model}\n{label}" if len(models) > 1 else label)
+    share_limits(grid, lines)
+    note = (
+        f"{looks.site_note(rows)} Areas: distributions over all {values_in_words(column)} of "
+        f"{counted(rows)}; lines: medians; points: the mean of each seed. "
+        f"{'' if column == 'entropy' else 'Estimates can be below 0. '}Layers are numbered from 0."
+    )
+    handles = looks.share_handles(looks.interventions_in(rows))
+    if placebo:
+        handles.append(
+            curves.bar_handle("the same pairs, strings exchanged (placebo)", looks.PLACEBO)
+        )
+    curves.legend(figure, handles, note)
+    return figure
+
+
+def values_in_words(column: str) -> str:
+    return "neurons that vary" if column == "entropy" else "pairs"
+
+
+def counted(rows: pd.DataFrame) -> str:
+    """The number of seeds in words."""
+    n = rows["seed"].nunique()
+    return "one seed" if n == 1 else f"{n} seeds"
+
+
+def layers_of(rows: pd.DataFrame) -> list[int]:
+    """The first layer, the last one and some between them, evenly spaced."""
+    found = sorted(rows["layer"].unique())
+    places = np.linspace(0, len(found) - 1, min(len(found), MOST_LAYERS)).round().astype(int)
+    return [found[place] for place in places]
+
+
+def draw_shares(
+    axes: Axes, rows: pd.DataFrame, intervention: str, column: str, placebo: str | None
+) -> None:
+    """A distribution for each share, with its median and the mean of every seed."""
+    shares = sorted(rows["share"].unique())
+    for place, share in enumerate(shares):
+        own = rows[rows["share"] == share].dropna(subset=[column])
+        draw_area(axes, place, own[column].to_numpy(), looks.tint(intervention, share))
+        if placebo:
+            draw_area(axes, place, own[placebo].to_numpy(), looks.PLACEBO, WIDTH / 2)
+        draw_centres(axes, place, own, column, looks.INTERVENTIONS[intervention].colour)
+    axes.set_xticks(range(len(shares)), [f"{share:g}" for share in shares])
+    axes.set_xlim(-0.6, len(shares) - 0.4)
+    axes.grid(False, axis="x")
+
+
+def draw_area(axes: Axes, place: float, values: np.ndarray, colour, width=WIDTH) -> None:
+    """The density of values as an area on both sides of a place; none if they do not vary."""
+    values = values[:: 1 + len(values) // MOST_VALUES]
+    if len(values) < 2 or np.ptp(values) <= 1e-9 * np.abs(values).max():
+        return
+    area = axes.violinplot(values, [place], widths=width, showextrema=False)
+    for body in area["bodies"]:
+        body.set(facecolor=colour, edgecolor="none", alpha=0.9)
+
+
+def draw_centres(axes: Axes, place: float, rows: pd.DataFrame, column: str, colour) -> None:
+    """The median of all values as a line, and the mean of each seed as a point."""
+    if rows.empty:
+        return
+    dark = style.darkened(colour)
+    ends = [place - WIDTH / 3, place + WIDTH / 3]
+    axes.plot(ends, [rows[column].median()] * 2, color=dark, linewidth=1.1)
+    means = rows.groupby("seed")[column].mean()
+    shifts = np.linspace(-0.12, 0.12, len(means)) if len(means) > 1 else [0]
+    axes.plot(place + np.array(shifts), means, color=style.INK, **SEED_POINT)
+
+
+def share_limits(grid: np.ndarray, lines: list[tuple[str, str]]) -> None:
+    """Equal y axes for both interventions of a model."""
+    for model in dict.fromkeys(model for model, _ in lines):
+        own = [grid[place, 0] for place, (name, _) in enumerate(lines) if name == model]
+        ends = np.array([axes.get_ylim() for axes in own])
+        for axes in own:
+            axes.set_ylim(ends[:, 0].min(), ends[:, 1].max())

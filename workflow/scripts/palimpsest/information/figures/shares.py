@@ -1,0 +1,133 @@
+"""Means by the share of training strings that are marked, or whose answers are permuted."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from palimpsest.figures import curves, style
+from palimpsest.information.figures import looks
+from palimpsest.information.kinds import MARKERS, SHUFFLES
+from palimpsest.information.trends import (
+    ACCURACY,
+    ENTROPY,
+    GREEK,
+    INFORMATION,
+    MEMORISED,
+    PLACEBOS,
+    RUN,
+)
+from palimpsest.statistics import student
+
+LABELS = {
+    ENTROPY: "entropy\n(mean, nats)",
+    INFORMATION: "mutual information\n(mean, nats)",
+    ACCURACY: "right answers\n(share, 0 to 1)",
+    MEMORISED: "memorised strings\n(share, 0 to 1)",
+}
+SHARES = (ACCURACY, MEMORISED)
+KINDS_OF_STRINGS = {
+    "accuracy_agrees": ("marker agrees", (0, (4, 1.5))),
+    "accuracy_disagrees": ("marker disagrees", (0, (1, 1.2))),
+}
+TITLES = {
+    MARKERS: "alpha: share of markers that are the answer",
+    SHUFFLES: "beta: share of answers that are permuted",
+}
+SEED_POINT = {"markersize": 2.2, "linestyle": "none", "alpha": 0.6, "markeredgewidth": 0}
+JITTER = 0.018
+
+
+@style.styled
+def information_shares(table: pd.DataFrame) -> Figure:
+    """Means of every run by share, from tables `information` of one language.
+
+    Source: the paper's figure 9, with accuracy and memorised strings.
+    """
+    rows = looks.shown(table)
+    models, interventions = looks.models_in(rows), looks.interventions_in(rows)
+    figure = curves.figure_of(7.4, f"What memorisation changes: {curves.subject(rows)}")
+    grid = figure.subplots(
+        len(LABELS), len(interventions), sharex=True, sharey="row", squeeze=False
+    )
+    for line, (column, label) in zip(grid, LABELS.items(), strict=True):
+        for axes, intervention in zip(line, interventions, strict=True):
+            draw_column(axes, rows[rows["intervention"] == intervention], models, column)
+        line[0].set_ylabel(label)
+        if column in SHARES:
+            curves.share_axis(line[0])
+    for axes, intervention in zip(grid[0], interventions, strict=True):
+        colour = looks.INTERVENTIONS[intervention].colour
+        axes.set_title(TITLES[intervention], color=style.darkened(colour), weight="bold")
+    for axes, intervention in zip(grid[-1], interventions, strict=True):
+        axes.set_xlabel(f"{GREEK[intervention]} (share, 0 to 1)")
+        shares = sorted(rows["share"].unique())
+        axes.set_xticks(shares, [f"{share:g}" for share in shares])
+    note = (
+        f"{looks.site_note(rows)} Means over neurons or pairs, then over layers. Small points: "
+        f"seeds. {looks.seeds_note(rows)} Placebos: pairs of neurons whose strings are in a random "
+        "order; strings never trained on. Memorised: the loss at the end of training is below the "
+        "Bayes-optimal loss."
+    )
+    curves.legend(figure, handles(rows, models), note)
+    return figure
+
+
+def draw_column(axes: Axes, rows: pd.DataFrame, models: list[str], column: str) -> None:
+    """A line for each model, and the placebo or the kinds of strings over all models."""
+    colour = looks.INTERVENTIONS[rows["intervention"].iloc[0]].colour
+    if column in PLACEBOS:
+        draw_means(axes, rows, PLACEBOS[column][0], color=looks.PLACEBO, marker="D", markersize=3)
+    if column == ACCURACY:
+        for name, (_, line) in KINDS_OF_STRINGS.items():
+            draw_means(axes, rows, name, color="0.35", linestyle=line, marker="", elinewidth=0.6)
+    for place, model in enumerate(models):
+        own = rows[rows["model"] == model]
+        shift = JITTER * (place - (len(models) - 1) / 2)
+        strength = style.model_tints(models)[model]
+        look = curves.model_marker(model, models, colour)
+        draw_seeds(axes, own, column, shift, look["marker"], colour)
+        line = style.tinted(colour, 0.35 + 0.65 * strength)
+        draw_means(axes, own, column, shift, color=line, **look)
+
+
+def by_seed(rows: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Means over layers and models, by seed (rows) and share (columns)."""
+    runs = rows.groupby(RUN)[column].mean()
+    return runs.groupby(level=["seed", "share"]).mean().unstack("share")
+
+
+def draw_means(axes: Axes, rows: pd.DataFrame, column: str, shift: float = 0, **look) -> None:
+    """The mean of a column at each share, with intervals over the seeds."""
+    values = by_seed(rows, column)
+    found = pd.DataFrame([student(own.dropna()) for _, own in values.items()], index=values.columns)
+    found = found[found["mean"].notna()]
+    if column not in (ENTROPY, INFORMATION, PLACEBOS[INFORMATION][0]):
+        found = found.clip(0, 1)
+    ends = np.nan_to_num([found["mean"] - found["lower"], found["upper"] - found["mean"]]).clip(0)
+    places = found.index.to_numpy() + shift
+    axes.errorbar(places, found["mean"], ends, **{**looks.BARS, "linewidth": 1.1, **look})
+
+
+def draw_seeds(axes, rows: pd.DataFrame, column: str, shift: float, marker: str, colour) -> None:
+    """A small point for every seed at each share."""
+    values = by_seed(rows, column)
+    for share, own in values.items():
+        axes.plot([share + shift] * len(own), own, marker=marker, color=colour, **SEED_POINT)
+
+
+def handles(rows: pd.DataFrame, models: list[str]) -> list:
+    """Models with their depth, kinds of strings and placebos."""
+    depths = rows.groupby("model")["n_layers"].first()
+    found = [
+        curves.line_handle(
+            f"{model}, {depths[model]} layer{'s' if depths[model] > 1 else ''}", "0.3",
+            **curves.model_marker(model, models, "0.3"),
+        )
+        for model in models
+    ]  # fmt: skip
+    found += [
+        curves.line_handle(words, "0.35", linestyle=line)
+        for words, line in KINDS_OF_STRINGS.values()
+    ]
+    return [*found, looks.marker_handle("placebo", looks.PLACEBO, "D", size=3.5)]

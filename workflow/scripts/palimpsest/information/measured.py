@@ -1,0 +1,88 @@
+"""The tables `neurons` and `pairs`: entropy and mutual information of the neurons of a run."""
+
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.information.entropy import neuron_entropy
+from palimpsest.information.kinds import NEURONS, OF_SITE, PAIRS
+from palimpsest.information.kraskov import (
+    Pairs,
+    all_pairs,
+    mutual_information_of_pairs,
+    sampled_pairs,
+)
+from palimpsest.information.neurons import is_degenerate
+from palimpsest.tables.columns import GROUP_SEED
+
+ALL = "all"
+KEYS = [column.name for column in GROUP_SEED]
+
+
+def measured(
+    activations: pd.DataFrame, bins: int, k: int, pairs: int | str, threads: int | None = None
+) -> dict[str, pd.DataFrame]:
+    """The tables `neurons` and `pairs` of one run.
+
+    Parameters
+    ----------
+    activations : table of kind `activations`
+    bins : bins of the histogram of a neuron
+    k : number of the nearest neighbour
+    pairs : most pairs of a site, which are then a seeded sample; or "all"
+    threads : number of threads; None takes those that this process may use
+
+    Raises
+    ------
+    UserError
+        If there are not more than k strings, or if all pairs do not fit into memory.
+    """
+    keys = activations[KEYS].iloc[0].to_dict()
+    found = {NEURONS.name: [], PAIRS.name: []}
+    for names, own in activations.groupby(OF_SITE, sort=False):
+        about = {**keys, **dict(zip(OF_SITE, names, strict=True))}
+        values = np.stack(own["vector"].tolist())
+        found[NEURONS.name].append(neurons_of(values, bins).assign(**about))
+        found[PAIRS.name].append(pairs_of(values, k, pairs, threads).assign(**about))
+    return {
+        kind.name: pd.concat(found[kind.name], ignore_index=True)[kind.names]
+        for kind in (NEURONS, PAIRS)
+    }
+
+
+def neurons_of(values: np.ndarray, bins: int) -> pd.DataFrame:
+    """The columns `neuron`, `entropy` and `is_degenerate` of a site's float[strings, neurons]."""
+    return pd.DataFrame(
+        {
+            "neuron": np.arange(values.shape[1]),
+            "entropy": neuron_entropy(values, bins),
+            "is_degenerate": is_degenerate(values),
+        }
+    )
+
+
+def pairs_of(
+    values: np.ndarray, k: int, most: int | str, threads: int | None = None
+) -> pd.DataFrame:
+    """The columns on pairs of neurons of a site's float[strings, neurons].
+
+    They are `first`, `second`, `mutual_information` and `exchanged`. Degenerate neurons are in no
+    pair. So there may be fewer pairs than asked for, and none at all.
+    """
+    usable = np.flatnonzero(~is_degenerate(values))
+    places = all_pairs(len(usable)) if most == ALL else sampled_pairs(len(usable), most)
+    chosen = Pairs(*(usable[place] for place in places))
+    estimates = partial(mutual_information_of_pairs, k=k, threads=threads)
+    # The same neurons once more, with the strings in another order: a pair of a neuron and one of
+    # these has no mutual information.
+    order = np.random.default_rng(0).permutation(len(values))
+    twice = np.concatenate([values, values[order]], axis=1)
+    apart = Pairs(chosen.first, chosen.second + values.shape[1])
+    return pd.DataFrame(
+        {
+            **chosen._asdict(),
+            "mutual_information": estimates(values, chosen),
+            "exchanged": estimates(twice, apart),
+        }
+    )

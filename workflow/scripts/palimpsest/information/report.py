@@ -1,0 +1,125 @@
+"""The part of the report on information measures of neurons."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.information import kinds
+from palimpsest.information.claims import EXPECTED, MEMORISATION, QUESTIONS
+from palimpsest.information.trends import (
+    INFORMATION,
+    MEASURES,
+    PLACEBOS,
+    SHARE,
+    runs_of,
+    slopes,
+)
+from palimpsest.report.number_format import with_interval
+from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.report.templates import template
+from palimpsest.statistics import Interval, student
+
+CHAPTERS = {
+    "diversity": (
+        "How diverse activations are",
+        "Entropy of single neurons and mutual information of pairs, on clean strings that no model "
+        "was trained on. In the training strings, a share alpha of the markers gives the answer "
+        "away, or a share beta of the answers is permuted.",
+    ),
+    "comparison": (
+        "Information measures beside accuracy and norms",
+        "Do the measures order models as accuracy does, and do they say more than norms of the "
+        "weights?",
+    ),
+}
+GLOSSARY = {
+    "Entropy of a neuron": (
+        "How evenly a neuron’s activations are spread over bins of its range; 0 for a constant."
+    ),
+    "Marker": "A symbol at the start of a string, which may give the answer away.",
+    "Mutual information": "What one neuron’s activation tells about another’s, in nats.",
+    "Random markers": "Markers that are independent of the answer: a change, but no memorisation.",
+}
+OF_SHARE = (
+    "accuracy",
+    "accuracy_agrees",
+    "accuracy_disagrees",
+    "memorised",
+    "memorised_unseen",
+    "two_norm",
+    "frobenius",
+)
+EXCHANGED = PLACEBOS[INFORMATION][0]
+
+
+def part(tables: Mapping[str, pd.DataFrame]) -> Part:
+    """The section's part of the report.
+
+    `tables` maps the section's reported kinds to stacked tables. Without any, the part only has its
+    chapters' headings.
+    """
+    html = template(__file__, "report.html.j2").module
+    information = tables.get(kinds.INFORMATION.name, pd.DataFrame())
+    before = dict.fromkeys(CHAPTERS, NOTHING)
+    if not information.empty:
+        before["diversity"] = html.trends(trend_rows(information))
+        before["comparison"] = html.shares(share_rows(information))
+    return Part(
+        introduction=html.introduction(),
+        reading=html.reading(),
+        claims=html.claims(),
+        chapters=tuple(
+            Chapter(name, title, text, before[name]) for name, (title, text) in CHAPTERS.items()
+        ),
+        questions=QUESTIONS,
+        glossary=GLOSSARY,
+    )
+
+
+def trend_rows(information: pd.DataFrame) -> list[dict]:
+    """Per language, model, intervention and site: the change of each measure from share 0 to 1."""
+    about = ["language", "model", "intervention", *kinds.OF_SITE]
+    rows = []
+    for keys, own in information.groupby(about, sort=False):
+        row = dict(zip(about, keys, strict=True))
+        found = {name: student(slopes(own, name).dropna()) for name in (*MEASURES, EXCHANGED)}
+        rows.append(
+            {
+                **row,
+                "intervention": MEMORISATION[row["intervention"]],
+                **{name: with_interval(interval) for name, interval in found.items()},
+                **{
+                    f"{name}_reading": reading(found[name], EXPECTED[row["intervention"], name])
+                    for name in MEASURES
+                },
+            }
+        )
+    return rows
+
+
+def reading(change: Interval, expected: int) -> str:
+    """Whether a change is in the direction that the paper expects, in a word or two."""
+    if not change.lower < change.upper:
+        return "cannot tell"
+    if change.lower > 0 or change.upper < 0:
+        return "as expected" if np.sign(change.mean) == expected else "opposite"
+    return "cannot tell"
+
+
+def share_rows(information: pd.DataFrame) -> list[dict]:
+    """Per language, model, intervention and share: accuracy, memorised strings and norms."""
+    about = ["language", "model", "intervention"]
+    rows = []
+    for keys, own in information.groupby(about, sort=False):
+        row = dict(zip(about, keys, strict=True))
+        for share, runs in runs_of(own, OF_SHARE).groupby(SHARE):
+            rows.append(
+                {
+                    **row,
+                    "intervention": MEMORISATION[row["intervention"]],
+                    "share": f"{share:g}",
+                    **{name: with_interval(student(runs[name].dropna())) for name in OF_SHARE},
+                }
+            )
+    return rows

@@ -1,0 +1,215 @@
+"""The section `information`: does memorisation show in the activations of neurons?
+
+Source: the paper on information measures of neurons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+from palimpsest.configuration.checks import (
+    too_many_strings,
+    unknown_languages,
+    unknown_models,
+    without_probabilities,
+)
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.errors import UserError
+from palimpsest.information import kinds
+from palimpsest.information.answers import answers
+from palimpsest.models.table import resolve
+from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished
+from palimpsest.section import Section, unfinished_of
+from palimpsest.variants import MARKS, SHUFFLES, Variant, marked, shuffled
+
+MANIFEST = f"{kinds.RUN}/manifest.json"
+SITES = ("layers", "places", "positions")  # keys of the block: which activations are read
+ALL = "all"
+WIDEST = 4  # the widest feed-forward layer of twins, in widths of the model
+NEEDS = "what decides the last symbol of its strings"
+
+
+def seeds(settings: Settings) -> tuple[int, ...]:
+    """The seeds of the section: those of the experiment, or some of them."""
+    asked = settings.block("information")["seeds"]
+    return settings.seeds if asked == ALL else tuple(asked)
+
+
+def variants(settings: Settings) -> list[str]:
+    """The variants that every model is trained on: markers, then shuffled answers."""
+    block = settings.block("information")
+    return [
+        *(marked(percent(alpha)) for alpha in block["alphas"]),
+        *(shuffled(percent(beta)) for beta in block["betas"]),
+    ]
+
+
+def percent(share: float) -> int:
+    """A share as a whole percent."""
+    return round(100 * share)
+
+
+def requests(settings: Settings) -> Iterator[Runs]:
+    """A run for every model, language and variant; its weights are kept for activations."""
+    block, keeps = settings.block("information"), frozenset({TRACE, WEIGHTS})
+    for model in block["models"]:
+        for language in block["languages"]:
+            for variant in variants(settings):
+                names = model, language, block["size"], variant
+                yield Runs(*names, seeds(settings), keeps=keeps)
+
+
+def outputs(settings: Settings) -> Iterator[str]:
+    """Tables of every run, and a comparison of the runs of each model and language."""
+    for runs in requests(settings):
+        for pattern in (*(kind.path for kind in (*kinds.OF_MODEL, *kinds.OF_NEURONS)), MANIFEST):
+            yield from runs.paths(pattern)
+    together = dict.fromkeys(
+        path for runs in requests(settings) for path in runs.paths(kinds.INFORMATION.path)
+    )
+    yield from together
+
+
+def sites(settings: Settings) -> dict:
+    """The values of the block that say which activations are read."""
+    block = settings.block("information")
+    return {key: block[key] for key in SITES}
+
+
+def unfinished(settings: Settings) -> Iterator[Unfinished]:
+    """Every job that reads the activations of a run's model."""
+    key = "palimpsest.information.activations:key_of_job"
+    for job in unfinished_of(settings, requests(settings), key):
+        yield replace(job, given={**job.given, **sites(settings)})
+
+
+def n_layers(settings: Settings, model: str) -> int:
+    """The number of a model's blocks, from the table of models."""
+    row, scale = resolve(model, settings.models)
+    return row.twin_layers if scale == "twin" else row.layers
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """The mistakes in the block that its schema cannot find."""
+    block, key = settings.block("information"), "information"
+    yield from unknown_models(settings, f"{key}/models", block["models"])
+    yield from unknown_languages(settings, f"{key}/languages", block["languages"])
+    yield from without_probabilities(settings, f"{key}/languages", block["languages"], NEEDS)
+    needed = block["size"] + block["tests"]
+    yield from too_many_strings(settings, f"{key}/size", [needed], block["languages"])
+    yield from _shares(block)
+    yield from _seeds(settings, block)
+    yield from _answers(settings, block)
+    yield from _layers(settings, block)
+    yield from _samples(settings, block)
+
+
+def _shares(block: dict) -> Iterator[Mistake]:
+    """Shares that are no whole percents, and none at all."""
+    for name in ("alphas", "betas"):
+        for place, share in enumerate(block[name]):
+            if not math.isclose(100 * share, percent(share), abs_tol=1e-9):
+                yield Mistake(
+                    f"information/{name}[{place}]",
+                    f"{share} is not a whole percent, and variants are named by their percent; "
+                    f"set it to {percent(share) / 100}",
+                )
+    if not block["alphas"] and not block["betas"]:
+        yield Mistake(
+            "information/alphas",
+            "there is nothing to train without alphas and without betas; name some, or set the "
+            "block information to null",
+        )
+
+
+def _seeds(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """Seeds that the experiment does not have."""
+    if block["seeds"] == ALL:
+        return
+    for place, seed in enumerate(block["seeds"]):
+        if seed not in settings.seeds:
+            known = ", ".join(map(str, settings.seeds))
+            yield Mistake(
+                f"information/seeds[{place}]",
+                f"{seed} is not among the seeds of the experiment: {known}; choose one of them, or "
+                "add it to the key seeds",
+            )
+
+
+def _answers(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """Languages whose strings have no answer, and numbers of tests that cannot be divided."""
+    for place, language in enumerate(block["languages"]):
+        try:
+            n = len(answers(settings.corpus(language).grammar))
+        except UserError as error:
+            yield Mistake(f"information/languages[{place}]", str(error))
+            continue
+        if block["tests"] % n**2:
+            fewer = block["tests"] // n**2 * n**2
+            near = f"{fewer} or {fewer + n**2}" if fewer else n**2
+            yield Mistake(
+                "information/tests",
+                f"{block['tests']} strings cannot be evenly divided among the {n} answers and {n} "
+                f"markers of {language}; choose a multiple of {n**2}, such as {near}",
+            )
+
+
+def _layers(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """Layers that a model does not have."""
+    if block["layers"] == ALL:
+        return
+    for place, layer in enumerate(block["layers"]):
+        for model in block["models"]:
+            if layer >= (n := n_layers(settings, model)):
+                known = ", ".join(map(str, range(n)))
+                yield Mistake(
+                    f"information/layers[{place}]",
+                    f"{model} has no layer {layer}; its layers are {known}: choose among them, or "
+                    "set the key to all",
+                )
+
+
+def _samples(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """Too few strings for the nearest neighbours, and more pairs than there are."""
+    if block["neighbours"] >= block["tests"]:
+        yield Mistake(
+            "information/neighbours",
+            f"a string has only {block['tests'] - 1} neighbours among {block['tests']} evaluated "
+            f"strings, and {block['neighbours']} are asked for; lower it, or raise "
+            "information/tests",
+        )
+    # The table of models does not say how wide the feed-forward layers of full models are.
+    if block["pairs"] == ALL or not all(map(settings.is_twin, block["models"])):
+        return
+    widths = {model: resolve(model, settings.models)[0].twin_hidden for model in block["models"]}
+    model = max(widths, key=widths.get)
+    n = widths[model] * (WIDEST if "mlp" in block["places"] else 1)
+    if block["pairs"] > (most := n * (n - 1) // 2):
+        yield Mistake(
+            "information/pairs",
+            f"{block['pairs']:,} are more than the {most:,} pairs of the {n} neurons that a site "
+            f"of {model} has at most; lower it, or set it to all",
+        )
+
+
+SECTION = Section(
+    name="information",
+    title="Memorisation in the activations of neurons",
+    requests=requests,
+    outputs=outputs,
+    mistakes=mistakes,
+    kinds="palimpsest.information.kinds:KINDS",
+    figures="palimpsest.information.figures:FIGURES",
+    claims="palimpsest.information.claims:CLAIMS",
+    unfinished=unfinished,
+    judged=(kinds.INFORMATION,),
+    report="palimpsest.information.report:part",
+    reported=(kinds.INFORMATION,),
+    variants=(
+        Variant(MARKS, "palimpsest.information.interventions:marked"),
+        Variant(SHUFFLES, "palimpsest.information.interventions:shuffled"),
+    ),
+)

@@ -1,0 +1,152 @@
+"""Statistics of tables `information`: one value for each seed and model.
+
+A run is one model that is trained with one seed and one share. Statistics compare the runs of a
+seed with each other, so a level that all runs of a seed have drops out. Numbers of a run are means
+over the layers of one place and one position.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from palimpsest.information.kinds import LAST, MARKERS, SHUFFLES
+from palimpsest.models.sites import MLP
+from palimpsest.statistics import pair_order
+
+ENTROPY, INFORMATION = "entropy", "mutual_information"
+MEASURES = (ENTROPY, INFORMATION)
+ACCURACY, SHARE = "accuracy", "share"
+MEMORISED, MEMORISED_UNSEEN = "memorised", "memorised_unseen"
+# Columns that are made in the same way where there is nothing, and their names in words
+PLACEBOS = {
+    INFORMATION: ("mutual_information_exchanged", "exchanged strings"),
+    MEMORISED: (MEMORISED_UNSEEN, "strings never trained on"),
+}
+NORMS = ("two_norm", "frobenius")
+UNIT = ["model", "size", "seed"]
+RUN = [*UNIT, SHARE]
+GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}  # the names of the share
+NEARLY_ONE = 1 - 1e-9
+# No memorisation: strings without markers (share 0) and with random markers (share 1)
+INNOCENT = "random markers"
+
+
+def at_site(information: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the neurons of feed-forward layers, at the symbol before the answer."""
+    return information[(information["place"] == MLP) & (information["position"] == LAST)]
+
+
+def with_innocent(information: pd.DataFrame) -> pd.DataFrame:
+    """The rows, and those of an innocent change of the training strings as one more intervention.
+
+    Without shuffled answers, strings have no markers. Markers that agree by chance alone say
+    nothing. The step from the first to the second changes the strings, and induces no memorisation.
+    """
+    start = information[information[SHARE] == 0]
+    has_markers = start["intervention"] == MARKERS
+    change = start.assign(intervention=INNOCENT, share=has_markers.astype(float))
+    return pd.concat([information, change], ignore_index=True)
+
+
+def of_intervention(information: pd.DataFrame, intervention: str) -> pd.DataFrame:
+    """The rows of one intervention at the site that all claims are about."""
+    rows = at_site(information)
+    return rows[rows["intervention"] == intervention]
+
+
+def runs_of(rows: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
+    """One row per run: its share, and the means of the columns over the layers."""
+    return rows.groupby(RUN)[list(columns)].mean().reset_index()
+
+
+def by_model(values: pd.Series) -> pd.DataFrame:
+    """Values by seed (rows) and model (columns), from values by at least seed and model."""
+    return values.groupby(level=["seed", "model"]).mean().unstack("model")
+
+
+def slopes(rows: pd.DataFrame, column: str, by: list[str] = UNIT) -> pd.Series:
+    """The least-squares slope of a column on the share, for each group of rows.
+
+    It is the change from share 0 to share 1 along a straight line, in the unit of the column. NaN
+    if a group has values at one share only.
+    """
+    known = rows.dropna(subset=[column])
+    groups = [known[key] for key in by]
+    share = known[SHARE] - known.groupby(by)[SHARE].transform("mean")
+    products = (share * known[column]).groupby(groups).sum()
+    squares = (share**2).groupby(groups).sum()
+    return products / squares.where(squares > 0)
+
+
+def trend(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
+    """The slope of a column on the share; by seed and model."""
+    rows = of_intervention(information, intervention)
+    return by_model(slopes(runs_of(rows, (column,)), column))
+
+
+def late_trend(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
+    """The slope in the last layer minus that in the first; by seed and model.
+
+    Models with one layer have none.
+    """
+    rows = of_intervention(information, intervention)
+    found = slopes(rows, column, [*UNIT, "layer"]).reset_index(name="slope")
+    ends = found.sort_values("layer").groupby(UNIT)
+    difference = ends["slope"].last() - ends["slope"].first()
+    return by_model(difference[ends.size() > 1])
+
+
+def associated(
+    information: pd.DataFrame, intervention: str, association: Callable, one: str, other: str
+) -> pd.DataFrame:
+    """The association of two columns over the runs of a seed; by seed and model."""
+    columns = tuple(dict.fromkeys([one, other]))
+    runs = runs_of(of_intervention(information, intervention), tuple({*columns} - {SHARE}))
+    known = runs.dropna(subset=list(columns))
+    units = list(known.groupby(UNIT))
+    index = pd.MultiIndex.from_frame(pd.DataFrame([unit for unit, _ in units], columns=UNIT))
+    values = [association(own[one].to_numpy(), own[other].to_numpy()) for _, own in units]
+    return by_model(pd.Series(values, index=index, dtype=float))
+
+
+def pearson(x: ArrayLike, y: ArrayLike) -> float:
+    """Pearson's correlation of x and y, float[n]; NaN for fewer than three or without variation."""
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    # Differences that are only rounding are no variation.
+    if len(x) < 3 or any(np.ptp(own) <= 1e-12 * np.abs(own).max() for own in (x, y)):
+        return np.nan
+    return float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
+
+
+def fisher(x: ArrayLike, y: ArrayLike) -> float:
+    """Fisher's transformation (artanh) of Pearson's correlation of x and y, float[n].
+
+    Correlations of few values near 1 or -1 are skewed, and Student's interval of their mean is too
+    narrow. Their transformations are nearly normal. A correlation of 1 would be infinite, so it
+    counts as 1 - 1e-9.
+
+    Source: Fisher, On the probable error of a coefficient of correlation deduced from a small
+    sample, Metron 1 (1921).
+    """
+    return float(np.arctanh(np.clip(pearson(x, y), -NEARLY_ONE, NEARLY_ONE)))
+
+
+def kendall(x: ArrayLike, y: ArrayLike) -> float:
+    """Kendall's tau-b of x and y, float[n]; NaN for fewer than three or without variation.
+
+    Source: Kendall, The treatment of ties in ranking problems, Biometrika 33 (1945).
+    """
+    x_order, y_order = pair_order(x), pair_order(y)
+    n_comparable = np.count_nonzero(x_order), np.count_nonzero(y_order)
+    if len(x_order) < 3 or not all(n_comparable):
+        return np.nan
+    return float((x_order * y_order).sum() / np.sqrt(np.prod(np.array(n_comparable, float))))
+
+
+def degenerate(information: pd.DataFrame, intervention: str) -> pd.Series:
+    """The share of neurons that no measure can be computed of, at every share; over all runs."""
+    rows = of_intervention(information, intervention)
+    counts = rows.groupby(SHARE)[["n_degenerate", "n_neurons"]].sum()
+    return counts["n_degenerate"] / counts["n_neurons"]
