@@ -39,9 +39,7 @@ def checked(**named: ArrayLike) -> list[np.ndarray]:
     single = all(vectors.dtype == np.float32 for vectors in arrays.values())
     kind = np.dtype(np.float32 if single else np.float64)
     for name, vectors in arrays.items():
-        # As two numbers, because a comparison of all would need an array of the whole size. Both
-        # are NaN if any number is.
-        if not (-LARGEST[kind] <= float(vectors.min()) and float(vectors.max()) <= LARGEST[kind]):
+        if not _are_small(vectors, LARGEST[kind]):
             raise UserError(f"{name}: {_wrong_number(vectors, LARGEST[kind])}")
     (first, one), *others = arrays.items()
     for name, other in others:
@@ -51,6 +49,18 @@ def checked(**named: ArrayLike) -> list[np.ndarray]:
                 "both with one model"
             )
     return [np.ascontiguousarray(vectors, dtype=kind) for vectors in arrays.values()]
+
+
+def _are_small(vectors: np.ndarray, largest: float) -> bool:
+    """Whether all numbers are finite, and at most `largest` from 0."""
+    if vectors.flags.c_contiguous and vectors.dtype in LARGEST:
+        flat = vectors.ravel()
+        # Reads the vectors once, which is enough for vectors of ordinary size; not true of NaN.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if flat @ flat <= largest**2:
+                return True
+    # Both are NaN if any number is.
+    return -largest <= float(vectors.min()) and float(vectors.max()) <= largest
 
 
 def _table(name: str, vectors: ArrayLike) -> np.ndarray:
@@ -118,11 +128,14 @@ def squared_distances(
     of_queries = np.einsum("qd,qd->q", queries, queries)
     near = NEAR[corpus.dtype]
     buffer = np.empty((min(QUERIES_AT_ONCE, len(queries)), POINTS_AT_ONCE), dtype=corpus.dtype)
+    # Made once, because to free and fetch memory for each block takes a tenth of the time.
+    both = np.empty((2, min(POINTS_AT_ONCE, len(corpus)), corpus.shape[1]), dtype=corpus.dtype)
     for start in range(0, len(corpus), POINTS_AT_ONCE):
         points = slice(start, min(start + POINTS_AT_ONCE, len(corpus)))
-        block = corpus[points] - centre
+        block, minus_two = both[:, : points.stop - points.start]
+        np.subtract(corpus[points], centre, out=block)
         of_points = np.einsum("nd,nd->n", block, block)
-        minus_two = -2 * block.T
+        minus_two = np.multiply(block, -2, out=minus_two).T
         for first in range(0, len(queries), QUERIES_AT_ONCE):
             rows = slice(first, min(first + QUERIES_AT_ONCE, len(queries)))
             found = buffer[: rows.stop - rows.start, : points.stop - points.start]
