@@ -389,6 +389,26 @@ def test_copies_are_at_distance_0(tmp_path, request, monkeypatch, embedding):
     np.testing.assert_allclose(np.linalg.norm(text.corpus_vectors, axis=1), 1, rtol=1e-6)
 
 
+def test_counting_words_needs_no_torch(tmp_path):
+    """Which loads slowly; without a language model, nothing else needs it."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'workflow/scripts')!r})\n"
+        "from palimpsest.density.text_embedding import TextJob, embed_text\n"
+        "from palimpsest.training.attempts import Attempts\n"
+        "name, segments, path, state = sys.argv[1:]\n"
+        "job = TextJob(name, segments, path, 'ngrams', None, '', 'fp32')\n"
+        "asked = {'micro_batch_size': 1, 'evaluation_batch_size': 4}\n"
+        "embed_text(job, Attempts(state, asked))\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    segments = job_of_segments(tmp_path)
+    path = tmp_path / "embeddings.parquet"
+    files = [str(each) for each in (segments, path, tmp_path / "attempts.json")]
+    done = subprocess.run([sys.executable, "-c", code, "mine", *files], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert len(tables.read(path, TEXT_EMBEDDINGS)) == 5
+
+
 def test_more_words_in_common_are_nearer():
     """Order counts, and what is hashed is near what is counted."""
     texts = ["a b c d e f g h", "a b c d e f g x", "h g f e d c b a", "p q r s t u v w"]
