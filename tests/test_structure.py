@@ -16,7 +16,7 @@ LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3808"],
-    ["statistics", "variants"],
+    ["allowed", "statistics", "variants"],
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
     ["corpora", "pretrained"],
     ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],

@@ -55,6 +55,15 @@ WRONG = {
         {"neighbours": 33, "leakage": None},
         "density/neighbours: 33 is more than the 32 training strings of density/support; lower it",
     ),
+    "a sample that no corpus has": (
+        {
+            "leakage": None,
+            "support": None,
+            "approximation": {"k": 9, "m1": 20, "m2": 12, "index": "exact"},
+        },
+        "density/approximation/m2: 12 points cannot be drawn for a query: of the first sample of "
+        "20, without 9 neighbours, 11 are left; lower it",
+    ),
     "a bandwidth of zero": ({"kernels": {"gaussian": [0.1, 0.0]}}, "density/kernels/gaussian[1]"),
     "a bandwidth twice": ({"kernels": {"gaussian": [0.1, 0.1]}}, "density/kernels/gaussian"),
     "an unknown kernel": ({"kernels": {"box": [0.1]}}, "density/kernels"),

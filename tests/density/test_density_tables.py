@@ -7,14 +7,14 @@ from scipy.stats import rankdata, spearmanr
 from sklearn.metrics import ndcg_score, roc_auc_score
 from sklearn.neighbors import KernelDensity, NearestNeighbors
 
-from helpers.experiments import ROOT
+from helpers.experiments import ROOT, message
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density import kinds
-from palimpsest.density.associations import spearman, spearman_given
+from palimpsest.density.associations import beyond_rank, spearman, spearman_given
 from palimpsest.density.densities import density_tables, embeddings_of
-from palimpsest.density.kernel import Approximation, log_density_of_others
+from palimpsest.density.kernel import log_density_of_others
 from palimpsest.density.leakage_tables import (
     Results,
     auc,
@@ -25,6 +25,7 @@ from palimpsest.density.leakage_tables import (
     separation_table,
 )
 from palimpsest.density.memorised import memorised_table
+from palimpsest.density.sizes import Approximation
 from palimpsest.density.truth import truth_table
 from palimpsest.errors import UserError
 from palimpsest.traces import Trace
@@ -94,6 +95,37 @@ def test_what_does_not_vary_has_no_correlation(chance):
     assert np.isnan(spearman_given(x, x[::-1], x))
 
 
+@pytest.mark.parametrize("wrong", [np.nan, pd.NA])
+def test_a_value_that_is_missing_has_no_correlation(chance, wrong):
+    """Neither where all ranks would be unknown."""
+    values = [pd.Series(chance.normal(size=9), dtype="Float64") for _ in range(3)]
+    for place in range(3):
+        given = [each.copy() for each in values]
+        given[place][4] = wrong
+        assert np.isnan(spearman_given(*given))
+        assert np.isnan(spearman(*given[:2])) == (place < 2)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda x: x[:5], "has 5 values, and x 9; give equally many"),
+        (lambda x: x[:1], "has 1 values, and x 9; give equally many"),
+        (lambda x: [*x[1:], None], "has a value that is no number"),
+        (lambda x: list(map(str, x)), "has a value that is no number"),
+        (lambda x: x + 1j, "has a value that is no number"),
+        (lambda x: x[:, None], "has 2 axes and must have one"),
+        (lambda x: x[0], "has 0 axes and must have one"),
+    ],
+)
+def test_what_is_not_a_number_for_each_string_is_refused(chance, change, said):
+    x = chance.normal(size=9)
+    assert message(lambda: spearman(x, change(x))).startswith(f"y: {said}")
+    assert message(lambda: spearman_given(x, change(x), x)).startswith(f"y: {said}")
+    assert message(lambda: spearman_given(x, x, change(x))).startswith(f"given: {said}")
+    assert message(lambda: beyond_rank(x, change(x))).startswith(f"given: {said}")
+
+
 # Densities
 
 
@@ -153,7 +185,7 @@ def test_others_are_all_but_one_copy_of_the_string(chance):
         rest = np.delete(points, place, axis=0)
         squares = ((rest - points[place]) ** 2).sum(axis=1)
         assert found[place] == pytest.approx(np.log(np.exp(-squares / 0.32).mean()))
-    with pytest.raises(UserError, match="corpus: has one point only"):
+    with pytest.raises(UserError, match="points: has one point only"):
         log_density_of_others(points[:1], 0.4)
 
 
@@ -192,7 +224,7 @@ def test_bad_embeddings_and_sizes_are_refused_in_one_line(strings):
     with pytest.raises(UserError, match="has none, because they are of an older dataset"):
         embeddings_of(strings, hidden[1:])
     vectors = embeddings_of(strings, hidden)
-    with pytest.raises(UserError, match="k: is 41 and must be from 1 to the size of the corpus"):
+    with pytest.raises(UserError, match="k: is 41 and must be a whole number at least 1 and"):
         density_tables(MODEL, strings, vectors, KERNELS, 41)
     vectors["hidden"][3, 0] = np.nan
     with pytest.raises(UserError, match="has a number that is not finite; embed it again"):

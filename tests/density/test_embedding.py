@@ -21,9 +21,9 @@ from palimpsest.density.embedding import (
     key_of_job,
     mean_hidden,
     mean_of_symbols,
-    of_length_one,
 )
 from palimpsest.density.kinds import EMBEDDINGS, HIDDEN
+from palimpsest.density.unit_vectors import of_length_one
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, holder_of
 from palimpsest.jobs.command import Assignment

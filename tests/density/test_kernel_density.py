@@ -8,10 +8,10 @@ from scipy.special import logsumexp
 from scipy.stats import chisquare
 from sklearn.neighbors import KernelDensity
 
+from helpers.experiments import message
 from palimpsest import density
 from palimpsest.density import distances, neighbours
 from palimpsest.density.kernel import sample_without
-from palimpsest.errors import UserError
 
 KERNELS = ["gaussian", "exponential"]
 
@@ -191,44 +191,163 @@ def test_the_parts_are_added_up_by_their_sizes():
     assert (local > random).all()
 
 
-GOOD = (points(3), points(10))
-BAD = {
-    "an empty corpus": ((GOOD[0], GOOD[1][:0], 1.0), "corpus: is empty"),
-    "no queries": ((GOOD[0][:0], GOOD[1], 1.0), "queries: is empty"),
-    "a bandwidth of 0": ((*GOOD, 0.0), "bandwidth: is 0.0 and must be above 0"),
-    "a bandwidth that is none": ((*GOOD, np.nan), "bandwidth: is nan and must be above 0"),
-    "an unknown kernel": (
-        (*GOOD, 1.0, "box"),
-        "kernel: 'box' is unknown; choose from gaussian, exponential",
-    ),
+QUERIES, POINTS = points(3), points(10)
+TABLES = {
+    "an empty corpus": (QUERIES, POINTS[:0], "corpus: is empty; there is nothing to compare"),
+    "an empty list": (QUERIES, [], "corpus: is empty"),
+    "no queries": (QUERIES[:0], POINTS, "queries: is empty"),
+    "no dimensions": (QUERIES[:, :0], POINTS[:, :0], "queries: have 0 dimensions"),
+    "a vector without numbers": ([[]], POINTS, "queries: have 0 dimensions"),
+    "one vector": (QUERIES[0], POINTS, "queries: has 1 axes and must have two axes"),
+    "None": (None, POINTS, "queries: is of type NoneType and must have two axes"),
+    "a generator": (QUERIES, iter(POINTS), "corpus: is of type "),
     "two widths": (
-        (points(3, 8), GOOD[1], 1.0),
+        points(3, 8),
+        POINTS,
         "queries: have 8 dimensions, and the corpus 16; embed both with one model",
     ),
-    "one vector": ((GOOD[0][0], GOOD[1], 1.0), "queries: has 1 axes and must have two"),
+    "two widths in a list": (
+        [[1.0, 2.0], [1.0, 2.0], [1.0]],
+        POINTS,
+        "queries: row 2 has 1 dimensions, and row 1 2; embed all texts with one model",
+    ),
+    "None for a vector": (
+        QUERIES,
+        [[1.0, 2.0], None],
+        "corpus: row 1 is None, which is no vector; embed it again",
+    ),
+    "None in a vector": (
+        QUERIES,
+        [[1.0, 2.0], [1.0, None]],
+        "corpus: row 1 has None, which is no number; embed it again",
+    ),
+    "text in a vector": ([["1.0", "2"]], POINTS, "queries: row 0 has '1.0', which is no number"),
+    "complex numbers": (QUERIES + 1j, POINTS, "queries: row 0 has ("),
     "NaN": (
-        (GOOD[0], np.where(np.arange(10)[:, None] == 4, np.nan, GOOD[1]), 1.0),
+        QUERIES,
+        np.where(np.arange(10)[:, None] == 4, np.nan, POINTS),
         "corpus: row 4 has a number that is not finite; embed it again",
     ),
-    "more neighbours than points": (
-        (*GOOD, 1.0, "gaussian", density.Approximation(k=10)),
-        "k: is 10 and must be from 1 to 9",
+    "infinity": (-np.inf * QUERIES, POINTS, "queries: row 0 has a number that is not finite"),
+    "too large": (
+        QUERIES,
+        np.where(np.arange(10)[:, None] == 4, -1e200, POINTS),
+        "corpus: row 4 has -1e+200, and numbers are at most 1e+100 in float64; divide all vectors",
     ),
-    "an unknown index": (
-        (*GOOD, 1.0, "gaussian", density.Approximation(3, 8, 2, index="hnsw")),
-        "index: 'hnsw' is unknown; choose from exact, ivf",
+    "too large for float32": (
+        np.full((1, 16), 1e30, np.float32),
+        POINTS.astype(np.float32),
+        "queries: row 0 has 1e+30, and numbers are at most 1e+06 in float32; divide all vectors",
+    ),
+}
+WIDTHS = "and must be a number at least 1e-09 and at most 1e+100"
+BANDWIDTHS = (0, -1.0, np.nan, np.inf, 1e308, 1e-200, 10**400, "0.5", True, None, [0.5], 1j)
+KERNELS_ALIKE = (None, "box", "Gaussian", ["gaussian"], np.array(["gaussian", "box"]))
+SIZES = {
+    "k of a half": ({"k": 2.5}, "k: is 2.5 and must be a whole number at least 1"),
+    "k of True": ({"k": True}, "k: is True and must be a whole number at least 1"),
+    "k of None": ({"k": None}, "k: is None and must be a whole number at least 1"),
+    "k of 0": ({"k": 0}, "k: is 0 and must be a whole number at least 1"),
+    "k below 0": ({"k": -1}, "k: is -1 and must be a whole number at least 1"),
+    "m1 of text": ({"m1": "8"}, "m1: is '8' and must be a whole number at least 1"),
+    "m2 of a half": ({"m2": 2.5}, "m2: is 2.5 and must be a whole number at least 1"),
+    "m2 of 0": ({"m2": 0}, "m2: is 0 and must be a whole number at least 1"),
+    "a seed below 0": ({"seed": -1}, "seed: is -1 and must be a whole number at least 0"),
+    "no seed": ({"seed": None}, "seed: is None and must be a whole number at least 0"),
+    "an unknown index": ({"index": "hnsw"}, "index: 'hnsw' is unknown; choose from exact, ivf"),
+    "as many neighbours as points": (
+        {"k": 10},
+        "k: is 10 and must be below 10, the size of the corpus",
     ),
     "a sample that is too large": (
-        (*GOOD, 1.0, "gaussian", density.Approximation(k=3, m1=8, m2=6)),
-        "m2: is 6 and must be from 1 to m1 - k, 5",
+        {"m2": 6},
+        "m2: is 6 and must be at most 5: the sample of a query is drawn from the first sample of "
+        "8 points, without 3 neighbours; lower it",
     ),
+}
+FUNCTIONS = {
+    "exact": density.kernel_density,
+    "log": density.log_kernel_density,
+    "parts": lambda *given: density.parts_of_density(*given, "gaussian", small()),
+    "nearest": lambda queries, corpus, _: density.nearest(queries, corpus, 1),
+    "others": lambda queries, corpus, h: density.log_density_of_others(corpus, h),
 }
 
 
-@pytest.mark.parametrize("mistake", BAD)
-def test_bad_input_is_refused_in_one_line(mistake):
-    given, message = BAD[mistake]
-    with pytest.raises(UserError) as error:
-        density.kernel_density(*given)
-    assert str(error.value).startswith(message)
-    assert "\n" not in str(error.value)
+def small(**changes):
+    """Sizes that ten points have, with changes."""
+    return density.Approximation(**{"k": 3, "m1": 8, "m2": 2, **changes})
+
+
+@pytest.mark.parametrize("function", ["exact", "log", "parts", "nearest"])
+@pytest.mark.parametrize("mistake", TABLES)
+def test_what_is_no_table_is_refused(mistake, function):
+    *given, expected = TABLES[mistake]
+    assert message(lambda: FUNCTIONS[function](*given, 1.0)).startswith(expected)
+
+
+@pytest.mark.parametrize("function", ["exact", "log", "parts", "others"])
+@pytest.mark.parametrize("bandwidth", BANDWIDTHS, ids=lambda value: repr(value)[:8])
+def test_a_bandwidth_that_is_none_is_refused(bandwidth, function):
+    said = message(lambda: FUNCTIONS[function](QUERIES, POINTS, bandwidth))
+    assert said.startswith("bandwidth: is ")
+    assert said.endswith(WIDTHS)
+
+
+@pytest.mark.parametrize("kernel", KERNELS_ALIKE, ids=repr)
+def test_an_unknown_kernel_is_refused(kernel):
+    said = message(lambda: density.kernel_density(QUERIES, POINTS, 1.0, kernel))
+    assert said.startswith("kernel: ")
+    assert said.endswith(" is unknown; choose from gaussian, exponential")
+
+
+@pytest.mark.parametrize("mistake", SIZES)
+def test_sizes_that_are_none_are_refused(mistake):
+    changes, expected = SIZES[mistake]
+    said = message(
+        lambda: density.kernel_density(QUERIES, POINTS, 1.0, approximation=small(**changes))
+    )
+    assert said == expected
+
+
+@pytest.mark.parametrize("asked", [{"k": 3}, 3, 0, "exact"])
+def test_an_approximation_of_another_type_is_refused(asked):
+    said = message(lambda: density.kernel_density(QUERIES, POINTS, 1.0, approximation=asked))
+    assert said.startswith(f"approximation: is {asked!r} and must be an Approximation")
+
+
+@pytest.mark.parametrize(
+    ("points_of_one", "expected"),
+    [([], "points: is empty"), (POINTS[:1], "points: has one point only")],
+)
+def test_a_point_without_others_is_refused(points_of_one, expected):
+    assert message(lambda: density.log_density_of_others(points_of_one, 1.0)).startswith(expected)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize(("kind", "largest"), [(np.float32, 1e6), (np.float64, 1e100)])
+def test_the_largest_numbers_have_densities(kernel, kind, largest):
+    """At the narrowest and the widest bandwidth, without NaN and without a warning."""
+    ends = largest * np.array([[1.0] * 16, [-1.0] * 16])
+    queries, corpus = ends.astype(kind), np.concatenate([ends, 0.5 * ends]).astype(kind)
+    for bandwidth in (1e-9, 1.0, 1e100):
+        found = density.log_kernel_density(queries, corpus, bandwidth, kernel)
+        assert np.isfinite(found).all()
+        others = density.log_density_of_others(corpus, bandwidth, kernel)
+        assert np.isfinite(others).all()
+    np.testing.assert_allclose(found, 0, atol=10)
+    found, rows = density.nearest(queries, corpus, 2)
+    assert rows.tolist() == [[0, 2], [1, 3]]
+    assert (found[:, 0] == 0).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("of", [np.float16, np.float32, np.int64, bool, object])
+def test_other_types_of_numbers_are_taken(of):
+    """Also numbers of NumPy in the place of Python's own."""
+    queries, corpus = (np.arange(12).reshape(3, 4) % n == 0 for n in (2, 3))
+    expected = density.kernel_density(queries.astype(float), corpus.astype(float), 0.5)
+    found = density.kernel_density(queries.astype(of), corpus.astype(of), np.float32(0.5))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert density.mean_distance(queries.astype(of), corpus.astype(of), np.int64(2)).shape == (3,)

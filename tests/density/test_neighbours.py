@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from helpers.experiments import message
 from palimpsest import density
 from palimpsest.density import neighbours
-from palimpsest.errors import UserError
 
 
 def points(n=500, width=16, seed=0, kind=np.float64):
@@ -162,8 +162,34 @@ def test_an_approximate_index_finds_enough(monkeypatch):
     assert np.isfinite(found).all()
 
 
-def test_bad_questions_are_refused():
-    with pytest.raises(UserError, match="k: is 11 and must be from 1 to the size of the corpus"):
-        density.nearest(points(3), points(10), 11)
-    with pytest.raises(UserError, match="index: 'hnsw' is unknown; choose from exact, ivf"):
-        density.nearest(points(3), points(10), 1, "hnsw")
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("far", [1e18, 1e25, 1e39, 1e90])
+@pytest.mark.parametrize("index", density.INDEXES)
+def test_a_query_beyond_float32_has_neighbours(far, index):
+    """Each point is found once, although the distances that faiss computes are infinite."""
+    corpus, queries = points(400), far * points(3, seed=1)
+    found, rows = density.nearest(queries, corpus, 5, index)
+    assert all(len(set(own)) == 5 and min(own) >= 0 for own in rows.tolist())
+    np.testing.assert_allclose(found, far, rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [0, -1, 11, 2.5, 2.0, True, None, "3", [1], 10**400], ids=repr)
+@pytest.mark.parametrize("function", [density.nearest, density.mean_distance])
+def test_a_wrong_number_of_neighbours_is_refused(k, function):
+    said = message(lambda: function(points(3), points(10), k))
+    assert said.startswith("k: is ")
+    expected = "must be a whole number at least 1 and at most 10, the size of the corpus"
+    assert said.endswith(expected)
+
+
+@pytest.mark.parametrize("seed", [-1, None, 1.5, "0", True])
+@pytest.mark.parametrize("index", density.INDEXES)
+def test_a_wrong_seed_is_refused(seed, index):
+    said = message(lambda: density.nearest(points(3), points(10), 1, index, seed))
+    assert said == f"seed: is {seed!r} and must be a whole number at least 0"
+
+
+@pytest.mark.parametrize("index", ["hnsw", None, ["exact"]])
+def test_an_unknown_index_is_refused(index):
+    said = message(lambda: density.nearest(points(3), points(10), 1, index))
+    assert said == f"index: {index!r} is unknown; choose from exact, ivf"

@@ -2,6 +2,7 @@
 
 import json
 import math
+import runpy
 import shutil
 import socket
 import subprocess
@@ -170,6 +171,60 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
     assert "cannot be read as text in UTF-8" in message(lambda: list(read_texts(path)))
 
 
+def job_of_segments(folder, **block):
+    """Run the script that cuts a text of 5 and 1 segments, with the values of `density`."""
+    corpus = write_lines(folder / "corpus.jsonl", "a b c d", "e f g", "a b")
+    queries = write_lines(folder / "queries.jsonl", "a b")
+    job = SimpleNamespace(
+        input=SimpleNamespace(corpus=corpus, queries=queries),
+        output=SimpleNamespace(table=folder / "segments.parquet"),
+        params=SimpleNamespace(window=2, stride=2),
+        wildcards=SimpleNamespace(language="mine"),
+        config={"density": {"neighbours": 5, "approximation": None, **block}},
+        log=[folder / "log"],
+    )
+    script = ROOT / "workflow/scripts/segment_text.py"
+    runpy.run_path(str(script), {"snakemake": job}, "__main__")
+    return job.output.table
+
+
+SIZES = {"k": 3, "m1": 100, "m2": 2, "index": "exact"}
+TOO_FEW = {
+    "neighbours": (
+        {"neighbours": 6},
+        "density/neighbours: is 6 and must be a whole number at least 1 and at most 5, the number "
+        "of segments of density/texts/mine/corpus; lower it, or add texts",
+    ),
+    "k": (
+        {"approximation": {**SIZES, "k": 5}},
+        "density/approximation/k: is 5 and must be below 5, the number of segments of "
+        "density/texts/mine/corpus; lower it, or add texts",
+    ),
+    "m2": (
+        {"approximation": {**SIZES, "m2": 3}},
+        "density/approximation/m2: is 3 and must be at most 2: the sample of a query is drawn from "
+        "the first sample of 5 points, without 3 neighbours; lower it",
+    ),
+}
+
+
+@pytest.mark.parametrize("block", [{}, {"approximation": SIZES}])
+def test_a_corpus_of_just_enough_segments_is_cut(tmp_path, block):
+    cut = tables.read(job_of_segments(tmp_path, **block), SEGMENTS)
+    assert cut.loc[cut["role"] == CORPUS, "count"].sum() == 5
+
+
+@pytest.mark.parametrize("mistake", TOO_FEW)
+def test_a_corpus_of_too_few_segments_is_refused_before_it_is_cut(tmp_path, capsys, mistake):
+    """Nothing is written, so nothing is embedded."""
+    block, expected = TOO_FEW[mistake]
+    with pytest.raises(SystemExit):
+        job_of_segments(tmp_path, **block)
+    assert capsys.readouterr().err == f"error: {expected}\n"
+    written = {path.name for path in tmp_path.iterdir()}
+    assert written == {"corpus.jsonl", "queries.jsonl", "log"}
+
+
 # The block of the configuration
 
 
@@ -332,6 +387,26 @@ def test_copies_are_at_distance_0(tmp_path, request, monkeypatch, embedding):
     assert (thrice["log_density"] >= np.log(3 / corpus.sum()) - 1e-6).all()
     assert (found["embedding"] == Path(embedding).name).all()
     np.testing.assert_allclose(np.linalg.norm(text.corpus_vectors, axis=1), 1, rtol=1e-6)
+
+
+def test_counting_words_needs_no_torch(tmp_path):
+    """Which loads slowly; without a language model, nothing else needs it."""
+    code = (
+        f"import sys; sys.path.insert(0, {str(ROOT / 'workflow/scripts')!r})\n"
+        "from palimpsest.density.text_embedding import TextJob, embed_text\n"
+        "from palimpsest.training.attempts import Attempts\n"
+        "name, segments, path, state = sys.argv[1:]\n"
+        "job = TextJob(name, segments, path, 'ngrams', None, '', 'fp32')\n"
+        "asked = {'micro_batch_size': 1, 'evaluation_batch_size': 4}\n"
+        "embed_text(job, Attempts(state, asked))\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    segments = job_of_segments(tmp_path)
+    path = tmp_path / "embeddings.parquet"
+    files = [str(each) for each in (segments, path, tmp_path / "attempts.json")]
+    done = subprocess.run([sys.executable, "-c", code, "mine", *files], capture_output=True)
+    assert done.returncode == 0, done.stderr.decode()
+    assert len(tables.read(path, TEXT_EMBEDDINGS)) == 5
 
 
 def test_more_words_in_common_are_nearer():

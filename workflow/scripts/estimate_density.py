@@ -3,8 +3,8 @@
 from palimpsest import tables
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.density.densities import density_tables, embeddings_of
-from palimpsest.density.kernel import Approximation
 from palimpsest.density.kinds import DENSITY, EMBEDDINGS, NEIGHBOURS
+from palimpsest.density.sizes import Approximation
 from palimpsest.script_job import script_job
 
 if __name__ == "__main__":

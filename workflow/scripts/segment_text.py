@@ -3,6 +3,7 @@
 from palimpsest import tables
 from palimpsest.density.kinds import SEGMENTS
 from palimpsest.density.segments import segmented, tabulated
+from palimpsest.density.sizes import check_text
 from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
@@ -11,5 +12,10 @@ if __name__ == "__main__":
         corpus, queries = (
             segmented(path, **cut) for path in (snakemake.input.corpus, snakemake.input.queries)
         )
-        table = tabulated(snakemake.wildcards.language, corpus, queries)
+        # From the configuration, and not from parameters: these numbers change no segment, so a
+        # change of them must not cut and embed all texts again.
+        asked, name = snakemake.config["density"], snakemake.wildcards.language
+        n = len(corpus.corpus.strings)
+        check_text(f"density/texts/{name}/corpus", n, asked["neighbours"], asked["approximation"])
+        table = tabulated(name, corpus, queries)
         tables.write(snakemake.output.table, table, SEGMENTS)

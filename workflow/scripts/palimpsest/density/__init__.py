@@ -4,7 +4,6 @@ Source: LMD3: Language Model Data Density Dependence.
 """
 
 from palimpsest.density.kernel import (
-    Approximation,
     Parts,
     kernel_density,
     log_density_of_others,
@@ -12,7 +11,8 @@ from palimpsest.density.kernel import (
     parts_of_density,
 )
 from palimpsest.density.kinds import EXPONENTIAL, GAUSSIAN, KERNELS
-from palimpsest.density.neighbours import EXACT, INDEXES, IVF, mean_distance, nearest
+from palimpsest.density.neighbours import mean_distance, nearest
+from palimpsest.density.sizes import EXACT, INDEXES, IVF, Approximation
 
 __all__ = [
     "EXACT",

@@ -3,6 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import numeric
+from palimpsest.errors import UserError
+
 # A polynomial of this degree follows a curve of ranks closely, whatever its steps are: of a loss
 # that does not depend on x at equal z, the partial rank correlation is -0.12 with straight lines
 # and 0.00 with this degree, where the loss falls steeply in the middle of z.
@@ -12,9 +15,15 @@ DEGREE = 5
 def spearman(x: ArrayLike, y: ArrayLike) -> float:
     """Spearman's rank correlation of x and y, float[n]; infinite values are the largest ranks.
 
-    NaN if there are fewer than three values, or if x or y does not vary.
+    NaN if there are fewer than three values, if x or y does not vary, or if one of their values is
+    NaN, because its rank is unknown.
+
+    Raises
+    ------
+    UserError
+        If they are not equally many numbers.
     """
-    ranks = _ranks(x), _ranks(y)
+    ranks = [_ranks(each) for each in _checked(x=x, y=y)]
     return _cosine(*(own - own.mean() for own in ranks)) if len(ranks[0]) > 2 else np.nan
 
 
@@ -25,10 +34,15 @@ def spearman_given(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float:
     ranks of `given` (`beyond_rank`). The usual one has straight lines in the place of curves, and
     is not 0 where x and y both follow `given` along a curve and nothing else connects them.
 
-    NaN if there are fewer than three values, if `given` does not vary, or if `given` determines the
-    rank of x or of y.
+    NaN if there are fewer than three values, if `given` does not vary, if `given` determines the
+    rank of x or of y, or if a value is NaN, because its rank is unknown.
+
+    Raises
+    ------
+    UserError
+        If they are not equally many numbers.
     """
-    given = np.asarray(given)
+    x, y, given = _checked(x=x, y=y, given=given)
     if len(given) < 3 or (given == given[0]).all():
         return np.nan
     return _cosine(beyond_rank(x, given), beyond_rank(y, given))
@@ -38,8 +52,17 @@ def beyond_rank(x: ArrayLike, given: ArrayLike) -> np.ndarray:
     """What the ranks of x have beyond a smooth curve on the ranks of `given`; all float[n].
 
     The curve is the polynomial of degree 5 with the least squares. If `given` has six distinct
-    values or fewer, it is the mean rank at each of them. Numbers that are only rounding are 0.
+    values or fewer, it is the mean rank at each of them. Numbers that are only rounding are 0. If a
+    value is NaN, all of the result is.
+
+    Raises
+    ------
+    UserError
+        If they are not equally many numbers.
     """
+    x, given = _checked(x=x, given=given)
+    if not len(x) or np.isnan(x).any() or np.isnan(given).any():
+        return np.full(len(x), np.nan)
     rank, at = _ranks(x), _ranks(given)
     spread = at.max() - at.min()
     scaled = (at - at.min()) / spread * 2 - 1 if spread else at * 0
@@ -49,6 +72,26 @@ def beyond_rank(x: ArrayLike, given: ArrayLike) -> np.ndarray:
     beyond = rank - curve @ np.linalg.lstsq(curve, rank, rcond=None)[0]
     beyond[np.abs(beyond) < 1e-9 * len(rank)] = 0
     return beyond
+
+
+def _checked(**named: ArrayLike) -> list[np.ndarray]:
+    """Values float64[n], by their names in messages; `UserError` unless equally many numbers."""
+    found = {name: _numbers(name, values) for name, values in named.items()}
+    (first, n), *others = ((name, len(values)) for name, values in found.items())
+    for name, other in others:
+        if other != n:
+            raise UserError(f"{name}: has {other} values, and {first} {n}; give equally many")
+    return list(found.values())
+
+
+def _numbers(name: str, values: ArrayLike) -> np.ndarray:
+    try:
+        array = numeric(np.asarray(values))
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(f"{name}: has a value that is no number; leave its string out") from None
+    if array.ndim != 1:
+        raise UserError(f"{name}: has {array.ndim} axes and must have one")
+    return array.astype(float)
 
 
 def _ranks(values: ArrayLike) -> np.ndarray:

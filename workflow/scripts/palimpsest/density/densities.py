@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.density.kernel import (
-    Approximation,
     log_density_of_others,
     log_kernel_density,
     parts_of_densities,
@@ -17,6 +16,7 @@ from palimpsest.density.kernel import (
 from palimpsest.density.kinds import DENSITY, HIDDEN, NEIGHBOURS, NGRAMS
 from palimpsest.density.neighbours import nearest
 from palimpsest.density.ngrams import ngram_vectors
+from palimpsest.density.sizes import Approximation
 from palimpsest.errors import UserError
 from palimpsest.tables.columns import GROUP_SEED
 

@@ -6,48 +6,112 @@ decides the result. Such pairs are computed again from the vectors themselves, s
 of an exact copy is exactly 0.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import numeric, shown
 from palimpsest.errors import UserError
 
 QUERIES_AT_ONCE, POINTS_AT_ONCE = 256, 1024
 # A squared distance below this share of the squared norms is computed again. In float64, rounding
 # then changes a distance by less than 1e-11 of itself; in float32, by less than 1e-3.
 NEAR = {np.dtype(np.float64): 1e-5, np.dtype(np.float32): 1e-3}
+# With larger numbers, the square of a distance over that of a narrow bandwidth is not finite.
+LARGEST = {np.dtype(np.float64): 1e100, np.dtype(np.float32): 1e6}
 
 
-def checked(queries: ArrayLike, corpus: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Queries float[Q, D] and corpus float[N, D] of one type, float32 or float64.
+def checked(**named: ArrayLike) -> list[np.ndarray]:
+    """Vectors float[n, D] of the same width, by their names in messages, all as one type.
+
+    For example, `checked(queries=queries, corpus=corpus)`. The type is float32 if all are float32,
+    and float64 otherwise.
 
     Raises
     ------
     UserError
-        If one of them is empty or not a table of vectors, if their widths differ, or if a number is
-        not finite.
+        If there are no vectors, if they are not a table of numbers, if their widths differ, or if a
+        number is not finite or so large that distances are not (1e100; 1e6 in float32).
     """
-    both = [np.asarray(queries), np.asarray(corpus)]
-    for name, vectors in zip(("queries", "corpus"), both, strict=True):
-        if vectors.ndim != 2:
+    arrays = {name: _table(name, vectors) for name, vectors in named.items()}
+    single = all(vectors.dtype == np.float32 for vectors in arrays.values())
+    kind = np.dtype(np.float32 if single else np.float64)
+    for name, vectors in arrays.items():
+        if not _are_small(vectors, LARGEST[kind]):
+            raise UserError(f"{name}: {_wrong_number(vectors, LARGEST[kind])}")
+    (first, one), *others = arrays.items()
+    for name, other in others:
+        if one.shape[1] != other.shape[1]:
             raise UserError(
-                f"{name}: has {vectors.ndim} axes and must have two, one row for each text"
+                f"{first}: have {one.shape[1]} dimensions, and the {name} {other.shape[1]}; embed "
+                "both with one model"
             )
-        if not len(vectors):
-            raise UserError(f"{name}: is empty; there is nothing to compare")
-        if not np.isfinite(vectors).all():
-            row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise UserError(f"{name}: row {row} has a number that is not finite; embed it again")
-    widths = [vectors.shape[1] for vectors in both]
-    if widths[0] != widths[1]:
-        raise UserError(
-            f"queries: have {widths[0]} dimensions, and the corpus {widths[1]}; embed both with "
-            "one model"
-        )
-    single = all(vectors.dtype == np.float32 for vectors in both)
-    kind = np.float32 if single else np.float64
-    return tuple(np.ascontiguousarray(vectors, dtype=kind) for vectors in both)
+    return [np.ascontiguousarray(vectors, dtype=kind) for vectors in arrays.values()]
+
+
+def _are_small(vectors: np.ndarray, largest: float) -> bool:
+    """Whether all numbers are finite, and at most `largest` from 0."""
+    if vectors.flags.c_contiguous and vectors.dtype in LARGEST:
+        flat = vectors.ravel()
+        # Reads the vectors once, which is enough for vectors of ordinary size; not true of NaN.
+        with np.errstate(over="ignore", invalid="ignore"):
+            if flat @ flat <= largest**2:
+                return True
+    # Both are NaN if any number is.
+    return -largest <= float(vectors.min()) and float(vectors.max()) <= largest
+
+
+def _table(name: str, vectors: ArrayLike) -> np.ndarray:
+    """Vectors as an array [n, D] of numbers, neither n nor D being 0; otherwise `UserError`."""
+    try:
+        table = np.asarray(vectors)
+    except (TypeError, ValueError, RuntimeError):
+        raise UserError(f"{name}: {_wrong_row(vectors)}") from None
+    if table.ndim and not len(table):
+        raise UserError(f"{name}: is empty; there is nothing to compare")
+    if table.ndim != 2:
+        what = f"has {table.ndim} axes" if table.ndim else f"is of type {type(vectors).__name__}"
+        raise UserError(f"{name}: {what} and must have two axes, one row for each text")
+    if not table.shape[1]:
+        raise UserError(f"{name}: have 0 dimensions; embed the texts again")
+    try:
+        return numeric(table)
+    except (ValueError, OverflowError):
+        raise UserError(f"{name}: {_wrong_row(table)}") from None
+
+
+def _wrong_row(vectors: Iterable) -> str:
+    """What is wrong in the first row that is not a vector of numbers, as wide as the one before."""
+    width = None
+    for row, vector in enumerate(vectors.tolist() if isinstance(vectors, np.ndarray) else vectors):
+        if not isinstance(vector, Sequence | np.ndarray) or isinstance(vector, str):
+            return f"row {row} is {shown(vector)}, which is no vector; embed it again"
+        for value in vector:
+            if not isinstance(value, Real):
+                return f"row {row} has {shown(value)}, which is no number; embed it again"
+        if width not in (None, len(vector)):
+            return (
+                f"row {row} has {len(vector)} dimensions, and row {row - 1} {width}; embed all "
+                "texts with one model"
+            )
+        width = len(vector)
+    return "are not a table of numbers; embed the texts again"
+
+
+def _wrong_number(vectors: np.ndarray, largest: float) -> str:
+    """What is wrong in the first row that has a number which is not allowed."""
+    finite = np.isfinite(vectors)
+    if not finite.all():
+        row = int(np.argmin(finite.all(axis=1)))
+        return f"row {row} has a number that is not finite; embed it again"
+    row, column = np.argwhere((vectors > largest) | (vectors < -largest))[0]
+    return (
+        f"row {row} has {vectors[row, column]:g}, and numbers are at most {largest:g} in "
+        f"{'float32' if largest == LARGEST[np.dtype(np.float32)] else 'float64'}; divide all "
+        "vectors by one number"
+    )
 
 
 def squared_distances(
@@ -64,11 +128,14 @@ def squared_distances(
     of_queries = np.einsum("qd,qd->q", queries, queries)
     near = NEAR[corpus.dtype]
     buffer = np.empty((min(QUERIES_AT_ONCE, len(queries)), POINTS_AT_ONCE), dtype=corpus.dtype)
+    # Made once, because to free and fetch memory for each block takes a tenth of the time.
+    both = np.empty((2, min(POINTS_AT_ONCE, len(corpus)), corpus.shape[1]), dtype=corpus.dtype)
     for start in range(0, len(corpus), POINTS_AT_ONCE):
         points = slice(start, min(start + POINTS_AT_ONCE, len(corpus)))
-        block = corpus[points] - centre
+        block, minus_two = both[:, : points.stop - points.start]
+        np.subtract(corpus[points], centre, out=block)
         of_points = np.einsum("nd,nd->n", block, block)
-        minus_two = -2 * block.T
+        minus_two = np.multiply(block, -2, out=minus_two).T
         for first in range(0, len(queries), QUERIES_AT_ONCE):
             rows = slice(first, min(first + QUERIES_AT_ONCE, len(queries)))
             found = buffer[: rows.stop - rows.start, : points.stop - points.start]

@@ -7,7 +7,7 @@ Source: LMD3: Language Model Data Density Dependence, sections 4.1 and appendice
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,7 @@ import pandas as pd
 import torch
 
 from palimpsest.density.kinds import EMBEDDINGS
-from palimpsest.errors import UserError
+from palimpsest.density.unit_vectors import of_length_one
 from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import Bench, TrainedWeights
 from palimpsest.jobs.command import Assignment
@@ -118,26 +118,3 @@ def mean_of_symbols(states_BTD: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     place = np.arange(states_BTD.shape[1])
     real_BT = (place >= 1) & (place < lengths[:, None])
     return np.einsum("btd,bt->bd", states_BTD, real_BT) / real_BT.sum(axis=1)[:, None]
-
-
-def of_length_one(
-    vectors: np.ndarray,
-    name: Callable[[int], str] = "embeddings: that of string {}".format,
-    remedy: str = "lower the learning rate of the model, and train it again",
-) -> np.ndarray:
-    """The vectors float[n, D], each divided by its length.
-
-    `name` gives the name of a row in the message, and `remedy` the end of the message.
-
-    Raises
-    ------
-    UserError
-        If a vector is 0 or not finite.
-    """
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    wrong = ~(np.isfinite(lengths) & (lengths > 0))
-    if wrong.any():
-        raise UserError(
-            f"{name(int(np.argmax(wrong)))} is 0 or not finite, so it has no direction; {remedy}"
-        )
-    return vectors / lengths

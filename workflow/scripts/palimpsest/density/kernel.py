@@ -12,36 +12,21 @@ search (2022).
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palimpsest.density.distances import checked, squared_distances
+from palimpsest.allowed import Number, checked_number, checked_word, shown
+from palimpsest.density.distances import LARGEST, checked, squared_distances
 from palimpsest.density.kinds import EXPONENTIAL, GAUSSIAN, KERNELS
-from palimpsest.density.neighbours import EXACT, nearest, squares_to
+from palimpsest.density.neighbours import Index, squares_to
+from palimpsest.density.sizes import Approximation
 from palimpsest.errors import UserError
 
 Setting = tuple[str, float]  # a kernel and its bandwidth
-NARROWEST = 1e-9  # a narrower kernel sees nothing but copies, and its square may not be a number
-
-
-@dataclass(frozen=True)
-class Approximation:
-    """The sizes of algorithm 1, the seed of its samples, and the index that finds neighbours.
-
-    The kernel is computed for `k` neighbours. A first sample of `m1` points of the corpus is drawn
-    once, and from those of its points that are no neighbours of a query, `m2` points are drawn for
-    the query. What an approximate `index` misses is among the other points, so that it moves weight
-    from the local to the random part, and the mean over samples stays the exact density.
-    """
-
-    k: int = 1000
-    m1: int = 1_000_000
-    m2: int = 10_000
-    seed: int = 0
-    index: str = EXACT
+# A narrower kernel sees nothing but copies, and a wider one no distances. Squares stay numbers.
+BANDWIDTHS = Number(least=1e-9, most=LARGEST[np.dtype(np.float64)])
 
 
 class Parts(NamedTuple):
@@ -69,7 +54,7 @@ def kernel_density(
     ----------
     queries : float[Q, D]
     corpus : float[N, D]; in float32, if both are, the result is known to about 1e-3
-    bandwidth : above 0, in units of the embedding
+    bandwidth : from 1e-9 to 1e100, in units of the embedding
     kernel : `gaussian` or `exponential`
     approximation : None is exact
 
@@ -93,8 +78,8 @@ def log_kernel_density(
 
     The parameters and errors are those of `kernel_density`.
     """
-    _check(bandwidth, kernel)
-    queries, corpus = checked(queries, corpus)
+    kernel, bandwidth = _checked_setting(kernel, bandwidth)
+    queries, corpus = checked(queries=queries, corpus=corpus)
     return _log_mean(queries, corpus, bandwidth, kernel, len(corpus))
 
 
@@ -110,10 +95,10 @@ def log_density_of_others(
     UserError
         Also if there is only one point.
     """
-    _check(bandwidth, kernel)
-    points, _ = checked(points, points)
+    kernel, bandwidth = _checked_setting(kernel, bandwidth)
+    (points,) = checked(points=points)
     if len(points) == 1:
-        raise UserError("corpus: has one point only, so no point has others; give at least two")
+        raise UserError("points: has one point only, so no point has others; give at least two")
     return _log_mean(points, points, bandwidth, kernel, len(points) - 1, without_itself=True)
 
 
@@ -155,7 +140,7 @@ def parts_of_density(
 
     Source: LMD3, algorithm 1.
     """
-    asked = approximation or Approximation()
+    asked = Approximation() if approximation is None else approximation
     return parts_of_densities(queries, corpus, [(kernel, bandwidth)], asked)[0]
 
 
@@ -163,21 +148,17 @@ def parts_of_densities(
     queries: ArrayLike, corpus: ArrayLike, settings: Sequence[Setting], asked: Approximation
 ) -> list[Parts]:
     """The same for several kernels and bandwidths, which share the neighbours and the samples."""
-    for kernel, bandwidth in settings:
-        _check(bandwidth, kernel)
-    queries, corpus = checked(queries, corpus)
-    n = len(corpus)
-    if not 1 <= asked.k < n:
-        raise UserError(f"k: is {asked.k} and must be from 1 to {n - 1}, below the corpus' size")
-    most = min(asked.m1, n) - asked.k
-    if not 1 <= asked.m2 <= most:
+    settings = [_checked_setting(*setting) for setting in settings]
+    if not isinstance(asked, Approximation):
         raise UserError(
-            f"m2: is {asked.m2} and must be from 1 to m1 - k, {most}: the sample of a query is "
-            "drawn from the first sample, without the neighbours"
+            f"approximation: is {shown(asked)} and must be an Approximation, such as "
+            "Approximation(k=100, m1=10000, m2=1000)"
         )
-    distances, neighbours = nearest(queries, corpus, asked.k, asked.index, asked.seed)
+    queries, corpus = checked(queries=queries, corpus=corpus)
+    asked.check(len(corpus))
+    distances, neighbours = Index(corpus, asked.index, asked.seed).search(queries, asked.k)
     random = random_parts(queries, corpus, neighbours, settings, asked)
-    share = asked.k / n
+    share = asked.k / len(corpus)
     found = []
     for (kernel, bandwidth), of_others in zip(settings, random, strict=True):
         local = np.exp(_log_kernel(distances**2, bandwidth, kernel)).mean(axis=1)
@@ -230,13 +211,10 @@ def preferred_kernel(names: Collection[str]) -> str:
     return GAUSSIAN if GAUSSIAN in names else EXPONENTIAL
 
 
-def _check(bandwidth: float, kernel: str) -> None:
-    if not bandwidth > 0:
-        raise UserError(f"bandwidth: is {bandwidth} and must be above 0")
-    if bandwidth < NARROWEST:
-        raise UserError(f"bandwidth: is {bandwidth} and must be at least {NARROWEST:g}")
-    if kernel not in KERNELS:
-        raise UserError(f"kernel: {kernel!r} is unknown; choose from {', '.join(KERNELS)}")
+def _checked_setting(kernel: str, bandwidth: float) -> Setting:
+    """A kernel and its bandwidth; `UserError` if one of them is not allowed."""
+    kernel = checked_word("kernel", kernel, KERNELS)
+    return kernel, checked_number("bandwidth", bandwidth, BANDWIDTHS)
 
 
 def _log_kernel(squares: np.ndarray, bandwidth: float, kernel: str) -> np.ndarray:

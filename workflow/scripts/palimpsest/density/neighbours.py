@@ -15,10 +15,10 @@ from math import isqrt
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import checked_word
 from palimpsest.density.distances import checked
-from palimpsest.errors import UserError
+from palimpsest.density.sizes import EXACT, INDEXES, checked_neighbours, checked_seed
 
-INDEXES = EXACT, IVF = ("exact", "ivf")
 # How many more points faiss is asked for at first, and how many times as many if that is too few.
 MARGIN, WIDER = 32, 4
 # The approximate index: points per list to place the lists, rounds to do so, and lists searched.
@@ -26,6 +26,7 @@ TRAINED_ON, ROUNDS, LISTS_SEARCHED = 50, 6, 32
 # Bounds of the memory: neighbours of all queries, and rows of vectors.
 FOUND_AT_ONCE, ROWS_AT_ONCE = 2**22, 1024
 MOST_ON_GPU = 2048  # neighbours of a query that faiss can find on a GPU
+FAR = 1e6  # from here on, in units of the corpus' largest norm, points are equally near in float32
 
 
 def nearest(
@@ -49,14 +50,12 @@ def nearest(
     Raises
     ------
     UserError
-        If k is not in this range, if the index is unknown, or for the reasons in
-        `palimpsest.density.distances.checked`.
+        If k is not in this range, if the index is unknown, if the seed is not a whole number from 0
+        on, or for the reasons in `palimpsest.density.distances.checked`.
     """
-    queries, corpus = checked(queries, corpus)
-    if not 1 <= k <= len(corpus):
-        raise UserError(f"k: is {k} and must be from 1 to the size of the corpus, {len(corpus)}")
-    if index not in INDEXES:
-        raise UserError(f"index: {index!r} is unknown; choose from {', '.join(INDEXES)}")
+    index, seed = checked_word("index", index, INDEXES), checked_seed(seed)
+    queries, corpus = checked(queries=queries, corpus=corpus)
+    k = checked_neighbours(k, len(corpus))
     return Index(corpus, index, seed).search(queries, k)
 
 
@@ -119,10 +118,10 @@ class Index:
         if width == len(self.corpus):
             every = np.broadcast_to(np.arange(width), (len(queries), width))
             return every, np.full(len(queries), np.inf)
-        scaled = self._scaled(queries)
         if not self.is_exact:
             # What an approximate index misses is accepted.
-            return self._of_lists(scaled, width), np.full(len(queries), np.inf)
+            return self._of_lists(self._drawn_near(queries), width), np.full(len(queries), np.inf)
+        scaled = self._scaled(queries)
         uses_gpu = self.on_gpu is not None and width <= MOST_ON_GPU
         squares, found = (self.on_gpu if uses_gpu else self.on_cpu).search(scaled, width)
         # faiss adds the squared norms of q and x and -2 q x, each a sum over the dimensions. Its
@@ -130,7 +129,8 @@ class Index:
         share = (scaled.shape[1] + 16) * 2.0**-24
         rounding = share * (np.linalg.norm(scaled.astype(float), axis=1) + 1) ** 2
         # Where float32 overflows, faiss gives its largest number, which the neighbours exceed.
-        return found, (squares[:, -1] - rounding) * float(self.scale) ** 2
+        with np.errstate(invalid="ignore"):
+            return found, (squares[:, -1] - rounding) * float(self.scale) ** 2
 
     def _of_lists(self, scaled: np.ndarray, k: int) -> np.ndarray:
         """Rows int64[Q, k] from the nearest lists; from all lists, if these hold less than k."""
@@ -161,7 +161,17 @@ class Index:
 
     def _scaled(self, vectors: np.ndarray) -> np.ndarray:
         """Vectors float32, relative to the corpus' centre and largest norm."""
-        return ((vectors - self.centre) / self.scale).astype(np.float32)
+        with np.errstate(over="ignore"):
+            return self._relative(vectors).astype(np.float32)
+
+    def _drawn_near(self, queries: np.ndarray) -> np.ndarray:
+        """The same for queries; those that are too far for float32 keep their direction only."""
+        relative = self._relative(queries)
+        longest = np.abs(relative).max(axis=1, keepdims=True)
+        return (relative / np.maximum(longest / FAR, 1)).astype(np.float32)
+
+    def _relative(self, vectors: np.ndarray) -> np.ndarray:
+        return (vectors - self.centre) / self.scale
 
     def _squares(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Squared distances float64 of every query to its own rows, computed in float64."""

@@ -5,6 +5,7 @@ Source: LMD3: Language Model Data Density Dependence.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from palimpsest.configuration.messages import Mistake
@@ -72,11 +73,12 @@ def shown(settings: Settings) -> Iterator[Mistake]:
 
 
 def approximation(settings: Settings) -> Iterator[Mistake]:
-    """Sizes of algorithm 1 that the smallest corpus does not have."""
+    """Sizes of algorithm 1 that the smallest corpus of a study does not have, or no corpus has."""
     asked = settings.block("density")["approximation"]
-    if asked is None or not (runs := list(requests(settings))):
+    if asked is None:
         return
-    n, key = min(each.size for each in runs), "density/approximation"
+    n = min((each.size for each in requests(settings)), default=math.inf)
+    key = "density/approximation"
     if asked["k"] >= n:
         yield Mistake(
             f"{key}/k",

@@ -13,9 +13,9 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.density.densities import Kernels, distances, log_densities
-from palimpsest.density.kernel import Approximation
 from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
 from palimpsest.density.segments import CORPUS, QUERY
+from palimpsest.density.sizes import Approximation
 from palimpsest.errors import UserError
 
 # What the table of segments adds to that of embeddings

@@ -12,22 +12,26 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import torch
 
 from palimpsest import tables
-from palimpsest.density.embedding import of_length_one
 from palimpsest.density.kinds import HIDDEN, NGRAMS, SEGMENTS, TEXT_EMBEDDINGS
-from palimpsest.density.language_model import LanguageModel
 from palimpsest.density.ngrams import LONGEST
 from palimpsest.density.segments import QUERY
 from palimpsest.density.texts import check_embedder, name_of_embedding
+from palimpsest.density.unit_vectors import of_length_one
 from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
+from palimpsest.lazy_import import lazy_import
 from palimpsest.training.attempts import Attempts
 
+if TYPE_CHECKING:
+    from palimpsest.density.language_model import LanguageModel
+
+torch = lazy_import("torch")  # counting n-grams needs none
 log = logging.getLogger("palimpsest")
 
 WIDTH = 2048  # of vectors of n-grams; fewer would move distances more, more would need more memory
@@ -60,16 +64,13 @@ def embed_text(job: TextJob, attempts: Attempts) -> None:
     has no direction, or if memory is too short for any attempt; `OutOfMemory` if the next attempt
     can succeed.
     """
-    torch.set_num_threads(job.threads)
     segments = tables.read(job.segments, SEGMENTS)
     distinct = segments.drop_duplicates("segment_id")
     passes = attempts.passes()
     with less_next_time(attempts, "deepspeed", passes, lambda: True):
-        model = None
-        if job.model is not None:
-            model = LanguageModel(
-                job.model, job.models, job.precision, passes.evaluation_batch_size
-            )
+        if job.model is not None or job.embedding != NGRAMS:
+            torch.set_num_threads(job.threads)
+        model = _language_model(job, passes.evaluation_batch_size)
         vectors = _vectors(job, model, distinct["text"].tolist(), passes.evaluation_batch_size)
         about = segments.assign(
             embedding=name_of_embedding(job.embedding, job.model),
@@ -96,6 +97,16 @@ def embed_text(job: TextJob, attempts: Attempts) -> None:
     )
     tables.write_parts(job.embeddings, frames, TEXT_EMBEDDINGS)
     attempts.forget()
+
+
+def _language_model(job: TextJob, batch_size: int) -> LanguageModel | None:
+    """The language model of a text, if the text has one."""
+    if job.model is None:
+        return None
+    # Imported here, because it imports torch and transformers.
+    from palimpsest.density.language_model import LanguageModel
+
+    return LanguageModel(job.model, job.models, job.precision, batch_size)
 
 
 def _vectors(

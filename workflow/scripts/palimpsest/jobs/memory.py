@@ -3,10 +3,11 @@
 import contextlib
 from collections.abc import Callable, Iterator
 
-import torch
-
 from palimpsest.errors import OutOfMemory, UserError
+from palimpsest.lazy_import import lazy_import
 from palimpsest.training.attempts import Attempts, Passes
+
+torch = lazy_import("torch")
 
 # Messages for exhausted memory of a device or the machine, in addition to torch's own error class.
 SAID = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")

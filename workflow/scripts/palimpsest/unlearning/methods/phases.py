@@ -21,9 +21,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, dataclass_transform
 
+from palimpsest.allowed import Number
 from palimpsest.lazy_import import lazy_import
 from palimpsest.models.trained import ADAMW, OPTIMIZERS
-from palimpsest.unlearning.methods.values import DOMAIN, Choice, Number, choice, number
+from palimpsest.unlearning.methods.values import DOMAIN, Choice, choice, number
 from palimpsest.unlearning.task import whole_part
 
 if TYPE_CHECKING:

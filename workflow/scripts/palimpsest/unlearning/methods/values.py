@@ -3,48 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any
 
+from palimpsest.allowed import Number
+
 DOMAIN = "domain"
-
-
-@dataclass(frozen=True)
-class Number:
-    """A finite number within bounds; the bounds `above` and `below` themselves are not allowed."""
-
-    above: float | None = None
-    least: float | None = None
-    below: float | None = None
-    most: float | None = None
-    whole: bool = False
-
-    def check(self, value: Any) -> float:
-        """The value as a number; `ValueError` if it is not allowed."""
-        kinds = (int,) if self.whole else (int, float)
-        if isinstance(value, bool) or not isinstance(value, kinds) or not self._holds(value):
-            raise ValueError
-        return int(value) if self.whole else float(value)
-
-    def _holds(self, value: float) -> bool:
-        return math.isfinite(value) and not (
-            (self.above is not None and value <= self.above)
-            or (self.least is not None and value < self.least)
-            or (self.below is not None and value >= self.below)
-            or (self.most is not None and value > self.most)
-        )
-
-    def __str__(self) -> str:
-        bounds = {
-            "above": self.above,
-            "at least": self.least,
-            "below": self.below,
-            "at most": self.most,
-        }
-        said = [f"{word} {bound:g}" for word, bound in bounds.items() if bound is not None]
-        return f"a {'whole ' if self.whole else ''}number {' and '.join(said)}".strip()
 
 
 @dataclass(frozen=True)
