@@ -98,6 +98,19 @@ def test_a_mean_correlation_is_that_of_fisher():
     assert (found.mean, found.lower, found.upper) == pytest.approx(tuple(expected))
 
 
+@pytest.mark.parametrize("change", [0.2, -0.2])
+def test_norms_may_rise_or_fall_with_what_is_learned_by_heart(change):
+    """A measure that changes as expected where norms change is correlated above 0 either way."""
+    shuffles = worlds.EXPECTED.shuffles | {"two_norm": change, "frobenius": change}
+    table = worlds.information(replace(worlds.EXPECTED, shuffles=shuffles), 1, seeds=3)
+    for measure in trends.MEASURES:
+        assert claims.correlated_as_norms_change(table, SHUFFLES, measure).mean > 0.8
+        turned = table.assign(**{measure: -table[measure]})
+        assert claims.correlated_as_norms_change(turned, SHUFFLES, measure).mean < -0.8
+    none = claims.correlated_as_norms_change(table[:0], SHUFFLES, "entropy")
+    assert none.values == ()
+
+
 def test_the_gap_of_both_kinds_of_strings_is_that_of_the_highest_alpha():
     table = worlds.information(SILENT, 0, seeds=2)
     found = claims.led_astray(table)

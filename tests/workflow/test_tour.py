@@ -316,6 +316,8 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_leaked_1",
             "train_twins_on_without_production",
             "train_twins_on_base",  # what densities are compared with
+            "train_twins_on_marked",
+            "train_twins_on_shuffled",
         }
     else:
         assert {rule: count for rule, count in jobs.items() if "twins" in rule} == {
@@ -330,6 +332,8 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_leaked_1": 1,
             "train_twins_on_without_production": 1,
             "train_twins_on_base__2": 1,  # also keeps weights
+            "train_twins_on_marked": 2,  # of two models
+            "train_twins_on_shuffled": 2,
         }
         assert not [rule for rule in jobs if "full" in rule]
 
