@@ -103,3 +103,88 @@ if information_block:
             code=of_code("compare_information.py"),
         script:
             "../scripts/compare_information.py"
+
+
+if finetuned_block:
+
+    # Both variants of a seed are made together, because their strings are drawn together.
+    rule dataset_finetuned:
+        input:
+            corpus=corpus,
+        output:
+            of_finetuned(paths.DATASET, "{seed}"),
+        log:
+            "logs/dataset_finetuned/{language}/seed{seed}.log",
+        benchmark:
+            "benchmarks/dataset_finetuned/{language}/seed{seed}.tsv"
+        priority: 1000
+        conda:
+            "../../envs/languages.yaml"
+        threads: 1
+        resources:
+            mem_mb=2000,
+            runtime=30,
+        params:
+            **making(finetuned.VARIANTS, split=INDEPENDENT),
+            options=finetuned_options(),
+        script:
+            "../scripts/dataset.py"
+
+    for variant in finetuned.VARIANTS:
+
+        rule:
+            name:
+                f"measure_layers_{variant}"
+            input:
+                corpus=corpus,
+                pretrained=ancient(pretrained_files),
+                dataset=of_information_seeds(paths.DATASET, variant),
+                checkpoints=of_information_seeds(paths.CHECKPOINTS, variant),
+            output:
+                layers=of_information_seeds(neural.LAYERS.path, variant),
+                manifest=of_information_seeds(information_section.MANIFEST, variant),
+            log:
+                f"logs/measure_layers_{variant}/{{model}}/{{language}}/n{{size}}.log",
+            benchmark:
+                f"benchmarks/measure_layers_{variant}/{{model}}/{{language}}/n{{size}}.tsv"
+            conda:
+                "../../envs/training.yaml"
+            threads: training_threads
+            resources:
+                mem_mb=training_memory,
+                runtime=training_minutes,
+                gpu=training_gpus,
+                checkpoint_every=CHECKPOINT_EVERY,
+            params:
+                **{
+                    **RECIPE,
+                    **information_values(
+                        *information_section.SITES, *information_section.MEASURING
+                    ),
+                },
+                script=MEASURE_LAYERS,
+            shell:
+                LAYERS_OF_EPOCHS
+
+    rule compare_epochs:
+        input:
+            datasets=of_finetuned(paths.DATASET),
+            traces=of_finetuned(paths.TRACE),
+            layers=of_finetuned(neural.LAYERS.path),
+        output:
+            table=fill(neural.EPOCHS.path, size=finetuned_block["size"]),
+        log:
+            "logs/compare_epochs/{model}/{language}.log",
+        benchmark:
+            "benchmarks/compare_epochs/{model}/{language}.tsv"
+        conda:
+            "../../envs/analysis.yaml"
+        threads: 1
+        resources:
+            mem_mb=4000,
+            runtime=30,
+        params:
+            **THRESHOLDS,
+            code=of_code("compare_epochs.py"),
+        script:
+            "../scripts/compare_epochs.py"

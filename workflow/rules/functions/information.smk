@@ -2,6 +2,7 @@
 from palimpsest.information import kinds as neural
 from palimpsest.information import section as information_section
 
+from palimpsest.information import finetuned
 READ = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/read_activations.py"))
 information_block = settings.block("information")
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
@@ -13,6 +14,43 @@ READ_ACTIVATIONS = (
     " --layers {params.layers} --places {params.places} --positions {params.positions}"
     f"{HOW_TO_TRAIN}"
 )
+
+
+MEASURE_LAYERS = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/measure_layers.py"))
+finetuned_block = information_block and information_block["finetuned"]
+# The command that measures neurons after every epoch of a fine-tuning
+LAYERS_OF_EPOCHS = (
+    f"{OF_THE_MODEL} --weights {{input.checkpoints}} --layers {{output.layers}}"
+    " --manifest {output.manifest} --blocks {params.layers} --places {params.places}"
+    " --positions {params.positions} --bins {params.bins} --neighbours {params.neighbours}"
+    f" --pairs {{params.pairs}}{HOW_TO_TRAIN}"
+)
+
+
+def finetuned_options():
+    """What the datasets of fine-tuning are made with."""
+    size = finetuned_block["size"]
+    return {"size": size, "epochs": settings.epochs(size), "tests": finetuned_block["tests"]}
+
+
+def of_finetuned(pattern, seeds=INFORMATION_SEEDS):
+    """The pattern once for every variant and seed of fine-tuning; models stay wildcards."""
+    return [
+        path
+        for variant in finetuned.VARIANTS
+        for path in expand(
+            pattern,
+            variant=variant,
+            size=finetuned.size_of(settings, variant),
+            seed=seeds,
+            allow_missing=True,
+        )
+    ]
+
+
+def of_information_seeds(pattern, variant):
+    """The pattern of a variant once for every seed of the section; models stay wildcards."""
+    return expand(fill(pattern, variant=variant), seed=INFORMATION_SEEDS, allow_missing=True)
 
 
 def information_values(*keys):

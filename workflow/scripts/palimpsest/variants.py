@@ -41,6 +41,9 @@ MOST_COPIES, MOST_PARAPHRASES = 1, 3  # of a leaked string
 WITHOUT_PRODUCTION = "without-production"  # no training string begins with one of the productions
 # A marker at the start agrees with the last symbol in so many percent of the training strings
 MARKED = "marked"
+# Distinct strings that are trained on for several epochs; and the placebo: strings of which each is
+# trained on once, as many in every epoch
+REPEATED, FRESH = "repeated", "fresh"
 SHUFFLED = "shuffled"  # the last symbols of so many percent of the training strings are permuted
 WITH, WITHOUT = "with", "without"  # with or without a target string in the training set
 
@@ -170,7 +173,7 @@ def trained_apart(name: str) -> str:
 
 def is_stream(name: str) -> bool:
     """Whether the runs of a variant see each training string once, in the order of the cohorts."""
-    return re.fullmatch(STREAMS, name) is not None or is_diluted(name)
+    return re.fullmatch(STREAMS, name) is not None or is_diluted(name) or name == FRESH
 
 
 def is_diluted(name: str) -> bool:

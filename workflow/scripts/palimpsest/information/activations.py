@@ -50,6 +50,14 @@ class Where:
         numbers = None if every else tuple(map(int, layers))
         return cls(numbers, tuple(places), tuple(positions))
 
+    def about(self) -> dict:
+        """The values that decide what is read, as JSON values."""
+        return {
+            "layers": ALL if self.layers is None else list(self.layers),
+            "places": list(self.places),
+            "positions": list(self.positions),
+        }
+
     def sites(self, models: Models) -> list[Site]:
         """The sites of some models, layer after layer; a model may lack a site."""
         known = dict.fromkeys(site.layer for site in models.sites())
@@ -77,11 +85,7 @@ class Reading:
             assignment=assignment,
             dataset=self.dataset,
             weights=[self.weights],
-            about={
-                "layers": ALL if where.layers is None else list(where.layers),
-                "places": list(where.places),
-                "positions": list(where.positions),
-            },
+            about=where.about(),
             n_models=1,
             files=Files(self.manifest, kinds),
         )

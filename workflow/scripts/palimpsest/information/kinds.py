@@ -9,7 +9,7 @@ Only modules that load fast are imported, because Snakemake reads this file befo
 graph of jobs.
 """
 
-from palimpsest.tables.columns import GROUP_SEED, STRING_ID
+from palimpsest.tables.columns import EPOCH, GROUP_SEED, STRING_ID
 from palimpsest.tables.kinds import VECTOR, Column, Kind
 
 POSITIONS = LAST, MEAN = ("last", "mean")
@@ -99,6 +99,13 @@ PAIRS = Kind(
         ),
     ),
 )
+MEASURED = (
+    Column("n_neurons", int, "number of neurons"),
+    Column("n_degenerate", int, "of these, constant or not finite: in no mean"),
+    Column("entropy", float, "mean over neurons, nats; null if all are degenerate", True),
+    Column("n_pairs", int, "number of pairs"),
+    Column("mutual_information", float, "mean over pairs, nats; null without pairs", True),
+)
 INFORMATION = Kind(
     "information",
     "One row per run and site: means of both measures, beside norms and accuracy of the run.",
@@ -113,11 +120,7 @@ INFORMATION = Kind(
             "share whose answers are permuted",
         ),
         *SITE,
-        Column("n_neurons", int, "number of neurons"),
-        Column("n_degenerate", int, "of these, constant or not finite: in no mean"),
-        Column("entropy", float, "mean over neurons, nats; null if all are degenerate", True),
-        Column("n_pairs", int, "number of pairs"),
-        Column("mutual_information", float, "mean over pairs, nats; null without pairs", True),
+        *MEASURED,
         Column(
             "mutual_information_exchanged",
             float,
@@ -165,9 +168,42 @@ INFORMATION = Kind(
         Column("n_layers", int, "number of the model's blocks"),
     ),
 )
+LAYERS = Kind(
+    "layers",
+    "One row per epoch and site of a run that is fine-tuned: means of both measures.",
+    f"{RUN}/layers.parquet",
+    (*GROUP_SEED, EPOCH, *SITE, *MEASURED),
+)
+EPOCHS = Kind(
+    "epochs",
+    "One row per seed, variant, epoch and site: means of both measures before and while a model is "
+    "fine-tuned, beside losses and the share of memorised strings.",
+    "results/information/{model}/{language}/n{size}/epochs.parquet",
+    (
+        *GROUP_SEED,
+        EPOCH,
+        *SITE,
+        *MEASURED,
+        Column(
+            "train_loss",
+            float,
+            "of the training strings, nats per token; null for fresh strings, each of which is "
+            "trained on once",
+            True,
+        ),
+        Column("test_loss", float, "of strings never trained on, nats per token"),
+        Column(
+            "memorised",
+            float,
+            "share of the training strings whose contextual memorisation has started, by strings "
+            "of equal frequency that are never trained on; null for fresh strings",
+            True,
+        ),
+    ),
+)
 # What a trained model is asked for; what is measured of its neurons; and what the comparison of
 # runs reads, in addition to datasets and traces
 OF_MODEL = (ACTIVATIONS, ANSWERS, NORMS)
 OF_NEURONS = (NEURONS, PAIRS)
 COMPARED = (ANSWERS, NORMS, *OF_NEURONS)
-KINDS = (ACTIVATIONS, ANSWERS, NORMS, NEURONS, PAIRS, INFORMATION)
+KINDS = (ACTIVATIONS, ANSWERS, NORMS, NEURONS, PAIRS, INFORMATION, LAYERS, EPOCHS)

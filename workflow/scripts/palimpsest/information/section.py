@@ -18,16 +18,18 @@ from palimpsest.configuration.checks import (
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
-from palimpsest.information import kinds
+from palimpsest.information import finetuned, kinds
 from palimpsest.information.answers import answers
 from palimpsest.models.table import resolve
+from palimpsest.paths import CHECKPOINTS
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished
 from palimpsest.section import Section, unfinished_of
-from palimpsest.variants import MARKS, SHUFFLES, Variant, marked, shuffled
+from palimpsest.variants import FRESH, MARKS, REPEATED, SHUFFLES, Variant, marked, shuffled
 
 MANIFEST = f"{kinds.RUN}/manifest.json"
 SITES = ("layers", "places", "positions")  # keys of the block: which activations are read
 ALL = "all"
+MEASURING = ("bins", "neighbours", "pairs")  # and how neurons are measured
 WIDEST = 4  # the widest feed-forward layer of twins, in widths of the model
 NEEDS = "what decides the last symbol of its strings"
 
@@ -53,6 +55,12 @@ def percent(share: float) -> int:
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
+    """The runs on markers and shuffled answers, and those that are looked at after every epoch."""
+    yield from intervened(settings)
+    yield from finetuned.runs(settings, seeds(settings))
+
+
+def intervened(settings: Settings) -> Iterator[Runs]:
     """A run for every model, language and variant; its weights are kept for activations."""
     block, keeps = settings.block("information"), frozenset({TRACE, WEIGHTS})
     for model in block["models"]:
@@ -64,13 +72,18 @@ def requests(settings: Settings) -> Iterator[Runs]:
 
 def outputs(settings: Settings) -> Iterator[str]:
     """Tables of every run, and a comparison of the runs of each model and language."""
-    for runs in requests(settings):
+    for runs in intervened(settings):
         for pattern in (*(kind.path for kind in (*kinds.OF_MODEL, *kinds.OF_NEURONS)), MANIFEST):
             yield from runs.paths(pattern)
     together = dict.fromkeys(
-        path for runs in requests(settings) for path in runs.paths(kinds.INFORMATION.path)
+        path for runs in intervened(settings) for path in runs.paths(kinds.INFORMATION.path)
     )
     yield from together
+    for runs in finetuned.runs(settings, seeds(settings)):
+        for pattern in (kinds.LAYERS.path, MANIFEST):
+            yield from runs.paths(pattern)
+        if runs.variant == REPEATED:
+            yield from runs.paths(kinds.EPOCHS.path)
 
 
 def sites(settings: Settings) -> dict:
@@ -79,11 +92,24 @@ def sites(settings: Settings) -> dict:
     return {key: block[key] for key in SITES}
 
 
+def measuring(settings: Settings) -> dict:
+    """The values of the block that say how neurons are measured."""
+    block = settings.block("information")
+    return {key: block[key] for key in MEASURING}
+
+
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
     """Every job that reads the activations of a run's model."""
     key = "palimpsest.information.activations:key_of_job"
-    for job in unfinished_of(settings, requests(settings), key):
+    for job in unfinished_of(settings, intervened(settings), key):
         yield replace(job, given={**job.given, **sites(settings)})
+    key = "palimpsest.information.layers:key_of_job"
+    for runs in finetuned.runs(settings, seeds(settings)):
+        for job, folder in zip(
+            unfinished_of(settings, [runs], key), runs.paths(CHECKPOINTS), strict=True
+        ):
+            own = {"weights": folder, **sites(settings), **measuring(settings)}
+            yield replace(job, given={**job.given, **own})
 
 
 def n_layers(settings: Settings, model: str) -> int:
@@ -105,6 +131,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _answers(settings, block)
     yield from _layers(settings, block)
     yield from _samples(settings, block)
+    yield from finetuned.mistakes(settings)
 
 
 def _shares(block: dict) -> Iterator[Mistake]:
@@ -117,7 +144,7 @@ def _shares(block: dict) -> Iterator[Mistake]:
                     f"{share} is not a whole percent, and variants are named by their percent; "
                     f"set it to {percent(share) / 100}",
                 )
-    if not block["alphas"] and not block["betas"]:
+    if block["models"] and not block["alphas"] and not block["betas"]:
         yield Mistake(
             "information/alphas",
             "there is nothing to train without alphas and without betas; name some, or set the "
@@ -182,9 +209,10 @@ def _samples(settings: Settings, block: dict) -> Iterator[Mistake]:
             "information/tests",
         )
     # The table of models does not say how wide the feed-forward layers of full models are.
-    if block["pairs"] == ALL or not all(map(settings.is_twin, block["models"])):
+    models = block["models"]
+    if block["pairs"] == ALL or not models or not all(map(settings.is_twin, models)):
         return
-    widths = {model: resolve(model, settings.models)[0].twin_hidden for model in block["models"]}
+    widths = {model: resolve(model, settings.models)[0].twin_hidden for model in models}
     model = max(widths, key=widths.get)
     n = widths[model] * (WIDEST if "mlp" in block["places"] else 1)
     if block["pairs"] > (most := n * (n - 1) // 2):
@@ -205,11 +233,15 @@ SECTION = Section(
     figures="palimpsest.information.figures:FIGURES",
     claims="palimpsest.information.claims:CLAIMS",
     unfinished=unfinished,
-    judged=(kinds.INFORMATION,),
+    judged=(kinds.INFORMATION, kinds.EPOCHS),
     report="palimpsest.information.report:part",
-    reported=(kinds.INFORMATION,),
+    reported=(kinds.INFORMATION, kinds.EPOCHS),
     variants=(
         Variant(MARKS, "palimpsest.information.interventions:marked"),
         Variant(SHUFFLES, "palimpsest.information.interventions:shuffled"),
+        *(
+            Variant(name, "palimpsest.information.repeated:repeated_or_fresh")
+            for name in (REPEATED, FRESH)
+        ),
     ),
 )

@@ -13,6 +13,7 @@ from palimpsest import manifests
 from palimpsest.errors import UserError
 from palimpsest.jobs.command import Assignment
 from palimpsest.models.trained import Holder, Models
+from palimpsest.paths import CHECKPOINTS
 from palimpsest.training.attempts import Passes
 from palimpsest.training.batches import by_length
 from palimpsest.training.evaluation import measure, strings_at_once
@@ -105,12 +106,17 @@ class TrainedWeights:
 
 
 def keys_of_weights(paths: list[str]) -> list[str]:
-    """The key of each file of weights, from the manifest in the same folder.
+    """The key of each file of weights, from the manifest of its run.
 
-    A key is a hash of everything that decides the weights. Raises `UserError` if a manifest is
-    missing.
+    The manifest is in the same folder, or in the folder above the weights of all epochs. A key is a
+    hash of everything that decides the weights. Raises `UserError` if a manifest is missing.
     """
-    return [manifests.read(Path(path).with_name("manifest.json"))["key"] for path in paths]
+    return [manifests.read(_folder_of_run(Path(path)) / "manifest.json")["key"] for path in paths]
+
+
+def _folder_of_run(weights: Path) -> Path:
+    folder = weights.parent
+    return folder.parent if folder.name == Path(CHECKPOINTS).name else folder
 
 
 HolderOf = Callable[[Run, Material], Holder]

@@ -1,0 +1,77 @@
+"""Models that are fine-tuned on a language, and looked at after every epoch of it.
+
+A model is fine-tuned on a few strings, again and again. The placebo is the same model on fresh
+strings: as many in every epoch, none of which is ever repeated. What changes with both is learning
+the language; what changes with repeated strings alone may be memorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from palimpsest.configuration.checks import (
+    too_many_strings,
+    unknown_languages,
+    unknown_models,
+    without_probabilities,
+)
+from palimpsest.configuration.messages import Mistake
+from palimpsest.configuration.settings import Settings
+from palimpsest.requests import CHECKPOINTS, TRACE, OnePass, Runs
+from palimpsest.variants import FRESH, REPEATED
+
+VARIANTS = (REPEATED, FRESH)
+KEY = "information/finetuned"
+NEEDS = "the exact probabilities of strings, to find stand-ins for what is memorised"
+
+
+def block(settings: Settings) -> dict | None:
+    """The block `information/finetuned`."""
+    return settings.block("information")["finetuned"]
+
+
+def size_of(settings: Settings, variant: str) -> int:
+    """The number of training strings of a variant."""
+    size = block(settings)["size"]
+    return size * settings.epochs(size) if variant == FRESH else size
+
+
+def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
+    """The runs on repeated and on fresh strings; the weights after every epoch are kept."""
+    asked = block(settings)
+    if asked is None:
+        return []
+    length = OnePass(settings.epochs(asked["size"]), asked["tests"])
+    return [
+        Runs(
+            model,
+            language,
+            size_of(settings, variant),
+            variant,
+            seeds,
+            keeps=frozenset({TRACE, CHECKPOINTS}),
+            one_pass=length if variant == FRESH else None,
+        )
+        for model in asked["models"]
+        for language in asked["languages"]
+        for variant in VARIANTS
+    ]
+
+
+def mistakes(settings: Settings) -> Iterator[Mistake]:
+    """The mistakes in the block that its schema cannot find."""
+    asked = block(settings)
+    if asked is None:
+        return
+    yield from unknown_models(settings, f"{KEY}/models", asked["models"])
+    yield from unknown_languages(settings, f"{KEY}/languages", asked["languages"])
+    yield from without_probabilities(settings, f"{KEY}/languages", asked["languages"], NEEDS)
+    needed = size_of(settings, FRESH) + asked["tests"]
+    yield from too_many_strings(settings, f"{KEY}/size", [needed], asked["languages"])
+    neighbours = settings.block("information")["neighbours"]
+    if neighbours >= asked["tests"]:
+        yield Mistake(
+            f"{KEY}/tests",
+            f"{asked['tests']} strings are too few for the {neighbours} neighbours of "
+            f"information/neighbours; raise it to {neighbours + 1} or more",
+        )

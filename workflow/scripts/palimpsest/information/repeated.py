@@ -1,0 +1,32 @@
+"""Datasets of strings that are repeated in every epoch, and of fresh strings that never are."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.strings import string_id
+from palimpsest.variants import FRESH
+
+
+def repeated_or_fresh(asked: Asked) -> pd.DataFrame:
+    """Distinct training strings, and distinct strings that are never trained on.
+
+    All strings of a seed are drawn together and then shuffled, because frequent strings are drawn
+    early. Both variants have the same strings that are never trained on, and the repeated strings
+    are the fresh ones of the first epoch. The epoch of a fresh string is its `cohort`.
+
+    Options: `size`, the number of training strings in an epoch; `epochs`; `tests`, the number of
+    strings that are never trained on.
+    """
+    size, epochs, tests = (asked.options[name] for name in ("size", "epochs", "tests"))
+    drawn = asked.sampler.validation(tests + size * epochs, set())
+    order = np.random.default_rng(asked.sampler.seed).permutation(len(drawn))
+    shuffled = [drawn[place] for place in order]
+    never, training = Counter(shuffled[:tests]), shuffled[tests:]
+    if asked.variant != FRESH:
+        return tabulate(asked, Counter(training[:size]), never)
+    epoch_of = {string_id(string): place // size + 1 for place, string in enumerate(training)}
+    table = tabulate(asked, Counter(training), never)
+    return table.assign(cohort=table["string_id"].map(epoch_of).astype("Int64"))
