@@ -30,7 +30,7 @@ LAYERS_OF_EPOCHS = (
 def finetuned_options():
     """What the datasets of fine-tuning are made with."""
     size = finetuned_block["size"]
-    return {"size": size, "epochs": settings.epochs(size), "tests": finetuned_block["tests"]}
+    return {"size": size, "epochs": settings.of_size("epochs", size), "tests": finetuned_block["tests"]}
 
 
 def of_finetuned(pattern, seeds=INFORMATION_SEEDS):

@@ -55,7 +55,7 @@ class Settings:
         those of any other size. Without an adapter, the keys of adapters are left out, so that a
         change of them reruns nothing.
         """
-        by_size = {key: self._of_size(key, size) for key in BY_SIZE}
+        by_size = {key: self.of_size(key, size) for key in BY_SIZE}
         training = {**self.config["training"], **by_size}
         if self.is_twin(model):
             training |= {"processes": 1, "offload_optimizer": "none"}
@@ -67,7 +67,7 @@ class Settings:
         named = targets if isinstance(targets, str) else ",".join(targets)
         return {**training, "adapter_targets": named}
 
-    def _of_size(self, key: str, size: int | None) -> int:
+    def of_size(self, key: str, size: int | None) -> int:
         """A value of `training` for `size` strings; by default, for a size that has no own."""
         value = self.config["training"][key]
         if isinstance(value, int):

@@ -33,7 +33,7 @@ def block(settings: Settings) -> dict | None:
 def size_of(settings: Settings, variant: str) -> int:
     """The number of training strings of a variant."""
     size = block(settings)["size"]
-    return size * settings.epochs(size) if variant == FRESH else size
+    return size * settings.of_size("epochs", size) if variant == FRESH else size
 
 
 def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
@@ -41,7 +41,7 @@ def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
     asked = block(settings)
     if asked is None:
         return []
-    length = OnePass(settings.epochs(asked["size"]), asked["tests"])
+    length = OnePass(settings.of_size("epochs", asked["size"]), asked["tests"])
     return [
         Runs(
             model,
