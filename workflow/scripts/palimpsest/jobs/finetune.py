@@ -1,6 +1,7 @@
 """Fine-tuning: train a model on datasets with one of the engines, and deliver the files."""
 
 import hashlib
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -163,13 +164,23 @@ def deliver(job: Job, states: list[State]) -> None:
 
 
 def deliver_folder(source: Path, target: Path) -> None:
-    """Copy a folder; a folder of this name is replaced, and is never there in part."""
+    """Copy a folder; a folder of this name is replaced, and is never there in part.
+
+    Files are linked where the file system allows it, because weights are large.
+    """
     partial = target.with_name(f"{target.name}.partial")
     for folder in (partial, target):
         shutil.rmtree(folder, ignore_errors=True)
     with writing(partial):
-        shutil.copytree(source, partial)
+        shutil.copytree(source, partial, copy_function=_link_or_copy)
     partial.rename(target)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def _deliver_together(job: Job, states: list[State]) -> None:
