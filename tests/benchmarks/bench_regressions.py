@@ -68,15 +68,15 @@ HELPFUL = replace(NULL, exact=0.08, paraphrase=0.04)
 STUDIES, STUDIES_OF_PEERS, STUDIES_OF_POWER, TEXTS = 100, 25, 25, 300
 LEVEL = 5.0  # percent
 TARGET_SECONDS = 4.5
-LINKED = World(by_length=0.1, dense_by_length=1.0)
+LINKED, LENGTHS = World(by_length=0.2, dense_by_length=1.0, length=0.0), 30
 EFFECTS = {PERPLEXITY: 0.15, ACCURACY: 0.5}
 NAMES = ["outcome", "regression", "predictor", "term"]
 WITHOUT_INTEREST = [regressions.INTERCEPT, regressions.LOG_LENGTH]
 
 
-def study_of(world: World, draw: int, treated: str = LEAKED) -> pd.DataFrame:
+def study_of(world: World, draw: int, treated: str = LEAKED, **more) -> pd.DataFrame:
     """The rows that are regressed: of treated strings and of strings that are never leaked."""
-    study = regressions.in_units(density_worlds.leakage(world, draw, embeddings=(HIDDEN,)))
+    study = regressions.in_units(density_worlds.leakage(world, draw, embeddings=(HIDDEN,), **more))
     study = study[study["strings"].isin([treated, NEVER])]
     return study.sort_values(regressions.ROW, ignore_index=True)
 
@@ -130,7 +130,7 @@ def linked_lengths(n: int) -> Iterator[Row]:
     """The rows of studies whose strings are denser and easier if they are longer; of placebos."""
     found = defaultdict(list)
     for draw in range(n):
-        study = study_of(LINKED, draw, PLACEBO)
+        study = study_of(LINKED, draw, PLACEBO, lengths=LENGTHS)
         asked = regressions.all_regressions(study, PLACEBO)[1:]
         without = [
             each._replace(
