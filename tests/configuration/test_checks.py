@@ -100,7 +100,7 @@ WRONG = {
     ),
     "epochs by size, without the other sizes": (
         "training: {epochs: {64: 5}}",
-        "training/epochs: {'n256': 25, 'n72': 10, 'n320': 30, 'other': 50, 64: 5} is not allowed; "
+        "training/epochs: {'n256': 25, 'n72': 10, 'n240': 30, 'other': 50, 64: 5} is not allowed; "
         "must be a whole number from 1 to 100000 or a block as {n256: 25, other: 50}",
     ),
     "YAML reads 3e-3 as text": (

@@ -59,10 +59,10 @@ def test_a_training_size_may_be_measured_less_often(mine):
     assert every == [5, 2, 2]
     plain = experiment(DEFAULT, mine("training: {evaluate_every: 1}")).settings
     default = experiment(DEFAULT).settings
-    for size in (16, 256, 320):
+    for size in (16, 256, 240):
         recipe = {**default.training("opt-1.3b-twin", size), "evaluate_every": 1}
         assert plain.training("opt-1.3b-twin", size) == recipe
-    assert default.training("opt-1.3b-twin", 320)["evaluate_every"] == 30
+    assert default.training("opt-1.3b-twin", 240)["evaluate_every"] == 30
 
 
 def test_the_plan_knows_the_epochs_of_each_size(mine):

@@ -54,6 +54,11 @@ def figures_of_profiles(*without: str) -> list[str]:
     return [f"figure/{name}-L2" for name in names if name not in left_out]
 
 
+def figures_of_information(*names: str) -> list[str]:
+    """Some figures of information measures, as patterns."""
+    return [f"figure/information_{name}-L6" for name in names]
+
+
 def studies_but(*names: str, on: str = "*") -> list[str]:
     """The tables and figures of all studies but some, on one language or on all, as patterns."""
     made = [f"study/{name}-{on}" for name in ALL_STUDIES if name not in names]
@@ -117,6 +122,7 @@ MEMORISING = {
         "read_activations",
         "measure_neurons",
         "compare_information",
+        "figure/information_*",
     ],
     "report": ["report"],
 }
@@ -162,11 +168,13 @@ INFORMING = {
     "activations": ["read_activations"],
     "neurons": ["measure_neurons"],
     "comparison": ["compare_information"],
+    "its figures": ["figure/information_*"],
     "claims": ["claims"],
     "report": ["report"],
 }
 
 # Jobs by their logs, as patterns
+END = ["claims", "report"]
 LANGUAGES = ["language/*", *figures_of_languages()]
 STREAMS = ["dataset_stream/*"]
 OF_GRID = ["dataset/*", "dataset_matched/*", "dataset_targets/*"]
@@ -215,14 +223,13 @@ ESTIMATED = [job for job in DENSITIES if not job.startswith("embed_")]
 TRAIN_LEAKED = ["train/*/L6/n16-*"]
 TEXTS = ["segment_text/*", "embed_text/*", "text_density/*", "figure/text_density-*"]
 # Of information: what reads the tables of runs, what reads activations, and what reads models
-COMPARED = ["compare_information/*"]
-NEURONS = ["measure_neurons/*", *COMPARED]
+COMPARED = ["compare_information/*", *figures_of_information("shares", "associations"), *END]
+NEURONS = ["measure_neurons/*", *figures_of_information("entropy", "pairs"), *COMPARED]
 ACTIVATIONS = ["read_activations/*", *NEURONS]
 TRAIN_INTERVENED = ["train/*/L6/n20-*"]
 TRAINING = ["train/*", *PROFILES, *DILUTION, *DENSITIES, *ACTIVATIONS]
 # Without the replicates of streams, whose seeds are `profiles/exact/seeds`
 TRAINING_OF_SEEDS = ["train/*[!s]", *PROFILES, *DILUTION, *DENSITIES, *ACTIVATIONS]
-END = ["claims", "report"]
 STUDIES = [*studies_but(), *END]
 MEASURES = ["measure/*", "measure_targets/*", "measure_leave_one_out/*"]
 AFTER_TRAINING = [*MEASURES, *STUDIES, *DENSE_MEMORY]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -37,12 +38,18 @@ class FleetHolder:
         self._trainer = FleetEngine("", threads, memory)
         self.run, self.device = run, self._trainer.device
         # The number of models that fit depends on the strings.
-        self._vocabulary = material.vocabulary
-        self._each = TIMES_TRAINING * probe(Member(self.run, material, None), self.device)
+        self._material, self._vocabulary = material, material.vocabulary
 
     def together(self, n: int) -> int:
         """How many of `n` models are opened at once."""
+        if n == 1:
+            return 1  # without the probe, which takes longer than one model's passes
         return most_members(self._trainer, n, self._each)
+
+    @cached_property
+    def _each(self) -> int:
+        """Bytes that a model needs."""
+        return TIMES_TRAINING * probe(Member(self.run, self._material, None), self.device)
 
     def open(self, weights: list[dict[str, torch.Tensor]]) -> FleetModels:
         """Models with the given weights."""
