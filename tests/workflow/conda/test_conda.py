@@ -53,7 +53,10 @@ def conda(tmp_path_factory) -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def study(conda, tmp_path_factory, request) -> set[str]:
-    """The names of the rules that ran in environments: the tour from nothing, then its report."""
+    """The rules that ran in environments: from nothing to claims; figures and report of the tour.
+
+    The tour itself was run without environments.
+    """
     project = Project.fresh(tmp_path_factory.mktemp("study"))
     shutil.copy(HERE / "study.yaml", project.folder)
     ran = set()
@@ -116,7 +119,7 @@ def modules_of(distributions: list[importlib.metadata.Distribution]) -> set[str]
 
 
 def test_every_rule_runs_in_its_environment(study):
-    """From nothing to the report, without any package that an environment does not have."""
+    """To the report, without any package that an environment does not have."""
     assert study >= rules(TOUR).keys() - NOT_RUN
 
 
