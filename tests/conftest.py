@@ -1,5 +1,6 @@
 """The markers of whole folders; other files and tests set their own markers."""
 
+import gc
 import os
 from pathlib import Path
 
@@ -14,6 +15,9 @@ from palimpsest.pretrained.packages import find, find_folder
 # Several processes run tests at the same time; each uses only the threads that the code asks for.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+# Garbage collection takes a sixth of the time of tests that run in this process.
+gc.set_threshold(50_000, 10, 10)
 
 # The duration of an example only shows how busy the machine is.
 hypothesis.settings.register_profile("tests", deadline=None)
@@ -33,6 +37,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if folder in MARKED:
             item.add_marker(MARKED[folder])
     items.sort(key=lambda item: [not item.get_closest_marker(name) for name in LONG])
+
+
+def pytest_collection_finish() -> None:
+    """Exclude what stays to the end from garbage collection: modules, and the tests themselves."""
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -22,6 +22,7 @@ from helpers.unlearning_engine import (
 )
 from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
+from palimpsest.launch import collect_rarely
 from palimpsest.models.adapters import plain_name
 from palimpsest.models.build import build
 from palimpsest.unlearning.methods import Method
@@ -94,6 +95,7 @@ def edit(workbench, start) -> dict[str, np.ndarray]:
 
 
 def main(dataset: str, path: str, stage: str, precision: str) -> None:
+    collect_rarely()
     torch.set_num_threads(1)
     run = run_of(dataset, int(stage), precision)
     run = replace(run, recipe=replace(run.recipe, **ADAPTED))

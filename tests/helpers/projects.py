@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 
@@ -47,6 +48,13 @@ def _being_written(folder: str, names: list[str]) -> set[str]:
     return {name for name in names if not name.endswith(COMPILED)}
 
 
+def copy_what_was_compiled(project: Path, folder: Path) -> None:
+    """Copy what Python and numba have compiled in a project, in which no job runs."""
+    for path in (project / "workflow/scripts").rglob("__pycache__"):
+        there = folder / path.relative_to(project)
+        shutil.copytree(path, there, ignore=_being_written, dirs_exist_ok=True)
+
+
 def with_the_tests_of_the_project(folder: Path) -> None:
     """Copy the tests and the documentation into a folder that has the rest of the project."""
     for name in ("tests", "docs", *WRITTEN):
@@ -71,6 +79,9 @@ def run_in(folder: Path, command: list[str]) -> subprocess.CompletedProcess:
 class Project:
     """A project folder and Snakemake in it."""
 
+    # Where the tests of the workflow share a tour; on a fresh clone, it compiles more than others.
+    tour: ClassVar[Path | None] = None
+
     def __init__(self, folder: Path):
         self.folder = folder
 
@@ -78,6 +89,8 @@ class Project:
     def fresh(cls, folder: Path) -> "Project":
         """A copy of the workflow's files, without any result."""
         copy_of_the_project(folder)
+        if cls.tour and (cls.tour / "plan.done").exists():
+            copy_what_was_compiled(cls.tour, folder)
         for file in LAID_OVER:
             shutil.copy(file, folder)
         return cls(folder)

@@ -15,6 +15,7 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import holder_of
 from palimpsest.jobs.command import Assignment
+from palimpsest.launch import collect_rarely
 from palimpsest.models import read_models, resolve
 from palimpsest.models.build import build
 from palimpsest.models.trained import OPTIMIZERS
@@ -182,6 +183,7 @@ def look(workbench, start) -> dict[str, np.ndarray]:
 
 
 def main(dataset, path, name, stage, precision, offload, *methods: str) -> None:
+    collect_rarely()
     torch.set_num_threads(1)
     run = run_of(dataset, int(stage), precision, offload)
     assignment = Assignment(MODEL, str(MODELS), str(GRAMMAR), run.recipe, name, "", memory=2**30)

@@ -15,18 +15,25 @@ def project(tmp_path) -> Project:
     return Project.fresh(tmp_path)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def folder_of_the_tour(tmp_path_factory, worker_id) -> Path:
+    """Where the shared tour is, or will be."""
+    folder = tmp_path_factory.getbasetemp()
+    if worker_id != "master":  # a folder of this process, in the folder of all
+        folder = folder.parent
+    Project.tour = folder / "finished"
+    return Project.tour
+
+
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory, worker_id) -> Project:
+def finished(folder_of_the_tour) -> Project:
     """The tour, run to its report; tests must leave its files as they are.
 
     It runs once for all processes of the tests: the first that needs it makes it.
     """
-    folder = tmp_path_factory.getbasetemp()
-    if worker_id != "master":  # a folder of this process, in the folder of all
-        folder = folder.parent
-    with (folder / "finished.lock").open("w") as lock:
+    with folder_of_the_tour.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        project = Project(folder / "finished")
+        project = Project(folder_of_the_tour)
         if not project.folder.exists():
             Project.fresh(project.folder)
         for target in ("all", "plan"):

@@ -18,7 +18,7 @@ import pytest
 import stand_in
 import yaml
 
-from helpers.projects import ROOT, TOUR, Project
+from helpers.projects import CONFIGFILES, ROOT, TOUR, Project
 from helpers.rules import rules
 
 HERE = Path(__file__).parent
@@ -27,6 +27,10 @@ STUDY = (TOUR, "study.yaml")
 # packages that the host alone has.
 NOT_RUN = {"train_one_run", "convert_pretrained", "copy_pretrained"}
 NOT_MADE = {"pretrained.yaml"}
+# All figures are drawn by one script, for which `test_environments.py` follows what each of them
+# imports; so here a figure of every section is drawn.
+FIGURES = ("derivation-L2", "tradeoff-L2", "unlearning_scores-L1", "profile-L2", "density_truth-L6")
+REPORT = "results/report.html"
 # A trained and an unlearned model for other programs, which `all` makes for all models or for none.
 # The first is of a run that keeps its weights.
 FOLDERS = (
@@ -48,26 +52,46 @@ def conda(tmp_path_factory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def study(conda, tmp_path_factory) -> tuple[Project, set[str]]:
-    """Less than the tour, run in environments from nothing, and the names of the rules that ran."""
+def study(conda, tmp_path_factory, request) -> set[str]:
+    """The rules that ran in environments: from nothing to claims; figures and report of the tour.
+
+    The tour itself was run without environments.
+    """
     project = Project.fresh(tmp_path_factory.mktemp("study"))
     shutil.copy(HERE / "study.yaml", project.folder)
     ran = set()
     # What asks what is there comes when all is there.
     for targets in (
-        ["all", "unlearning_tuning", *FOLDERS],
+        ["all", "unlearning_tuning", *FOLDERS, "--omit-from", "figure"],
         ["plan", "stale_state", "remove_stale_state"],
     ):
-        done = in_environments(project, conda, *targets)
-        assert done.returncode == 0, done.stdout
-        ran |= set(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, re.MULTILINE))
-    return project, ran
+        ran |= rules_run(in_environments(project, conda, *targets))
+    copy = tmp_path_factory.mktemp("report") / "copy"
+    shutil.copytree(request.getfixturevalue("finished").folder, copy)
+    return ran | rules_run(draw_and_report(Project(copy), conda))
 
 
-def in_environments(project: Project, kept: Path, *arguments: str):
+def draw_and_report(project: Project, kept: Path):
+    """Draw some figures of the finished tour again, and write its report."""
+    made = [REPORT, *(f"results/figures/{figure}.svg" for figure in FIGURES)]
+    for path in made:
+        (project.folder / path).unlink()
+    flags = ["--allowed-rules", "figure", "write_report", "--rerun-triggers", "mtime"]
+    done = in_environments(project, kept, *made, *flags, configfiles=CONFIGFILES)
+    assert all((project.folder / path).exists() for path in made), done.stdout
+    return done
+
+
+def rules_run(done) -> set[str]:
+    """The rules of which a Snakemake ran jobs; all of these must have succeeded."""
+    assert done.returncode == 0, done.stdout
+    return set(re.findall(r"^(?:local)?rule (\w+):$", done.stdout, re.MULTILINE))
+
+
+def in_environments(project: Project, kept: Path, *arguments: str, configfiles=STUDY):
     """Run Snakemake as with conda."""
     flags = ["--sdm", "conda", "--conda-prefix", str(kept)]
-    return project.snakemake(*flags, *arguments, configfiles=STUDY)
+    return project.snakemake(*flags, *arguments, configfiles=configfiles)
 
 
 def environment(kept: Path, file: Path) -> Path:
@@ -95,10 +119,8 @@ def modules_of(distributions: list[importlib.metadata.Distribution]) -> set[str]
 
 
 def test_every_rule_runs_in_its_environment(study):
-    """From nothing to the report, without any package that an environment does not have."""
-    project, ran = study
-    assert (project.folder / "results/report.html").exists()
-    assert ran >= rules(TOUR).keys() - NOT_RUN
+    """To the report, without any package that an environment does not have."""
+    assert study >= rules(TOUR).keys() - NOT_RUN
 
 
 def test_environments_hold_what_their_files_pin(study, conda):
