@@ -373,9 +373,23 @@ def test_a_regression_is_judged_by_the_interval_of_exchanges(effect, lower, uppe
 def test_regressions_of_other_embeddings_and_terms_do_not_count():
     table = regression_table(leaked=(0.4, 0.1, 0.7, 0.01), placebo=(0.1, -0.3, 0.5, 0.6))
     judged = verdicts(table, kinds.REGRESSIONS)
-    assert len(judged) == 2 * 4
+    assert len(judged) == 2 * 4 + 4
     assert (judged["verdict"] == AGREES).sum() == 1
-    assert (judged["verdict"] == CANNOT_TELL).sum() == 7
+    assert (judged["verdict"] == CANNOT_TELL).sum() == 11
+
+
+def test_leak_conditions_in_regressions_are_judged():
+    """They have no density, and so no embedding."""
+    terms = {"leaked": (-0.3, -0.5, -0.1, 0.001), "placebo": (0.0, -0.2, 0.2, 0.9)}
+    table = regression_table(**terms).assign(
+        regression=kinds.LEAK_CONDITION, outcome=kinds.PERPLEXITY, predictor=None, embedding=None,
+        term="exact copy",
+    )  # fmt: skip
+    judged = verdicts(table, kinds.REGRESSIONS)
+    row = one(judged, "In regressions, an exact copy lowers perplexity")
+    assert (row["verdict"], row["estimate"], row["p_value"]) == (AGREES, -0.3, 0.001)
+    assert "placebos: 0 (−0.2 to 0.2)" in row["note"]
+    assert (judged["verdict"] == AGREES).sum() == 1
 
 
 # Texts
@@ -401,9 +415,14 @@ def test_claims_on_texts_are_those_of_the_regressions_at_the_papers_bandwidth():
     assert local["language"] == "licences"
     assert one(judged, "distance")["verdict"] == AGREES
     assert one(judged, "random sample")["verdict"] == CANNOT_TELL
-    exact = regress_text(text.assign(log_local=np.nan, log_random=np.nan))
-    random = one(verdicts(exact, kinds.TEXT_REGRESSIONS), "random sample")
-    assert np.isnan(random["estimate"])
+    exact = verdicts(
+        regress_text(text.assign(log_local=np.nan, log_random=np.nan)), kinds.TEXT_REGRESSIONS
+    )
+    # The exact density is not that of the nearest texts.
+    for words in ("nearest texts in the corpus rises", "random sample"):
+        assert np.isnan(one(exact, words)["estimate"])
+    assert one(exact, "distance")["verdict"] == AGREES
+    assert "not known" in local["note"]
 
 
 # Truth and memorisation
@@ -449,7 +468,11 @@ def test_support_of_trained_strings_is_compared_with_that_of_unseen_ones():
 def test_a_weaker_association_of_trained_strings_is_not_a_later_start(trained, unseen, verdict):
     """Starts that vary more are associated with less."""
     judged = verdicts(memorised(trained, unseen), kinds.MEMORISED)
-    assert one(judged, "by the contextual measure")["verdict"] == verdict
+    row = one(judged, "by the contextual measure")
+    assert row["verdict"] == verdict
+    # What is not decided is not significant, and more seeds are not promised to decide it.
+    assert (row["p_value"] < 0.05) == (verdict != CANNOT_TELL)
+    assert verdict != CANNOT_TELL or np.isnan(row["seeds_needed"])
 
 
 def test_a_few_starts_say_nothing():

@@ -401,6 +401,15 @@ def test_a_string_of_two_seeds_has_an_intercept_of_its_own_in_each(leakage):
         (lambda t: t[t["strings"] != PLACEBO], "no rows of strings that are 'placebo'"),
         (lambda t: t.iloc[1:], "rows for embedding 'hidden'; every string needs one row in each"),
         (lambda t: pd.concat([t, t.iloc[:1]]), "every string needs one row in each of the 8 runs"),
+        (lambda t: t.assign(length=[np.nan, *t["length"][1:]]), "has nan as 'length'"),
+        (lambda t: t.assign(paraphrases=4), "has 4 as 'paraphrases'"),
+        (lambda t: t.assign(perplexity=[np.inf, *t["perplexity"][1:]]), "has inf as 'perplexity'"),
+        (lambda t: t.assign(answer_right="yes"), "has yes as 'answer_right'"),
+        (lambda t: t.assign(log_density=[np.nan, *t["log_density"][1:]]), "as 'log_density'"),
+        (
+            lambda t: t.assign(strings=[PLACEBO, *t["strings"][1:]]),
+            "has several values of 'strings'",
+        ),
         (lambda t: t.assign(size=[1, *t["size"][1:]]), "several values of 'size': 1, 128"),
     ],
 )

@@ -10,10 +10,11 @@ strings and those that are never leaked, and between two runs. The first removes
 all strings, the second how hard the strings are. Placebos are treated in the same way as leaked
 strings, and their statistic is in the marks.
 
-A statistic has one value per seed, and its interval is over the seeds. Every seed has strings and
-models of its own. The claims on regressions are different: one regression is over all seeds, and
-its interval is that of a permutation test, which exchanges strings. Regressions of texts have the
-interval of Student's t over the queries.
+A statistic has one value per seed, and its interval is over the seeds. Every seed draws its strings
+and trains its models independently; in a language with few strings, seeds can draw the same ones.
+The claims on regressions are different: one regression is over all seeds, and its interval is that
+of a permutation test, which exchanges strings. Regressions of texts have the interval of Student's
+t over the queries.
 """
 
 from collections.abc import Callable
@@ -40,6 +41,7 @@ from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
     ACCURACY,
     HIDDEN,
+    LEAK_CONDITION,
     LEAKAGE,
     LEAKED,
     LEFT_OUT,
@@ -61,9 +63,9 @@ from palimpsest.density.kinds import (
     UNSEEN,
 )
 from palimpsest.density.leakage_tables import once
-from palimpsest.density.regressions import DENSITY, DISTANCE, RAW
+from palimpsest.density.regressions import DENSITY, DISTANCE, EXACT, LINEAR, RAW
 from palimpsest.report.number_format import interval_note, mean_note, number
-from palimpsest.statistics import CONFIDENCE, Interval, student
+from palimpsest.statistics import CONFIDENCE, Interval, student, student_p_value
 
 QUESTIONS = {
     "leakage": "Does a model do better on what leaked into its training data?",
@@ -82,6 +84,8 @@ RECALL, RETRIEVED = 0.9, 10
 TOLERATED = 0.05
 NO_COPY, ONE_COPY = 0, 1
 EXCHANGES, QUERIES = "exchanges of strings", "queries"
+# "Later" needs both to be above 0.
+OF_BOTH = "seeds, of the difference and of trained strings alone"
 # Words, region and columns: what one predictor says at equal values of the other
 UNIQUE = (
     (
@@ -149,8 +153,36 @@ OF_TEXTS = (
         DISTANCE,
     ),
 )
+TRAINED_ON = "whether the model was trained on this corpus is not known"
 # A seed in which fewer strings of a kind start says nothing about when they do.
 FEWEST_STARTS = 5
+# The same on the leak condition: sentence, unit, region and term
+ON_LEAKS = (
+    (
+        "an exact copy lowers perplexity",
+        "perplexity",
+        below(0),
+        {"outcome": PERPLEXITY, "term": EXACT},
+    ),
+    (
+        "perplexity falls with the number of paraphrases",
+        "perplexity, linear trend",
+        below(0),
+        {"outcome": PERPLEXITY, "term": LINEAR},
+    ),
+    (
+        "an exact copy raises accuracy",
+        "log odds",
+        above(0),
+        {"outcome": ACCURACY, "term": EXACT},
+    ),
+    (
+        "accuracy rises with the number of paraphrases",
+        "log odds, linear trend",
+        above(0),
+        {"outcome": ACCURACY, "term": LINEAR},
+    ),
+)
 MEASURES = {
     "recollection": "recollection",
     "recollection_accuracy": "recollection by accuracy",
@@ -319,9 +351,14 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
     )
 
 
-def regressed(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimate:
-    """The estimate of one term of a regression on raw density; that of placebos is in the marks."""
+def regressed_on_density(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimate:
+    """The effect of one term of a regression on raw density; that of placebos is in the marks."""
     rows = regressions[(regressions["embedding"] == embedding) & (regressions["predictor"] == RAW)]
+    return regressed(rows, **term)
+
+
+def regressed(rows: pd.DataFrame, **term: str) -> Estimate:
+    """The effect of one term of a regression; that of placebos is in the marks."""
     for column, value in term.items():
         rows = rows[rows[column] == value]
     found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
@@ -344,17 +381,21 @@ def by_exchanges(row: pd.DataFrame) -> Estimate:
 def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     """The effect of a term on the perplexity of queries, raw density, with Student's interval.
 
-    At the paper's kernel and bandwidth, or at the nearest bandwidth to it, which is in the marks.
+    Density is the local or the random part; without an approximation, there is none. At the
+    paper's kernel and bandwidth, or at the nearest bandwidth to it, which is in the marks.
     """
     from scipy.special import stdtrit
 
+    # The exact density is that over the nearest texts and all others together.
+    if regression == ON_DENSITY and ON_RANDOM not in set(regressions["regression"]):
+        return Estimate()
     rows = regressions[(regressions["regression"] == regression) & (regressions["term"] == term)]
     rows = rows[rows["predictor"].isna() | (rows["predictor"] == RAW)]
-    mark = ()
+    marks = [TRAINED_ON]
     if rows["kernel"].notna().any():
         rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
         row = rows.loc[[(rows["bandwidth"] - BANDWIDTH_OF_TEXTS).abs().idxmin()]]
-        mark = (f"{row['kernel'].item()} kernel, bandwidth {number(row['bandwidth'].item())}",)
+        marks.append(f"{row['kernel'].item()} kernel, bandwidth {number(row['bandwidth'].item())}")
     else:
         row = rows
     if len(row) != 1 or row[["estimate", "std_error", "df"]].isna().any(axis=None):
@@ -363,7 +404,9 @@ def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     half = stdtrit(found["df"], (1 + CONFIDENCE) / 2) * found["std_error"]
     estimate = float(found["estimate"])
     ends = estimate - half, estimate + half
-    return Estimate((estimate,), estimate, *ends, QUERIES, marks=mark, p_value=found["p_value"])
+    return Estimate(
+        (estimate,), estimate, *ends, QUERIES, marks=tuple(marks), p_value=found["p_value"]
+    )
 
 
 # Density and truth
@@ -389,7 +432,12 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
     parts = associations(rows)
-    found = over_seeds(parts[TRAINED] - parts[UNSEEN])._replace(lower=compared(parts).lower)
+    found, both = over_seeds(parts[TRAINED] - parts[UNSEEN]), compared(parts)
+    if both.lower < found.lower:
+        alone = parts[TRAINED].dropna()
+        p_values = [student_p_value(own, 0) for own in (found.values, alone)]
+        p_value = max(p_values) if alone.mean() > 0 else 1.0
+        found = found._replace(lower=both.lower, over=OF_BOTH, p_value=p_value)
     marks = [mean_note(name, values.dropna()) for name, values in parts.items()]
     never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
     marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
@@ -451,6 +499,16 @@ CLAIMS = [
     ),
     Claim(
         "leakage",
+        "An exact copy magnifies what paraphrases do to accuracy.",
+        LEAKAGE.name,
+        "change of the share of right answers by three paraphrases, with a copy minus without",
+        above(0),
+        partial(of_leakage, effect=magnified, column="answer_right"),
+        limits=(-2, 2),
+        evidence=(NO_THRESHOLD,),
+    ),
+    Claim(
+        "leakage",
         "An exact copy in the training data makes the answer to a test string more accurate.",
         LEAKAGE.name,
         "change of the share of right answers by one copy, beyond strings that are not leaked",
@@ -473,7 +531,8 @@ CLAIMS = [
     *(
         Claim(
             "leakage_density",
-            f"One exact copy makes a test string highly separable by the density {NAMES[name]}.",
+            f"One exact copy makes a test string highly separable by the density {NAMES[name]}, by "
+            "the gaussian kernel with a narrow bandwidth.",
             SEPARATION.name,
             "probability that a leaked string is denser than one that is not, narrowest bandwidth",
             at_least(SEPARABLE),
@@ -570,12 +629,25 @@ CLAIMS = [
     ),
     *(
         Claim(
+            "leakage",
+            f"In regressions, {sentence}.",
+            REGRESSIONS.name,
+            f"change ({unit}), linear or logistic",
+            region,
+            partial(regressed, regression=LEAK_CONDITION, **term),
+            limits=ANY_NUMBER,
+            evidence=(NO_THRESHOLD,),
+        )
+        for sentence, unit, region, term in ON_LEAKS
+    ),
+    *(
+        Claim(
             "density_performance",
             f"In regressions: {sentence.format(NAMES[name])}",
             REGRESSIONS.name,
             f"change for one standard deviation ({unit}), linear or logistic, raw density",
             region,
-            partial(regressed, embedding=name, **term),
+            partial(regressed_on_density, embedding=name, **term),
             limits=ANY_NUMBER,
             evidence=(NO_THRESHOLD,),
         )

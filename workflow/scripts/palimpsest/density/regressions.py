@@ -10,8 +10,8 @@ P-values and intervals are found by exchanging strings (`label_permutations`), b
 the model itself, which the paper reports, are too small for our data. Both are in the table.
 
 The log length is a term beside density, unlike in the paper: a random intercept assumes that
-density does not depend on length. Where both density and loss do, 15 % of studies without an effect
-had a p-value below 5 % (tests/benchmarks/bench_regressions.py).
+density does not depend on length. tests/benchmarks/bench_regressions.py shows what happens without
+the term where both density and loss depend on length.
 
 Source: LMD3: Language Model Data Density Dependence, appendix A.4, A.5 and A.9.
 """
@@ -51,6 +51,7 @@ from palimpsest.density.mixed_models import (
 )
 from palimpsest.errors import UserError
 from palimpsest.statistics import Interval
+from palimpsest.variants import MOST_COPIES, MOST_PARAPHRASES
 
 PERMUTATION, PERMUTATIONS = "permutation", 4999
 RAW, LOG = "raw", "log"
@@ -58,9 +59,10 @@ PREDICTORS = (RAW, LOG)
 OUTCOMES = {PERPLEXITY: "perplexity", ACCURACY: "answer_right"}
 INTERCEPT, EXACT, DENSITY, DISTANCE = "intercept", "exact copy", "density", "mean distance"
 LOG_LENGTH = "log length"
+LINEAR = "paraphrases, linear"
 # Orthogonal polynomials over 0 to 3 paraphrases, of length 1, as R's contr.poly
 POLYNOMIALS = {
-    "paraphrases, linear": np.array([-3, -1, 1, 3]) / np.sqrt(20),
+    LINEAR: np.array([-3, -1, 1, 3]) / np.sqrt(20),
     "paraphrases, quadratic": np.array([1, -1, -1, 1]) / 2,
     "paraphrases, cubic": np.array([-1, 3, -3, 1]) / np.sqrt(20),
 }
@@ -365,8 +367,9 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
     """Raise `UserError` if the table is not the whole factorial of one study."""
     _check_columns(leakage, LEAKAGE.names, LEAKAGE.name)
     _check_one(leakage, STUDY, LEAKAGE.name)
-    if seed < 0:
-        raise UserError(f"seed {seed}: the seed of exchanges must be 0 or more")
+    _check_values(leakage)
+    if not isinstance(seed, int | np.integer) or seed < 0:
+        raise UserError(f"seed {seed!r}: the seed of exchanges must be a whole number, 0 or more")
     missing = sorted({LEAKED, PLACEBO, NEVER} - set(leakage["strings"]))
     if missing:
         raise UserError(
@@ -385,6 +388,36 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
             f"table of kind {LEAKAGE.name}: string {key[-1]} of seed {key[-2]} has {found} rows "
             f"for embedding {key[0]!r}; every string needs one row in each of the {n_runs} runs: "
             f"make the table again from all runs of the factorial"
+        )
+
+
+def _check_values(leakage: pd.DataFrame) -> None:
+    """Raise `UserError` for values that no regression can use."""
+    numbers = {
+        "length": lambda x: x > 0,
+        "exact": lambda x: (x >= 0) & (x <= MOST_COPIES),
+        "paraphrases": lambda x: (x >= 0) & (x <= MOST_PARAPHRASES),
+        "perplexity": np.isfinite,
+        "answer_right": lambda x: (x == 0) | (x == 1),
+        "log_density": lambda x: x < np.inf,
+        "mean_distance": np.isfinite,
+    }
+    for name, is_allowed in numbers.items():
+        values = pd.to_numeric(leakage[name], errors="coerce").astype(float)
+        wrong = leakage[~is_allowed(values.to_numpy())]
+        if len(wrong):
+            row = wrong.iloc[0]
+            raise UserError(
+                f"table of kind {LEAKAGE.name}: string {row['string_id']} of seed {row['seed']} "
+                f"has {row[name]} as {name!r}, which no regression can use; make the table again"
+            )
+    roles = leakage.groupby(["seed", "string_id"])["strings"].nunique()
+    if (roles > 1).any():
+        seed, name = roles.index[roles > 1][0]
+        raise UserError(
+            f"table of kind {LEAKAGE.name}: string {name} of seed {seed} has several values of "
+            "'strings'; a string is leaked, a placebo or never leaked in all runs: make the table "
+            "again"
         )
 
 

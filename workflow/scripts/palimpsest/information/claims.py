@@ -11,6 +11,9 @@ Measures are those of the neurons of feed-forward layers at the symbol before th
 neurons or pairs, then over layers. A statistic compares the runs of one seed. So it has one value
 per seed, and its interval is over the seeds; every seed has strings and models of its own.
 
+The claims on the epoch at which contextual memorisation starts are on models that are fine-tuned on
+strings without markers. They are about all layers, and their placebo are fresh strings.
+
 Placebos are in the notes. Some are an innocent change of the training strings: random markers
 against none (`trends.with_innocent`). Some are the mutual information of pairs whose strings are in
 a random order, which is the estimator alone, or strings never trained on in place of trained ones.
@@ -28,6 +31,7 @@ from palimpsest.claims import (
     DIFFERENCE,
     LANGUAGE,
     NO_THRESHOLD,
+    STAND_INS,
     Claim,
     Estimate,
     Region,
@@ -38,8 +42,9 @@ from palimpsest.claims import (
     between,
     over_seeds,
 )
+from palimpsest.information.epochs import changes_at_start, starts
+from palimpsest.information.kinds import EPOCHS, MARKERS, SHUFFLES
 from palimpsest.information.kinds import INFORMATION as TABLE
-from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
     ENTROPY,
@@ -65,6 +70,7 @@ from palimpsest.information.trends import (
 )
 from palimpsest.report.number_format import interval_note, mean_note, percent
 from palimpsest.statistics import CONFIDENCE, chance_of_equal_orders, student
+from palimpsest.variants import FRESH, REPEATED
 
 QUESTIONS = {
     "information_induced": "Was memorisation induced as intended?",
@@ -75,6 +81,7 @@ QUESTIONS = {
     "information_norms": "Do the measures say more than norms of weights?",
     "information_accuracy": "Do the measures tell which model is accurate?",
     "information_memorised": "Do the measures know how many strings are memorised?",
+    "information_epochs": "Does anything inside change when contextual memorisation starts?",
 }
 NAMES = {ENTROPY: "Entropy", INFORMATION: "Mutual information"}
 NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
@@ -362,6 +369,16 @@ def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Es
     return found._replace(marks=(mark, *found.marks))
 
 
+def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
+    """The change in the epoch at which memorisation starts, repeated minus fresh strings."""
+    found = changes_at_start(epochs, column)
+    repeated, fresh = found[REPEATED], found[FRESH]
+    estimate = estimated(repeated - fresh, {"repeated strings": repeated, "fresh strings": fresh})
+    known = starts(epochs).dropna()
+    mark = f"half are memorised after epoch {known.median():g} (median)" if len(known) else ""
+    return estimate._replace(marks=tuple(filter(None, [*estimate.marks, mark])))
+
+
 CLAIMS = [
     Claim(
         "information_induced",
@@ -550,5 +567,19 @@ CLAIMS = [
             evidence=(LANGUAGE,),
         )
         for intervention, measure in BOTH
+    ),
+    *(
+        Claim(
+            "information_epochs",
+            f"{NAMES[measure]} {VERBS[EXPECTED[SHUFFLES, measure]]} in the epoch at which "
+            "contextual memorisation starts, more than on fresh strings.",
+            EPOCHS.name,
+            "change of the mean over all layers in the first epoch after which half of the "
+            "training strings are memorised, minus the same on fresh strings (nats)",
+            signed(EXPECTED[SHUFFLES, measure]),
+            partial(at_start, column=measure),
+            evidence=(STAND_INS,),
+        )
+        for measure in MEASURES
     ),
 ]

@@ -13,9 +13,10 @@ from palimpsest.memorisation.runs import (
     stand_in_losses,
 )
 from palimpsest.traces import Trace
-from palimpsest.variants import FRESH
+from palimpsest.variants import FRESH, REPEATED
 
 CONTEXTUAL = ("contextual", "same-frequency")
+HALF = 0.5
 
 
 def epochs_table(
@@ -59,10 +60,33 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: flo
     }
 
 
-def start_of(memorised: pd.Series) -> float:
-    """The epoch at which half of the training strings are memorised; NaN if it never comes.
+def starts(epochs: pd.DataFrame) -> pd.Series:
+    """The epoch at which half of the training strings are memorised, by seed and model.
 
-    `memorised` is the share of memorised strings, indexed by epoch.
+    NaN if it never comes.
     """
-    reached = memorised.index[memorised >= 0.5]
-    return float(reached[0]) if len(reached) else np.nan
+    repeated = epochs[epochs["variant"] == REPEATED]
+    shares = repeated.groupby(["seed", "model", "epoch"])["memorised"].first().unstack("epoch")
+    reached = shares >= HALF
+    return reached.idxmax(axis=1).astype(float).where(reached.any(axis=1))
+
+
+def changes_at_start(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
+    """How much a column changes in the epoch at which half of the strings are memorised.
+
+    By variant: values by seed (rows) and model (columns), of the mean over all sites. For fresh
+    strings, nothing is memorised, and the epoch is that of the repeated ones of the same seed.
+    """
+    means = epochs.groupby(["variant", "seed", "model", "epoch"])[column].mean()
+    found = {variant: {} for variant in (REPEATED, FRESH)}
+    for (seed, model), start in starts(epochs).items():
+        for variant, values in found.items():
+            own = means.get((variant, seed, model), pd.Series(dtype=float))
+            before = own.index[own.index < start]
+            known = start in own.index and len(before)
+            values[seed, model] = own[start] - own[before[-1]] if known else np.nan
+    index = pd.MultiIndex.from_tuples(found[REPEATED], names=["seed", "model"])
+    return {
+        variant: pd.Series(list(values.values()), index, dtype=float).unstack("model")
+        for variant, values in found.items()
+    }

@@ -32,6 +32,11 @@ CHAPTERS = {
         "Do the measures order models as accuracy does, and do they say more than norms of the "
         "weights?",
     ),
+    "epochs": (
+        "While a model is fine-tuned",
+        "A model is fine-tuned on a few strings, and looked at after every epoch. Fresh strings, "
+        "none of which is ever repeated, are the placebo.",
+    ),
 }
 GLOSSARY = {
     "Entropy of a neuron": (

@@ -74,4 +74,19 @@ FIGURES = (
         tables=(kinds.INFORMATION,),
         draw=f"{DRAWING}.associations:information_associations",
     ),
+    Figure(
+        name="information_epochs",
+        chapter="epochs",
+        title="Inside of a model while it is fine-tuned",
+        caption=(
+            "Entropy and mutual information before fine-tuning and after every epoch, on the same "
+            "strings in every epoch and on fresh ones. See whether the maps change at the vertical "
+            "line, where contextual memorisation starts: what both kinds of strings change is "
+            "learning, and the maps only show what differs."
+        ),
+        numbers="",
+        paper="",
+        tables=(kinds.EPOCHS,),
+        draw=f"{DRAWING}.epochs:information_epochs",
+    ),
 )
