@@ -613,6 +613,7 @@ CASES = {
             *OF_ONE_PROFILE,
             *DILUTION,
             *DENSITIES,
+            *ACTIVATIONS,
         ],
     ),
     "the family of a model": Case(
@@ -804,7 +805,7 @@ CASES = {
     "a file of the library's `training`": Case(changed(f"{LIBRARY}/training/runs.py"), NOTHING),
     "a file of the library's `models`": Case(changed(f"{LIBRARY}/models/build.py"), NOTHING),
     "a file of the library's `memorisation`": Case(
-        changed(f"{LIBRARY}/memorisation/measures.py"), AFTER_TRAINING
+        changed(f"{LIBRARY}/memorisation/measures.py"), [*AFTER_TRAINING, *COMPARED]
     ),
     "a figure's style: a file of the library's `figures`": Case(
         changed(f"{LIBRARY}/figures/style.py"), ["figure/*", "report"]
