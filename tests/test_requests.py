@@ -78,7 +78,7 @@ def test_contradictory_requests_are_refused(change, name):
             {"keeps": frozenset({TRACE, WEIGHTS}), "variant": "leave-one-out"},
             "cannot ask for the weights of leave-one-out",
         ),
-        (BASE, {"keeps": frozenset({TRACE, "checkpoints"})}, "keeps 'checkpoints', which no run"),
+        (BASE, {"keeps": frozenset({TRACE, "gradients"})}, "keeps 'gradients', which no run"),
         (
             REPLICATES,
             {"keeps": frozenset({TRACE, WEIGHTS, TOKENS})},

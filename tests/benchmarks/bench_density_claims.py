@@ -40,7 +40,7 @@ from palimpsest.density.associations import (  # noqa: E402
     spearman,
     spearman_given,
 )
-from palimpsest.density.claims import FEWEST_STARTS, compared  # noqa: E402
+from palimpsest.density.earlier import FEWEST_STARTS, compared  # noqa: E402
 from palimpsest.density.kinds import TRAINED, UNSEEN  # noqa: E402
 from palimpsest.density.memorised import cut_late  # noqa: E402
 from palimpsest.statistics import rank_association, student  # noqa: E402

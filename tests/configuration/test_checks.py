@@ -484,9 +484,11 @@ def test_a_missing_key_is_named():
     assert {("memorisation", "studies", name, "models") for name in STUDIES} <= set(missing)
     adapters = {"models": ["opt-1.3b", "mine"], "languages": ["L1"], "size": 16}
     approximation = {"k": 10, "m1": 60, "m2": 20, "index": "exact"}
+    finetuned = {"models": ["mine"], "languages": ["L4"], "size": 16, "tests": 32}
     null = {
         "memorisation": {"studies": {"adapters": adapters}},
         "density": {"approximation": approximation},
+        "information": {"finetuned": finetuned},
     }
     whole = laid_over(configuration(DEFAULT), null)
     for path in missing:

@@ -12,7 +12,8 @@ from helpers.density_scores import SEEDS, STUDY, memorised, retrieval, separatio
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all, over_seeds
 from palimpsest.density import claims, kinds
 from palimpsest.density.associations import spearman_given
-from palimpsest.density.claims import CLAIMS, MEASURES, QUESTIONS
+from palimpsest.density.claims import CLAIMS, QUESTIONS
+from palimpsest.density.earlier import MEASURES, earlier
 from palimpsest.density.kinds import (
     GAUSSIAN,
     HIDDEN,
@@ -444,7 +445,7 @@ def test_orders_are_judged():
 def test_support_of_trained_strings_is_compared_with_that_of_unseen_ones():
     """By n-grams, over all bandwidths; a measure that was not run has no verdict."""
     table = memorised([-0.5, -0.6, -0.7], [0.1, 0.0, -0.1])
-    found = claims.earlier(table, "contextual")
+    found = earlier(table, "contextual")
     assert found.values == pytest.approx([-0.6] * 3)
     table = memorised([-0.5, -0.6, -0.7], [0.1, 0.1, -0.1])
     judged = verdicts(table, kinds.MEMORISED)
@@ -479,7 +480,7 @@ def test_a_few_starts_say_nothing():
     """Of 24 strings, a share of 0.8 that never start leaves about 5, and 0.85 leaves 4."""
     table = memorised([-0.5, -0.6, -0.7], [0.1, 0.0, -0.1])
     for never, known in ((0.8, True), (0.85, False)):
-        found = claims.earlier(table.assign(never_or_late=never), "contextual")
+        found = earlier(table.assign(never_or_late=never), "contextual")
         assert bool(found.values) == known
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.information.kinds import (
+    EPOCHS,
     INFORMATION,
     LAST,
     MARKERS,
@@ -17,7 +18,8 @@ from palimpsest.information.kinds import (
     PAIRS,
     SHUFFLES,
 )
-from palimpsest.variants import marked, shuffled
+from palimpsest.models.sites import MLP
+from palimpsest.variants import FRESH, REPEATED, marked, shuffled
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ONE_MODEL = {"opt-1.3b-twin": 2}
@@ -216,3 +218,40 @@ def _members(table, draw: int, n: int, column: str, names: list[str]) -> pd.Data
         exchanged=0.01 * chance.normal(size=len(rows)),
         **{column: rows[column] * (1 + 0.3 * skewed)},
     )[names]
+
+
+def epochs(jumps: list[float], learning: float = 0.3, start: int = 3) -> pd.DataFrame:
+    """A table `epochs` in which half of the strings are memorised after an epoch.
+
+    Entropy rises by `learning` in every epoch, on repeated and on fresh strings, and by one of the
+    `jumps` more, one for each seed, in the epoch of the start, on repeated strings.
+    """
+    rows = [
+        {
+            "model": "smollm2-135m-instruct",
+            "language": "L4",
+            "size": 16,
+            "seed": seed,
+            "variant": variant,
+            "epoch": epoch,
+            "layer": layer,
+            "place": MLP,
+            "position": LAST,
+            "n_neurons": 8,
+            "n_degenerate": 0,
+            "entropy": 2
+            + layer
+            + learning * epoch
+            + jump * (variant == REPEATED) * (epoch >= start),
+            "n_pairs": 5,
+            "mutual_information": 0.1,
+            "train_loss": 1.0 if variant == REPEATED else np.nan,
+            "test_loss": 1.2,
+            "memorised": float(epoch >= start) if variant == REPEATED else np.nan,
+        }
+        for seed, jump in enumerate(jumps)
+        for variant in (REPEATED, FRESH)
+        for epoch in range(6)
+        for layer in range(3)
+    ]
+    return pd.DataFrame(rows)[EPOCHS.names]

@@ -6,6 +6,7 @@ import pytest
 
 from helpers.commands import MODELS, ROOT
 from helpers.experiments import DEFAULT, experiment, message
+from helpers.information_worlds import epochs as epochs_in
 from palimpsest import manifests, tables, traces
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge_all
 from palimpsest.corpora import read_corpus
@@ -152,45 +153,8 @@ def test_losses_and_memorisation_stand_beside_the_measures(made, tmp_path):
 # The claims and the figure
 
 
-def epochs_of(jumps: list[float], learning: float = 0.3, start: int = 3) -> pd.DataFrame:
-    """A table `epochs` in which half of the strings are memorised after an epoch.
-
-    Entropy rises by `learning` in every epoch, on repeated and on fresh strings, and by one of the
-    `jumps` more, one for each seed, in the epoch of the start, on repeated strings.
-    """
-    rows = [
-        {
-            "model": "smollm2-135m-instruct",
-            "language": "L4",
-            "size": 16,
-            "seed": seed,
-            "variant": variant,
-            "epoch": epoch,
-            "layer": layer,
-            "place": MLP,
-            "position": LAST,
-            "n_neurons": 8,
-            "n_degenerate": 0,
-            "entropy": 2
-            + layer
-            + learning * epoch
-            + jump * (variant == REPEATED) * (epoch >= start),
-            "n_pairs": 5,
-            "mutual_information": 0.1,
-            "train_loss": 1.0 if variant == REPEATED else np.nan,
-            "test_loss": 1.2,
-            "memorised": float(epoch >= start) if variant == REPEATED else np.nan,
-        }
-        for seed, jump in enumerate(jumps)
-        for variant in (REPEATED, FRESH)
-        for epoch in range(6)
-        for layer in range(3)
-    ]
-    return pd.DataFrame(rows)[EPOCHS.names]
-
-
 def test_what_learning_changes_is_subtracted():
-    table = epochs_of([0.5, 0.4, 0.6])
+    table = epochs_in([0.5, 0.4, 0.6])
     assert (starts(table) == 3).all()
     found = changes_at_start(table, "entropy")
     np.testing.assert_allclose(found[REPEATED].to_numpy().ravel(), [0.8, 0.7, 0.9])
@@ -208,7 +172,7 @@ def test_what_learning_changes_is_subtracted():
 )
 def test_the_claims_are_about_the_epoch_of_the_start(jumps, verdict):
     chosen = [claim for claim in CLAIMS if claim.reads == EPOCHS.name]
-    judged = judge_all(chosen, {EPOCHS.name: epochs_of(jumps)})
+    judged = judge_all(chosen, {EPOCHS.name: epochs_in(jumps)})
     entropy, information = judged.to_dict("records")
     assert entropy["verdict"] == verdict
     assert information["verdict"] == CANNOT_TELL
@@ -216,7 +180,7 @@ def test_the_claims_are_about_the_epoch_of_the_start(jumps, verdict):
 
 
 def test_without_a_start_nothing_is_compared():
-    table = epochs_of([0.5, 0.4, 0.6], start=9)
+    table = epochs_in([0.5, 0.4, 0.6], start=9)
     assert starts(table).isna().all()
     assert changes_at_start(table, "entropy")[REPEATED].isna().all(axis=None)
 
@@ -224,7 +188,7 @@ def test_without_a_start_nothing_is_compared():
 @pytest.mark.figures
 @pytest.mark.parametrize("start", [3, 9])
 def test_the_figure_shows_every_layer_and_the_start(start):
-    figure = information_epochs(epochs_of([0.5, 0.4], start=start))
+    figure = information_epochs(epochs_in([0.5, 0.4], start=start))
     panels = figure.axes
     assert {"layer", "epochs of fine-tuning"} <= {
         label for axes in panels for label in (axes.get_ylabel(), axes.get_xlabel())

@@ -33,6 +33,7 @@ def made(seeds=3, models=worlds.ONE_MODEL, **frames):
         "information": information,
         "neurons": worlds.neurons(information, 1),
         "pairs": worlds.pairs(information, 1),
+        "epochs": worlds.epochs([0.2] * seeds),
         **frames,
     }
 

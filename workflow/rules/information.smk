@@ -104,9 +104,6 @@ if information_block:
         script:
             "../scripts/compare_information.py"
 
-
-if finetuned_block:
-
     # Both variants of a seed are made together, because their strings are drawn together.
     rule dataset_finetuned:
         input:

@@ -17,7 +17,8 @@ READ_ACTIVATIONS = (
 
 
 MEASURE_LAYERS = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/measure_layers.py"))
-finetuned_block = information_block and information_block["finetuned"]
+# No dataset has 0 strings: without the study, its rules have paths that nothing asks for.
+finetuned_block = (information_block or {}).get("finetuned") or {"size": 0, "tests": 0}
 # The command that measures neurons after every epoch of a fine-tuning
 LAYERS_OF_EPOCHS = (
     f"{OF_THE_MODEL} --weights {{input.checkpoints}} --layers {{output.layers}}"
@@ -41,7 +42,7 @@ def of_finetuned(pattern, seeds=INFORMATION_SEEDS):
         for path in expand(
             pattern,
             variant=variant,
-            size=finetuned.size_of(settings, variant),
+            size=finetuned.size_of(settings, variant, finetuned_block["size"]),
             seed=seeds,
             allow_missing=True,
         )

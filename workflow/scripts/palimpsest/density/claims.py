@@ -37,6 +37,7 @@ from palimpsest.claims import (
     over_seeds,
 )
 from palimpsest.density.associations import spearman_given
+from palimpsest.density.earlier import MEASURES, earlier
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -58,14 +59,13 @@ from palimpsest.density.kinds import (
     RETRIEVAL,
     SEPARATION,
     TEXT_REGRESSIONS,
-    TRAINED,
     TRUTH,
     UNSEEN,
 )
 from palimpsest.density.leakage_tables import once
-from palimpsest.density.regressions import DENSITY, DISTANCE, EXACT, LINEAR, RAW
-from palimpsest.report.number_format import interval_note, mean_note, number
-from palimpsest.statistics import CONFIDENCE, Interval, student, student_p_value
+from palimpsest.density.regressed import of_text, regressed, regressed_on_density
+from palimpsest.density.regressions import DENSITY, DISTANCE, EXACT, LINEAR
+from palimpsest.report.number_format import mean_note, number
 
 QUESTIONS = {
     "leakage": "Does a model do better on what leaked into its training data?",
@@ -83,9 +83,6 @@ RECALL, RETRIEVED = 0.9, 10
 # The largest difference of two recalls that counts as none
 TOLERATED = 0.05
 NO_COPY, ONE_COPY = 0, 1
-EXCHANGES, QUERIES = "exchanges of strings", "queries"
-# "Later" needs both to be above 0.
-OF_BOTH = "seeds, of the difference and of trained strings alone"
 # Words, region and columns: what one predictor says at equal values of the other
 UNIQUE = (
     (
@@ -131,8 +128,7 @@ REGRESSED = (
         {"outcome": ACCURACY, "regression": ON_BOTH, "term": DISTANCE},
     ),
 )
-# The paper's claims on texts (section 6.2, appendix A.9), and its bandwidth of the gaussian kernel
-BANDWIDTH_OF_TEXTS = 0.5
+# The paper's claims on texts (section 6.2, appendix A.9)
 OF_TEXTS = (
     (
         "The perplexity of a text falls as the density of the nearest texts in the corpus rises.",
@@ -153,9 +149,6 @@ OF_TEXTS = (
         DISTANCE,
     ),
 )
-TRAINED_ON = "whether the model was trained on this corpus is not known"
-# A seed in which fewer strings of a kind start says nothing about when they do.
-FEWEST_STARTS = 5
 # The same on the leak condition: sentence, unit, region and term
 ON_LEAKS = (
     (
@@ -183,13 +176,6 @@ ON_LEAKS = (
         {"outcome": ACCURACY, "term": LINEAR},
     ),
 )
-MEASURES = {
-    "recollection": "recollection",
-    "recollection_accuracy": "recollection by accuracy",
-    "counterfactual": "the counterfactual measure",
-    "contextual": "the contextual measure",
-    "bayes": "the Bayes measure",
-}
 
 
 def beyond_never(leakage: pd.DataFrame, column: str, treated: str) -> pd.DataFrame:
@@ -351,64 +337,6 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
     )
 
 
-def regressed_on_density(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimate:
-    """The effect of one term of a regression on raw density; that of placebos is in the marks."""
-    rows = regressions[(regressions["embedding"] == embedding) & (regressions["predictor"] == RAW)]
-    return regressed(rows, **term)
-
-
-def regressed(rows: pd.DataFrame, **term: str) -> Estimate:
-    """The effect of one term of a regression; that of placebos is in the marks."""
-    for column, value in term.items():
-        rows = rows[rows[column] == value]
-    found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
-    own, placebo = found[LEAKED], found[PLACEBO]
-    mark = interval_note("placebos", placebo.mean, placebo.lower, placebo.upper)
-    return own._replace(marks=(mark,) if mark else ())
-
-
-def by_exchanges(row: pd.DataFrame) -> Estimate:
-    """The effect in a table's only row, with its interval and p-value by exchanging strings."""
-    if len(row) != 1 or row[["effect", "lower", "upper"]].isna().any(axis=None):
-        return Estimate()
-    effect, lower, upper, p_value = row.iloc[0][["effect", "lower", "upper", "p_value"]]
-    return Estimate((effect,), effect, lower, upper, EXCHANGES, p_value=p_value)
-
-
-# Texts
-
-
-def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
-    """The effect of a term on the perplexity of queries, raw density, with Student's interval.
-
-    Density is the local or the random part; without an approximation, there is none. At the
-    paper's kernel and bandwidth, or at the nearest bandwidth to it, which is in the marks.
-    """
-    from scipy.special import stdtrit
-
-    # The exact density is that over the nearest texts and all others together.
-    if regression == ON_DENSITY and ON_RANDOM not in set(regressions["regression"]):
-        return Estimate()
-    rows = regressions[(regressions["regression"] == regression) & (regressions["term"] == term)]
-    rows = rows[rows["predictor"].isna() | (rows["predictor"] == RAW)]
-    marks = [TRAINED_ON]
-    if rows["kernel"].notna().any():
-        rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
-        row = rows.loc[[(rows["bandwidth"] - BANDWIDTH_OF_TEXTS).abs().idxmin()]]
-        marks.append(f"{row['kernel'].item()} kernel, bandwidth {number(row['bandwidth'].item())}")
-    else:
-        row = rows
-    if len(row) != 1 or row[["estimate", "std_error", "df"]].isna().any(axis=None):
-        return Estimate()
-    found = row.iloc[0]
-    half = stdtrit(found["df"], (1 + CONFIDENCE) / 2) * found["std_error"]
-    estimate = float(found["estimate"])
-    ends = estimate - half, estimate + half
-    return Estimate(
-        (estimate,), estimate, *ends, QUERIES, marks=tuple(marks), p_value=found["p_value"]
-    )
-
-
 # Density and truth
 
 
@@ -419,53 +347,6 @@ def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
     """
     rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
     return over_seeds(rows.groupby("seed")["given_length"].mean())
-
-
-# Density and memorisation
-
-
-def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
-    """Rank association of support and start at equal probability, trained minus unseen strings.
-
-    By n-grams, because hidden states are those of the model that memorised the strings. The
-    associations of both kinds are in the marks.
-    """
-    rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
-    parts = associations(rows)
-    found, both = over_seeds(parts[TRAINED] - parts[UNSEEN]), compared(parts)
-    if both.lower < found.lower:
-        alone = parts[TRAINED].dropna()
-        p_values = [student_p_value(own, 0) for own in (found.values, alone)]
-        p_value = max(p_values) if alone.mean() > 0 else 1.0
-        found = found._replace(lower=both.lower, over=OF_BOTH, p_value=p_value)
-    marks = [mean_note(name, values.dropna()) for name, values in parts.items()]
-    never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
-    marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
-    return found._replace(marks=tuple(filter(None, marks)))
-
-
-def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:
-    """Association of support and start of trained and of unseen strings, by seed.
-
-    The mean over all kernels and bandwidths. In both kinds of strings, equal shares count as never
-    memorised: the latest starts of one kind do, too. Otherwise a difference would say which kind
-    starts more often. A seed in which few strings of a kind start has no value.
-    """
-    started = memorised["n_strings"] * (1 - memorised["never_or_late"])
-    rows = memorised[started.round() >= FEWEST_STARTS]
-    by_seed = rows.groupby(["strings", "seed"])["comparable"].mean()
-    return {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
-
-
-def compared(parts: dict[str, pd.Series]) -> Interval:
-    """The association of trained strings minus that of unseen ones, with an interval over seeds.
-
-    A weaker association of trained strings may only say that their starts vary more. So the
-    interval is above 0 only if that of trained strings alone is above 0, too.
-    """
-    found = student((parts[TRAINED] - parts[UNSEEN]).dropna())
-    alone = student(parts[TRAINED].dropna())
-    return found._replace(lower=min(found.lower, alone.lower)) if found.lower > 0 else found
 
 
 CLAIMS = [

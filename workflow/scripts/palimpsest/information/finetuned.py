@@ -30,9 +30,8 @@ def block(settings: Settings) -> dict | None:
     return settings.block("information")["finetuned"]
 
 
-def size_of(settings: Settings, variant: str) -> int:
-    """The number of training strings of a variant."""
-    size = block(settings)["size"]
+def size_of(settings: Settings, variant: str, size: int) -> int:
+    """The number of training strings of a variant, of which an epoch has `size`."""
     return size * settings.of_size("epochs", size) if variant == FRESH else size
 
 
@@ -46,7 +45,7 @@ def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
         Runs(
             model,
             language,
-            size_of(settings, variant),
+            size_of(settings, variant, asked["size"]),
             variant,
             seeds,
             keeps=frozenset({TRACE, CHECKPOINTS}),
@@ -66,7 +65,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unknown_models(settings, f"{KEY}/models", asked["models"])
     yield from unknown_languages(settings, f"{KEY}/languages", asked["languages"])
     yield from without_probabilities(settings, f"{KEY}/languages", asked["languages"], NEEDS)
-    needed = size_of(settings, FRESH) + asked["tests"]
+    needed = size_of(settings, FRESH, asked["size"]) + asked["tests"]
     yield from too_many_strings(settings, f"{KEY}/size", [needed], asked["languages"])
     neighbours = settings.block("information")["neighbours"]
     if neighbours >= asked["tests"]:

@@ -5,7 +5,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from palimpsest.density.claims import FEWEST_STARTS, associations
+from palimpsest.density.earlier import FEWEST_STARTS, associations
 from palimpsest.density.figures import looks
 from palimpsest.density.kinds import TRAINED, UNSEEN
 from palimpsest.figures import curves, style

@@ -1,0 +1,64 @@
+"""The statistic of the claims on memorisation: is what has dense support memorised earlier?"""
+
+import pandas as pd
+
+from palimpsest.claims import Estimate, over_seeds
+from palimpsest.density.kinds import NGRAMS, TRAINED, UNSEEN
+from palimpsest.report.number_format import mean_note, number
+from palimpsest.statistics import Interval, student, student_p_value
+
+# "Later" needs both to be above 0.
+OF_BOTH = "seeds, of the difference and of trained strings alone"
+# A seed in which fewer strings of a kind start says nothing about when they do.
+FEWEST_STARTS = 5
+MEASURES = {
+    "recollection": "recollection",
+    "recollection_accuracy": "recollection by accuracy",
+    "counterfactual": "the counterfactual measure",
+    "contextual": "the contextual measure",
+    "bayes": "the Bayes measure",
+}
+
+
+def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
+    """Rank association of support and start at equal probability, trained minus unseen strings.
+
+    By n-grams, because hidden states are those of the model that memorised the strings. The
+    associations of both kinds are in the marks.
+    """
+    rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
+    parts = associations(rows)
+    found, both = over_seeds(parts[TRAINED] - parts[UNSEEN]), compared(parts)
+    if both.lower < found.lower:
+        alone = parts[TRAINED].dropna()
+        p_values = [student_p_value(own, 0) for own in (found.values, alone)]
+        p_value = max(p_values) if alone.mean() > 0 else 1.0
+        found = found._replace(lower=both.lower, over=OF_BOTH, p_value=p_value)
+    marks = [mean_note(name, values.dropna()) for name, values in parts.items()]
+    never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
+    marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
+    return found._replace(marks=tuple(filter(None, marks)))
+
+
+def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:
+    """Association of support and start of trained and of unseen strings, by seed.
+
+    The mean over all kernels and bandwidths. In both kinds of strings, equal shares count as never
+    memorised: the latest starts of one kind do, too. Otherwise a difference would say which kind
+    starts more often. A seed in which few strings of a kind start has no value.
+    """
+    started = memorised["n_strings"] * (1 - memorised["never_or_late"])
+    rows = memorised[started.round() >= FEWEST_STARTS]
+    by_seed = rows.groupby(["strings", "seed"])["comparable"].mean()
+    return {name: by_seed.get(name, pd.Series(dtype=float)) for name in (TRAINED, UNSEEN)}
+
+
+def compared(parts: dict[str, pd.Series]) -> Interval:
+    """The association of trained strings minus that of unseen ones, with an interval over seeds.
+
+    A weaker association of trained strings may only say that their starts vary more. So the
+    interval is above 0 only if that of trained strings alone is above 0, too.
+    """
+    found = student((parts[TRAINED] - parts[UNSEEN]).dropna())
+    alone = student(parts[TRAINED].dropna())
+    return found._replace(lower=min(found.lower, alone.lower)) if found.lower > 0 else found

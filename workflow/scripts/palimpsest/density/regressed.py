@@ -1,0 +1,73 @@
+"""Statistics of claims on regressions: effects with the intervals of their tests.
+
+Source: LMD3: Language Model Data Density Dependence, section 6.2, appendices A.5 and A.9.
+"""
+
+import pandas as pd
+
+from palimpsest.claims import Estimate
+from palimpsest.density.kernel import preferred_kernel
+from palimpsest.density.kinds import LEAKED, ON_DENSITY, ON_RANDOM, PLACEBO
+from palimpsest.density.regressions import RAW
+from palimpsest.report.number_format import interval_note, number
+from palimpsest.statistics import CONFIDENCE
+
+EXCHANGES, QUERIES = "exchanges of strings", "queries"
+TRAINED_ON = "whether the model was trained on this corpus is not known"
+# The bandwidth of the gaussian kernel in the paper's section 6.2
+BANDWIDTH_OF_TEXTS = 0.5
+
+
+def regressed_on_density(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimate:
+    """The effect of one term of a regression on raw density; that of placebos is in the marks."""
+    rows = regressions[(regressions["embedding"] == embedding) & (regressions["predictor"] == RAW)]
+    return regressed(rows, **term)
+
+
+def regressed(rows: pd.DataFrame, **term: str) -> Estimate:
+    """The effect of one term of a regression; that of placebos is in the marks."""
+    for column, value in term.items():
+        rows = rows[rows[column] == value]
+    found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
+    own, placebo = found[LEAKED], found[PLACEBO]
+    mark = interval_note("placebos", placebo.mean, placebo.lower, placebo.upper)
+    return own._replace(marks=(mark,) if mark else ())
+
+
+def by_exchanges(row: pd.DataFrame) -> Estimate:
+    """The effect in a table's only row, with its interval and p-value by exchanging strings."""
+    if len(row) != 1 or row[["effect", "lower", "upper"]].isna().any(axis=None):
+        return Estimate()
+    effect, lower, upper, p_value = row.iloc[0][["effect", "lower", "upper", "p_value"]]
+    return Estimate((effect,), effect, lower, upper, EXCHANGES, p_value=p_value)
+
+
+def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
+    """The effect of a term on the perplexity of queries, raw density, with Student's interval.
+
+    Density is the local or the random part; without an approximation, there is none. At the
+    paper's kernel and bandwidth, or at the nearest bandwidth to it, which is in the marks.
+    """
+    from scipy.special import stdtrit
+
+    # The exact density is that over the nearest texts and all others together.
+    if regression == ON_DENSITY and ON_RANDOM not in set(regressions["regression"]):
+        return Estimate()
+    rows = regressions[(regressions["regression"] == regression) & (regressions["term"] == term)]
+    rows = rows[rows["predictor"].isna() | (rows["predictor"] == RAW)]
+    marks = [TRAINED_ON]
+    if rows["kernel"].notna().any():
+        rows = rows[rows["kernel"] == preferred_kernel(set(rows["kernel"]))]
+        row = rows.loc[[(rows["bandwidth"] - BANDWIDTH_OF_TEXTS).abs().idxmin()]]
+        marks.append(f"{row['kernel'].item()} kernel, bandwidth {number(row['bandwidth'].item())}")
+    else:
+        row = rows
+    if len(row) != 1 or row[["estimate", "std_error", "df"]].isna().any(axis=None):
+        return Estimate()
+    found = row.iloc[0]
+    half = stdtrit(found["df"], (1 + CONFIDENCE) / 2) * found["std_error"]
+    estimate = float(found["estimate"])
+    ends = estimate - half, estimate + half
+    return Estimate(
+        (estimate,), estimate, *ends, QUERIES, marks=tuple(marks), p_value=found["p_value"]
+    )
