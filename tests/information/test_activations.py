@@ -19,10 +19,11 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.information.activations import (
     Reading,
     Where,
+    activations_of,
     given_answers,
     key_of_job,
     matrices,
-    passes,
+    predictions_of,
     read,
 )
 from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, LAST, MEAN, NORMS
@@ -92,8 +93,10 @@ def test_activations_are_those_before_the_answer_and_the_mean(tmp_path, ends):
     """Of each string alone; an end token after the answer changes nothing of `last`."""
     bench = bench_of(dataset_in(tmp_path, ends), predict_end=ends)
     model, rows = drawn_model(bench), evaluated(bench)
-    found = passes(bench, opened(bench, model), rows, EVERYWHERE)
-    assert set(found.vectors) == {
+    models = opened(bench, model)
+    vectors = activations_of(bench, models, rows, EVERYWHERE)
+    log_prob = predictions_of(bench, models, rows)
+    assert set(vectors) == {
         (Site(layer, place), position)
         for layer in (0, 1)
         for place in PLACES
@@ -112,14 +115,14 @@ def test_activations_are_those_before_the_answer_and_the_mean(tmp_path, ends):
         with torch.no_grad():
             logits = model(torch.from_numpy(before)).logits[0, -1]
         states = seen["mlp"].reshape(n_symbols, -1)
-        last = found.vectors[Site(1, "mlp"), LAST][place]
+        last = vectors[Site(1, "mlp"), LAST][place]
         np.testing.assert_allclose(last, states[-1], atol=1e-5)
         expected = logits.double().log_softmax(-1)
-        np.testing.assert_allclose(found.log_prob[place], expected, atol=1e-5)
+        np.testing.assert_allclose(log_prob[place], expected, atol=1e-5)
         with torch.no_grad():
             model(torch.from_numpy(encoded.ids[None, row, : encoded.lengths[row]]))
         states = seen["mlp"].reshape(encoded.lengths[row], -1)
-        mean = found.vectors[Site(1, "mlp"), MEAN][place]
+        mean = vectors[Site(1, "mlp"), MEAN][place]
         np.testing.assert_allclose(mean, states[1:].mean(dim=0), atol=1e-5)
 
 
@@ -128,16 +131,14 @@ def test_neither_padding_nor_the_batch_matters(dataset):
     each = []
     for size in (1, 3, 64):
         bench = bench_of(dataset, evaluation_batch_size=size)
-        models = opened(bench, drawn_model(bench))
-        each.append(passes(bench, models, evaluated(bench), EVERYWHERE))
+        models, rows = opened(bench, drawn_model(bench)), evaluated(bench)
+        log_prob = predictions_of(bench, models, rows)
+        each.append({**activations_of(bench, models, rows, EVERYWHERE), "log_prob": log_prob})
     for other in each[1:]:
-        np.testing.assert_allclose(other.log_prob, each[0].log_prob, atol=1e-5)
-        for key, vectors in each[0].vectors.items():
-            np.testing.assert_allclose(other.vectors[key], vectors, atol=1e-5)
-    bench = bench_of(dataset)
-    models, rows = opened(bench, drawn_model(bench)), evaluated(bench)
-    turned = passes(bench, models, rows[::-1], EVERYWHERE)
-    np.testing.assert_allclose(turned.log_prob[::-1], each[0].log_prob, atol=1e-5)
+        for key, values in each[0].items():
+            np.testing.assert_allclose(other[key], values, atol=1e-5)
+    turned = predictions_of(bench, models, rows[::-1])
+    np.testing.assert_allclose(turned[::-1], each[0]["log_prob"], atol=1e-5)
 
 
 def test_sites_are_chosen(dataset):
@@ -153,7 +154,7 @@ def test_a_site_that_the_model_lacks_is_refused(dataset):
     bench = bench_of(dataset)
     models = opened(bench, drawn_model(bench))
     where = Where((2,), ("mlp",), (LAST,))
-    said = message(lambda: passes(bench, models, evaluated(bench), where))
+    said = message(lambda: activations_of(bench, models, evaluated(bench), where))
     assert said == (
         "no site mlp of layer 2; the model has mlp, attention, residual of the layers 0 to 1"
     )

@@ -14,7 +14,7 @@ from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
-from palimpsest.information.activations import Where, passes
+from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.claims import CLAIMS
 from palimpsest.information.epochs import changes_at_start, epochs_table, starts
 from palimpsest.information.figures.epochs import information_epochs
@@ -112,7 +112,7 @@ def test_the_measures_are_those_of_the_weights_after_the_epoch(made):
     weights = TrainedWeights([str(folder / "checkpoints" / "epoch-2.safetensors")])
     models = bench.holder.open([weights.of_run(0)])
     rows = np.flatnonzero(bench.material.test_counts > 0)
-    vectors = passes(bench, models, rows, WHERE).vectors
+    vectors = activations_of(bench, models, rows, WHERE)
     table = tables.read(folder / "layers.parquet", LAYERS)
     for (site, _), values in vectors.items():
         found = table[(table["epoch"] == 2) & (table["layer"] == site.layer)].iloc[0]

@@ -95,5 +95,8 @@ def numeric(array: np.ndarray) -> np.ndarray:
 
 def shown(value: Any) -> str:
     """A value as messages have it: at most 60 characters, with quotes around a text."""
-    said = str(value) if isinstance(value, numbers.Real) else repr(value)
+    try:
+        said = str(value) if isinstance(value, numbers.Real) else repr(value)
+    except ValueError:  # Python does not write numbers of thousands of digits
+        said = f"a number of {value.bit_length()} bits"
     return said if len(said) <= 60 else f"{said[:57]}..."

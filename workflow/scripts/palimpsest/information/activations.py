@@ -5,10 +5,9 @@ Source: the paper on information measures of neurons, appendix A and sections 3 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -123,73 +122,72 @@ def tables_of(
     """The tables `activations`, `answers` and `norms` of the only model."""
     models = bench.holder.open([weights.of_run(0)])
     rows = np.flatnonzero(bench.material.counts == 0)
-    found = passes(bench, models, rows, where)
+    vectors = activations_of(bench, models, rows, where)
     keys = {**bench.keys, "variant": bench.material.keys["variant"]}
     return [
-        activations_table(keys, bench.material.string_ids[rows], found.vectors),
-        answers_table(bench, keys, rows, found.log_prob),
+        activations_table(keys, bench.material.string_ids[rows], vectors),
+        answers_table(bench, keys, rows, predictions_of(bench, models, rows)),
         pd.DataFrame([{**keys, **norms(matrices(models))._asdict()}])[NORMS.names],
     ]
 
 
-class Found(NamedTuple):
-    """What the forward passes over some strings find.
+def activations_of(
+    bench: Bench, models: Models, rows: np.ndarray, where: Where
+) -> dict[tuple[Site, str], np.ndarray]:
+    """The first model's activations float32[strings, neurons], by site and position.
 
-    `vectors` holds activations float32[strings, neurons] by site and position. `log_prob`
-    float64[strings, V] are log probabilities of every token in the place of a string's last symbol,
-    nats.
+    Strings are in the order of `rows`. Raises `UserError` if the model lacks a site.
+    """
+    sites = where.sites(models)
+
+    def of_batch(ids_MBT, lengths, before):
+        found = {}
+        for site, states_MBTN in zip(sites, models.activations(ids_MBT, sites), strict=True):
+            states_BTN = states_MBTN[0].cpu().numpy()
+            if LAST in where.positions:
+                found[site, LAST] = states_BTN[np.arange(len(before)), before]
+            if MEAN in where.positions:
+                mean = mean_of_symbols(states_BTN.astype(float), lengths)
+                found[site, MEAN] = mean.astype(np.float32)
+        return found
+
+    return passes(bench, models, rows, of_batch)
+
+
+def predictions_of(bench: Bench, models: Models, rows: np.ndarray) -> np.ndarray:
+    """Log probabilities float64[strings, V] of every token in the place of the last symbol, nats.
+
+    They are those of the first model, in the order of `rows`.
     """
 
-    vectors: dict[tuple[Site, str], np.ndarray]
-    log_prob: np.ndarray
+    def of_batch(ids_MBT, lengths, before):
+        with torch.no_grad():
+            logits_BV = models.logits(ids_MBT)[0, np.arange(len(before)), before]
+        return {"log_prob": logits_BV.double().log_softmax(-1).cpu().numpy()}
+
+    return passes(bench, models, rows, of_batch)["log_prob"]
 
 
-def passes(bench: Bench, models: Models, rows: np.ndarray, where: Where) -> Found:
-    """Read the first model's activations and predictions of some strings, in the order of `rows`.
+def passes(bench: Bench, models: Models, rows: np.ndarray, of_batch: Callable) -> dict:
+    """What forward passes over some strings find: arrays [strings, ...] in the order of `rows`.
 
-    Raises `UserError` if the model lacks a site.
+    `of_batch` makes the arrays of a batch by name, from its tokens int[M, B, T], the lengths of its
+    strings, and the places of the tokens that predict the last symbols.
     """
-    sites, parts = where.sites(models), []
-    lengths = bench.material.encoded.lengths
-    together = strings_at_once(bench.passes.evaluation_batch_size, models.device, models.count)
-    batches = by_length(lengths, rows, together, 1)
-    for batch in batches:
-        parts.append(Found(*one_pass(bench, models, batch, sites, where.positions)))
-    order = pd.Index(np.concatenate(batches)).get_indexer(rows)
-    vectors = {
-        key: bench.holder.agree(np.concatenate([part.vectors[key] for part in parts])[order])
-        for key in parts[0].vectors
-    }
-    log_prob = np.concatenate([part.log_prob for part in parts])[order]
-    return Found(vectors, bench.holder.agree(log_prob))
-
-
-def one_pass(
-    bench: Bench,
-    models: Models,
-    rows: np.ndarray,
-    sites: Sequence[Site],
-    positions: Sequence[str],
-) -> Found:
-    """The activations and predictions of a few strings, in the order of `rows`."""
     encoded, ends = bench.material.encoded, bench.run.recipe.predict_end
-    lengths = encoded.lengths[rows]
-    ids_BT = torch.from_numpy(encoded.ids[rows, : lengths.max()]).to(models.device)
-    ids_MBT = ids_BT.expand(models.count, *ids_BT.shape)
-    # The token that predicts the last symbol; an end token may follow the symbol.
-    before = lengths - 2 - ends
-    each = np.arange(len(rows))
-    vectors = {}
-    for site, states_MBTN in zip(sites, models.activations(ids_MBT, sites), strict=True):
-        states_BTN = states_MBTN[0].cpu().numpy()
-        if LAST in positions:
-            vectors[site, LAST] = states_BTN[each, before]
-        if MEAN in positions:
-            mean = mean_of_symbols(states_BTN.astype(float), lengths)
-            vectors[site, MEAN] = mean.astype(np.float32)
-    with torch.no_grad():
-        logits_BV = models.logits(ids_MBT)[0, each, before]
-    return Found(vectors, logits_BV.double().log_softmax(-1).cpu().numpy())
+    together = strings_at_once(bench.passes.evaluation_batch_size, models.device, models.count)
+    batches, parts = by_length(encoded.lengths, rows, together, 1), []
+    for batch in batches:
+        lengths = encoded.lengths[batch]
+        ids_BT = torch.from_numpy(encoded.ids[batch, : lengths.max()]).to(models.device)
+        ids_MBT = ids_BT.expand(models.count, *ids_BT.shape)
+        # An end token may follow the last symbol.
+        parts.append(of_batch(ids_MBT, lengths, lengths - 2 - ends))
+    order = pd.Index(np.concatenate(batches)).get_indexer(rows)
+    return {
+        name: bench.holder.agree(np.concatenate([part[name] for part in parts])[order])
+        for name in parts[0]
+    }
 
 
 def activations_table(

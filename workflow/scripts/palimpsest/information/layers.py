@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
-from palimpsest.information.activations import Where, passes
+from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.kinds import LAYERS, MEASURED
 from palimpsest.information.measured import neurons_of, pairs_of
 from palimpsest.jobs.asking import Asked, Inquiry, ask
@@ -115,7 +115,7 @@ def tables_of(
     found = []
     for place in places:
         models = bench.holder.open([weights.of_run(place)])
-        for (site, position), values in passes(bench, models, rows, where).vectors.items():
+        for (site, position), values in activations_of(bench, models, rows, where).items():
             about = {**keys, "epoch": epochs[place], **site._asdict(), "position": position}
             found.append({**about, **means_of(values, how)})
     return [pd.DataFrame(found)[LAYERS.names]]
