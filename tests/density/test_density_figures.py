@@ -353,6 +353,15 @@ def test_bars_of_regressions_are_the_intervals_of_the_claims():
         assert (round(row.lower, 6), round(row.upper, 6)) in bars
 
 
+def test_an_effect_that_nothing_bounds_has_no_bar():
+    """Few strings have few orders, and no effect is rejected."""
+    table = regressions(SEEDS).assign(lower=-np.inf, upper=np.inf)
+    figure = draw("density_regressions", regressions=table)
+    low, high = figure.axes[0].get_xlim()
+    assert np.isfinite([low, high]).all()
+    assert "too few strings" in said(figure)
+
+
 def test_truth_has_a_row_of_panels_for_each_study():
     table = truth(SEEDS)
     assert len(density_truth(table).axes) == 4

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -79,9 +80,9 @@ def density_regressions(table: pd.DataFrame) -> Figure:
     note = (
         f"SD: standard deviation over leaked strings, placebos and all others. Bars: "
         f"{looks.PERCENT} intervals by exchanging strings of one seed and group; filled: {BELOW} "
-        f"by the same exchanges. (raw), (log): the form of the density in the same "
-        f"regression.{setting} Terms of paraphrases: "
-        "orthogonal polynomials of their number."
+        "by the same exchanges; no bar: too few strings to exchange. (raw), (log): the form of "
+        f"the density in the same regression.{setting} Terms of paraphrases: orthogonal "
+        "polynomials of their number."
     )
     handles = [
         *(looks.STRINGS[name].handle(label=label) for name, label in
@@ -130,6 +131,7 @@ def draw_effect(axes: Axes, place: float, effect: pd.Series, strings: str) -> No
         axes.text(0, place, "  no estimate  ", **said)
         return
     found = effect[["effect", "lower", "upper"]].astype(float).set_axis(looks.ENDS)
+    found = found.where(np.isfinite(found))
     is_significant = effect["p_value"] < SIGNIFICANT
     fill = look.colour if is_significant else "white"
     looks.draw_row(
