@@ -247,6 +247,8 @@ def epochs(jumps: list[float], learning: float = 0.3, start: int = 3) -> pd.Data
             "mutual_information": 0.1,
             "train_loss": 1.0 if variant == REPEATED else np.nan,
             "test_loss": 1.2,
+            "memorised_unseen": 0.1 if variant == REPEATED else np.nan,
+            "coverage": 1.0 if variant == REPEATED else np.nan,
             "memorised": float(epoch >= start) if variant == REPEATED else np.nan,
         }
         for seed, jump in enumerate(jumps)

@@ -16,7 +16,7 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.claims import CLAIMS
-from palimpsest.information.epochs import changes_at_start, epochs_table, starts
+from palimpsest.information.epochs import OTHERS, changes, epochs_table, starts
 from palimpsest.information.figures.epochs import information_epochs
 from palimpsest.information.kinds import EPOCHS, LAST, LAYERS
 from palimpsest.information.layers import FineTuned, How, means_of, measure
@@ -145,8 +145,14 @@ def test_losses_and_memorisation_stand_beside_the_measures(made, tmp_path):
     nll, n_tokens = trace.nll[:, place], trace.n_tokens[place]
     np.testing.assert_allclose(repeated["train_loss"], nll.sum(axis=1) / n_tokens.sum())
     assert repeated["memorised"].is_monotonic_increasing
+    assert (repeated["coverage"] == 1).all()
+    assert repeated["memorised_unseen"].between(0, 1).all()
     fresh = table[table["variant"] == FRESH]
-    assert fresh[["train_loss", "memorised"]].isna().all(axis=None)
+    assert fresh[["train_loss", "memorised", "memorised_unseen"]].isna().all(axis=None)
+    assert fresh["test_loss"].notna().all()
+    gap = [(*runs[0][:2], runs[0][2].query("epoch != 1"))]
+    with pytest.raises(UserError, match="not measured after epoch 1; delete"):
+        epochs_table(gap, RULE, 50.0)
     assert fresh["test_loss"].notna().all()
 
 
@@ -156,9 +162,38 @@ def test_losses_and_memorisation_stand_beside_the_measures(made, tmp_path):
 def test_what_learning_changes_is_subtracted():
     table = epochs_in([0.5, 0.4, 0.6])
     assert (starts(table) == 3).all()
-    found = changes_at_start(table, "entropy")
+    found = changes(table, "entropy")
     np.testing.assert_allclose(found[REPEATED].to_numpy().ravel(), [0.8, 0.7, 0.9])
     np.testing.assert_allclose(found[FRESH].to_numpy().ravel(), 0.3)
+    np.testing.assert_allclose(found[OTHERS].to_numpy().ravel(), 0, atol=1e-12)
+
+
+def test_a_drift_is_no_change_at_the_start():
+    """Repeated strings change more in every epoch, and no more in that of the start."""
+    table = epochs_in([0.0, 0.0, 0.0])
+    drift = 0.2 * table["epoch"] * (table["variant"] == REPEATED)
+    found = changes(table.assign(entropy=table["entropy"] + drift), "entropy")
+    beyond = found[REPEATED] - found[FRESH] - found[OTHERS]
+    np.testing.assert_allclose(beyond, 0, atol=1e-12)
+
+
+def test_epochs_that_only_one_variant_has_do_not_count():
+    table = epochs_in([0.5, 0.4, 0.6], start=4)
+    some = table[(table["variant"] == FRESH) | (table["epoch"] % 2 == 0)]
+    found = changes(some, "entropy")
+    np.testing.assert_allclose(found[FRESH].to_numpy().ravel(), 0.6)
+
+
+def test_what_strings_never_trained_on_show_is_no_start():
+    """As many of them are below their thresholds: then nothing is memorised."""
+    table = epochs_in([0.5, 0.4])
+    assert starts(table.assign(memorised_unseen=table["memorised"])).isna().all()
+
+
+def test_a_start_in_the_first_epoch_is_not_compared():
+    """Until its end, repeated and fresh strings are the same."""
+    found = changes(epochs_in([0.5, 0.4], start=1), "entropy")
+    assert found[REPEATED].isna().all(axis=None)
 
 
 @pytest.mark.parametrize(
@@ -176,13 +211,14 @@ def test_the_claims_are_about_the_epoch_of_the_start(jumps, verdict):
     entropy, information = judged.to_dict("records")
     assert entropy["verdict"] == verdict
     assert information["verdict"] == CANNOT_TELL
-    assert "half are memorised after epoch 3 (median)" in entropy["note"]
+    assert f"{len(jumps)} of {len(jumps)} models have a start; epoch 3 (median)" in entropy["note"]
+    assert entropy["coverage"] == 1
 
 
 def test_without_a_start_nothing_is_compared():
     table = epochs_in([0.5, 0.4, 0.6], start=9)
     assert starts(table).isna().all()
-    assert changes_at_start(table, "entropy")[REPEATED].isna().all(axis=None)
+    assert changes(table, "entropy")[REPEATED].isna().all(axis=None)
 
 
 @pytest.mark.figures

@@ -42,7 +42,7 @@ from palimpsest.claims import (
     between,
     over_seeds,
 )
-from palimpsest.information.epochs import changes_at_start, starts
+from palimpsest.information.epochs import OTHERS, changes, starts
 from palimpsest.information.kinds import EPOCHS, MARKERS, SHUFFLES
 from palimpsest.information.kinds import INFORMATION as TABLE
 from palimpsest.information.trends import (
@@ -58,6 +58,7 @@ from palimpsest.information.trends import (
     SHARE,
     UNIT,
     associated,
+    at_site,
     by_model,
     degenerate,
     fisher,
@@ -370,13 +371,32 @@ def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Es
 
 
 def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
-    """The change in the epoch at which memorisation starts, repeated minus fresh strings."""
-    found = changes_at_start(epochs, column)
-    repeated, fresh = found[REPEATED], found[FRESH]
-    estimate = estimated(repeated - fresh, {"repeated strings": repeated, "fresh strings": fresh})
-    known = starts(epochs).dropna()
-    mark = f"half are memorised after epoch {known.median():g} (median)" if len(known) else ""
-    return estimate._replace(marks=tuple(filter(None, [*estimate.marks, mark])))
+    """The change in the epoch at which memorisation starts, beyond fresh strings and other epochs.
+
+    At the same site as all claims.
+    """
+    rows = at_site(epochs)
+    found = changes(rows, column)
+    values = found[REPEATED] - found[FRESH] - found[OTHERS]
+    beside = {
+        "repeated strings": found[REPEATED],
+        "fresh strings": found[FRESH],
+        "repeated minus fresh, other epochs": found[OTHERS],
+    }
+    start = starts(rows)
+    known = start.dropna()
+    marks = [f"{len(known)} of {len(start)} models have a start"]
+    if len(known):
+        marks.append(f"epoch {known.median():g} (median)")
+    constant = (rows["n_degenerate"] / rows["n_neurons"]).groupby(rows["epoch"]).mean()
+    marks.append(
+        f"constant neurons, which are left out: {percent(constant.iloc[0])} before, "
+        f"{percent(constant.iloc[-1])} at the end"
+    )
+    estimate = estimated(values, beside)
+    return estimate._replace(
+        marks=(*estimate.marks, *marks), coverage=float(rows["coverage"].min())
+    )
 
 
 CLAIMS = [
@@ -572,10 +592,11 @@ CLAIMS = [
         Claim(
             "information_epochs",
             f"{NAMES[measure]} {VERBS[EXPECTED[SHUFFLES, measure]]} in the epoch at which "
-            "contextual memorisation starts, more than on fresh strings.",
+            "contextual memorisation starts, more than on fresh strings and in other epochs.",
             EPOCHS.name,
-            "change of the mean over all layers in the first epoch after which half of the "
-            "training strings are memorised, minus the same on fresh strings (nats)",
+            "change of the mean over all layers in the first epoch after which clearly more "
+            "training strings than others are memorised, minus the same on fresh strings, minus "
+            "this difference in other epochs (nats)",
             signed(EXPECTED[SHUFFLES, measure]),
             partial(at_start, column=measure),
             evidence=(STAND_INS,),

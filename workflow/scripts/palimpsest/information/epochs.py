@@ -5,18 +5,23 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from palimpsest.errors import UserError
 from palimpsest.information.kinds import EPOCHS
+from palimpsest.memorisation.measures import Memorisation
 from palimpsest.memorisation.runs import (
     measured_strings,
+    measured_unseen,
     per_token,
     restrict,
+    run_name,
     stand_in_losses,
 )
 from palimpsest.traces import Trace
 from palimpsest.variants import FRESH, REPEATED
 
 CONTEXTUAL = ("contextual", "same-frequency")
-HALF = 0.5
+CLEARLY = 0.25
+OTHERS = "other epochs"
 
 
 def epochs_table(
@@ -29,16 +34,26 @@ def epochs_table(
     runs : dataset, trace and table of kind `layers` of every run
     rule : rule for the start of memorisation, and both thresholds of recollection
     largest_gap : nats; a string without a stand-in this near is not measured
+
+    Raises
+    ------
+    UserError
+        If a run is not measured after an epoch of its trace.
     """
     parts = []
     for strings, trace, layers in runs:
+        if missing := sorted(set(trace.epochs) - set(layers["epoch"])):
+            raise UserError(
+                f"{run_name(trace.run)}: its neurons are not measured after epoch {missing[0]}; "
+                "delete its folders `checkpoints` and `layers.parquet`, and run again"
+            )
         by_epoch = pd.DataFrame(of_epochs(strings, trace, rule, largest_gap))
         parts.append(layers.merge(by_epoch, on="epoch"))
     return pd.concat(parts, ignore_index=True)[EPOCHS.names]
 
 
 def of_epochs(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: float) -> dict:
-    """Losses and the share of memorised strings, float[epochs] each, by the column's name."""
+    """Losses and shares of memorised strings, float[epochs] each, by the column's name."""
     never = strings[strings["test_count"] > 0]
     unseen = restrict(trace, never)
     found = {
@@ -46,6 +61,8 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: flo
         "test_loss": per_token(unseen.nll, unseen, np.ones(len(never), dtype=int)),
         "train_loss": np.nan,
         "memorised": np.nan,
+        "memorised_unseen": np.nan,
+        "coverage": np.nan,
     }
     if trace.run["variant"] == FRESH:
         return found
@@ -53,40 +70,61 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: flo
     trained, counts = restrict(trace, train), train["count"].to_numpy()
     losses = {"same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1]}
     result = measured_strings(trained, train, losses, *rule)[CONTEXTUAL]
-    start = result.start[result.is_known]
+    placebo = measured_unseen(trace, strings, largest_gap, *rule)[CONTEXTUAL]
     return found | {
         "train_loss": per_token(trained.nll, trained, counts),
-        "memorised": [np.mean(start <= place) for place in range(len(trace.epochs))],
+        "memorised": started(result),
+        "memorised_unseen": started(placebo),
+        "coverage": result.is_known.mean(),
     }
 
 
-def starts(epochs: pd.DataFrame) -> pd.Series:
-    """The epoch at which half of the training strings are memorised, by seed and model.
+def started(result: Memorisation) -> list[float]:
+    """The share of strings whose memorisation has started, by epoch; NaN if none is measured."""
+    start = result.start[result.is_known]
+    n_epochs = len(result.score)
+    return [np.mean(start <= place) if len(start) else np.nan for place in range(n_epochs)]
 
-    NaN if it never comes.
+
+def starts(epochs: pd.DataFrame) -> pd.Series:
+    """The first epoch after which strings are clearly memorised, by seed and model.
+
+    Then the share of memorised training strings is above that of strings never trained on by 0.25
+    or more: half of what is possible, because half of the latter are below their thresholds in the
+    end. NaN if this never comes.
     """
     repeated = epochs[epochs["variant"] == REPEATED]
-    shares = repeated.groupby(["seed", "model", "epoch"])["memorised"].first().unstack("epoch")
-    reached = shares >= HALF
+    beyond = repeated.assign(beyond=repeated["memorised"] - repeated["memorised_unseen"])
+    shares = beyond.groupby(["seed", "model", "epoch"])["beyond"].first().unstack("epoch")
+    reached = shares >= CLEARLY
     return reached.idxmax(axis=1).astype(float).where(reached.any(axis=1))
 
 
-def changes_at_start(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
-    """How much a column changes in the epoch at which half of the strings are memorised.
+def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
+    """Changes of a column from epoch to epoch, of the mean over all sites.
 
-    By variant: values by seed (rows) and model (columns), of the mean over all sites. For fresh
-    strings, nothing is memorised, and the epoch is that of the repeated ones of the same seed.
+    Frames by name, each with values by seed (rows) and model (columns): the change in the epoch of
+    the start, of repeated and of fresh strings; and the mean change of repeated minus fresh strings
+    in all other epochs. Only epochs after which both are measured count, and none before the end of
+    the first epoch, until which both are equal. NaN without a start.
     """
-    means = epochs.groupby(["variant", "seed", "model", "epoch"])[column].mean()
-    found = {variant: {} for variant in (REPEATED, FRESH)}
+    means = epochs.groupby(["variant", "epoch", "seed", "model"])[column].mean()
+    names = REPEATED, FRESH, OTHERS
+    found = {name: {} for name in names}
     for (seed, model), start in starts(epochs).items():
-        for variant, values in found.items():
-            own = means.get((variant, seed, model), pd.Series(dtype=float))
-            before = own.index[own.index < start]
-            known = start in own.index and len(before)
-            values[seed, model] = own[start] - own[before[-1]] if known else np.nan
+        own = [means.get(variant, pd.Series(dtype=float)) for variant in (REPEATED, FRESH)]
+        both = pd.concat(
+            [values.xs((seed, model), level=("seed", "model")) for values in own], axis=1
+        )
+        steps = both.dropna().sort_index().diff().loc[lambda table: table.index > 1].dropna()
+        values = [np.nan] * len(names)
+        if start in steps.index:
+            rest = steps.drop(index=start)
+            values = [*steps.loc[start], (rest.iloc[:, 0] - rest.iloc[:, 1]).mean()]
+        for name, value in zip(names, values, strict=True):
+            found[name][seed, model] = value
     index = pd.MultiIndex.from_tuples(found[REPEATED], names=["seed", "model"])
     return {
-        variant: pd.Series(list(values.values()), index, dtype=float).unstack("model")
-        for variant, values in found.items()
+        name: pd.Series(list(values.values()), index, dtype=float).unstack("model")
+        for name, values in found.items()
     }

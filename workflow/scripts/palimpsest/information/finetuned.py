@@ -67,6 +67,12 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from without_probabilities(settings, f"{KEY}/languages", asked["languages"], NEEDS)
     needed = size_of(settings, FRESH, asked["size"]) + asked["tests"]
     yield from too_many_strings(settings, f"{KEY}/size", [needed], asked["languages"])
+    if (every := settings.of_size("evaluate_every", asked["size"])) != 1:
+        yield Mistake(
+            f"{KEY}/size",
+            f"models on {asked['size']} strings are measured after each {every} epochs only; set "
+            f"training/evaluate_every to 1 for n{asked['size']}, or choose another size",
+        )
     neighbours = settings.block("information")["neighbours"]
     if neighbours >= asked["tests"]:
         yield Mistake(

@@ -116,8 +116,8 @@ INFORMATION = Kind(
         Column(
             "share",
             float,
-            "alpha, the share of the training strings whose marker is the answer; or beta, the "
-            "share whose answers are permuted",
+            "alpha, the share of the training strings that are given their answer as marker, where "
+            "the markers of all others are random; or beta, the share whose answers are permuted",
         ),
         *SITE,
         *MEASURED,
@@ -195,8 +195,22 @@ EPOCHS = Kind(
         Column(
             "memorised",
             float,
-            "share of the training strings whose contextual memorisation has started, by strings "
-            "of equal frequency that are never trained on; null for fresh strings",
+            "share of the training strings with stand-ins whose contextual memorisation has "
+            "started; stand-ins are strings of equal frequency that are never trained on; null for "
+            "fresh strings",
+            True,
+        ),
+        Column(
+            "memorised_unseen",
+            float,
+            "the same of the strings never trained on, the placebo: about half of them are below "
+            "the threshold in the end, because it is the loss of equally frequent strings",
+            True,
+        ),
+        Column(
+            "coverage",
+            float,
+            "share of the training strings that have stand-ins; null for fresh strings",
             True,
         ),
     ),

@@ -189,7 +189,7 @@ def _layers(settings: Settings, block: dict) -> Iterator[Mistake]:
     if block["layers"] == ALL:
         return
     for place, layer in enumerate(block["layers"]):
-        for model in block["models"]:
+        for model in [*block["models"], *(block["finetuned"] or {"models": []})["models"]]:
             if layer >= (n := n_layers(settings, model)):
                 known = ", ".join(map(str, range(n)))
                 yield Mistake(

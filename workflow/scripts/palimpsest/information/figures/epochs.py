@@ -35,13 +35,14 @@ def information_epochs(table: pd.DataFrame) -> Figure:
     handles = [
         *(curves.line_handle(LABELS[name], "0.35", linestyle=line) for name, line in LINES.items()),
         *(curves.line_handle(f"loss: {name}", colour) for name, colour in LOSSES.values()),
-        curves.line_handle("share of training strings that are memorised", MEMORISED),
+        curves.line_handle("memorised: training strings", MEMORISED),
+        curves.line_handle("memorised: never trained on (placebo)", looks.PLACEBO),
     ]
     note = (
         f"{looks.site_note(rows)} Lines: means over neurons or pairs, layers and seeds; bands: "
         "lowest to highest seed. Maps: repeated minus fresh strings, mean over seeds; blue is "
-        "lower, red is higher. Vertical line: the median epoch after which contextual "
-        "memorisation has started for half of the training strings."
+        "lower, red is higher. Vertical line: the median epoch after which the share of memorised "
+        "training strings is above that of strings never trained on by 0.25."
     )
     curves.legend(figure, handles, note)
     return figure
@@ -104,9 +105,10 @@ def draw_losses(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def draw_memorised(axes: Axes, rows: pd.DataFrame) -> None:
-    """The share of training strings whose contextual memorisation has started."""
+    """The share of strings whose contextual memorisation has started, trained and never trained."""
     own = rows[rows["variant"] == REPEATED]
-    by_seed = own.groupby(["seed", "epoch"], as_index=False)["memorised"].first()
-    curves.draw_spread(axes, curves.spread(by_seed, "epoch", "memorised"), MEMORISED)
+    for column, colour in (("memorised_unseen", looks.PLACEBO), ("memorised", MEMORISED)):
+        by_seed = own.groupby(["seed", "epoch"], as_index=False)[column].first()
+        curves.draw_spread(axes, curves.spread(by_seed, "epoch", column), colour)
     axes.set_ylabel("memorised\n(share, 0 to 1)")
     curves.share_axis(axes)
