@@ -61,7 +61,7 @@ def test_measures_are_those_of_the_library(threads):
 
 
 def test_degenerate_neurons_are_in_no_pair():
-    """A sample of pairs is drawn among the others, so it is as large as asked for."""
+    """A sample is drawn from the pairs of all neurons, so that other runs have the same pairs."""
     found = measured(activations(degenerate=(2, 4)), bins=10, k=3, pairs=5)
     assert found["neurons"].groupby("neuron")["is_degenerate"].all().tolist() == [
         False, False, True, False, True, False,
@@ -70,7 +70,12 @@ def test_degenerate_neurons_are_in_no_pair():
     assert entropy[2].isna().all()
     assert (entropy[4] == 0).all()
     pairs = found["pairs"]
-    assert pairs.groupby("layer").size().tolist() == [5, 5]
+    whole = measured(activations(), bins=10, k=3, pairs=5)["pairs"]
+    assert whole.groupby("layer").size().tolist() == [5, 5]
+    without = whole[~whole["first"].isin([2, 4]) & ~whole["second"].isin([2, 4])]
+    places = ["layer", "first", "second"]
+    assert pairs[places].to_numpy().tolist() == without[places].to_numpy().tolist()
+    assert 0 < len(pairs) < len(whole)
     assert not {2, 4} & {*pairs["first"], *pairs["second"]}
     assert np.isfinite(pairs["mutual_information"]).all()
 

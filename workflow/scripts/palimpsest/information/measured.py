@@ -67,12 +67,15 @@ def pairs_of(
 ) -> pd.DataFrame:
     """The columns on pairs of neurons of a site's float[strings, neurons].
 
-    They are `first`, `second`, `mutual_information` and `exchanged`. Degenerate neurons are in no
-    pair. So there may be fewer pairs than asked for, and none at all.
+    They are `first`, `second`, `mutual_information` and `exchanged`. A sample is drawn from the
+    pairs of all neurons, so that runs and epochs have the same pairs. Degenerate neurons are in no
+    pair, so there may be fewer pairs than asked for, and none at all.
     """
-    usable = np.flatnonzero(~is_degenerate(values))
-    places = all_pairs(len(usable)) if most == ALL else sampled_pairs(len(usable), most)
-    chosen = Pairs(*(usable[place] for place in places))
+    n = values.shape[1]
+    drawn = all_pairs(n) if most == ALL else sampled_pairs(n, most)
+    usable = ~is_degenerate(values)
+    known = usable[drawn.first] & usable[drawn.second]
+    chosen = Pairs(drawn.first[known], drawn.second[known])
     estimates = partial(mutual_information_of_pairs, k=k, threads=threads)
     # The same neurons once more, with the strings in another order: a pair of a neuron and one of
     # these has no mutual information.
