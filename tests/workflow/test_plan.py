@@ -42,7 +42,7 @@ def test_a_plan_is_made_before_anything_else(project):
 def test_the_papers_study_is_planned_and_fits(project):
     """Each run of 18 models, and of twins, in a folder in which nothing has been made."""
     plan, shown = planned(project, configfiles=("config/paper.yaml",))
-    assert plan["model"].nunique() == 18 + 5
+    assert plan["model"].nunique() == 18 + 8
     grid = plan[plan["variant"] == "base"].groupby(["language", "size"])["model"].nunique()
     assert (grid.drop("L4-skewed", level="language", errors="ignore") >= 18).all()
     full = plan[~plan["model"].str.endswith("-twin")]
