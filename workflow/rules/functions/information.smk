@@ -3,6 +3,7 @@ from palimpsest.information import kinds as neural
 from palimpsest.information import section as information_section
 
 from palimpsest.information import finetuned
+
 READ = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/read_activations.py"))
 information_block = settings.block("information")
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
@@ -31,7 +32,11 @@ LAYERS_OF_EPOCHS = (
 def finetuned_options():
     """What the datasets of fine-tuning are made with."""
     size = finetuned_block["size"]
-    return {"size": size, "epochs": settings.of_size("epochs", size), "tests": finetuned_block["tests"]}
+    return {
+        "size": size,
+        "epochs": settings.of_size("epochs", size),
+        "tests": finetuned_block["tests"],
+    }
 
 
 def of_finetuned(pattern, seeds=INFORMATION_SEEDS):
