@@ -59,5 +59,6 @@ def message(work: Callable) -> str:
     return str(error.value)
 
 
-# What needs full models, so that no experiment on twins has it: a study, its table and its figure
-OF_FULL_MODELS = {"adapters"}
+# What is for full models, so that the tour does not have it: a study, its table and its figure; and
+# models that are looked at after every epoch, which the study in environments has
+OF_FULL_MODELS = {"adapters", "layers", "epochs", "information_epochs"}
