@@ -1009,11 +1009,11 @@ CASES = {
     "a text is added to `density/texts`": Case(
         "density={texts: {second: {corpus: config/texts/example-corpus.jsonl, "
         "queries: config/texts/example-queries.jsonl}}}",
-        [*(pattern.replace("*", "second") for pattern in TEXTS), "report"],
+        [*(pattern.replace("*", "second") for pattern in TEXTS), *END],
     ),
     "the file of a text's queries": Case(
         commented("config/texts/example-queries.jsonl", '{"text": "one more query"}'),
-        [*TEXTS, "report"],
+        [*TEXTS, *END],
     ),
     "`density: null`": Case("density=null", END),
     "`density/leakage_data.py` of the library": Case(
