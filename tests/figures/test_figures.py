@@ -16,6 +16,7 @@ from palimpsest.errors import UserError
 from palimpsest.figures import style
 from palimpsest.figures.render import render
 from palimpsest.figures.style import save
+from palimpsest.information.figures import FIGURES as INFORMATION_FIGURES
 from palimpsest.lazy_import import named
 from palimpsest.profiles.figures import FIGURES as PROFILE_FIGURES
 from palimpsest.sections import FIGURES, KINDS
@@ -358,9 +359,10 @@ LOOKED_AT = [
 def test_every_figure_is_looked_at():
     """Each has planted tables here or, of the other sections, in their own tests.
 
-    These are `test_unlearning_figures.py`, `test_profile_tables.py` and `test_density_figures.py`.
+    These are `test_unlearning_figures.py`, `test_profile_tables.py`, `test_density_figures.py` and
+    `test_information_figures.py`.
     """
-    others = (*UNLEARNING_FIGURES, *PROFILE_FIGURES, *DENSITY_FIGURES)
+    others = (*UNLEARNING_FIGURES, *PROFILE_FIGURES, *DENSITY_FIGURES, *INFORMATION_FIGURES)
     elsewhere = {figure.name for figure in others}
     assert {name for name, _ in LOOKED_AT} | elsewhere == set(FIGURES)
 
