@@ -416,8 +416,8 @@ def test_the_section_delivers_the_models_and_their_tables():
 
 def test_the_training_of_the_block_wins():
     own = {"processes": 1, "offload_optimizer": "none"}  # of a twin
-    assert usual().training(TWIN) == {"epochs": 30, "batch_size": 8, **own}
-    assert usual().training(FULL) == {"epochs": 30, "batch_size": 8}
+    assert usual().training(TWIN) == {"epochs": 30, "evaluate_every": 1, "batch_size": 8, **own}
+    assert usual().training(FULL) == {"epochs": 30, "evaluate_every": 1, "batch_size": 8}
 
 
 def test_the_jobs_of_some_settings_are_worked_out_once():
