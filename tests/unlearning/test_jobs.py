@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "config/unlearning.yaml"
 UNHURRIED = settings(deadline=None)
 TWIN, FULL = "pythia-1b-twin", "pythia-1b"
-TRAINING = {"epochs": 50, "batch_size": 8, "adapter": "none"}
+TRAINING = {"epochs": 50, "evaluate_every": 1, "batch_size": 8, "adapter": "none"}
 VARIANTS = ("original", "retain")
 METHODS = ("none", "scrub", "npo", "retrain")
 BLOCK = {
