@@ -22,6 +22,9 @@ class Interval(NamedTuple):
     upper: float
 
 
+NO_INTERVAL = Interval(np.nan, np.nan, np.nan)
+
+
 def student(
     values: ArrayLike, decimals: int | None = None, confidence: float = CONFIDENCE
 ) -> Interval:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from palimpsest.density.mixed_models import NO_SPREAD, Fit
-from palimpsest.statistics import CONFIDENCE, Interval
+from palimpsest.statistics import CONFIDENCE, NO_INTERVAL, Interval
 
 
 class Exchanges:
@@ -161,7 +161,7 @@ class Scores:
             observed, scores, rounding = exchanges.scores(term.own, term.left)
             slope, slopes, _ = exchanges.scores(term.own, term.weighted)
             if np.abs(scores).max() <= rounding or slope <= 0:
-                found.append(Interval(np.nan, np.nan, np.nan))
+                found.append(NO_INTERVAL)
                 continue
             lower, upper = _kept(observed, scores, slope, slopes)
             mean = estimate + observed / slope

@@ -50,7 +50,7 @@ from palimpsest.density.mixed_models import (
     random_intercepts,
 )
 from palimpsest.errors import UserError
-from palimpsest.statistics import Interval
+from palimpsest.statistics import NO_INTERVAL
 from palimpsest.variants import MOST_COPIES, MOST_PARAPHRASES
 
 PERMUTATION, PERMUTATIONS = "permutation", 4999
@@ -68,7 +68,6 @@ POLYNOMIALS = {
 }
 STUDY = ["model", "language", "size"]
 ROW = ["seed", "string_id", "variant"]
-NO_INTERVAL = Interval(np.nan, np.nan, np.nan)
 # Queries of a text per bin of length, and the most bins: as many as the paper's bins of density
 FEWEST_IN_BIN, MOST_BINS = 10, 20
 

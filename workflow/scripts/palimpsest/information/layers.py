@@ -17,7 +17,8 @@ import pandas as pd
 from palimpsest.errors import UserError
 from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.kinds import LAYERS, MEASURED
-from palimpsest.information.measured import neurons_of, pairs_of
+from palimpsest.information.kraskov import mutual_information_of_pairs
+from palimpsest.information.measured import chosen_pairs, neurons_of
 from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import Bench, TrainedWeights
 from palimpsest.jobs.command import Assignment
@@ -124,13 +125,15 @@ def tables_of(
 def means_of(values: np.ndarray, how: How) -> dict[str, float]:
     """Means of both measures over the neurons and pairs of a site's float[strings, neurons]."""
     neurons = neurons_of(values, how.bins)
-    pairs = pairs_of(values, how.neighbours, how.pairs)
+    # Without those of exchanged strings, which `pairs_of` estimates as well
+    pairs = chosen_pairs(values, how.pairs)
+    estimates = mutual_information_of_pairs(values, pairs, how.neighbours)
     usable = neurons[~neurons["is_degenerate"]]
     found = (
         len(neurons),
         int(neurons["is_degenerate"].sum()),
         usable["entropy"].mean(),
-        len(pairs),
-        pairs["mutual_information"].mean(),
+        len(pairs.first),
+        estimates.mean() if len(estimates) else np.nan,
     )
     return dict(zip([column.name for column in MEASURED], found, strict=True))

@@ -62,20 +62,27 @@ def neurons_of(values: np.ndarray, bins: int) -> pd.DataFrame:
     )
 
 
-def pairs_of(
-    values: np.ndarray, k: int, most: int | str, threads: int | None = None
-) -> pd.DataFrame:
-    """The columns on pairs of neurons of a site's float[strings, neurons].
+def chosen_pairs(values: np.ndarray, most: int | str) -> Pairs:
+    """Pairs of neurons of a site's float[strings, neurons]: all, or a sample of at most `most`.
 
-    They are `first`, `second`, `mutual_information` and `exchanged`. A sample is drawn from the
-    pairs of all neurons, so that runs and epochs have the same pairs. Degenerate neurons are in no
-    pair, so there may be fewer pairs than asked for, and none at all.
+    A sample is drawn from the pairs of all neurons, so that runs and epochs have the same pairs.
+    Degenerate neurons are in no pair, so there may be fewer pairs than asked for, and none at all.
     """
     n = values.shape[1]
     drawn = all_pairs(n) if most == ALL else sampled_pairs(n, most)
     usable = ~is_degenerate(values)
     known = usable[drawn.first] & usable[drawn.second]
-    chosen = Pairs(drawn.first[known], drawn.second[known])
+    return Pairs(drawn.first[known], drawn.second[known])
+
+
+def pairs_of(
+    values: np.ndarray, k: int, most: int | str, threads: int | None = None
+) -> pd.DataFrame:
+    """The columns on pairs of neurons of a site's float[strings, neurons].
+
+    They are `first`, `second`, `mutual_information` and `exchanged`.
+    """
+    chosen = chosen_pairs(values, most)
     estimates = partial(mutual_information_of_pairs, k=k, threads=threads)
     # The same neurons once more, with the strings in another order: a pair of a neuron and one of
     # these has no mutual information.
