@@ -1,14 +1,16 @@
 """The planner: a row for every run, and estimates for other runs from finished runs."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest.planning.assumptions import TWIN_START_SECONDS
+from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import summary
-from palimpsest.requests import OnePass, Runs
+from palimpsest.requests import CHECKPOINTS, OnePass, Runs
 
 
 @pytest.fixture(autouse=True)
@@ -74,6 +76,16 @@ def test_requests_with_replicates_of_one_dataset_are_one_row(default):
     ]
     found = Planner(default.settings, "nowhere").rows(requests, [])
     assert [row["trainings"] for row in found] == [1, 10]
+
+
+def test_the_weights_of_every_epoch_that_is_measured_take_space(default):
+    """Those before training are among them."""
+    plain = Runs("opt-1.3b-twin", "L3", 16, seeds=(0,))
+    kept = replace(plain, keeps=plain.keeps | {CHECKPOINTS})
+    planner = Planner(default.settings, "nowhere")
+    (without,), (with_all,) = (planner.rows([runs], []) for runs in (plain, kept))
+    weights = 2 * without["parameters"] / GB  # in bf16, as on a GPU
+    assert with_all["disk_gb"] - without["disk_gb"] == pytest.approx(51 * weights)
 
 
 def test_a_finished_run_makes_its_model_measured(default, tmp_path):

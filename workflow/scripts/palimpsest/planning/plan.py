@@ -311,8 +311,7 @@ class Planner:
         if WEIGHTS in runs.keeps:
             left += disk.weights_bytes(shape, training) * (2 if FOLDER in runs.keeps else 1)
         if CHECKPOINTS in runs.keeps:
-            measured = training["epochs"] // training["evaluate_every"] + 1
-            left += disk.weights_bytes(shape, training) * measured
+            left += disk.weights_bytes(shape, training) * training.measurements
         if TOKENS in runs.keeps:
             left += disk.tokens_bytes(training, strings)
         is_twin = self.settings.is_twin(model)
