@@ -1,9 +1,10 @@
-"""How long the two commands of the inner loop take: `make tour` and `make check`.
+"""How long the commands of the inner loop take: `make tour`, single sections, and `make check`.
 
     python tests/benchmarks/bench_commands.py
 
-The tour is made in a fresh copy of the project, where nothing is compiled. The peer is the shortest
-command of its kind: a workflow of one empty rule, and pytest finding its tests without running any.
+Each workflow is made in a fresh copy of the project, where nothing is compiled. The peer is the
+shortest command of its kind: a workflow of one empty rule, and pytest finding its tests without
+running any.
 """
 
 import sys
@@ -19,7 +20,7 @@ from rows import Row, at_most, main  # noqa: E402
 
 from helpers.projects import TOUR, copy_of_the_project, run_in  # noqa: E402
 
-TOUR_SECONDS, CHECK_SECONDS = 90, 120
+TOUR_SECONDS, SECTION_SECONDS, CHECK_SECONDS = 90, 60, 120
 SNAKEMAKE = [sys.executable, "-m", "snakemake", "--quiet", "all", "--cores", "2"]
 FIND = [sys.executable, "-m", "pytest", "--collect-only", "--quiet"]
 
@@ -33,14 +34,18 @@ def seconds(command: list[str], folder: Path) -> float:
     return taken
 
 
-def tour(folder: Path, target: str) -> Row:
-    """The tour from nothing, compared with an empty workflow."""
-    copy_of_the_project(folder / "tour", compiled=False)
-    (folder / "empty").mkdir()
-    (folder / "empty/Snakefile").write_text("rule all:\n    input: []\n")
-    ours = seconds([*SNAKEMAKE, target, "--configfile", TOUR], folder / "tour")
-    peer = seconds(SNAKEMAKE, folder / "empty")
-    return at_most("make tour, from nothing; peer: no job", ours, peer, "s", TOUR_SECONDS)
+def workflow(folder: Path, name: str, words: list[str], limit: float, peer: float) -> Row:
+    """A workflow from nothing, compared with an empty one."""
+    copy_of_the_project(folder, compiled=False)
+    ours = seconds([*SNAKEMAKE, *words], folder)
+    return at_most(f"{name}, from nothing; peer: no job", ours, peer, "s", limit)
+
+
+def empty_workflow(folder: Path) -> float:
+    """Seconds of a workflow of one rule without a job."""
+    folder.mkdir()
+    (folder / "Snakefile").write_text("rule all:\n    input: []\n")
+    return seconds(SNAKEMAKE, folder)
 
 
 def check(command: list[str], tests: list[str]) -> Row:
@@ -52,8 +57,15 @@ def check(command: list[str], tests: list[str]) -> Row:
 
 def rows(tiny: bool) -> Iterator[Row]:
     """All rows of this benchmark."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield tour(Path(folder), "results/languages/L2/summary.json" if tiny else "all")
+    small = ["results/languages/L2/summary.json"] if tiny else []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        peer = empty_workflow(folder / "empty")
+        words = [*(small or ["all"]), "--configfile", TOUR]
+        yield workflow(folder / "tour", "make tour", words, TOUR_SECONDS, peer)
+        for section in ("density", "information"):
+            words = ["--", *(small or [section])]
+            yield workflow(folder / section, f"snakemake {section}", words, SECTION_SECONDS, peer)
     if tiny:
         yield check(["make", "help"], ["tests/test_requests.py"])
     else:
