@@ -615,6 +615,8 @@ ON_TOYS = pd.DataFrame(
     ]
 )
 
+BALLS = tuple(f"balls/{number}.parquet" for number in range(5))
+
 
 @pytest.fixture(scope="module")
 def with_toys(tmp_path_factory):
@@ -626,7 +628,7 @@ def with_toys(tmp_path_factory):
     report.render(
         path,
         parts=[*parts(), TOY],
-        figures=[report.FigureEntry(row, "L1", svg, (), "play")],
+        figures=[report.FigureEntry(row, "L1", svg, BALLS, "play")],
         claims=pd.concat([CLAIMS, ON_TOYS], ignore_index=True),
         totals=TOTALS,
     )
@@ -638,6 +640,10 @@ def test_a_section_gives_its_part(with_toys):
     assert "On toys. Figure 1. A toy, language L1." in text
     for words in ("Toys, too.", "That is all.", "Toy What is played with."):
         assert words in text
+
+
+def test_many_tables_of_a_figure_are_folded(with_toys):
+    assert "Drawn from 5 files balls/0.parquet , balls/1.parquet" in with_toys.text
 
 
 def test_claims_are_counted_by_section(with_toys):

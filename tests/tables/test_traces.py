@@ -96,11 +96,13 @@ def manifest(path, **more):
 
 
 def test_a_manifest_may_stand_for_several_runs(tmp_path):
-    """It has their number, and the time of all of them together."""
+    """It has their number, the time of all of them together, and all numbers of epochs."""
     paths = [
         manifest(tmp_path / "a.json"),
         manifest(tmp_path / "b.json", variant="leave-one-out", n_runs=54, wall_time_seconds=100),
+        manifest(tmp_path / "c.json", configuration={"recipe": {"epochs": 2}}, n_runs=1),
     ]
     totals = manifests.totals(paths)
-    assert totals["n_runs"] == 55
-    assert totals["wall_time_seconds"] == 102.5
+    assert totals["n_runs"] == 56
+    assert totals["wall_time_seconds"] == 105.0
+    assert totals["epochs"] == [2, 3]

@@ -68,7 +68,7 @@ def totals(paths: list[str]) -> dict:
         "languages": list(dict.fromkeys(run["language"] for run in runs)),
         "sizes": sorted({run["size"] for run in runs}),
         "seeds": sorted({run["seed"] for run in runs}),
-        "epochs": runs[0]["configuration"]["recipe"]["epochs"],
+        "epochs": sorted({run["configuration"]["recipe"]["epochs"] for run in runs}),
         "wall_time_seconds": round(sum(run["wall_time_seconds"] for run in runs), 1),
         "packages": runs[0]["packages"],
         "hardware": runs[0]["hardware"],
