@@ -10,6 +10,9 @@ noise is three times as large at share 1 as at share 0. `heavy tails`: Student's
 freedom. `own changes`: every seed has a change of its own, in either direction. The peer takes the
 runs of all seeds for independent: a regression, or a test of Pearson's or Kendall's correlation.
 
+`start`: while repeated and fresh strings part, the epoch of the start is like those around it; the
+peer compares it with all other epochs, by Student's interval too.
+
 For correlations, the bound is 0.5: the world's noise is set so that the mean correlation of seeds,
 by Fisher's transformation, is 0.5. The last rows have no target: the percent of studies that find a
 change of entropy by 0.1 nats (the noise of a run is 0.04), and the same of the order of models.
@@ -34,11 +37,18 @@ sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
 from rows import Row, main, shown  # noqa: E402
 from rows import false_positives as of_false_positives  # noqa: E402
 
-from helpers.information_worlds import DEPTHS, ONE_MODEL, World, information  # noqa: E402
-from palimpsest.information import claims  # noqa: E402
+from helpers.information_worlds import (  # noqa: E402
+    DEPTHS,
+    ONE_MODEL,
+    World,
+    information,
+    noisy_epochs,
+)
+from palimpsest.information import claims, epochs  # noqa: E402
 from palimpsest.information.kinds import MARKERS, SHUFFLES  # noqa: E402
 from palimpsest.information.trends import of_intervention, runs_of  # noqa: E402
 from palimpsest.statistics import DECIMALS, student  # noqa: E402
+from palimpsest.variants import FRESH, REPEATED  # noqa: E402
 
 SEEDS, STUDIES, FEWER, TINY, LEVEL = (2, 3, 5), 400, 150, 4, 5.0
 WORLDS = {
@@ -58,6 +68,8 @@ ORDERS = {
 }
 BEYOND = partial(claims.beyond_innocent, intervention=SHUFFLES, column="entropy")
 EVERY_DEPTH = partial(claims.at_every_depth, intervention=SHUFFLES, column="entropy")
+APART = partial(claims.apart, intervention=SHUFFLES, column="entropy")
+BETWEEN_DEPTHS = 0.64  # nats by which the deepest and the shallowest models of the worlds differ
 # Statistics with an interval of their own: name, statistic, changes, models and numbers of seeds.
 # Both sizes of `beyond innocent` are 0, or both are 0.2; none of three depths changes.
 OF_THEIR_OWN = (
@@ -70,10 +82,17 @@ OF_THEIR_OWN = (
         SEEDS,
     ),
     ("every depth", EVERY_DEPTH, {}, DEPTHS, SEEDS[1:]),
+    ("apart, equal", APART, {"shuffles": {"entropy": BETWEEN_DEPTHS}}, DEPTHS, SEEDS),
 )
-CORRELATION = partial(
-    claims.correlated, intervention=MARKERS, column="entropy", others=("two_norm", "frobenius")
-)
+# Where strings are learned by heart, the sign of the correlation is that of the change of norms.
+CORRELATIONS = {
+    "correlation": ("markers", partial(
+        claims.correlated, intervention=MARKERS, column="entropy", others=("two_norm", "frobenius")
+    )),
+    "signed correlation": ("shuffles", partial(
+        claims.correlated_as_norms_change, intervention=SHUFFLES, column="entropy"
+    )),
+}  # fmt: skip
 # What the peer of a statistic of orders compares entropy with
 OTHER_OF = {"tau": "accuracy", "tau, memorised": "memorised", "tau minus norms": "accuracy"}
 
@@ -98,10 +117,12 @@ def studies(values: np.ndarray, n_seeds: int) -> np.ndarray:
     return values[: len(values) // n_seeds * n_seeds].reshape(-1, n_seeds)
 
 
-def of_peer(table: pd.DataFrame, n_seeds: int, test: Callable, other: str) -> float:
+def of_peer(
+    table: pd.DataFrame, n_seeds: int, test: Callable, other: str, intervention: str = MARKERS
+) -> float:
     """The percent of studies in which a test of all runs together has a p-value below 5 %."""
     columns = tuple(dict.fromkeys(["entropy", other])) if other != "share" else ("entropy",)
-    runs = runs_of(of_intervention(table, MARKERS), columns)
+    runs = runs_of(of_intervention(table, intervention), columns)
     by_study = [own for _, own in runs.groupby(runs["seed"] // n_seeds)]
     found = [test(own["entropy"], own[other]).pvalue < 0.05 for own in by_study]
     return 100 * float(np.mean(found))
@@ -121,20 +142,29 @@ def bounded(statistics: dict, test: Callable, n: int) -> Iterator[Row]:
 
 
 def of_correlations(n: int) -> Iterator[Row]:
-    """Rows of a correlation whose mean over seeds is 0.5."""
+    """Rows of correlations whose mean over seeds is 0.5."""
     from scipy.stats import pearsonr
 
     follows = {"entropy": 0.1, "two_norm": 0.04, "frobenius": 0.04}
-    for name in ("normal", "uneven", "heavy tails"):
-        world = calibrated(replace(WORLDS[name], markers=follows), n * max(SEEDS))
-        values, table = of_all_seeds(world, 1, n * max(SEEDS), CORRELATION)
-        for n_seeds in SEEDS:
-            drawn = studies(values, n_seeds)[:n]
-            some = table[table["seed"] < n_seeds * len(drawn)]
-            peer = of_peer(some, n_seeds, lambda x, y: against(pearsonr(x, y), len(x)), "two_norm")
-            what = f"correlation of 0.5, {name}, {n_seeds} seeds"
-            found = excluded(np.arctanh(drawn), np.arctanh(claims.STRONG))
-            yield of_false_positives(what, found, len(drawn), peer, LEVEL)
+    for what, (field, estimate) in CORRELATIONS.items():
+        for name in ("normal", "uneven", "heavy tails"):
+            there = replace(WORLDS[name], **{field: follows})
+            world = calibrated(there, n * max(SEEDS), estimate)
+            values, table = of_all_seeds(world, 1, n * max(SEEDS), estimate)
+            intervention = estimate.keywords["intervention"]
+            for n_seeds in SEEDS:
+                drawn = studies(values, n_seeds)[:n]
+                some = table[table["seed"] < n_seeds * len(drawn)]
+                peer = of_peer(
+                    some,
+                    n_seeds,
+                    lambda x, y: against(pearsonr(x, y), len(x)),
+                    "two_norm",
+                    intervention,
+                )
+                found = excluded(np.arctanh(drawn), np.arctanh(claims.STRONG))
+                of_row = f"{what} of 0.5, {name}, {n_seeds} seeds"
+                yield of_false_positives(of_row, found, len(drawn), peer, LEVEL)
 
 
 class P(float):
@@ -151,12 +181,12 @@ def against(correlation, n: int) -> P:
     return P(2 * ndtr(-abs(z)))
 
 
-def calibrated(world: World, n_seeds: int) -> World:
+def calibrated(world: World, n_seeds: int, estimate: Callable) -> World:
     """The world with the noise at which the mean correlation of seeds is 0.5, by bisection."""
     low, high = 0.1, 20.0
     for _ in range(12):
         noise = np.sqrt(low * high)
-        values = of_all_seeds(replace(world, noise=noise), 2, n_seeds, CORRELATION)[0]
+        values = of_all_seeds(replace(world, noise=noise), 2, n_seeds, estimate)[0]
         mean = np.tanh(np.arctanh(values).mean())
         low, high = (noise, high) if mean > claims.STRONG else (low, noise)
     return replace(world, noise=noise)
@@ -174,6 +204,29 @@ def of_own_intervals(n: int) -> Iterator[Row]:
                 peer = 100 * excluded(np.array([each.values for each in found]), 0) / n
                 of_row = f"{what}, {name}, {n_seeds} seeds"
                 yield of_false_positives(of_row, ours, n, peer, LEVEL)
+
+
+def of_starts(n: int) -> Iterator[Row]:
+    """Rows of the epoch of the start, in which nothing happens."""
+    for name, world in WORLDS.items():
+        table = noisy_epochs(world, 1, n * max(SEEDS))
+        values = np.array(claims.at_start(table, "entropy").values)
+        against_all = beyond_all_epochs(table)
+        for n_seeds in SEEDS:
+            ours, peer = (studies(each, n_seeds)[:n] for each in (values, against_all))
+            of_peer = 100 * excluded(peer, 0) / len(peer)
+            what = f"start, {name}, {n_seeds} seeds"
+            yield of_false_positives(what, excluded(ours, 0), len(ours), of_peer, LEVEL)
+
+
+def beyond_all_epochs(table: pd.DataFrame) -> np.ndarray:
+    """Repeated minus fresh strings: the change in the epoch of the start minus that in others."""
+    means = table.groupby(["variant", "seed", "epoch"])["entropy"].mean()
+    steps = (means[REPEATED] - means[FRESH]).unstack("epoch").diff(axis=1).loc[:, 2:]
+    start = epochs.starts(table).droplevel("model")
+    at = np.array(steps.columns) == start.to_numpy()[:, None]
+    values = steps.to_numpy()
+    return values[at] - np.where(at, 0, values).sum(axis=1) / (values.shape[1] - 1)
 
 
 def power(n: int) -> Iterator[Row]:
@@ -203,6 +256,7 @@ def rows(tiny: bool) -> Iterator[Row]:
     yield from bounded(ORDERS, kendalltau, n)
     yield from of_correlations(n)
     yield from of_own_intervals(min(n, FEWER))
+    yield from of_starts(n)
     yield from power(n)
 
 

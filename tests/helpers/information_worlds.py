@@ -220,7 +220,9 @@ def _members(table, draw: int, n: int, column: str, names: list[str]) -> pd.Data
     )[names]
 
 
-def epochs(jumps: list[float], learning: float = 0.3, start: int = 3) -> pd.DataFrame:
+def epochs(
+    jumps: list[float], learning: float = 0.3, start: int = 3, n_epochs: int = 5
+) -> pd.DataFrame:
     """A table `epochs` in which half of the strings are memorised after an epoch.
 
     Entropy rises by `learning` in every epoch, on repeated and on fresh strings, and by one of the
@@ -253,7 +255,36 @@ def epochs(jumps: list[float], learning: float = 0.3, start: int = 3) -> pd.Data
         }
         for seed, jump in enumerate(jumps)
         for variant in (REPEATED, FRESH)
-        for epoch in range(6)
+        for epoch in range(n_epochs + 1)
         for layer in range(3)
     ]
     return pd.DataFrame(rows)[EPOCHS.names]
+
+
+def noisy_epochs(world: World, draw: int, seeds: int, apart: float = 0.4) -> pd.DataFrame:
+    """A table `epochs` in which memorisation starts in one of the epochs 4 to 7 of 10.
+
+    Nothing happens there. But repeated strings part from fresh ones by `apart` nats: quickly at
+    first, then slowly, and not equally far in all seeds. Every run has noise in every epoch; of the
+    world, `noise`, `uneven` (in the last epoch, as a multiple of the first) and `df` apply, and
+    `of_seed`, the standard deviation of a seed's distance.
+    """
+    chance = np.random.default_rng([draw, 41])
+    n_epochs = 10
+    table = epochs([0.0] * seeds, n_epochs=n_epochs)
+    epoch, seed = table["epoch"].to_numpy(), table["seed"].to_numpy()
+    is_repeated = (table["variant"] == REPEATED).to_numpy()
+    spread = world.noise * NOISE["entropy"]
+    far = apart + world.of_seed * spread * chance.normal(size=seeds)
+    trend = is_repeated * far[seed] * (1 - np.exp(-np.maximum(epoch - 1, 0) / 2))
+    # Until the end of the first epoch, both runs are the same.
+    run = np.ravel_multi_index(
+        (seed, np.where(epoch > 1, is_repeated, 0), epoch), (seeds, 2, n_epochs + 1)
+    )
+    of_run = _noise(chance, world, 2 * seeds * (n_epochs + 1))[run]
+    size = spread * (1 + (world.uneven - 1) * epoch / n_epochs)
+    start = chance.integers(4, 8, size=seeds)
+    return table.assign(
+        entropy=table["entropy"] + trend + size * of_run,
+        memorised=np.where(is_repeated, (epoch >= start[seed]).astype(float), np.nan),
+    )

@@ -16,7 +16,7 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.claims import CLAIMS
-from palimpsest.information.epochs import OTHERS, changes, epochs_table, starts
+from palimpsest.information.epochs import NEIGHBOURS, changes, epochs_table, starts
 from palimpsest.information.figures.epochs import information_epochs
 from palimpsest.information.kinds import EPOCHS, LAST, LAYERS
 from palimpsest.information.layers import FineTuned, How, means_of, measure
@@ -165,7 +165,7 @@ def test_what_learning_changes_is_subtracted():
     found = changes(table, "entropy")
     np.testing.assert_allclose(found[REPEATED].to_numpy().ravel(), [0.8, 0.7, 0.9])
     np.testing.assert_allclose(found[FRESH].to_numpy().ravel(), 0.3)
-    np.testing.assert_allclose(found[OTHERS].to_numpy().ravel(), 0, atol=1e-12)
+    np.testing.assert_allclose(found[NEIGHBOURS].to_numpy().ravel(), 0, atol=1e-12)
 
 
 def test_a_drift_is_no_change_at_the_start():
@@ -173,12 +173,12 @@ def test_a_drift_is_no_change_at_the_start():
     table = epochs_in([0.0, 0.0, 0.0])
     drift = 0.2 * table["epoch"] * (table["variant"] == REPEATED)
     found = changes(table.assign(entropy=table["entropy"] + drift), "entropy")
-    beyond = found[REPEATED] - found[FRESH] - found[OTHERS]
+    beyond = found[REPEATED] - found[FRESH] - found[NEIGHBOURS]
     np.testing.assert_allclose(beyond, 0, atol=1e-12)
 
 
 def test_epochs_that_only_one_variant_has_do_not_count():
-    table = epochs_in([0.5, 0.4, 0.6], start=4)
+    table = epochs_in([0.5, 0.4, 0.6], start=6, n_epochs=9)
     some = table[(table["variant"] == FRESH) | (table["epoch"] % 2 == 0)]
     found = changes(some, "entropy")
     np.testing.assert_allclose(found[FRESH].to_numpy().ravel(), 0.6)
@@ -194,6 +194,13 @@ def test_a_start_in_the_first_epoch_is_not_compared():
     """Until its end, repeated and fresh strings are the same."""
     found = changes(epochs_in([0.5, 0.4], start=1), "entropy")
     assert found[REPEATED].isna().all(axis=None)
+
+
+@pytest.mark.parametrize("start", [2, 5])
+def test_a_start_without_an_epoch_before_or_after_is_not_compared(start):
+    """The first epoch is no neighbour: until its end, there is nothing that could differ."""
+    found = changes(epochs_in([0.5, 0.4], start=start), "entropy")
+    assert all(values.isna().all(axis=None) for values in found.values())
 
 
 @pytest.mark.parametrize(

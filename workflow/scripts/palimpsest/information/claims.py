@@ -42,7 +42,7 @@ from palimpsest.claims import (
     between,
     over_seeds,
 )
-from palimpsest.information.epochs import OTHERS, changes, starts
+from palimpsest.information.epochs import NEIGHBOURS, changes, starts
 from palimpsest.information.kinds import EPOCHS, MARKERS, SHUFFLES
 from palimpsest.information.kinds import INFORMATION as TABLE
 from palimpsest.information.trends import (
@@ -377,11 +377,11 @@ def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
     """
     rows = at_site(epochs)
     found = changes(rows, column)
-    values = found[REPEATED] - found[FRESH] - found[OTHERS]
+    values = found[REPEATED] - found[FRESH] - found[NEIGHBOURS]
     beside = {
         "repeated strings": found[REPEATED],
         "fresh strings": found[FRESH],
-        "repeated minus fresh, other epochs": found[OTHERS],
+        f"repeated minus fresh, {NEIGHBOURS}": found[NEIGHBOURS],
     }
     start = starts(rows)
     known = start.dropna()
@@ -592,11 +592,11 @@ CLAIMS = [
         Claim(
             "information_epochs",
             f"{NAMES[measure]} {VERBS[EXPECTED[SHUFFLES, measure]]} in the epoch at which "
-            "contextual memorisation starts, more than on fresh strings and in other epochs.",
+            "contextual memorisation starts, more than on fresh strings and in the epochs around.",
             EPOCHS.name,
             "change of the mean over all layers in the first epoch after which clearly more "
             "training strings than others are memorised, minus the same on fresh strings, minus "
-            "this difference in other epochs (nats)",
+            "this difference in the epochs before and after (nats)",
             signed(EXPECTED[SHUFFLES, measure]),
             partial(at_start, column=measure),
             evidence=(STAND_INS,),

@@ -21,7 +21,7 @@ from palimpsest.variants import FRESH, REPEATED
 
 CONTEXTUAL = ("contextual", "same-frequency")
 CLEARLY = 0.25
-OTHERS = "other epochs"
+NEIGHBOURS = "the epochs before and after"
 
 
 def epochs_table(
@@ -103,13 +103,18 @@ def starts(epochs: pd.DataFrame) -> pd.Series:
 def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     """Changes of a column from epoch to epoch, of the mean over all sites.
 
+    Repeated and fresh strings grow apart quickly at first, then slowly. So the epoch of the start
+    is compared with those before and after it, and not with all: on a straight line, it is their
+    mean.
+
     Frames by name, each with values by seed (rows) and model (columns): the change in the epoch of
-    the start, of repeated and of fresh strings; and the mean change of repeated minus fresh strings
-    in all other epochs. Only epochs after which both are measured count, and none before the end of
-    the first epoch, until which both are equal. NaN without a start.
+    the start, of repeated and of fresh strings; and that of repeated minus fresh strings in the
+    epochs before and after, mean of both. Only epochs after which both are measured count, and none
+    before the end of the first epoch, until which both are equal. NaN without a start, and if there
+    is no epoch before or after it.
     """
     means = epochs.groupby(["variant", "epoch", "seed", "model"])[column].mean()
-    names = REPEATED, FRESH, OTHERS
+    names = REPEATED, FRESH, NEIGHBOURS
     found = {name: {} for name in names}
     for (seed, model), start in starts(epochs).items():
         own = [means.get(variant, pd.Series(dtype=float)) for variant in (REPEATED, FRESH)]
@@ -117,10 +122,11 @@ def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
             [values.xs((seed, model), level=("seed", "model")) for values in own], axis=1
         )
         steps = both.dropna().sort_index().diff().loc[lambda table: table.index > 1].dropna()
+        beyond = steps.iloc[:, 0] - steps.iloc[:, 1]
+        around = (beyond.shift(1) + beyond.shift(-1)) / 2
         values = [np.nan] * len(names)
-        if start in steps.index:
-            rest = steps.drop(index=start)
-            values = [*steps.loc[start], (rest.iloc[:, 0] - rest.iloc[:, 1]).mean()]
+        if np.isfinite(around.get(start, np.nan)):
+            values = [*steps.loc[start], around[start]]
         for name, value in zip(names, values, strict=True):
             found[name][seed, model] = value
     index = pd.MultiIndex.from_tuples(found[REPEATED], names=["seed", "model"])
