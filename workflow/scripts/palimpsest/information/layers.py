@@ -5,16 +5,13 @@ Source: the paper on information measures of neurons, appendix A.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.errors import UserError
 from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.kinds import LAYERS, MEASURED
 from palimpsest.information.kraskov import mutual_information_of_pairs
@@ -24,8 +21,7 @@ from palimpsest.jobs.bench import Bench, TrainedWeights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.training.attempts import Attempts
-
-AFTER_EPOCH = re.compile(r"epoch-(\d+)\.safetensors")
+from palimpsest.training.kept_weights import weights_by_epoch
 
 
 @dataclass(frozen=True)
@@ -59,18 +55,6 @@ class FineTuned:
             n_models=len(files),
             files=Files(self.manifest, ((self.layers, LAYERS),)),
         )
-
-
-def weights_by_epoch(folder: str) -> dict[int, Path]:
-    """The files of weights in a folder, by epoch.
-
-    Raises `UserError` if there are none.
-    """
-    found = {AFTER_EPOCH.fullmatch(path.name): path for path in Path(folder).glob("*")}
-    files = {int(match[1]): path for match, path in found.items() if match}
-    if not files:
-        raise UserError(f"{folder}: no weights of any epoch; delete the folder and run again")
-    return dict(sorted(files.items()))
 
 
 def measure(

@@ -28,6 +28,7 @@ from palimpsest.fingerprint import of_all_code
 from palimpsest.recovery import ends_as_parquet
 from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
+from palimpsest.training.kept_weights import weights_after
 
 CONTENTS = "contents.json"  # sizes and checksums of a checkpoint's files, written last
 ABOUT = "about.json"  # a description of a state's run, for people; the code that worked on it
@@ -207,11 +208,6 @@ class State(StateFolder):
         # Checkpoints are deleted last, because a kill can interrupt the deletion of large files.
         for folder in self.folder.glob("*-[0-9]*"):
             shutil.rmtree(folder)
-
-
-def weights_after(epoch: int) -> str:
-    """The name of the file with the weights after an epoch."""
-    return f"epoch-{epoch}.safetensors"
 
 
 def _save(weights: dict[str, torch.Tensor], path: Path) -> None:
