@@ -5,7 +5,7 @@ import pytest
 
 from helpers import information_worlds as worlds
 from palimpsest.information.claims import QUESTIONS
-from palimpsest.information.kinds import INFORMATION, MARKERS
+from palimpsest.information.kinds import EPOCHS, INFORMATION, MARKERS
 from palimpsest.information.report import CHAPTERS, part, reading, with_interval
 from palimpsest.statistics import Interval, student
 
@@ -46,6 +46,20 @@ def test_the_report_of_one_seed_has_no_intervals(table):
     assert "nan" not in "".join(map(str, found.values()))
     assert "as expected" not in found["diversity"]
     assert all('<td class="numbers">[' not in text and " [" not in text for text in found.values())
+
+
+def test_the_report_says_what_changes_when_memorisation_starts():
+    """By layer, of all layers, and of seeds in which it never starts."""
+    table = worlds.epochs([0.5, 0.4, 0.6])
+    text = {chapter.id: chapter.before for chapter in part({EPOCHS.name: table}).chapters}["epochs"]
+    assert text.count("<td>3, 3, 3</td>") == 4
+    beyond = with_interval(student(pd.Series([0.5, 0.4, 0.6])))
+    assert text.count(beyond) == 4
+    assert with_interval(student(pd.Series([0.3, 0.3, 0.3]))) in text
+    never = worlds.epochs([0.5], start=9)
+    text = {chapter.id: chapter.before for chapter in part({EPOCHS.name: never}).chapters}["epochs"]
+    assert "<td>never</td>" in text
+    assert "nan" not in text
 
 
 @pytest.mark.parametrize(

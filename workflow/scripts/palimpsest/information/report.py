@@ -7,6 +7,7 @@ import pandas as pd
 
 from palimpsest.information import kinds
 from palimpsest.information.claims import EXPECTED, MEMORISATION, QUESTIONS
+from palimpsest.information.epochs import NEIGHBOURS, changes, starts
 from palimpsest.information.trends import (
     INFORMATION,
     MEASURES,
@@ -19,6 +20,7 @@ from palimpsest.report.number_format import with_interval
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
+from palimpsest.variants import FRESH, REPEATED
 
 CHAPTERS = {
     "diversity": (
@@ -56,6 +58,7 @@ OF_SHARE = (
     "frobenius",
 )
 EXCHANGED = PLACEBOS[INFORMATION][0]
+PLACES = ("place", "position")
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
@@ -70,6 +73,9 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     if not information.empty:
         before["diversity"] = html.trends(trend_rows(information))
         before["comparison"] = html.shares(share_rows(information))
+    epochs = tables.get(kinds.EPOCHS.name, pd.DataFrame())
+    if not epochs.empty:
+        before["epochs"] = html.epochs(epoch_rows(epochs))
     return Part(
         introduction=html.introduction(),
         reading=html.reading(),
@@ -128,3 +134,39 @@ def share_rows(information: pd.DataFrame) -> list[dict]:
                 }
             )
     return rows
+
+
+def epoch_rows(epochs: pd.DataFrame) -> list[dict]:
+    """Per language, model, place and position: what changes when memorisation starts.
+
+    First the mean over all layers, then every layer.
+    """
+    rows = []
+    for keys, own in epochs.groupby(["language", "model", *PLACES], sort=False):
+        about = dict(zip(("language", "model", *PLACES), keys, strict=True))
+        about["starts"] = ", ".join(
+            "never" if np.isnan(start) else f"{start:g}" for start in starts(own)
+        )
+        rows.append({**about, "layer": "all", **at_start(own)})
+        rows += [
+            {**about, "layer": layer, **at_start(of_layer)}
+            for layer, of_layer in own.groupby("layer")
+        ]
+    return rows
+
+
+def at_start(epochs: pd.DataFrame) -> dict[str, str]:
+    """The changes of both measures in the epoch of the start, of one model: means and intervals."""
+    found = {}
+    for measure in MEASURES:
+        of = changes(epochs, measure)
+        shown = {
+            "repeated": of[REPEATED],
+            "fresh": of[FRESH],
+            "around": of[NEIGHBOURS],
+            "beyond": of[REPEATED] - of[FRESH] - of[NEIGHBOURS],
+        }
+        for name, values in shown.items():
+            over_seeds = values.mean(axis=1).dropna()
+            found[f"{measure}_{name}"] = with_interval(student(over_seeds))
+    return found
