@@ -20,15 +20,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
-from scipy.special import digamma
 from scipy.stats import entropy
 from sklearn.feature_selection import mutual_info_regression
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "workflow/scripts")]
+sys.path[:0] = [str(ROOT / "workflow/scripts"), str(ROOT / "tests")]
 
 from rows import Row, at_least, at_most, main  # noqa: E402
 
+from helpers.plain_information import brute_force  # noqa: E402
 from palimpsest.information import (  # noqa: E402
     Pairs,
     mutual_information,
@@ -66,17 +66,6 @@ def of_peer(activations: np.ndarray, first: int, second: int) -> float:
     )[0]
 
 
-def brute_force(x: np.ndarray, y: np.ndarray) -> float:
-    """The estimate from the distances of all pairs of points."""
-    x, y = x / x.std(), y / y.std()
-    apart_x, apart_y = (np.abs(own[:, None] - own) for own in (x, y))
-    apart = np.maximum(apart_x, apart_y)
-    np.fill_diagonal(apart, np.inf)
-    radius = np.partition(apart, K - 1, axis=1)[:, K - 1, None]
-    n_x, n_y = ((own < radius).sum(axis=1) for own in (apart_x, apart_y))
-    return digamma(K) + digamma(len(x)) - np.mean(digamma(n_x) + digamma(n_y))
-
-
 def pairs_per_second(n_samples: int, n_neurons: int) -> Iterator[Row]:
     """All pairs on one core, on two, and the largest error of some."""
     n_pairs = n_neurons * (n_neurons - 1) // 2
@@ -106,7 +95,7 @@ def pairs_per_second(n_samples: int, n_neurons: int) -> Iterator[Row]:
     yield at_least("  two threads, times as fast as one", alone / both, 2.0, "", 1.8)
     first = np.linspace(0, n_neurons - 2, PAIRS_BY_BRUTE_FORCE).astype(int)
     found = mutual_information_of_pairs(activations, Pairs(first, first + 1), K)
-    exact = np.array([brute_force(activations[:, i], activations[:, i + 1]) for i in first])
+    exact = np.array([brute_force(activations[:, i], activations[:, i + 1], K) for i in first])
     theirs = np.array([of_peer(activations, i, i + 1) for i in first])
     errors = [np.abs(values - exact).max() for values in (found, theirs)]
     yield at_most("  largest error against brute force, continuous", *errors, "nats", 1e-12)

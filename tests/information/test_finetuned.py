@@ -16,9 +16,9 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.claims import CLAIMS
-from palimpsest.information.epochs import NEIGHBOURS, changes, epochs_table, starts
+from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, epochs_table, starts
 from palimpsest.information.figures.epochs import information_epochs
-from palimpsest.information.kinds import EPOCHS, LAST, LAYERS
+from palimpsest.information.kinds import EPOCHS, LAST, LAYERS, MEASURED
 from palimpsest.information.layers import FineTuned, How, means_of, measure
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of
 from palimpsest.jobs.command import Assignment
@@ -116,8 +116,9 @@ def test_the_measures_are_those_of_the_weights_after_the_epoch(made):
     table = tables.read(folder / "layers.parquet", LAYERS)
     for (site, _), values in vectors.items():
         found = table[(table["epoch"] == 2) & (table["layer"] == site.layer)].iloc[0]
-        for name, value in means_of(values, HOW).items():
-            assert found[name] == pytest.approx(value), name
+        (again,) = means_of(values, {**site._asdict(), "position": LAST}, HOW).to_dict("records")
+        for column in MEASURED:
+            assert found[column.name] == pytest.approx(again[column.name]), column.name
 
 
 def test_a_folder_without_weights_gives_one_line(made, tmp_path):
@@ -173,7 +174,7 @@ def test_a_drift_is_no_change_at_the_start():
     table = epochs_in([0.0, 0.0, 0.0])
     drift = 0.2 * table["epoch"] * (table["variant"] == REPEATED)
     found = changes(table.assign(entropy=table["entropy"] + drift), "entropy")
-    beyond = found[REPEATED] - found[FRESH] - found[NEIGHBOURS]
+    beyond = found[BEYOND]
     np.testing.assert_allclose(beyond, 0, atol=1e-12)
 
 

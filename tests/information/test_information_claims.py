@@ -6,14 +6,16 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binom, kendalltau, pearsonr
+from scipy.stats import binom, kendalltau, pearsonr, ttest_1samp
 
 from helpers import information_worlds as worlds
 from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all, over_seeds
-from palimpsest.information import claims, trends
+from palimpsest.information import claim_statistics as claims
+from palimpsest.information import trends
 from palimpsest.information.claims import CLAIMS, QUESTIONS
-from palimpsest.information.kinds import INFORMATION, MARKERS, SHUFFLES
-from palimpsest.statistics import chance_of_equal_orders, student
+from palimpsest.information.kinds import EPOCHS, INFORMATION, MARKERS, SHUFFLES
+from palimpsest.report.number_format import number
+from palimpsest.statistics import chance_of_equal_orders, student, student_p_value
 from palimpsest.tables import write
 
 SILENT = replace(worlds.EXPECTED, noise=0.0, innocent={"entropy": -0.05})
@@ -53,8 +55,11 @@ def test_changes_are_the_known_ones(intervention, change):
     found = claims.changed(table, intervention, "entropy")
     np.testing.assert_allclose(found.values, [change] * 3, atol=1e-12)
     assert "random markers against none: −0.05 (−0.05 to −0.05)" in found.marks
-    late = claims.changed_late(table, intervention, "entropy")
-    np.testing.assert_allclose(late.values, [1.5 * change] * 3, atol=1e-12)
+    late = claims.later(table, intervention, "entropy")
+    np.testing.assert_allclose(late.mean(axis=1), [1.5 * change] * 3, atol=1e-12)
+    both = claims.changed_late(table, intervention, "entropy")
+    np.testing.assert_allclose(both.values, [1.5 * 0.4] * 3, atol=1e-12)
+    assert both.marks[0].startswith(f"last layer: {number(1.75 * change)} ")
     beyond = claims.beyond_innocent(table, intervention, "entropy")
     np.testing.assert_allclose(beyond.values, [0.35] * 3, atol=1e-12)
 
@@ -88,14 +93,74 @@ def test_correlations_are_those_of_scipy():
 def test_a_mean_correlation_is_that_of_fisher():
     """The interval is Student's of the transformed correlations, so it stays between -1 and 1."""
     table = worlds.information(worlds.World(noise=3.0), 5, seeds=3)
-    found = claims.correlated(table, MARKERS, "entropy", ("accuracy",))
+    found = claims.correlated(table, MARKERS, "entropy", ("two_norm",), 0.5)
     rows = trends.of_intervention(table, MARKERS).groupby(["seed", "share"]).mean(numeric_only=True)
     by_hand = [
-        pearsonr(own["entropy"], own["accuracy"]).statistic for _, own in rows.groupby("seed")
+        pearsonr(own["entropy"], own["two_norm"]).statistic for _, own in rows.groupby("seed")
     ]
     assert found.values == pytest.approx(by_hand)
     expected = np.tanh(student(np.arctanh(by_hand)))
     assert (found.mean, found.lower, found.upper) == pytest.approx(tuple(expected))
+    p_value = ttest_1samp(np.arctanh(by_hand), np.arctanh(0.5)).pvalue
+    assert found.p_value == pytest.approx(p_value)
+
+
+@pytest.mark.parametrize("opposite", ["norms", "models"])
+def test_opposite_correlations_do_not_cancel_out(opposite):
+    """A measure that goes with each norm in every model, but not in the same direction."""
+    models = {"opt-125m-twin": 2, "opt-1.3b-twin": 2}
+    follows = {"entropy": 1.0, "two_norm": 0.4, "frobenius": 0.4}
+    table = worlds.information(worlds.World(markers=follows), 1, seeds=5, models=models)
+    if opposite == "norms":
+        turned = table.assign(frobenius=-table["frobenius"])
+    else:
+        turned = table.assign(
+            entropy=np.where(table["model"] == "opt-125m-twin", 1, -1) * table["entropy"]
+        )
+    found = claims.strongest_with_norms(turned, MARKERS, "entropy")
+    plain = claims.strongest_with_norms(table, MARKERS, "entropy")
+    assert found[1:4] == pytest.approx(plain[1:4])
+    assert found.lower > 0.9
+    (claim,) = (c for c in CLAIMS if c.claim.startswith("Entropy hardly goes with norms"))
+    assert judge(found, claim)["verdict"] == DISAGREES
+
+
+def test_what_does_not_go_with_norms_hardly_does():
+    """With enough seeds, also at the strongest of four correlations."""
+    models = {"opt-125m-twin": 2, "opt-1.3b-twin": 2}
+    table = worlds.information(worlds.World(), 1, seeds=60, models=models)
+    found = claims.strongest_with_norms(table, MARKERS, "entropy")
+    assert 0 <= found.lower < found.mean < found.upper < claims.STRONG
+    assert found.p_value < 0.05
+    assert claims.strongest_with_norms(table[:0], MARKERS, "entropy").values == ()
+
+
+def test_accuracies_that_differ_by_chance_are_equal():
+    np.testing.assert_array_equal(
+        trends.levels([1.0, 255 / 256, 0.3, 1.0], [256] * 4), [1, 1, 0, 1]
+    )
+    np.testing.assert_array_equal(trends.levels([0.9, 0.5, 0.7], [1000] * 3), [2, 0, 1])
+    # Each is near the next one.
+    np.testing.assert_array_equal(trends.levels([0.50, 0.54, 0.58], [256] * 3), [0, 0, 0])
+
+
+def test_a_switch_orders_no_models():
+    """All models but the last are right, so accuracy says nothing of the others' order."""
+    table = worlds.information(worlds.EXPECTED, 1, seeds=3)
+    is_last = table["share"] == 1
+    switch = table.assign(accuracy=np.where(is_last, 0.3, 1.0 - table["seed"] / worlds.ANSWERS))
+    for found in (
+        claims.ordered(switch, MARKERS, "entropy"),
+        claims.ordered_better(switch, MARKERS, "entropy"),
+        claims.correlated(switch, MARKERS, "entropy", ("accuracy",), 0.5),
+    ):
+        assert found.values == ()
+        assert found.marks[0].startswith("of 3 seeds and models, 3 do not count: their accuracies")
+    # Those of which the accuracies have levels still count.
+    mixed = switch.assign(accuracy=switch["accuracy"].where(table["seed"] > 0, table["accuracy"]))
+    found = claims.ordered(mixed, MARKERS, "entropy")
+    assert found.values == (claims.ordered(table, MARKERS, "entropy").values[0],)
+    assert found.marks[0].startswith("of 3 seeds and models, 2 do not count")
 
 
 @pytest.mark.parametrize("change", [0.2, -0.2])
@@ -144,9 +209,29 @@ def test_every_depth_is_the_weakest_one():
     careful = [student(own, confidence=1 - 0.05 / 3).upper for _, own in values.items()]
     assert found.upper == pytest.approx(min(careful))
     assert found.values == pytest.approx(values[values.mean().idxmin()])
+    assert found.p_value == max(student_p_value(own, 0) for _, own in values.items())
     one_depth = table[table["n_layers"] == 2]
     assert claims.at_every_depth(one_depth, MARKERS, "entropy").values == ()
     assert claims.apart(one_depth, MARKERS, "entropy").values == ()
+
+
+@pytest.mark.parametrize("draw", range(6))
+@pytest.mark.parametrize("shift", [-2.0, -0.5, 0.0, 0.5, 2.0])
+def test_p_values_of_several_means_agree_with_their_intervals(draw, shift):
+    """Below 5 % exactly if the interval leaves out 0."""
+    chance = np.random.default_rng(draw)
+    parts = [pd.Series(own + shift) for own in chance.normal(size=(3, 5))]
+    frames = [pd.DataFrame({"a": own}) for own in parts]
+    for found in (claims.weakest(parts, "parts"), claims.size_difference(*frames[:2])):
+        assert (found.p_value < 0.05) == (found.lower > 0 or found.upper < 0)
+    assert claims.weakest([], "parts").values == ()
+
+
+def test_less_of_the_opposite_is_not_more():
+    """Entropy rises with alpha, and less so in the last layer: not what is claimed."""
+    wrong = worlds.World(markers={"entropy": 0.4}, late=-1.5, noise=0.1)
+    found = claims.changed_late(worlds.information(wrong, 1, seeds=4), MARKERS, "entropy")
+    assert found.upper < 0
 
 
 def test_one_layer_has_no_last_and_first():
@@ -188,7 +273,7 @@ def test_notes_have_placebos(verdicts):
     of_information = verdicts[verdicts.index.str.startswith("Mutual information")]
     plain = of_information[~of_information["question"].str.contains("innocent|depth")]
     plain = plain[~plain.index.str.contains("better than norms|in the epoch at which")]
-    assert plain["note"].str.contains("exchanged strings: ").all()
+    assert plain["note"].str.contains("exchanged strings").all()
     trained = verdicts[verdicts["question"] == "information_memorised"]
     assert trained["note"].str.contains("share in place of the measure").all()
     slopes = verdicts[verdicts["question"].isin(["information_heuristic", "information_example"])]
@@ -238,9 +323,13 @@ def test_another_site_is_not_in_the_claims():
     table = worlds.information(worlds.EXPECTED, 1, seeds=2)
     elsewhere = table.assign(place="residual")
     assert (judged(elsewhere)["n_seeds"] == 0).all()
+    for change in ({"place": "residual"}, {"position": "mean"}):
+        epochs = worlds.epochs([0.5, 0.4]).assign(**change)
+        found = judge_all(CLAIMS, {EPOCHS.name: epochs}).set_index("claim")
+        assert (found["n_seeds"] == 0).all()
     both = pd.concat([table, elsewhere.assign(entropy=0.0, accuracy=0.0)])
-    for estimate in (claims.changed, claims.ordered, claims.beyond_innocent):
-        assert estimate(both, MARKERS, "entropy") == estimate(table, MARKERS, "entropy")
+    for statistic in (claims.changed, claims.ordered, claims.beyond_innocent):
+        assert statistic(both, MARKERS, "entropy") == statistic(table, MARKERS, "entropy")
 
 
 # Error rates
@@ -248,15 +337,14 @@ def test_another_site_is_not_in_the_claims():
 N_WORLDS, N_SEEDS = 150, 3
 OF_SLOPES = {
     "slope": partial(claims.changed, intervention=MARKERS, column="entropy"),
-    "last layer": partial(claims.changed_late, intervention=MARKERS, column="entropy"),
     "tau": partial(claims.ordered, intervention=MARKERS, column="entropy"),
 }
 
 
 @pytest.fixture(scope="module")
 def of_nothing() -> pd.DataFrame:
-    """Many seeds in which nothing depends on the share, with heavy tails and uneven noise."""
-    world = worlds.World(df=2.0, uneven=3.0)
+    """Many seeds in which only accuracy depends on the share; heavy tails and uneven noise."""
+    world = worlds.World(markers={"accuracy": -0.5}, df=2.0, uneven=3.0)
     return worlds.information(world, 7, seeds=N_WORLDS * N_SEEDS)
 
 

@@ -1,5 +1,7 @@
 """The tables of neurons, of pairs and of runs, from activations and answers by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ from palimpsest.information.kraskov import mutual_information
 from palimpsest.information.measured import measured, pairs_of
 from palimpsest.traces import Trace
 
+RULE = ("after_last_miss", 0.2, 0.9), 50.0
 KEYS = {"model": "m", "language": "L3", "size": 4, "seed": 0}
 N_STRINGS, N_NEURONS = 40, 6
 
@@ -94,10 +97,16 @@ def test_too_few_strings_are_refused():
 
 def test_more_pairs_than_memory_holds_are_refused(monkeypatch):
     """In one line that says how many sampled pairs there may be."""
-    monkeypatch.setattr(kraskov.os, "sysconf", lambda name: 40)
+    monkeypatch.setattr(kraskov, "available_memory", lambda: 8000)
     said = message(lambda: measured(activations(), bins=10, k=3, pairs="all"))
-    assert "all pairs of 6 neurons need" in said
-    assert "sampled pairs" in said
+    assert "15 pairs of 6 neurons at each of 2 sites need" in said
+    assert said.endswith("take at most 7 sampled pairs")
+    assert len(measured(activations(), bins=10, k=3, pairs=7)["pairs"]) == 14
+
+
+def test_no_activations_are_refused():
+    said = message(lambda: measured(activations()[:0], bins=10, k=3, pairs=3))
+    assert said == "activations: there are none; name a layer, a place and a position"
 
 
 def results(variant: str, degenerate=()) -> Results:
@@ -109,11 +118,13 @@ def results(variant: str, degenerate=()) -> Results:
     # The Bayes-optimal loss is 1 nat per token; one evaluated string is not in the language.
     optimal = np.array([1.0] * 11 + [np.nan])
     strings = pd.DataFrame({"string_id": ids, "count": counts, "optimal_loss": optimal})
+    strings = strings.assign(split=np.where(counts > 0, "train", "test"))
     about, is_marked = {**KEYS, "variant": variant}, variant.startswith("marked")
-    # Before training, all losses are low; at the end, those of two training strings are.
-    nll = np.stack([np.full(12, 0.1), [1.0, 1.0, 3.0, 4.0, 1.0, *[6.0] * 7]])
+    # At the end, two training strings have a loss below 1, and three have one below 3, the loss of
+    # most strings never trained on.
+    nll = np.stack([np.full(12, 8.0), [1.0, 1.0, 3.0, 8.0, 1.0, *[6.0] * 7]])
     names, n_tokens = np.array(ids, dtype=object), np.full(12, 2)
-    trace = Trace(about, np.array([0, 30]), names, n_tokens, nll, n_correct=nll, rank_sum=nll)
+    trace = Trace(about, np.array([0, 30]), names, n_tokens, nll, n_correct=0 * nll, rank_sum=nll)
     roles = ["agrees"] * 2 + ["disagrees"] * 6 if is_marked else [None] * 8
     answers = pd.DataFrame(
         {
@@ -132,7 +143,7 @@ def results(variant: str, degenerate=()) -> Results:
 
 def test_the_comparison_by_hand(tmp_path):
     runs = [results("marked-75", degenerate=(5, 4)), results("shuffled-100")]
-    table = information_table(iter(runs), n_layers=2)
+    table = information_table(iter(runs), 2, *RULE)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert table["intervention"].tolist() == [MARKERS] * 2 + [SHUFFLES] * 2
     assert table["share"].tolist() == [0.75] * 2 + [1.0] * 2
@@ -151,16 +162,34 @@ def test_the_comparison_by_hand(tmp_path):
     assert table["accuracy_disagrees"].iloc[:2].tolist() == [1 / 6, 1 / 6]
     assert table[["accuracy_agrees", "accuracy_disagrees"]].iloc[2:].isna().all(axis=None)
     # Five training strings with copies have ten tokens.
-    assert (table["train_loss"] == (1 + 1 + 3 + 2 * 4) / 10).all()
+    assert (table["train_loss"] == (1 + 1 + 3 + 2 * 8) / 10).all()
     assert table["test_loss"].to_numpy() == pytest.approx((1 + 7 * 6) / 16)
     assert (table["memorised"] == 2 / 4).all()
     assert table["memorised_unseen"].to_numpy() == pytest.approx(1 / 7)
+    assert (table["contextual"] == 3 / 4).all()
+    assert (table["coverage"] == 1).all()
+    assert table["contextual_unseen"].to_numpy() == pytest.approx(1 / 7)
     assert (table["n_layers"] == 2).all()
+
+
+def test_without_stand_ins_there_is_no_contextual_memorisation(tmp_path):
+    """None of the evaluated strings is in the language of the training strings."""
+    run = results("marked-100")
+    never = run.strings["count"] == 0
+    strings = run.strings.assign(optimal_loss=run.strings["optimal_loss"].mask(never))
+    table = information_table(iter([replace(run, strings=strings)]), 2, *RULE)
+    tables.write(tmp_path / "information.parquet", table, INFORMATION)
+    assert (
+        table[["contextual", "contextual_unseen", "coverage", "memorised_unseen"]]
+        .isna()
+        .all(axis=None)
+    )
+    assert (table["memorised"] == 2 / 4).all()
 
 
 def test_a_site_of_degenerate_neurons_has_no_means(tmp_path):
     """It is in the table all the same."""
-    table = information_table(iter([results("marked-0", degenerate=range(6))]), n_layers=2)
+    table = information_table(iter([results("marked-0", degenerate=range(6))]), 2, *RULE)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert table["n_degenerate"].tolist() == [6, 6]
     assert table["n_pairs"].tolist() == [0, 0]

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import digamma
 from sklearn.feature_selection import mutual_info_regression
 
 from helpers.experiments import message
+from helpers.plain_information import brute_force
 from palimpsest.information import (
     Pairs,
     kraskov,
@@ -22,18 +22,6 @@ from palimpsest.information import (
 @pytest.fixture
 def chance():
     return np.random.default_rng(0)
-
-
-def brute_force(x: np.ndarray, y: np.ndarray, k: int) -> float:
-    """The estimate from the distances of all pairs of points."""
-    x, y = x / x.std(), y / y.std()
-    apart_x, apart_y = (np.abs(own[:, None] - own) for own in (x, y))
-    apart = np.maximum(apart_x, apart_y)
-    np.fill_diagonal(apart, np.inf)
-    radius = np.sort(apart, axis=1)[:, k - 1, None]
-    # A point is at distance 0 from itself, and so is counted.
-    n_x, n_y = ((own < radius).sum(axis=1) for own in (apart_x, apart_y))
-    return digamma(k) + digamma(len(x)) - np.mean(digamma(n_x) + digamma(n_y))
 
 
 def correlated(chance, n: int, rho: float) -> np.ndarray:
@@ -156,13 +144,34 @@ def test_samples_of_pairs_are_distinct_and_even():
 
 
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch, chance):
-    """The message says how many sampled pairs would fit."""
-    monkeypatch.setattr(kraskov.os, "sysconf", lambda name: 4096 if "SIZE" in name else 10)
+    """The message says how many sampled pairs would fit, of all and of a sample that is too large.
+
+    Half of 200,000 bytes may be used; to shuffle the numbers of all pairs takes 14,400.
+    """
+    monkeypatch.setattr(kraskov, "available_memory", lambda: 200_000)
     text = message(lambda: mutual_information(chance.normal(size=(10, 60))))
     assert text == (
-        "mutual information: all pairs of 60 neurons need 0.0 GB, and 0.0 GB may be used; take at "
-        "most 320 sampled pairs"
+        "mutual information: 1,770 pairs of 60 neurons need 0.0 GB, and 0.0 GB may be used; take "
+        "at most 324 sampled pairs"
     )
+    assert "take at most 324 sampled pairs" in message(lambda: sampled_pairs(60, 325))
+    assert len(sampled_pairs(60, 324).first) == 324
+    # A small sample of many neurons needs no table of all of them.
+    assert len(sampled_pairs(10_000, 300).first) == 300
+
+
+def test_there_is_memory():
+    assert 2**20 < kraskov.available_memory() < 2**50
+
+
+@pytest.mark.parametrize("offset", [0, 1, 1000])
+def test_an_offset_is_no_information(chance, offset):
+    """Nearly constant neurons far from 0, where a tiny noise would be rounded away."""
+    one_differs = np.full((400, 2), offset, np.float32)
+    one_differs[[3, 9], [0, 1]] += 1
+    narrow = np.float32(offset + 1e-3 * chance.normal(size=(400, 2)))
+    for activations in (one_differs, narrow):
+        assert abs(mutual_information(activations)[0, 1]) < 0.1
 
 
 @pytest.mark.parametrize(

@@ -99,6 +99,7 @@ if information_block:
             mem_mb=4000,
             runtime=30,
         params:
+            **THRESHOLDS,
             n_layers=blocks_of_model,
             code=of_code("compare_information.py"),
         script:

@@ -7,9 +7,13 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables, traces
+from palimpsest.datasets.choices import candidates
 from palimpsest.datasets.kinds import STRINGS
+from palimpsest.information.epochs import contextual
 from palimpsest.information.interventions import AGREES, DISAGREES
-from palimpsest.information.kinds import COMPARED, INFORMATION, MARKERS, OF_SITE, SHUFFLES
+from palimpsest.information.kinds import COMPARED, INFORMATION, MARKERS, SHUFFLES
+from palimpsest.information.measured import means
+from palimpsest.information.trends import CONTEXTUAL, PLACEBOS
 from palimpsest.memorisation.measures import bayes
 from palimpsest.memorisation.runs import per_token, restrict
 from palimpsest.traces import Trace
@@ -41,34 +45,29 @@ def read_runs(files: Mapping[str, Sequence[str]]) -> Iterator[Results]:
         yield Results(tables.read(dataset, STRINGS), traces.read(trace), *own)
 
 
-def information_table(runs: Iterator[Results], n_layers: int) -> pd.DataFrame:
-    """The table `information` of the runs of one model, which has `n_layers` blocks."""
-    parts = [of_run(run) for run in runs]
+def information_table(
+    runs: Iterator[Results], n_layers: int, rule: tuple, largest_gap: float
+) -> pd.DataFrame:
+    """The table `information` of the runs of one model.
+
+    Parameters
+    ----------
+    runs : the results of every run
+    n_layers : blocks of the model
+    rule, largest_gap : see `palimpsest.information.epochs.epochs_table`
+    """
+    parts = [of_run(run, rule, largest_gap) for run in runs]
     return pd.concat(parts, ignore_index=True).assign(n_layers=n_layers)[INFORMATION.names]
 
 
-def of_run(run: Results) -> pd.DataFrame:
+def of_run(run: Results, rule: tuple, largest_gap: float) -> pd.DataFrame:
     """The rows of one run, one for each site and position."""
-    usable = run.neurons[~run.neurons["is_degenerate"]]
-    by_site = run.neurons.groupby(OF_SITE, sort=False)
-    pairs = run.pairs.groupby(OF_SITE)
-    rows = pd.DataFrame(
-        {
-            "n_neurons": by_site.size(),
-            "n_degenerate": by_site["is_degenerate"].sum(),
-            "entropy": usable.groupby(OF_SITE)["entropy"].mean(),
-            "n_pairs": pairs.size(),
-            "mutual_information": pairs["mutual_information"].mean(),
-            "mutual_information_exchanged": pairs["exchanged"].mean(),
-        },
-        index=by_site.size().index,
-    )
-    rows["n_pairs"] = rows["n_pairs"].fillna(0).astype(int)
     about = {**run.trace.run, **intervention(run.trace.run["variant"])}
-    return rows.reset_index().assign(
+    return means(run.neurons, run.pairs).assign(
         **about,
         **accuracies(run.answers),
         **at_the_end(run),
+        **contextual_at_the_end(run, rule, largest_gap),
         two_norm=run.norms["two_norm"].iloc[0],
         frobenius=run.norms["frobenius"].iloc[0],
     )
@@ -82,10 +81,10 @@ def intervention(variant: str) -> dict[str, str | float]:
 
 
 def accuracies(answers: pd.DataFrame) -> dict[str, float]:
-    """The share of right answers: of all, and of strings whose marker agrees or disagrees."""
+    """The number of answers and the share of right ones: of all, and by whether markers agree."""
     right = answers["is_right"].to_numpy(dtype=float)
     role = answers["role"].to_numpy(dtype=object, na_value=None)
-    found = {"accuracy": right.mean()}
+    found = {"n_answers": len(right), "accuracy": right.mean()}
     for name in (AGREES, DISAGREES):
         own = right[role == name]
         found[f"accuracy_{name}"] = own.mean() if len(own) else np.nan
@@ -107,6 +106,20 @@ def at_the_end(run: Results) -> dict[str, float]:
         "memorised": share_below(trace.loss[-1:], optimal, counts > 0),
         "memorised_unseen": share_below(trace.loss[-1:], optimal, counts == 0),
     }
+
+
+def contextual_at_the_end(run: Results, rule: tuple, largest_gap: float) -> dict[str, float]:
+    """Shares of strings that are memorised at the end by the contextual measure.
+
+    Strings that the language of the training strings does not have can be no stand-ins.
+    """
+    strings = run.strings[np.isfinite(run.strings["optimal_loss"])]
+    names = CONTEXTUAL, PLACEBOS[CONTEXTUAL][0], "coverage"
+    if candidates(strings).sum() < 2:
+        return dict.fromkeys(names, np.nan)
+    found = contextual(strings, run.trace, rule, largest_gap)
+    values = found["memorised"][-1], found["memorised_unseen"][-1], found["coverage"]
+    return dict(zip(names, values, strict=True))
 
 
 def share_below(loss: np.ndarray, optimal: np.ndarray, which: np.ndarray) -> float:

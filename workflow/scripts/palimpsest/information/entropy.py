@@ -70,6 +70,8 @@ def _entropy(values, low, high, is_finite, bins, logs):
             has_range = is_finite[neuron] and high[neuron] > low[neuron]
             start[j] = low[neuron] if has_range else 0.0
             scale[j] = bins / (high[neuron] - low[neuron]) if has_range else 0.0
+            if np.isinf(scale[j]):  # a range that is too small to be cut into bins
+                has_range, scale[j] = False, 0.0
             if has_range:
                 edges[j, : bins + 1] = np.linspace(low[neuron], high[neuron], bins + 1)
         for i in range(n):

@@ -21,7 +21,7 @@ from palimpsest.variants import FRESH, REPEATED
 
 CONTEXTUAL = ("contextual", "same-frequency")
 CLEARLY = 0.25
-NEIGHBOURS = "the epochs before and after"
+NEIGHBOURS, BEYOND = "the epochs before and after", "beyond"
 
 
 def epochs_table(
@@ -68,11 +68,24 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: flo
         return found
     train = strings[strings["count"] > 0]
     trained, counts = restrict(trace, train), train["count"].to_numpy()
-    losses = {"same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1]}
-    result = measured_strings(trained, train, losses, *rule)[CONTEXTUAL]
-    placebo = measured_unseen(trace, strings, largest_gap, *rule)[CONTEXTUAL]
     return found | {
         "train_loss": per_token(trained.nll, trained, counts),
+        **contextual(strings, trace, rule, largest_gap),
+    }
+
+
+def contextual(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: float) -> dict:
+    """Shares of strings whose contextual memorisation has started, by the column's name.
+
+    `memorised` and `memorised_unseen`, float[epochs], are those of training strings and of strings
+    never trained on; `coverage` is the share of the former that have stand-ins. Parameters are
+    those of `epochs_table`.
+    """
+    train = strings[strings["count"] > 0]
+    losses = {"same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1]}
+    result = measured_strings(restrict(trace, train), train, losses, *rule)[CONTEXTUAL]
+    placebo = measured_unseen(trace, strings, largest_gap, *rule)[CONTEXTUAL]
+    return {
         "memorised": started(result),
         "memorised_unseen": started(placebo),
         "coverage": result.is_known.mean(),
@@ -108,29 +121,25 @@ def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     mean.
 
     Frames by name, each with values by seed (rows) and model (columns): the change in the epoch of
-    the start, of repeated and of fresh strings; and that of repeated minus fresh strings in the
-    epochs before and after, mean of both. Only epochs after which both are measured count, and none
+    the start, of repeated and of fresh strings; that of repeated minus fresh strings in the epochs
+    before and after, mean of both; and what repeated strings change beyond fresh ones and these
+    epochs. Only epochs after which both are measured count, and none
     before the end of the first epoch, until which both are equal. NaN without a start, and if there
     is no epoch before or after it.
     """
     means = epochs.groupby(["variant", "epoch", "seed", "model"])[column].mean()
-    names = REPEATED, FRESH, NEIGHBOURS
-    found = {name: {} for name in names}
-    for (seed, model), start in starts(epochs).items():
+    start = starts(epochs)
+    found = pd.DataFrame(index=start.index, columns=[REPEATED, FRESH, NEIGHBOURS], dtype=float)
+    for seed, model in start.index:
         own = [means.get(variant, pd.Series(dtype=float)) for variant in (REPEATED, FRESH)]
         both = pd.concat(
             [values.xs((seed, model), level=("seed", "model")) for values in own], axis=1
         )
         steps = both.dropna().sort_index().diff().loc[lambda table: table.index > 1].dropna()
-        beyond = steps.iloc[:, 0] - steps.iloc[:, 1]
-        around = (beyond.shift(1) + beyond.shift(-1)) / 2
-        values = [np.nan] * len(names)
-        if np.isfinite(around.get(start, np.nan)):
-            values = [*steps.loc[start], around[start]]
-        for name, value in zip(names, values, strict=True):
-            found[name][seed, model] = value
-    index = pd.MultiIndex.from_tuples(found[REPEATED], names=["seed", "model"])
-    return {
-        name: pd.Series(list(values.values()), index, dtype=float).unstack("model")
-        for name, values in found.items()
-    }
+        apart = steps.iloc[:, 0] - steps.iloc[:, 1]
+        around = (apart.shift(1) + apart.shift(-1)) / 2
+        if np.isfinite(around.get(start[seed, model], np.nan)):
+            at = steps.loc[start[seed, model]]
+            found.loc[(seed, model)] = [*at, around[start[seed, model]]]
+    found[BEYOND] = found[REPEATED] - found[FRESH] - found[NEIGHBOURS]
+    return {name: values.unstack("model") for name, values in found.items()}

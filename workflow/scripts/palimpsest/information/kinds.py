@@ -105,6 +105,13 @@ MEASURED = (
     Column("entropy", float, "mean over neurons, nats; null if all are degenerate", True),
     Column("n_pairs", int, "number of pairs"),
     Column("mutual_information", float, "mean over pairs, nats; null without pairs", True),
+    Column(
+        "mutual_information_exchanged",
+        float,
+        "the same, after the strings of each second neuron are put in a random order: what the "
+        "estimator finds where there is nothing; null without pairs",
+        True,
+    ),
 )
 INFORMATION = Kind(
     "information",
@@ -121,13 +128,7 @@ INFORMATION = Kind(
         ),
         *SITE,
         *MEASURED,
-        Column(
-            "mutual_information_exchanged",
-            float,
-            "the same, after the strings of each second neuron are put in a random order: what the "
-            "estimator finds where there is nothing; null without pairs",
-            True,
-        ),
+        Column("n_answers", int, "number of evaluated strings"),
         Column("accuracy", float, "share of right answers on the evaluated strings"),
         Column(
             "accuracy_agrees", float, "of strings whose marker agrees; null without markers", True
@@ -165,6 +166,23 @@ INFORMATION = Kind(
             "placebo; null if there are none",
             True,
         ),
+        Column(
+            "contextual",
+            float,
+            "share of the distinct training strings with stand-ins that are memorised at the end "
+            "by the contextual measure; stand-ins are strings of equal frequency that are never "
+            "trained on, and thresholds are their lowest losses at the measured epochs; null "
+            "without stand-ins",
+            True,
+        ),
+        Column(
+            "contextual_unseen",
+            float,
+            "the same of the strings never trained on, the placebo: about half of them are below "
+            "their thresholds",
+            True,
+        ),
+        Column("coverage", float, "share of the distinct training strings with stand-ins", True),
         Column("n_layers", int, "number of the model's blocks"),
     ),
 )

@@ -15,6 +15,7 @@ Stögbauer and Grassberger, Estimating mutual information (2004), first estimato
 import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,7 @@ NOISE = 1e-10  # of equal activations, in standard deviations
 # Points of a column of the search; the fastest of 25 to 100 for 2,500 samples
 SAMPLES_PER_COLUMN = 75
 PAIRS_OF_A_TASK = 64
+PAIR_BYTES = 264  # of a row of the table `pairs`, twice: tables of sites are joined
 # Values that are compared at once, and how often, before a binary search
 WIDTH, WINDOWS = 64, 2
 
@@ -121,18 +123,19 @@ def all_pairs(n_neurons: int) -> Pairs:
         If the table of all pairs does not fit into half of the free memory. The message names the
         number of pairs that do.
     """
-    _check_memory(n_neurons)
+    check_memory(n_neurons, n_neurons * (n_neurons - 1) // 2)
     return Pairs(*np.triu_indices(n_neurons, 1))
 
 
 def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:
     """All pairs of neurons or, if there are more than `most`, a random sample of that many.
 
-    The pairs are distinct and in order.
+    The pairs are distinct and in order. Raises `UserError` as `all_pairs` does.
     """
     n_pairs = n_neurons * (n_neurons - 1) // 2
     if n_pairs <= most:
-        return Pairs(*np.triu_indices(n_neurons, 1))
+        return all_pairs(n_neurons)
+    check_memory(n_neurons, most)
     numbers = np.sort(np.random.default_rng(seed).choice(n_pairs, most, replace=False))
     # Pair number p has the second neuron j if j (j - 1) / 2 <= p < (j + 1) j / 2.
     second = ((1 + np.sqrt(1 + 8 * numbers)) / 2).astype(np.int64)
@@ -141,16 +144,31 @@ def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:
     return Pairs(numbers - second * (second - 1) // 2, second)
 
 
-def _check_memory(n_neurons: int) -> None:
-    """Raise `UserError` if the table of all pairs does not fit into half of the free memory."""
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
-    # The table, and for every pair two numbers of neurons and its value, twice
-    needed = 8 * n_neurons**2 + 64 * n_neurons * (n_neurons - 1) // 2
+def check_memory(n_neurons: int, n_pairs: int, n_sites: int = 1) -> None:
+    """Raise `UserError` if the tables of some pairs do not fit into half of the free memory.
+
+    Free is what Linux calls available: the cache of files can be had, too. `n_sites` tables are
+    held at the same time, each with `n_pairs` pairs of `n_neurons` neurons.
+    """
+    free = available_memory() // 2
+    # A sample of more than one pair in fifty is drawn by shuffling the numbers of all.
+    shuffled = 4 * n_neurons**2 if 100 * n_pairs > n_neurons**2 else 0
+    needed = shuffled + n_sites * PAIR_BYTES * n_pairs
     if needed > free:
+        fit = max(0, free - shuffled) // (n_sites * PAIR_BYTES)
+        of_sites = f" at each of {n_sites} sites" if n_sites > 1 else ""
         raise UserError(
-            f"mutual information: all pairs of {n_neurons:,} neurons need {needed / 1e9:.1f} GB, "
-            f"and {free / 1e9:.1f} GB may be used; take at most {free // 64:,} sampled pairs"
+            f"mutual information: {n_pairs:,} pairs of {n_neurons:,} neurons{of_sites} need "
+            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB may be used; take at most {fit:,} "
+            "sampled pairs"
         )
+
+
+def available_memory() -> int:
+    """Bytes of memory that programs can have without swapping, from Linux."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    (kibibytes,) = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
+    return 1024 * int(kibibytes)
 
 
 def _digamma(n: int) -> np.ndarray:
@@ -167,6 +185,8 @@ def _standardised(values: np.ndarray, neurons: Iterable[int], seed: int) -> np.n
         own = values[:, neuron].astype(float)
         # By a power of two, so that nothing is rounded, and no square is too large or too small.
         own = np.ldexp(own, -np.frexp(np.abs(own).max())[1])
+        # Around 0, where the noise is not rounded away
+        own -= own.mean()
         own /= own.std()
         if len(np.unique(own)) < len(own):
             own += NOISE * np.random.default_rng([seed, neuron]).normal(size=len(own))

@@ -13,9 +13,8 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.information.activations import Where, activations_of
-from palimpsest.information.kinds import LAYERS, MEASURED
-from palimpsest.information.kraskov import mutual_information_of_pairs
-from palimpsest.information.measured import chosen_pairs, neurons_of
+from palimpsest.information.kinds import LAYERS
+from palimpsest.information.measured import means, neurons_of, pairs_of
 from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import Bench, TrainedWeights
 from palimpsest.jobs.command import Assignment
@@ -71,7 +70,8 @@ def measure(
     """
     for run in runs:
         epochs = list(weights_by_epoch(run.checkpoints))
-        science = partial(tables_of, where=where, how=how, epochs=epochs)
+        threads = assignment.threads
+        science = partial(tables_of, where=where, how=how, epochs=epochs, threads=threads)
         ask([Asked(run.inquiry(assignment, where, how), science)], attempts=attempts)
 
 
@@ -93,6 +93,7 @@ def tables_of(
     where: Where,
     how: How,
     epochs: list[int],
+    threads: int,
 ) -> list[pd.DataFrame]:
     """The table `layers` of the models in some places, one place for every epoch."""
     rows = np.flatnonzero(bench.material.test_counts > 0)
@@ -101,23 +102,19 @@ def tables_of(
     for place in places:
         models = bench.holder.open([weights.of_run(place)])
         for (site, position), values in activations_of(bench, models, rows, where).items():
-            about = {**keys, "epoch": epochs[place], **site._asdict(), "position": position}
-            found.append({**about, **means_of(values, how)})
-    return [pd.DataFrame(found)[LAYERS.names]]
+            about = {**site._asdict(), "position": position}
+            of_site = means_of(values, about, how, threads)
+            found.append(of_site.assign(**keys, epoch=epochs[place]))
+    return [pd.concat(found, ignore_index=True)[LAYERS.names]]
 
 
-def means_of(values: np.ndarray, how: How) -> dict[str, float]:
-    """Means of both measures over the neurons and pairs of a site's float[strings, neurons]."""
-    neurons = neurons_of(values, how.bins)
-    # Without those of exchanged strings, which `pairs_of` estimates as well
-    pairs = chosen_pairs(values, how.pairs)
-    estimates = mutual_information_of_pairs(values, pairs, how.neighbours)
-    usable = neurons[~neurons["is_degenerate"]]
-    found = (
-        len(neurons),
-        int(neurons["is_degenerate"].sum()),
-        usable["entropy"].mean(),
-        len(pairs.first),
-        estimates.mean() if len(estimates) else np.nan,
-    )
-    return dict(zip([column.name for column in MEASURED], found, strict=True))
+def means_of(
+    values: np.ndarray, about: dict[str, int | str], how: How, threads: int | None = None
+) -> pd.DataFrame:
+    """One row: the means of both measures over the float[strings, neurons] of a site.
+
+    `about` names the site: its layer, place and position.
+    """
+    neurons = neurons_of(values, how.bins).assign(**about)
+    pairs = pairs_of(values, how.neighbours, how.pairs, threads).assign(**about)
+    return means(neurons, pairs).assign(**about)

@@ -5,11 +5,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
+from palimpsest.errors import UserError
 from palimpsest.information.entropy import neuron_entropy
 from palimpsest.information.kinds import NEURONS, OF_SITE, PAIRS
 from palimpsest.information.kraskov import (
     Pairs,
     all_pairs,
+    check_memory,
     mutual_information_of_pairs,
     sampled_pairs,
 )
@@ -36,11 +38,18 @@ def measured(
     Raises
     ------
     UserError
-        If there are not more than k strings, or if all pairs do not fit into memory.
+        If there are no activations, or not more than k strings, or if the pairs of all sites do not
+        fit into memory.
     """
+    if activations.empty:
+        raise UserError("activations: there are none; name a layer, a place and a position")
     keys = activations[KEYS].iloc[0].to_dict()
     found = {NEURONS.name: [], PAIRS.name: []}
-    for names, own in activations.groupby(OF_SITE, sort=False):
+    by_site = activations.groupby(OF_SITE, sort=False)
+    widest = int(activations["vector"].str.len().max())
+    n_pairs = widest * (widest - 1) // 2
+    check_memory(widest, n_pairs if pairs == ALL else min(pairs, n_pairs), by_site.ngroups)
+    for names, own in by_site:
         about = {**keys, **dict(zip(OF_SITE, names, strict=True))}
         values = np.stack(own["vector"].tolist())
         found[NEURONS.name].append(neurons_of(values, bins).assign(**about))
@@ -96,3 +105,25 @@ def pairs_of(
             "exchanged": estimates(twice, apart),
         }
     )
+
+
+def means(neurons: pd.DataFrame, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Means of the measures at every site, in the columns of `kinds.MEASURED`; one row per site.
+
+    `neurons` and `pairs` are tables of these kinds. Degenerate neurons are counted, and in no mean.
+    """
+    usable = neurons[~neurons["is_degenerate"]]
+    by_site, of_pairs = neurons.groupby(OF_SITE, sort=False), pairs.groupby(OF_SITE)
+    rows = pd.DataFrame(
+        {
+            "n_neurons": by_site.size(),
+            "n_degenerate": by_site["is_degenerate"].sum(),
+            "entropy": usable.groupby(OF_SITE)["entropy"].mean(),
+            "n_pairs": of_pairs.size(),
+            "mutual_information": of_pairs["mutual_information"].mean(),
+            "mutual_information_exchanged": of_pairs["exchanged"].mean(),
+        },
+        index=by_site.size().index,
+    )
+    rows["n_pairs"] = rows["n_pairs"].fillna(0).astype(int)
+    return rows.reset_index()

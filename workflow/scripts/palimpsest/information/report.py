@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.information import kinds
-from palimpsest.information.claims import EXPECTED, MEMORISATION, QUESTIONS
-from palimpsest.information.epochs import NEIGHBOURS, changes, starts
+from palimpsest.information.claim_statistics import EXPECTED
+from palimpsest.information.claims import MEMORISATION, QUESTIONS
+from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
 from palimpsest.information.trends import (
     INFORMATION,
     MEASURES,
@@ -160,12 +161,8 @@ def at_start(epochs: pd.DataFrame) -> dict[str, str]:
     found = {}
     for measure in MEASURES:
         of = changes(epochs, measure)
-        shown = {
-            "repeated": of[REPEATED],
-            "fresh": of[FRESH],
-            "around": of[NEIGHBOURS],
-            "beyond": of[REPEATED] - of[FRESH] - of[NEIGHBOURS],
-        }
+        names = {REPEATED: "repeated", FRESH: "fresh", NEIGHBOURS: "around", BEYOND: "beyond"}
+        shown = {word: of[name] for name, word in names.items()}
         for name, values in shown.items():
             over_seeds = values.mean(axis=1).dropna()
             found[f"{measure}_{name}"] = with_interval(student(over_seeds))

@@ -18,17 +18,19 @@ from palimpsest.statistics import pair_order
 ENTROPY, INFORMATION = "entropy", "mutual_information"
 MEASURES = (ENTROPY, INFORMATION)
 ACCURACY, SHARE = "accuracy", "share"
-MEMORISED, MEMORISED_UNSEEN = "memorised", "memorised_unseen"
+MEMORISED, CONTEXTUAL = "memorised", "contextual"
 # Columns that are made in the same way where there is nothing, and their names in words
 PLACEBOS = {
     INFORMATION: ("mutual_information_exchanged", "exchanged strings"),
-    MEMORISED: (MEMORISED_UNSEEN, "strings never trained on"),
+    MEMORISED: ("memorised_unseen", "strings never trained on"),
+    CONTEXTUAL: ("contextual_unseen", "strings never trained on"),
 }
 NORMS = ("two_norm", "frobenius")
 UNIT = ["model", "size", "seed"]
 RUN = [*UNIT, SHARE]
 GREEK = {MARKERS: "alpha", SHUFFLES: "beta"}  # the names of the share
 NEARLY_ONE = 1 - 1e-9
+LEVELS = 3  # of accuracy; fewer do not order models
 # No memorisation: strings without markers (share 0) and with random markers (share 1)
 INNOCENT = "random markers"
 
@@ -86,29 +88,68 @@ def trend(information: pd.DataFrame, intervention: str, column: str) -> pd.DataF
     return by_model(slopes(runs_of(rows, (column,)), column))
 
 
-def late_trend(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
-    """The slope in the last layer minus that in the first; by seed and model.
+def trend_of_ends(
+    information: pd.DataFrame, intervention: str, column: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The slopes in the first and in the last layer; each by seed and model.
 
     Models with one layer have none.
     """
     rows = of_intervention(information, intervention)
     found = slopes(rows, column, [*UNIT, "layer"]).reset_index(name="slope")
     ends = found.sort_values("layer").groupby(UNIT)
-    difference = ends["slope"].last() - ends["slope"].first()
-    return by_model(difference[ends.size() > 1])
+    several = ends.size() > 1
+    return by_model(ends["slope"].first()[several]), by_model(ends["slope"].last()[several])
 
 
 def associated(
     information: pd.DataFrame, intervention: str, association: Callable, one: str, other: str
 ) -> pd.DataFrame:
-    """The association of two columns over the runs of a seed; by seed and model."""
+    """The association of two columns over the runs of a seed; by seed and model.
+
+    Accuracies count as equal if they differ by chance alone (`levels`), and seeds in which they
+    have fewer than three levels do not count.
+    """
     columns = tuple(dict.fromkeys([one, other]))
-    runs = runs_of(of_intervention(information, intervention), tuple({*columns} - {SHARE}))
-    known = runs.dropna(subset=list(columns))
+    rows = of_intervention(information, intervention)
+    known = with_levels(rows) if ACCURACY in columns else runs_of(rows, tuple({*columns} - {SHARE}))
+    known = known.dropna(subset=list(columns))
     units = list(known.groupby(UNIT))
     index = pd.MultiIndex.from_frame(pd.DataFrame([unit for unit, _ in units], columns=UNIT))
     values = [association(own[one].to_numpy(), own[other].to_numpy()) for _, own in units]
     return by_model(pd.Series(values, index=index, dtype=float))
+
+
+def with_levels(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per run, as of `runs_of` with all numbers, whose accuracies are means of levels.
+
+    NaN in a seed with fewer than three levels.
+    """
+    numbers = [name for name in rows.select_dtypes("number") if name not in RUN]
+    runs = runs_of(rows, tuple(numbers))
+
+    def of_unit(own: pd.DataFrame) -> pd.Series:
+        level = levels(own[ACCURACY].to_numpy(), own["n_answers"].to_numpy())
+        means = own[ACCURACY].groupby(level).transform("mean")
+        return means if level.max(initial=-1) + 1 >= LEVELS else means * np.nan
+
+    parts = [of_unit(own) for _, own in runs.groupby(UNIT)]
+    return runs.assign(**{ACCURACY: pd.concat(parts) if parts else np.nan})
+
+
+def levels(shares: ArrayLike, n: ArrayLike) -> np.ndarray:
+    """The level of each share, int[k] from 0: shares that differ by chance alone have the same one.
+
+    Sorted shares are of one level if each is within two standard errors of the next, as binomial
+    shares float[k] of `n` cases, int[k].
+    """
+    shares = np.asarray(shares, dtype=float)
+    order = np.argsort(shares, kind="stable")
+    variances = (shares * (1 - shares) / n)[order]
+    errors = np.sqrt(variances[1:] + variances[:-1])
+    found = np.empty(len(shares), dtype=int)
+    found[order] = np.cumsum(np.concatenate([[0], np.diff(shares[order]) > 2 * errors]))
+    return found
 
 
 def pearson(x: ArrayLike, y: ArrayLike) -> float:

@@ -1,0 +1,486 @@
+"""The statistics of the claims on information measures of neurons.
+
+Measures are those of the neurons of feed-forward layers at the symbol before the answer, mean over
+neurons or pairs, then over layers. A statistic compares the runs of one seed. So it has one value
+per seed, and its interval is over the seeds; every seed has strings and models of its own.
+
+What a statistic has to be compared with stands in the marks of its estimate: placebos, norms, and
+the share itself. Some placebos are an innocent change of the training strings: random markers
+against none (`trends.with_innocent`). Some are the mutual information of pairs whose strings are in
+a random order, which is the estimator alone, or strings never trained on in place of trained ones.
+A measure that follows the share goes with everything else that follows the share; so correlations
+are compared with those of the share itself.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from palimpsest.claims import ANY_NUMBER, DIFFERENCE, Estimate, over_seeds
+from palimpsest.information.epochs import (
+    BEYOND,
+    NEIGHBOURS,
+    changes,
+    starts,
+)
+from palimpsest.information.kinds import MARKERS, SHUFFLES
+from palimpsest.information.trends import (
+    ACCURACY,
+    ENTROPY,
+    GREEK,
+    INFORMATION,
+    INNOCENT,
+    LEVELS,
+    MEASURES,
+    NORMS,
+    PLACEBOS,
+    SHARE,
+    UNIT,
+    associated,
+    at_site,
+    by_model,
+    degenerate,
+    fisher,
+    kendall,
+    of_intervention,
+    runs_of,
+    trend,
+    trend_of_ends,
+    with_innocent,
+    with_levels,
+)
+from palimpsest.report.number_format import interval_note, percent
+from palimpsest.statistics import (
+    CONFIDENCE,
+    Interval,
+    chance_of_equal_orders,
+    student,
+    student_p_value,
+)
+from palimpsest.variants import FRESH, REPEATED
+
+# The signs that the paper expects of a measure's change with the share that is memorised
+EXPECTED = {
+    (MARKERS, ENTROPY): -1,
+    (MARKERS, INFORMATION): 1,
+    (SHUFFLES, ENTROPY): 1,
+    (SHUFFLES, INFORMATION): -1,
+}
+NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
+CAREFUL = 1 - (1 - CONFIDENCE) / 2  # of an interval that is one of two
+# Pearson: below it, less than a quarter of the variance of one is in the other
+STRONG = 0.5
+TAU_DIFFERENCE = (-2.0, 2.0)
+WEAKEST = "seeds, at the weakest depth"
+WEAKER = "seeds, the weaker of both"
+STRONGEST = "seeds, at the strongest correlation"
+OF_SIZES = "seeds, of two sizes"
+OF_FISHER = "seeds, by Fisher's transformation"
+SHARE_ITSELF = "share in place of the measure"
+RANDOM_MARKERS = "random markers against none"
+
+
+def estimated(
+    values: pd.DataFrame,
+    compared: Mapping[str, pd.DataFrame],
+    limits: tuple[float, float] = ANY_NUMBER,
+) -> Estimate:
+    """An estimate over the seeds, with what it has to be compared with, by name, in the marks.
+
+    All frames hold values by seed (rows) and model (columns); `limits` are those of the statistic.
+    """
+    return over_seeds(values)._replace(marks=notes(compared, limits))
+
+
+def notes(
+    compared: Mapping[str, pd.DataFrame],
+    limits: tuple[float, float] = ANY_NUMBER,
+    of_mean: Callable[[Interval], Iterable[float]] = tuple,
+) -> tuple[str, ...]:
+    """A mark for each name: the mean over models and its interval over the seeds.
+
+    There is none without interval. `of_mean` is applied to the mean and to both ends, and limits to
+    the ends.
+    """
+    marks = []
+    for name, values in compared.items():
+        mean, *ends = of_mean(student(values.mean(axis=1).dropna()))
+        marks.append(interval_note(name, mean, *np.clip(ends, *limits)))
+    return tuple(filter(None, marks))
+
+
+def placebos(
+    information: pd.DataFrame, intervention: str, column: str, statistic: Callable
+) -> dict[str, pd.DataFrame]:
+    """A statistic of the innocent change and of a column's placebo, if it has one; by name."""
+    found = {RANDOM_MARKERS: statistic(with_innocent(information), INNOCENT, column)}
+    for placebo, name in of_placebo(column):
+        found[name] = statistic(information, intervention, placebo)
+    return found
+
+
+def of_placebo(column: str) -> list[tuple[str, str]]:
+    """The column of a column's placebo and its name in words; empty if it has none."""
+    return [PLACEBOS[column]] if column in PLACEBOS else []
+
+
+# Several means in one claim
+
+
+def weakest(parts: Iterable[pd.Series], over: str) -> Estimate:
+    """The smallest of several means, with one interval for all of them.
+
+    Its lower end is the lowest of their own (if all are above it, so is the smallest). The upper
+    end is corrected for their number (Bonferroni), because the smallest of several is low by
+    chance. The p-value, of 0, is that of both rules.
+
+    Parameters
+    ----------
+    parts : values by seed, one series for each mean
+    over : what the interval is over
+    """
+    known = [own.dropna() for own in parts]
+    if not known or any(own.empty for own in known):
+        return Estimate()
+    plain = pd.DataFrame([student(own) for own in known])
+    careful = [student(own, confidence=1 - (1 - CONFIDENCE) / len(known)).upper for own in known]
+    lowest = known[plain["mean"].argmin()]
+    return Estimate(
+        tuple(lowest),
+        lowest.mean(),
+        plain["lower"].min(skipna=False),
+        np.min(careful),
+        over=over,
+        p_value=p_of_weakest([own.to_numpy() for own in known]),
+    )
+
+
+def p_of_weakest(parts: list[np.ndarray]) -> float:
+    """The two-sided p-value of 0 as the smallest of several means, float[seeds] each."""
+    p_values = [student_p_value(own, 0) for own in parts]
+    below = [p for own, p in zip(parts, p_values, strict=True) if own.mean() < 0]
+    return float(min(1.0, len(parts) * np.min(below)) if below else np.max(p_values))
+
+
+def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
+    """The size (absolute value) of a mean minus that of another mean.
+
+    The mean over seeds of absolute values would be larger for what has more noise. So the interval
+    is made of those of s one + t other, for all signs s and t: the size of `one` is larger by d if,
+    for one of the two s, both are at least d. There are two s and two t, so each end is corrected
+    for two (Bonferroni). The p-value, of 0, follows the same rule.
+
+    Parameters
+    ----------
+    one, other : values by seed (rows) and model (columns)
+    """
+    one, other = (each.mean(axis=1) for each in (one, other))
+    known = pd.concat([one, other], axis=1, keys=["one", "other"]).dropna()
+    if known.empty:
+        return Estimate()
+    signs = np.where(known.mean() < 0, -1, 1)
+    values = signs[0] * known["one"] - signs[1] * known["other"]
+    sums = [[s * known["one"] + t * known["other"] for t in (-1, 1)] for s in (-1, 1)]
+    ends = [[student(own, confidence=CAREFUL)[1:] for own in of_sign] for of_sign in sums]
+    lower, upper = np.max(np.min(ends, axis=1), axis=0)
+    p_values = np.array([[2 * student_p_value(own, 0) for own in of_sign] for of_sign in sums])
+    above = np.array([[own.mean() > 0 for own in of_sign] for of_sign in sums])
+    larger = np.where(above, p_values, 1).max(axis=1).min()
+    smaller = np.where(above, 1, p_values).min(axis=1).max()
+    p_value = float(np.minimum(1, np.minimum(larger, smaller)))
+    return Estimate(tuple(values), values.mean(), lower, upper, OF_SIZES, p_value=p_value)
+
+
+# Was memorisation induced?
+
+
+def led_astray(information: pd.DataFrame) -> Estimate:
+    """Accuracy where the marker agrees minus where it disagrees, at the highest alpha.
+
+    The same at alpha 0, where markers are random, is in the marks.
+    """
+    rows = of_intervention(information, MARKERS)
+    gap = rows["accuracy_agrees"] - rows["accuracy_disagrees"]
+    by_share = gap.groupby([rows[key] for key in (*UNIT, SHARE)]).mean()
+    at = {share: by_model(own) for share, own in by_share.groupby(level=SHARE)}
+    highest = at[max(at)] if at else pd.DataFrame()
+    return estimated(highest, {"alpha 0": at[0.0]} if 0.0 in at else {}, DIFFERENCE)
+
+
+def changed(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The slope of a column on the share, from share 0 to 1."""
+    values = trend(information, intervention, column)
+    found = estimated(values, placebos(information, intervention, column, trend))
+    if column not in MEASURES:
+        return found
+    return found._replace(marks=(*found.marks, *left_out(information, intervention)))
+
+
+def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
+    """A mark on neurons that are in no mean, if there are any."""
+    shares = degenerate(information, intervention)
+    if not shares.sum():
+        return []
+    return [
+        f"constant neurons, which are left out: {percent(shares.iloc[0])} at "
+        f"{GREEK[intervention]} {shares.index[0]:g}, {percent(shares.iloc[-1])} at "
+        f"{shares.index[-1]:g}"
+    ]
+
+
+def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The smaller of two slopes: in the last layer, and in the last minus in the first layer.
+
+    Both in the direction that is expected, so that a measure that changes in the other direction,
+    and less so in the last layer, does not count.
+    """
+    sign = EXPECTED[intervention, column]
+    first, last = trend_of_ends(information, intervention, column)
+    both = [sign * last, sign * (last - first)]
+    found = weakest([values.mean(axis=1) for values in both], WEAKER)
+    compared = {"last layer": last, "first layer": first}
+    compared |= placebos(information, intervention, column, later)
+    models = np.minimum(*(values.mean() for values in both)).to_dict()
+    return found._replace(models=models, marks=notes(compared))
+
+
+def later(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
+    """The slope in the last layer minus that in the first; by seed and model."""
+    first, last = trend_of_ends(information, intervention, column)
+    return last - first
+
+
+def beyond_innocent(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The size of the mean slope minus the size of what random markers change on average."""
+    innocent = trend(with_innocent(information), INNOCENT, column)
+    return size_difference(trend(information, intervention, column), innocent)
+
+
+# Depth
+
+
+def by_depth(values: pd.DataFrame, information: pd.DataFrame) -> pd.DataFrame:
+    """Values by seed and depth, means over models, from values by seed and model.
+
+    Depths without any value are left out.
+    """
+    depths = information.groupby("model")["n_layers"].first()
+    found = values.T.groupby(depths.reindex(values.columns)).mean().T
+    return found.dropna(axis=1, how="all")
+
+
+def at_every_depth(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The slope of the depth where it is the weakest, in the direction that is expected."""
+    values = EXPECTED[intervention, column] * trend(information, intervention, column)
+    depths = by_depth(values, information)
+    if len(depths.columns) < 2:
+        return Estimate()
+    found = weakest([own for _, own in depths.items()], WEAKEST)
+    return found._replace(models=values.mean().to_dict())
+
+
+def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The size of the difference of the deepest and the shallowest models, minus that of the slope.
+
+    Both are means over the seeds.
+    """
+    runs = runs_of(of_intervention(information, intervention), (column,))
+    levels = by_depth(by_model(runs.set_index(UNIT)[column]), information)
+    if len(levels.columns) < 2:
+        return Estimate()
+    ends = levels[[levels.columns.max()]] - levels[[levels.columns.min()]].to_numpy()
+    return size_difference(ends, trend(information, intervention, column))
+
+
+# Norms, accuracy and memorised strings
+
+
+def correlated(
+    information: pd.DataFrame,
+    intervention: str,
+    column: str,
+    others: tuple[str, ...],
+    bound: float,
+    towards: int = 1,
+) -> Estimate:
+    """Pearson's correlation of a measure with other columns over the runs of a seed.
+
+    Mean over these columns and over the seeds, by Fisher's transformation. The p-value is of
+    `bound`. With `towards` of -1, the measure counts negatively.
+    """
+
+    def mean(one: str) -> pd.DataFrame:
+        return towards * sum(of(one, other) for other in others) / len(others)
+
+    of = partial(associated, information, intervention, fisher)
+    compared = {}
+    if len(others) > 1:
+        compared = {NORM_NAMES[name]: towards * of(column, name) for name in others}
+    compared |= {name: mean(placebo) for placebo, name in of_placebo(column)}
+    compared[SHARE_ITSELF] = towards * mean(SHARE)
+    found = over_seeds(mean(column))
+    return of_transformed(found, OF_FISHER)._replace(
+        p_value=student_p_value(found.values, np.arctanh(bound)),
+        models={name: np.tanh(value) for name, value in found.models.items()},
+        marks=(*few_levels(information, intervention, others), *notes(compared, of_mean=np.tanh)),
+    )
+
+
+def of_transformed(found: Estimate, over: str) -> Estimate:
+    """The estimate of a correlation from that of its transformation by Fisher."""
+    mean, lower, upper = np.tanh([found.mean, found.lower, found.upper])
+    return found._replace(
+        values=tuple(np.tanh(found.values)), mean=mean, lower=lower, upper=upper, over=over
+    )
+
+
+def correlated_as_norms_change(
+    information: pd.DataFrame, intervention: str, column: str
+) -> Estimate:
+    """The correlation of a measure with norms; above 0 if both change as expected with the share.
+
+    The paper's correlations are absolute values. Ours have signs: the sign that is expected of the
+    measure, times that of the change of norms, which may rise or fall.
+    """
+    norms = [associated(information, intervention, fisher, SHARE, name) for name in NORMS]
+    fall = pd.concat(norms, axis=1).mean(axis=1).mean() < 0
+    towards = EXPECTED[intervention, column] * (-1 if fall else 1)
+    return correlated(information, intervention, column, NORMS, STRONG, towards)
+
+
+def strongest_with_norms(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The size of the strongest correlation of a measure with a norm, of all norms and models.
+
+    Correlations of different signs must not cancel out, so there is no mean over norms or models:
+    only if all intervals are inside of some bounds, so is the strongest. Intervals are by Fisher's
+    transformation. The p-value is of `STRONG`.
+    """
+    of = partial(associated, information, intervention, fisher)
+    by_norm = {name: of(column, name) for name in NORMS}
+    every = pd.concat(by_norm.values(), axis=1)
+    if every.empty:
+        return Estimate()
+    below = [np.arctanh(STRONG) - np.sign(own.mean()) * own for _, own in every.items()]
+    room = weakest(below, STRONGEST)
+    found = room._replace(
+        values=tuple(np.arctanh(STRONG) - room.values),
+        mean=np.arctanh(STRONG) - room.mean,
+        lower=max(0.0, np.arctanh(STRONG) - room.upper),
+        upper=np.arctanh(STRONG) - room.lower,
+    )
+    sizes = pd.concat([np.tanh(own.mean().abs()) for own in by_norm.values()], axis=1).max(axis=1)
+    compared = {NORM_NAMES[name]: values for name, values in by_norm.items()}
+    for placebo, words in of_placebo(column):
+        compared |= {f"{words}, {NORM_NAMES[name]}": of(placebo, name) for name in NORMS}
+    compared |= {f"{SHARE_ITSELF}, {NORM_NAMES[name]}": of(SHARE, name) for name in NORMS}
+    return of_transformed(found, STRONGEST)._replace(
+        models=sizes.to_dict(), marks=notes(compared, of_mean=np.tanh)
+    )
+
+
+def few_levels(
+    information: pd.DataFrame, intervention: str, columns: tuple[str, ...]
+) -> tuple[str, ...]:
+    """A mark on seeds that do not count, because accuracies have too few levels; often none."""
+    if ACCURACY not in columns:
+        return ()
+    runs = with_levels(of_intervention(information, intervention))
+    known = runs.groupby(UNIT)[ACCURACY].count() > 0
+    if known.all():
+        return ()
+    return (
+        f"of {len(known)} seeds and models, {(~known).sum()} do not count: their accuracies have "
+        f"fewer than {LEVELS} levels that chance does not explain",
+    )
+
+
+def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """Kendall's tau of the accuracy and of the order by a measure; the same of norms in the marks.
+
+    A measure puts those models first that have memorised less according to the paper. A norm puts
+    the models with small norms first.
+    """
+    tau = partial(associated, information, intervention, kendall)
+    towards = -EXPECTED[intervention, column]
+    compared = {NORM_NAMES[name]: -tau(name, ACCURACY) for name in NORMS}
+    compared |= {name: towards * tau(placebo, ACCURACY) for placebo, name in of_placebo(column)}
+    compared[SHARE_ITSELF] = -tau(SHARE, ACCURACY)
+    found = estimated(towards * tau(column, ACCURACY), compared, DIFFERENCE)
+    marks = (*few_levels(information, intervention, (ACCURACY,)), *found.marks)
+    return if_tied(found._replace(marks=marks), information, intervention)
+
+
+def ordered_better(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
+    """The same tau of a measure minus the mean of those of the norms."""
+    tau = partial(associated, information, intervention, kendall)
+    norms = sum(-tau(name, ACCURACY) for name in NORMS) / len(NORMS)
+    found = over_seeds(-EXPECTED[intervention, column] * tau(column, ACCURACY) - norms)
+    return found._replace(marks=few_levels(information, intervention, (ACCURACY,)))
+
+
+def knows(information: pd.DataFrame, intervention: str, column: str, memorised: str) -> Estimate:
+    """Kendall's tau of a measure and the share of training strings that are memorised.
+
+    `memorised` is the column with this share. The same with strings that were never trained on is
+    in the marks.
+    """
+    tau = partial(associated, information, intervention, kendall)
+    compared = {name: tau(column, placebo) for placebo, name in of_placebo(memorised)}
+    compared |= {name: tau(placebo, memorised) for placebo, name in of_placebo(column)}
+    compared[SHARE_ITSELF] = tau(SHARE, memorised)
+    found = estimated(tau(column, memorised), compared, DIFFERENCE)
+    coverage = float(of_intervention(information, intervention)["coverage"].min())
+    return if_tied(found._replace(coverage=coverage), information, intervention)
+
+
+def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Estimate:
+    """With a mark on how often chance alone would tie the seeds, if all have the same value.
+
+    Few runs have few orders. More values of the share would break a tie.
+    """
+    if len(found.values) < 2 or found.lower < found.upper:
+        return found
+    n_runs = of_intervention(information, intervention)[SHARE].nunique()
+    n_seeds, n_models = len(found.values), max(1, len(found.models or ()))
+    chance = 100 * chance_of_equal_orders(n_runs, n_seeds, n_models)
+    mark = (
+        f"random orders of {n_runs} runs would tie {n_seeds} seeds in {chance:.2g} % of cases; "
+        f"more values of {GREEK[intervention]} would break the tie"
+    )
+    return found._replace(marks=(mark, *found.marks))
+
+
+# Epoch by epoch
+
+
+def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
+    """The change in the epoch at which memorisation starts, beyond fresh strings and other epochs.
+
+    At the same site as all claims.
+    """
+    rows = at_site(epochs)
+    if rows.empty:
+        return Estimate()
+    found = changes(rows, column)
+    compared = {
+        "repeated strings": found[REPEATED],
+        "fresh strings": found[FRESH],
+        f"repeated minus fresh, {NEIGHBOURS}": found[NEIGHBOURS],
+    }
+    compared |= {name: changes(rows, placebo)[BEYOND] for placebo, name in of_placebo(column)}
+    start = starts(rows)
+    known = start.dropna()
+    marks = [f"{len(known)} of {len(start)} models have a start"]
+    if len(known):
+        marks.append(f"epoch {known.median():g} (median)")
+    constant = (rows["n_degenerate"] / rows["n_neurons"]).groupby(rows["epoch"]).mean()
+    marks.append(
+        f"constant neurons, which are left out: {percent(constant.iloc[0])} before, "
+        f"{percent(constant.iloc[-1])} at the end"
+    )
+    estimate = estimated(found[BEYOND], compared)
+    return estimate._replace(
+        marks=(*estimate.marks, *marks), coverage=float(rows["coverage"].min())
+    )
