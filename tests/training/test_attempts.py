@@ -113,5 +113,7 @@ def test_one_string_is_too_much(train):
     done, _ = train("hopeless", measured=0)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, done.stderr
+    (line,) = errors
     assert "out of memory while measuring with one string per forward pass; raise" in line
