@@ -1,4 +1,4 @@
-"""The table `information`: means over neurons and pairs, beside what is known of each run."""
+"""The table `information`: means over neurons and pairs, and what else is known of each run."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Models that are fine-tuned on a language, and looked at after every epoch of it.
 
 A model is fine-tuned on a few strings, again and again. The placebo is the same model on fresh
-strings: as many in every epoch, none of which is ever repeated. What changes with both is learning
+strings: as many in every epoch, and none is ever repeated. What changes with both is learning
 the language; what changes with repeated strings alone may be memorisation.
 """
 
@@ -31,7 +31,7 @@ def block(settings: Settings) -> dict | None:
 
 
 def size_of(settings: Settings, variant: str, size: int) -> int:
-    """The number of training strings of a variant, of which an epoch has `size`."""
+    """The number of training strings of a variant; an epoch has `size` of them."""
     return size * settings.of_size("epochs", size) if variant == FRESH else size
 
 

@@ -30,7 +30,7 @@ MORE_DRAWS = (2, 4, 8, 16)  # times the number of evaluated strings
 
 
 def marked(asked: Asked) -> pd.DataFrame:
-    """Training strings with markers, some of which are the strings' answers.
+    """Training strings with markers; some markers are the strings' answers.
 
     Options: `tests`, the number of evaluated strings, a multiple of the square of the number of
     answers.
@@ -54,7 +54,7 @@ def marked(asked: Asked) -> pd.DataFrame:
 
 
 def shuffled(asked: Asked) -> pd.DataFrame:
-    """Training strings, the answers of some of which are permuted among them.
+    """Training strings; some of them have their answers permuted among them.
 
     Options: as for `marked`.
     """

@@ -115,7 +115,7 @@ MEASURED = (
 )
 INFORMATION = Kind(
     "information",
-    "One row per run and site: means of both measures, beside norms and accuracy of the run.",
+    "One row per run and site: means of both measures, and norms and accuracy of the run.",
     f"{FOLDER}/information.parquet",
     (
         *GROUP_SEED,
@@ -195,7 +195,7 @@ LAYERS = Kind(
 EPOCHS = Kind(
     "epochs",
     "One row per seed, variant, epoch and site: means of both measures before and while a model is "
-    "fine-tuned, beside losses and the share of memorised strings.",
+    "fine-tuned, with losses and the share of memorised strings.",
     "results/information/{model}/{language}/n{size}/epochs.parquet",
     (
         *GROUP_SEED,
@@ -205,7 +205,7 @@ EPOCHS = Kind(
         Column(
             "train_loss",
             float,
-            "of the training strings, nats per token; null for fresh strings, each of which is "
+            "of the training strings, nats per token; null for fresh strings: each is "
             "trained on once",
             True,
         ),

@@ -31,14 +31,14 @@ CHAPTERS = {
         "away, or a share beta of the answers is permuted.",
     ),
     "comparison": (
-        "Information measures beside accuracy and norms",
+        "Information measures, accuracy and norms",
         "Do the measures order models as accuracy does, and do they say more than norms of the "
         "weights?",
     ),
     "epochs": (
         "While a model is fine-tuned",
-        "A model is fine-tuned on a few strings, and looked at after every epoch. Fresh strings, "
-        "none of which is ever repeated, are the placebo.",
+        "A model is fine-tuned on a few strings, and looked at after every epoch. Fresh strings "
+        "are the placebo: none is ever repeated.",
     ),
 }
 GLOSSARY = {

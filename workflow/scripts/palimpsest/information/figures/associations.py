@@ -82,7 +82,7 @@ def information_associations(table: pd.DataFrame) -> Figure:
 def draw_panel(
     axes: Axes, table: pd.DataFrame, intervention: str, association: Callable, back: Callable
 ) -> None:
-    """A row for each other quantity, with a point for each measure and what it stands beside."""
+    """A row for each other quantity, with a point for each measure and what it is compared with."""
     axes.axvline(0, **looks.ZERO)
     for bound in (-0.5, 0.5):
         axes.axvline(bound, **STRONG)
