@@ -11,7 +11,8 @@ freedom. `own changes`: every seed has a change of its own, in either direction.
 runs of all seeds for independent: a regression, or a test of Pearson's or Kendall's correlation.
 
 `start`: while repeated and fresh strings part, the epoch of the start is like those around it; the
-peer compares it with all other epochs, by Student's interval too.
+peer compares it with all other epochs, by Student's interval too. `end`: runs on repeated and on
+fresh strings are alike; the peer takes the differences after the last five epochs for independent.
 
 For correlations, the bound is 0.5: the world's noise is set so that the mean correlation of seeds,
 by Fisher's transformation, is 0.5. The last rows have no target: the percent of studies that find a
@@ -72,6 +73,7 @@ BEYOND = partial(claims.beyond_innocent, intervention=SHUFFLES, column="entropy"
 EVERY_DEPTH = partial(claims.at_every_depth, intervention=SHUFFLES, column="entropy")
 LAST_LAYER = partial(claims.changed_late, intervention=MARKERS, column="entropy")
 APART = partial(claims.apart, intervention=SHUFFLES, column="entropy")
+LATE = 6  # the first of the last epochs of runs that are fine-tuned
 BETWEEN_DEPTHS = 0.64  # nats by which the deepest and the shallowest models of the worlds differ
 # Statistics with an interval of their own: name, statistic, changes, models and numbers of seeds.
 # Both sizes of `beyond innocent` are 0, or both are 0.2; none of three depths changes.
@@ -217,7 +219,7 @@ def of_own_intervals(n: int) -> Iterator[Row]:
 
 
 def of_starts(n: int) -> Iterator[Row]:
-    """Rows of the epoch of the start, in which nothing happens."""
+    """Rows of the epoch of the start, in which nothing happens, and of the last epoch."""
     for name, world in WORLDS.items():
         table = noisy_epochs(world, 1, n * max(SEEDS))
         values = np.array(claims.at_start(table, "entropy").values)
@@ -227,12 +229,26 @@ def of_starts(n: int) -> Iterator[Row]:
             of_peer = 100 * excluded(peer, 0) / len(peer)
             what = f"start, {name}, {n_seeds} seeds"
             yield of_false_positives(what, excluded(ours, 0), len(ours), of_peer, LEVEL)
+        equal = noisy_epochs(world, 2, n * max(SEEDS), apart=0.0)
+        values = np.array(claims.at_the_end(equal, "entropy").values)
+        late = apart_by_epoch(equal).loc[:, LATE:].to_numpy()
+        for n_seeds in SEEDS:
+            ours = studies(values, n_seeds)[:n]
+            pooled = late[: ours.size].reshape(len(ours), -1)
+            of_peer = 100 * excluded(pooled, 0) / len(pooled)
+            what = f"end, {name}, {n_seeds} seeds"
+            yield of_false_positives(what, excluded(ours, 0), len(ours), of_peer, LEVEL)
+
+
+def apart_by_epoch(table: pd.DataFrame) -> pd.DataFrame:
+    """Entropy of repeated minus fresh strings, by seed (rows) and epoch (columns)."""
+    means = table.groupby(["variant", "seed", "epoch"])["entropy"].mean()
+    return (means[REPEATED] - means[FRESH]).unstack("epoch")
 
 
 def beyond_all_epochs(table: pd.DataFrame) -> np.ndarray:
     """Repeated minus fresh strings: the change in the epoch of the start minus that in others."""
-    means = table.groupby(["variant", "seed", "epoch"])["entropy"].mean()
-    steps = (means[REPEATED] - means[FRESH]).unstack("epoch").diff(axis=1).loc[:, 2:]
+    steps = apart_by_epoch(table).diff(axis=1).loc[:, 2:]
     start = epochs.starts(table).droplevel("model")
     at = np.array(steps.columns) == start.to_numpy()[:, None]
     values = steps.to_numpy()

@@ -216,11 +216,26 @@ def test_a_start_without_an_epoch_before_or_after_is_not_compared(start):
 def test_the_claims_are_about_the_epoch_of_the_start(jumps, verdict):
     chosen = [claim for claim in CLAIMS if claim.reads == EPOCHS.name]
     judged = judge_all(chosen, {EPOCHS.name: epochs_in(jumps)})
-    entropy, information = judged.to_dict("records")
+    entropy, information, *_ = judged.to_dict("records")
     assert entropy["verdict"] == verdict
     assert information["verdict"] == CANNOT_TELL
     assert f"{len(jumps)} of {len(jumps)} models have a start; epoch 3 (median)" in entropy["note"]
     assert entropy["coverage"] == 1
+
+
+def test_the_claims_on_the_end_are_about_the_last_epoch():
+    """Entropy is higher by 0.5 after the start; mutual information is equal, and so undecided."""
+    chosen = [claim for claim in CLAIMS if "after fine-tuning on repeated" in claim.claim]
+    table = epochs_in([0.5, 0.4, 0.6])
+    entropy, information = judge_all(chosen, {EPOCHS.name: table}).to_dict("records")
+    assert entropy["estimate"] == pytest.approx(0.5)
+    assert entropy["verdict"] == AGREES
+    assert "after epoch 5" in entropy["note"]
+    assert information["verdict"] == CANNOT_TELL
+    assert "exchanged strings" in information["note"]
+    alone = table[table["variant"] == FRESH]
+    for found in judge_all(chosen, {EPOCHS.name: alone}).to_dict("records"):
+        assert found["n_seeds"] == 0
 
 
 def test_without_a_start_nothing_is_compared():

@@ -256,7 +256,9 @@ def test_verdicts_where_all_is_as_expected(verdicts):
     assert set(verdicts["question"]) == set(QUESTIONS)
     tied = verdicts["lower"] == verdicts["upper"]
     assert set(verdicts.loc[tied, "verdict"]) <= {CANNOT_TELL}
-    left_out = verdicts.index.str.contains("hardly goes|depends on|in the epoch at which")
+    left_out = verdicts.index.str.contains(
+        "hardly goes|depends on|in the epoch at which|after fine-tuning"
+    )
     decided = verdicts[~tied & ~left_out]
     assert set(decided["verdict"]) == {AGREES}
     assert len(decided) > 25
@@ -272,7 +274,9 @@ def test_verdicts_where_all_is_reversed():
 def test_notes_have_placebos(verdicts):
     of_information = verdicts[verdicts.index.str.startswith("Mutual information")]
     plain = of_information[~of_information["question"].str.contains("innocent|depth")]
-    plain = plain[~plain.index.str.contains("better than norms|in the epoch at which")]
+    plain = plain[
+        ~plain.index.str.contains("better than norms|in the epoch at which|after fine-tuning")
+    ]
     assert plain["note"].str.contains("exchanged strings").all()
     trained = verdicts[verdicts["question"] == "information_memorised"]
     assert trained["note"].str.contains("share in place of the measure").all()

@@ -22,6 +22,7 @@ from palimpsest.claims import ANY_NUMBER, DIFFERENCE, Estimate, over_seeds
 from palimpsest.information.epochs import (
     BEYOND,
     NEIGHBOURS,
+    apart_at_the_end,
     changes,
     starts,
 )
@@ -484,3 +485,16 @@ def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
     return estimate._replace(
         marks=(*estimate.marks, *marks), coverage=float(rows["coverage"].min())
     )
+
+
+def at_the_end(epochs: pd.DataFrame, column: str) -> Estimate:
+    """A measure after the last epoch: repeated minus fresh strings. At the same site as all claims.
+
+    Until the end of the first epoch, both are equal.
+    """
+    rows = at_site(epochs)
+    if rows.empty:
+        return Estimate()
+    compared = {name: apart_at_the_end(rows, placebo) for placebo, name in of_placebo(column)}
+    found = estimated(apart_at_the_end(rows, column), compared)
+    return found._replace(marks=(f"after epoch {rows['epoch'].max()}", *found.marks))

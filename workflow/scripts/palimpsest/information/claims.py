@@ -33,6 +33,7 @@ from palimpsest.information.claim_statistics import (
     apart,
     at_every_depth,
     at_start,
+    at_the_end,
     beyond_innocent,
     changed,
     changed_late,
@@ -304,6 +305,19 @@ CLAIMS = [
             signed(EXPECTED[SHUFFLES, measure]),
             partial(at_start, column=measure),
             evidence=(STAND_INS,),
+        )
+        for measure in MEASURES
+    ),
+    *(
+        Claim(
+            "information_epochs",
+            f"{NAMES[measure]} is {'higher' if measure == ENTROPY else 'lower'} after fine-tuning "
+            "on repeated strings than after fine-tuning on fresh ones.",
+            EPOCHS.name,
+            "mean over all layers after the last epoch, repeated minus fresh strings (nats)",
+            signed(EXPECTED[SHUFFLES, measure]),
+            partial(at_the_end, column=measure),
+            evidence=(NO_THRESHOLD,),
         )
         for measure in MEASURES
     ),

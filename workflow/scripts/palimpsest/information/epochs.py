@@ -143,3 +143,14 @@ def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
             found.loc[(seed, model)] = [*at, around[start[seed, model]]]
     found[BEYOND] = found[REPEATED] - found[FRESH] - found[NEIGHBOURS]
     return {name: values.unstack("model") for name, values in found.items()}
+
+
+def apart_at_the_end(epochs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """A column after the last epoch: repeated minus fresh strings, of the mean over all sites.
+
+    By seed (rows) and model (columns).
+    """
+    last = epochs[epochs["epoch"] == epochs["epoch"].max()]
+    means = last.groupby(["variant", "seed", "model"])[column].mean()
+    own = [means.get(variant, pd.Series(dtype=float)) for variant in (REPEATED, FRESH)]
+    return (own[0] - own[1]).unstack("model") if all(map(len, own)) else pd.DataFrame()
