@@ -18,8 +18,11 @@ LABELS = {
     REPEATED: "the same strings in every epoch",
     FRESH: "fresh strings in every epoch (placebo)",
 }
-LOSSES = {"train_loss": ("training strings", "0.55"), "test_loss": ("never trained on", style.INK)}
 MEMORISED = "#8031A7"
+LOSSES = {
+    "train_loss": ("training strings", MEMORISED),
+    "test_loss": ("never trained on", style.INK),
+}
 
 
 @style.styled
