@@ -82,3 +82,9 @@ def test_bad_input_is_refused_in_one_line(activations, bins, words):
     text = message(lambda: neuron_entropy(activations, bins))
     assert text.startswith(words)
     assert "\n" not in text
+
+
+def test_a_range_that_is_too_small_for_bins_is_none():
+    """The width of a bin would be 0."""
+    activations = np.array([[0.0, 1.0], [5e-324, 2.0]])
+    np.testing.assert_allclose(neuron_entropy(activations), [0, np.log(2)])
