@@ -34,7 +34,7 @@ OPTIONS = {"size": SIZE, "epochs": N_EPOCHS, "tests": TESTS}
 RECIPE = Recipe(3e-3, epochs=N_EPOCHS, batch_size=4, checkpoint_every=0)
 WHERE, HOW = Where(None, (MLP,), (LAST,)), How(20, 3, 40)
 MADE_BY = "palimpsest.information.repeated:repeated_or_fresh"
-RULE = ("after_last_miss", 0.2, 0.9)
+RULE = "after_last_miss"
 
 
 def dataset(variant: str) -> pd.DataFrame:

@@ -4,10 +4,13 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
+from helpers.rules import rules
 from palimpsest.information import kinds
 from palimpsest.information.section import percent, variants
+from palimpsest.memorisation.section import DEFAULTS
 from palimpsest.variants import marked, shuffled, trained_apart
 
 PERCENTS = (0, 25, 50, 75, 100)
@@ -177,3 +180,14 @@ def test_the_section_can_be_left_out():
     made = experiment(DEFAULT, command_line={"information": None})
     assert "information" not in made.outputs
     assert not [runs for runs in made.requests if runs.variant in VARIANTS]
+
+
+def test_the_contextual_measure_has_its_rule_without_the_section_memorisation(tmp_path):
+    """A block that is null has no keys, and what is measured here needs two of them."""
+    (tmp_path / "off.yaml").write_text("memorisation: null\nunlearning: null\n")
+    config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
+    assert {key: config["memorisation"][key] for key in DEFAULTS} == DEFAULTS
+    for files in ((), (tmp_path / "off.yaml",)):
+        params = dict(rules(*files)["compare_information"].params.items())
+        assert params["start"] == DEFAULTS["start"]
+        assert params["stand_in_gap"] == DEFAULTS["stand_in_gap"]

@@ -16,7 +16,7 @@ from palimpsest.information.kraskov import mutual_information
 from palimpsest.information.measured import measured, pairs_of
 from palimpsest.traces import Trace
 
-RULE = ("after_last_miss", 0.2, 0.9), 50.0
+RULE = "after_last_miss", 50.0
 KEYS = {"model": "m", "language": "L3", "size": 4, "seed": 0}
 N_STRINGS, N_NEURONS = 40, 6
 

@@ -414,8 +414,12 @@ CASES = {
             *END,
         ],
     ),
-    "`memorisation/start`": Case("memorisation={start: first_crossing}", AFTER_TRAINING),
-    "`memorisation/stand_in_gap`": Case("memorisation={stand_in_gap: 1}", AFTER_TRAINING),
+    "`memorisation/start`": Case(
+        "memorisation={start: first_crossing}", [*AFTER_TRAINING, *COMPARED]
+    ),
+    "`memorisation/stand_in_gap`": Case(
+        "memorisation={stand_in_gap: 1}", [*AFTER_TRAINING, *COMPARED]
+    ),
     "`training/epochs`": Case("training={epochs: 5}", [*TRAINING, *AFTER_TRAINING]),
     "`training/epochs` of one size": Case(
         "training={epochs: {n24: 5, other: 4}}",

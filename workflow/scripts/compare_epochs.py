@@ -14,6 +14,5 @@ if __name__ == "__main__":
             (tables.read(dataset, STRINGS), traces.read(trace), tables.read(layers, LAYERS))
             for dataset, trace, layers in files
         )
-        rule = params.start, params.loss_threshold, params.accuracy_threshold
-        found = epochs_table(runs, rule, params.stand_in_gap)
+        found = epochs_table(runs, params.start, params.stand_in_gap)
         tables.write(snakemake.output.table, found, EPOCHS)

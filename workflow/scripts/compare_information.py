@@ -8,7 +8,7 @@ from palimpsest.script_job import script_job
 if __name__ == "__main__":
     with script_job(snakemake):
         params = snakemake.params
-        rule = params.start, params.loss_threshold, params.accuracy_threshold
         runs = read_runs(snakemake.input)
-        found = information_table(runs, params.n_layers, rule, params.stand_in_gap)
+        how = params.start, params.stand_in_gap
+        found = information_table(runs, params.n_layers, *how)
         tables.write(snakemake.output.table, found, INFORMATION)

@@ -1,13 +1,14 @@
 # Inputs and parameters of the rules of memorisation.
 from palimpsest.memorisation import kinds as memorised
-from palimpsest.memorisation.section import MEASURED
+from palimpsest.memorisation.section import DEFAULTS, MEASURED
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.variants import LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN, with_target, without_target
 
-# The keys that affect the measures. A change of any other key of the block reruns no measure.
+# The keys that affect the measures. A change of any other key of the block reruns no measure. Where
+# the block is null, other sections measure by the defaults.
 THRESHOLDS = {
-    key: lookup(f"memorisation/{key}", within=config, default=None)
-    for key in ("start", "loss_threshold", "accuracy_threshold", "stand_in_gap")
+    key: lookup(f"memorisation/{key}", within=config, default=value)
+    for key, value in DEFAULTS.items()
 }
 
 

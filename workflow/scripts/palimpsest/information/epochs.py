@@ -7,7 +7,7 @@ import pandas as pd
 
 from palimpsest.errors import UserError
 from palimpsest.information.kinds import EPOCHS
-from palimpsest.memorisation.measures import Memorisation
+from palimpsest.memorisation.measures import Memorisation, Start
 from palimpsest.memorisation.runs import (
     measured_strings,
     measured_unseen,
@@ -20,19 +20,20 @@ from palimpsest.traces import Trace
 from palimpsest.variants import FRESH, REPEATED
 
 CONTEXTUAL = ("contextual", "same-frequency")
+UNUSED = (0.2, 0.95)  # thresholds of recollection, which the contextual measure does not need
 CLEARLY = 0.25
 NEIGHBOURS, BEYOND = "the epochs before and after", "beyond"
 
 
 def epochs_table(
-    runs: Iterable[tuple[pd.DataFrame, Trace, pd.DataFrame]], rule: tuple, largest_gap: float
+    runs: Iterable[tuple[pd.DataFrame, Trace, pd.DataFrame]], start: Start, largest_gap: float
 ) -> pd.DataFrame:
     """The table `epochs` of all runs of a model on a language.
 
     Parameters
     ----------
     runs : dataset, trace and table of kind `layers` of every run
-    rule : rule for the start of memorisation, and both thresholds of recollection
+    start : "after_last_miss" or "first_crossing"
     largest_gap : nats; a string without a stand-in this near is not measured
 
     Raises
@@ -47,12 +48,12 @@ def epochs_table(
                 f"{run_name(trace.run)}: its neurons are not measured after epoch {missing[0]}; "
                 "delete its folders `checkpoints` and `layers.parquet`, and run again"
             )
-        by_epoch = pd.DataFrame(of_epochs(strings, trace, rule, largest_gap))
+        by_epoch = pd.DataFrame(of_epochs(strings, trace, start, largest_gap))
         parts.append(layers.merge(by_epoch, on="epoch"))
     return pd.concat(parts, ignore_index=True)[EPOCHS.names]
 
 
-def of_epochs(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: float) -> dict:
+def of_epochs(strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: float) -> dict:
     """Losses and shares of memorised strings, float[epochs] each, by the column's name."""
     never = strings[strings["test_count"] > 0]
     unseen = restrict(trace, never)
@@ -70,11 +71,11 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: flo
     trained, counts = restrict(trace, train), train["count"].to_numpy()
     return found | {
         "train_loss": per_token(trained.nll, trained, counts),
-        **contextual(strings, trace, rule, largest_gap),
+        **contextual(strings, trace, start, largest_gap),
     }
 
 
-def contextual(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: float) -> dict:
+def contextual(strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: float) -> dict:
     """Shares of strings whose contextual memorisation has started, by the column's name.
 
     `memorised` and `memorised_unseen`, float[epochs], are those of training strings and of strings
@@ -83,8 +84,8 @@ def contextual(strings: pd.DataFrame, trace: Trace, rule: tuple, largest_gap: fl
     """
     train = strings[strings["count"] > 0]
     losses = {"same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1]}
-    result = measured_strings(restrict(trace, train), train, losses, *rule)[CONTEXTUAL]
-    placebo = measured_unseen(trace, strings, largest_gap, *rule)[CONTEXTUAL]
+    result = measured_strings(restrict(trace, train), train, losses, start, *UNUSED)[CONTEXTUAL]
+    placebo = measured_unseen(trace, strings, largest_gap, start, *UNUSED)[CONTEXTUAL]
     return {
         "memorised": started(result),
         "memorised_unseen": started(placebo),

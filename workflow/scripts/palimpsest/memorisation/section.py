@@ -16,6 +16,13 @@ from palimpsest.memorisation.study import NEEDS
 from palimpsest.requests import Runs, merged
 from palimpsest.section import Section
 
+# How the measures decide where the block of the section is null, in a section that uses them, too
+DEFAULTS = {
+    "start": "after_last_miss",
+    "loss_threshold": 0.2,
+    "accuracy_threshold": 0.95,
+    "stand_in_gap": 0.5,
+}
 MEASURED = (kinds.STARTS, kinds.SCORES, kinds.DATASET, kinds.LEARNING, kinds.AVERAGES)
 
 
