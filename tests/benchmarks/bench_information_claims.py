@@ -15,8 +15,11 @@ peer compares it with all other epochs, by Student's interval too. `end`: runs o
 fresh strings are alike; the peer takes the differences after the last five epochs for independent.
 
 For correlations, the bound is 0.5: the world's noise is set so that the mean correlation of seeds,
-by Fisher's transformation, is 0.5. The last rows have no target: the percent of studies that find a
-change of entropy by 0.1 nats (the noise of a run is 0.04), and the same of the order of models.
+by Fisher's transformation, is 0.5. `strongest` is of two correlations that are both 0.5; the peer
+is Student's interval of the one that is the stronger in the study. The last rows have no target: the
+percent of studies that find a change of entropy by 0.1 nats (the noise of a run is 0.04), the same
+of the order of models and of the epoch of the start (the peer compares it with all other epochs),
+and that a measure without any connection to two norms hardly goes with them.
 """
 
 import os
@@ -96,13 +99,15 @@ CORRELATIONS = {
         claims.correlated,
         intervention=MARKERS,
         column="entropy",
-        others=("two_norm", "frobenius"),
+        others=("two_norm",),
         bound=claims.STRONG,
     )),
     "signed correlation": ("shuffles", partial(
         claims.correlated_as_norms_change, intervention=SHUFFLES, column="entropy"
     )),
 }  # fmt: skip
+STRONGEST = partial(claims.strongest_with_norms, intervention=MARKERS, column="entropy")
+MANY = 20  # seeds
 # What the peer of a statistic of orders compares entropy with
 OTHER_OF = {"tau": "accuracy", "tau, memorised": "memorised", "tau minus norms": "accuracy"}
 
@@ -177,6 +182,20 @@ def of_correlations(n: int) -> Iterator[Row]:
                 found = excluded(np.arctanh(drawn), np.arctanh(claims.STRONG))
                 of_row = f"{what} of 0.5, {name}, {n_seeds} seeds"
                 yield of_false_positives(of_row, found, len(drawn), peer, LEVEL)
+                if field == "markers":
+                    yield of_strongest(some, n_seeds, name, min(n, FEWER))
+
+
+def of_strongest(table: pd.DataFrame, n_seeds: int, name: str, n: int) -> Row:
+    """The row of the strongest of two correlations, both 0.5; the peer is Student's of it alone."""
+    some = table[table["seed"] < n_seeds * n]
+    found = [STRONGEST(own) for _, own in some.groupby(some["seed"] // n_seeds)]
+    ours = sum(each.lower > claims.STRONG or each.upper < claims.STRONG for each in found)
+    alone = np.arctanh(np.array([each.values for each in found]))
+    peer = 100 * excluded(alone, np.arctanh(claims.STRONG)) / len(found)
+    return of_false_positives(
+        f"strongest of 0.5, {name}, {n_seeds} seeds", ours, len(found), peer, LEVEL
+    )
 
 
 class P(float):
@@ -271,6 +290,17 @@ def power(n: int) -> Iterator[Row]:
             ours = 100 * excluded(drawn, 0) / len(drawn)
             peer = of_peer(some, n_seeds, test, other)
             yield shown(f"found: {name}, {n_seeds} seeds", ours, peer, "%", ours / max(peer, 0.5))
+    for n_seeds in (*SEEDS, MANY):
+        studies_of = min(n, FEWER)
+        table = noisy_epochs(World(), 3, studies_of * n_seeds, jump=0.1)
+        values = studies(np.array(claims.at_start(table, "entropy").values), n_seeds)
+        peer = studies(beyond_all_epochs(table), n_seeds)
+        ours, peer = (100 * excluded(each, 0) / len(each) for each in (values, peer))
+        yield shown(f"found: start, {n_seeds} seeds", ours, peer, "%", ours / max(peer, 0.5))
+        table = information(World(), 4, seeds=studies_of * n_seeds)
+        found = [STRONGEST(own) for _, own in table.groupby(table["seed"] // n_seeds)]
+        ours = 100 * np.mean([each.upper < claims.STRONG for each in found])
+        yield shown(f"found: hardly goes with norms, {n_seeds} seeds", ours, np.nan, "%", np.nan)
 
 
 def rows(tiny: bool) -> Iterator[Row]:

@@ -266,13 +266,16 @@ def epochs(
     return pd.DataFrame(rows)[EPOCHS.names]
 
 
-def noisy_epochs(world: World, draw: int, seeds: int, apart: float = 0.4) -> pd.DataFrame:
+def noisy_epochs(
+    world: World, draw: int, seeds: int, apart: float = 0.4, jump: float = 0.0
+) -> pd.DataFrame:
     """A table `epochs` in which memorisation starts in one of the epochs 4 to 7 of 10.
 
-    Nothing happens there. But repeated strings part from fresh ones by `apart` nats: quickly at
-    first, then slowly, and not equally far in all seeds. Every run has noise in every epoch; of the
-    world, `noise`, `uneven` (in the last epoch, as a multiple of the first) and `df` apply, and
-    `of_seed`, the standard deviation of a seed's distance.
+    There, entropy rises by `jump` on repeated strings, and stays higher. And repeated strings part
+    from fresh ones by `apart` nats: quickly at first, then slowly, and not equally far in all
+    seeds. Every run has noise in every epoch. Of the world, `noise`, `uneven` (in the last epoch,
+    as a multiple of the first) and `df` apply, and `of_seed`, the standard deviation of a seed's
+    distance.
     """
     chance = np.random.default_rng([draw, 41])
     n_epochs = 10
@@ -290,6 +293,9 @@ def noisy_epochs(world: World, draw: int, seeds: int, apart: float = 0.4) -> pd.
     size = spread * (1 + (world.uneven - 1) * epoch / n_epochs)
     start = chance.integers(4, 8, size=seeds)
     return table.assign(
-        entropy=table["entropy"] + trend + size * of_run,
+        entropy=table["entropy"]
+        + trend
+        + size * of_run
+        + jump * is_repeated * (epoch >= start[seed]),
         memorised=np.where(is_repeated, (epoch >= start[seed]).astype(float), np.nan),
     )

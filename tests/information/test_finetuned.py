@@ -219,7 +219,7 @@ def test_the_claims_are_about_the_epoch_of_the_start(jumps, verdict):
     entropy, information, *_ = judged.to_dict("records")
     assert entropy["verdict"] == verdict
     assert information["verdict"] == CANNOT_TELL
-    assert f"{len(jumps)} of {len(jumps)} models have a start; epoch 3 (median)" in entropy["note"]
+    assert f"{len(jumps)} of {len(jumps)} runs have a start; epoch 3 (median)" in entropy["note"]
     assert entropy["coverage"] == 1
 
 
@@ -233,9 +233,17 @@ def test_the_claims_on_the_end_are_about_the_last_epoch():
     assert "after epoch 5" in entropy["note"]
     assert information["verdict"] == CANNOT_TELL
     assert "exchanged strings" in information["note"]
-    alone = table[table["variant"] == FRESH]
-    for found in judge_all(chosen, {EPOCHS.name: alone}).to_dict("records"):
-        assert found["n_seeds"] == 0
+
+
+@pytest.mark.parametrize("variant", [REPEATED, FRESH])
+def test_a_run_without_the_other_variant_is_not_compared(variant):
+    table = epochs_in([0.5, 0.4, 0.6])
+    chosen = [claim for claim in CLAIMS if claim.reads == EPOCHS.name]
+    for given, n in (
+        (table[table["variant"] == variant], 0),
+        (table[(table["seed"] > 0) | (table["variant"] == variant)], 2),
+    ):
+        assert set(judge_all(chosen, {EPOCHS.name: given})["n_seeds"]) == {n}
 
 
 def test_without_a_start_nothing_is_compared():

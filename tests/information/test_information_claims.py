@@ -155,12 +155,12 @@ def test_a_switch_orders_no_models():
         claims.correlated(switch, MARKERS, "entropy", ("accuracy",), 0.5),
     ):
         assert found.values == ()
-        assert found.marks[0].startswith("of 3 seeds and models, 3 do not count: their accuracies")
-    # Those of which the accuracies have levels still count.
+        assert found.marks[0].startswith("3 of 3 series of models")
+    # Seeds whose accuracies have levels still count.
     mixed = switch.assign(accuracy=switch["accuracy"].where(table["seed"] > 0, table["accuracy"]))
     found = claims.ordered(mixed, MARKERS, "entropy")
     assert found.values == (claims.ordered(table, MARKERS, "entropy").values[0],)
-    assert found.marks[0].startswith("of 3 seeds and models, 2 do not count")
+    assert found.marks[0].startswith("2 of 3 series of models")
 
 
 @pytest.mark.parametrize("change", [0.2, -0.2])
@@ -225,6 +225,8 @@ def test_p_values_of_several_means_agree_with_their_intervals(draw, shift):
     for found in (claims.weakest(parts, "parts"), claims.size_difference(*frames[:2])):
         assert (found.p_value < 0.05) == (found.lower > 0 or found.upper < 0)
     assert claims.weakest([], "parts").values == ()
+    alone = claims.weakest([*parts, pd.Series([shift])], "parts")
+    assert np.isnan([alone.lower, alone.p_value]).all()
 
 
 def test_less_of_the_opposite_is_not_more():
@@ -301,6 +303,22 @@ def test_orders_that_all_seeds_share_are_no_verdict():
 def test_one_seed_has_no_verdict(expected):
     found = judged(expected[expected["seed"] == 0])
     assert set(found["verdict"]) == {CANNOT_TELL}
+    assert found[["lower", "upper", "p_value"]].isna().all(axis=None)
+
+
+def test_the_contextual_share_needs_stand_ins_for_nearly_all_strings(expected):
+    """Otherwise, runs with other shares are about other strings."""
+    some = expected.assign(coverage=np.where(expected["share"].between(0.1, 0.9), 0.6, 1.0))
+    found = claims.knows(some, SHUFFLES, "entropy", "contextual")
+    assert found.values == ()
+    assert found.marks[0].startswith("36 of 60 runs do not count")
+    half = expected.assign(coverage=np.where(expected["share"] == 0.5, 0.6, 1.0))
+    found = claims.knows(half, SHUFFLES, "entropy", "contextual")
+    rest = claims.knows(expected[expected["share"] != 0.5], SHUFFLES, "entropy", "contextual")
+    assert found.values == rest.values
+    assert found.coverage == 1
+    by_bayes = claims.knows(some, SHUFFLES, "entropy", "memorised")
+    assert by_bayes.values == claims.knows(expected, SHUFFLES, "entropy", "memorised").values
 
 
 @pytest.mark.parametrize("left", [MARKERS, SHUFFLES])

@@ -188,6 +188,10 @@ def test_the_contextual_measure_has_its_rule_without_the_section_memorisation(tm
     config = yaml.safe_load((ROOT / "config/config.yaml").read_text())
     assert {key: config["memorisation"][key] for key in DEFAULTS} == DEFAULTS
     for files in ((), (tmp_path / "off.yaml",)):
-        params = dict(rules(*files)["compare_information"].params.items())
-        assert params["start"] == DEFAULTS["start"]
-        assert params["stand_in_gap"] == DEFAULTS["stand_in_gap"]
+        of_rules = rules(*files)
+        for name, keys in (
+            ("compare_information", ["stand_in_gap"]),
+            ("compare_epochs", ["start", "stand_in_gap"]),
+        ):
+            params = dict(of_rules[name].params.items())
+            assert {key: params[key] for key in keys} == {key: DEFAULTS[key] for key in keys}

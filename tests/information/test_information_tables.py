@@ -16,7 +16,7 @@ from palimpsest.information.kraskov import mutual_information
 from palimpsest.information.measured import measured, pairs_of
 from palimpsest.traces import Trace
 
-RULE = "after_last_miss", 50.0
+GAP = 50.0
 KEYS = {"model": "m", "language": "L3", "size": 4, "seed": 0}
 N_STRINGS, N_NEURONS = 40, 6
 
@@ -99,8 +99,8 @@ def test_more_pairs_than_memory_holds_are_refused(monkeypatch):
     """In one line that says how many sampled pairs there may be."""
     monkeypatch.setattr(kraskov, "available_memory", lambda: 8000)
     said = message(lambda: measured(activations(), bins=10, k=3, pairs="all"))
-    assert "15 pairs of 6 neurons at each of 2 sites need" in said
-    assert said.endswith("take at most 7 sampled pairs")
+    assert "30 pairs at 2 sites of up to 6 neurons need" in said
+    assert said.endswith("take at most 7 sampled pairs of a site")
     assert len(measured(activations(), bins=10, k=3, pairs=7)["pairs"]) == 14
 
 
@@ -143,7 +143,7 @@ def results(variant: str, degenerate=()) -> Results:
 
 def test_the_comparison_by_hand(tmp_path):
     runs = [results("marked-75", degenerate=(5, 4)), results("shuffled-100")]
-    table = information_table(iter(runs), 2, *RULE)
+    table = information_table(iter(runs), 2, GAP)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert table["intervention"].tolist() == [MARKERS] * 2 + [SHUFFLES] * 2
     assert table["share"].tolist() == [0.75] * 2 + [1.0] * 2
@@ -177,7 +177,7 @@ def test_without_stand_ins_there_is_no_contextual_memorisation(tmp_path):
     run = results("marked-100")
     never = run.strings["count"] == 0
     strings = run.strings.assign(optimal_loss=run.strings["optimal_loss"].mask(never))
-    table = information_table(iter([replace(run, strings=strings)]), 2, *RULE)
+    table = information_table(iter([replace(run, strings=strings)]), 2, GAP)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert (
         table[["contextual", "contextual_unseen", "coverage", "memorised_unseen"]]
@@ -189,7 +189,7 @@ def test_without_stand_ins_there_is_no_contextual_memorisation(tmp_path):
 
 def test_a_site_of_degenerate_neurons_has_no_means(tmp_path):
     """It is in the table all the same."""
-    table = information_table(iter([results("marked-0", degenerate=range(6))]), 2, *RULE)
+    table = information_table(iter([results("marked-0", degenerate=range(6))]), 2, GAP)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert table["n_degenerate"].tolist() == [6, 6]
     assert table["n_pairs"].tolist() == [0, 0]

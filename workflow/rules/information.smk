@@ -99,7 +99,7 @@ if information_block:
             mem_mb=4000,
             runtime=30,
         params:
-            **CONTEXTUAL,
+            stand_in_gap=THRESHOLDS["stand_in_gap"],
             n_layers=blocks_of_model,
             code=of_code("compare_information.py"),
         script:
@@ -182,7 +182,8 @@ if information_block:
             mem_mb=4000,
             runtime=30,
         params:
-            **CONTEXTUAL,
+            start=THRESHOLDS["start"],
+            stand_in_gap=THRESHOLDS["stand_in_gap"],
             code=of_code("compare_epochs.py"),
         script:
             "../scripts/compare_epochs.py"

@@ -9,6 +9,5 @@ if __name__ == "__main__":
     with script_job(snakemake):
         params = snakemake.params
         runs = read_runs(snakemake.input)
-        how = params.start, params.stand_in_gap
-        found = information_table(runs, params.n_layers, *how)
+        found = information_table(runs, params.n_layers, params.stand_in_gap)
         tables.write(snakemake.output.table, found, INFORMATION)

@@ -6,8 +6,6 @@ from palimpsest.information import finetuned
 
 READ = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/read_activations.py"))
 information_block = settings.block("information")
-# The keys that affect the contextual measure
-CONTEXTUAL = {key: THRESHOLDS[key] for key in ("start", "stand_in_gap")}
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
 INFORMATION_SEEDS = information_section.seeds(settings) if information_block else []
 # The command that reads activations of trained models

@@ -29,6 +29,7 @@ from palimpsest.information.epochs import (
 from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
+    CONTEXTUAL,
     ENTROPY,
     GREEK,
     INFORMATION,
@@ -37,6 +38,7 @@ from palimpsest.information.trends import (
     MEASURES,
     NORMS,
     PLACEBOS,
+    RUN,
     SHARE,
     UNIT,
     associated,
@@ -73,6 +75,7 @@ NORM_NAMES = {"two_norm": "2-norm", "frobenius": "Frobenius norm"}
 CAREFUL = 1 - (1 - CONFIDENCE) / 2  # of an interval that is one of two
 # Pearson: below it, less than a quarter of the variance of one is in the other
 STRONG = 0.5
+COVERED = 0.95  # share of training strings with stand-ins
 TAU_DIFFERENCE = (-2.0, 2.0)
 WEAKEST = "seeds, at the weakest depth"
 WEAKER = "seeds, the weaker of both"
@@ -147,15 +150,11 @@ def weakest(parts: Iterable[pd.Series], over: str) -> Estimate:
         return Estimate()
     plain = pd.DataFrame([student(own) for own in known])
     careful = [student(own, confidence=1 - (1 - CONFIDENCE) / len(known)).upper for own in known]
+    # NaN if one of the means has no interval
+    lower, upper = plain["lower"].min(skipna=False), np.min(careful)
     lowest = known[plain["mean"].argmin()]
-    return Estimate(
-        tuple(lowest),
-        lowest.mean(),
-        plain["lower"].min(skipna=False),
-        np.min(careful),
-        over=over,
-        p_value=p_of_weakest([own.to_numpy() for own in known]),
-    )
+    p_value = np.nan if np.isnan(lower) else p_of_weakest([own.to_numpy() for own in known])
+    return Estimate(tuple(lowest), lowest.mean(), lower, upper, over=over, p_value=p_value)
 
 
 def p_of_weakest(parts: list[np.ndarray]) -> float:
@@ -354,31 +353,44 @@ def correlated_as_norms_change(
 def strongest_with_norms(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The size of the strongest correlation of a measure with a norm, of all norms and models.
 
-    Correlations of different signs must not cancel out, so there is no mean over norms or models:
-    only if all intervals are inside of some bounds, so is the strongest. Intervals are by Fisher's
-    transformation. The p-value is of `STRONG`.
+    Correlations of different signs must not cancel out, so there is no mean over norms or models.
+    The p-value is of `STRONG`. The same of each norm alone, of the placebo and of the share are in
+    the marks.
     """
-    of = partial(associated, information, intervention, fisher)
-    by_norm = {name: of(column, name) for name in NORMS}
-    every = pd.concat(by_norm.values(), axis=1)
+
+    def of(one: str, *norms: str) -> pd.DataFrame:
+        transformed = partial(associated, information, intervention, fisher, one)
+        return pd.concat([transformed(name) for name in norms], axis=1, keys=norms)
+
+    every = of(column, *NORMS)
     if every.empty:
         return Estimate()
-    below = [np.arctanh(STRONG) - np.sign(own.mean()) * own for _, own in every.items()]
-    room = weakest(below, STRONGEST)
-    found = room._replace(
-        values=tuple(np.arctanh(STRONG) - room.values),
-        mean=np.arctanh(STRONG) - room.mean,
-        lower=max(0.0, np.arctanh(STRONG) - room.upper),
-        upper=np.arctanh(STRONG) - room.lower,
+    compared = {NORM_NAMES[name]: of(column, name) for name in NORMS}
+    compared |= {words: of(placebo, *NORMS) for placebo, words in of_placebo(column)}
+    compared[SHARE_ITSELF] = of(SHARE, *NORMS)
+    marks = [interval_note(name, *strongest(values)[1:4]) for name, values in compared.items()]
+    models = np.tanh(every.mean().abs()).groupby(level="model").max()
+    return strongest(every)._replace(models=models.to_dict(), marks=tuple(filter(None, marks)))
+
+
+def strongest(transformed: pd.DataFrame) -> Estimate:
+    """The size of the strongest of several correlations, with one interval for all of them.
+
+    Only if the intervals of all are inside of some bounds, so is that of the strongest. The p-value
+    is of `STRONG`.
+
+    `transformed` are correlations by Fisher's transformation, by seed (rows), one column for each.
+    """
+    room = np.arctanh(STRONG)
+    below = [room - np.sign(own.mean()) * own for _, own in transformed.items()]
+    found = weakest(below, STRONGEST)
+    sizes = found._replace(
+        values=tuple(room - np.array(found.values)),
+        mean=room - found.mean,
+        lower=np.maximum(0.0, room - found.upper),
+        upper=room - found.lower,
     )
-    sizes = pd.concat([np.tanh(own.mean().abs()) for own in by_norm.values()], axis=1).max(axis=1)
-    compared = {NORM_NAMES[name]: values for name, values in by_norm.items()}
-    for placebo, words in of_placebo(column):
-        compared |= {f"{words}, {NORM_NAMES[name]}": of(placebo, name) for name in NORMS}
-    compared |= {f"{SHARE_ITSELF}, {NORM_NAMES[name]}": of(SHARE, name) for name in NORMS}
-    return of_transformed(found, STRONGEST)._replace(
-        models=sizes.to_dict(), marks=notes(compared, of_mean=np.tanh)
-    )
+    return of_transformed(sizes, STRONGEST)
 
 
 def few_levels(
@@ -392,8 +404,8 @@ def few_levels(
     if known.all():
         return ()
     return (
-        f"of {len(known)} seeds and models, {(~known).sum()} do not count: their accuracies have "
-        f"fewer than {LEVELS} levels that chance does not explain",
+        f"{(~known).sum()} of {len(known)} series of models (one for each seed and model) do not "
+        f"count: their accuracies have fewer than {LEVELS} levels that chance does not explain",
     )
 
 
@@ -425,15 +437,28 @@ def knows(information: pd.DataFrame, intervention: str, column: str, memorised: 
     """Kendall's tau of a measure and the share of training strings that are memorised.
 
     `memorised` is the column with this share. The same with strings that were never trained on is
-    in the marks.
+    in the marks. The contextual share counts only where nearly all training strings have stand-ins:
+    otherwise, the shares of different runs are about different strings.
     """
-    tau = partial(associated, information, intervention, kendall)
+    counted, marks = information, ()
+    if memorised == CONTEXTUAL:
+        rows = of_intervention(information, intervention)
+        n_runs = len(rows.groupby(RUN))
+        counted = information[information["coverage"] >= COVERED]
+        n_counted = len(of_intervention(counted, intervention).groupby(RUN))
+        if n_counted < n_runs:
+            marks = (
+                f"{n_runs - n_counted} of {n_runs} runs do not count: fewer than "
+                f"{percent(COVERED)} of their training strings have stand-ins",
+            )
+    tau = partial(associated, counted, intervention, kendall)
     compared = {name: tau(column, placebo) for placebo, name in of_placebo(memorised)}
     compared |= {name: tau(placebo, memorised) for placebo, name in of_placebo(column)}
     compared[SHARE_ITSELF] = tau(SHARE, memorised)
     found = estimated(tau(column, memorised), compared, DIFFERENCE)
-    coverage = float(of_intervention(information, intervention)["coverage"].min())
-    return if_tied(found._replace(coverage=coverage), information, intervention)
+    coverage = float(of_intervention(counted, intervention)["coverage"].min())
+    found = found._replace(coverage=coverage, marks=(*marks, *found.marks))
+    return if_tied(found, counted, intervention)
 
 
 def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Estimate:
@@ -473,7 +498,7 @@ def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
     compared |= {name: changes(rows, placebo)[BEYOND] for placebo, name in of_placebo(column)}
     start = starts(rows)
     known = start.dropna()
-    marks = [f"{len(known)} of {len(start)} models have a start"]
+    marks = [f"{len(known)} of {len(start)} runs have a start"]
     if len(known):
         marks.append(f"epoch {known.median():g} (median)")
     constant = (rows["n_degenerate"] / rows["n_neurons"]).groupby(rows["epoch"]).mean()

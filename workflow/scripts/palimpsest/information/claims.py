@@ -80,7 +80,7 @@ MEMORISED_AS = {
     MEMORISED: ("", "whose loss is below the Bayes-optimal loss", LANGUAGE),
     CONTEXTUAL: (
         " by the contextual measure",
-        "that are memorised at the end by the contextual measure",
+        "with stand-ins whose loss at the end is below their contextual threshold",
         STAND_INS,
     ),
 }
@@ -206,8 +206,8 @@ CLAIMS = [
             f"{NAMES[measure]} hardly goes with norms of weights over models with more or less "
             f"{HEURISTIC}.",
             TABLE.name,
-            "size of the strongest Pearson correlation of the mean, with the 2-norm or the "
-            "Frobenius norm, of all models",
+            "size of the strongest Pearson correlation of the mean with a norm (2-norm or "
+            "Frobenius norm), of all models",
             below(STRONG),
             partial(strongest_with_norms, intervention=MARKERS, column=measure),
             limits=SHARE,

@@ -14,7 +14,7 @@ from palimpsest.information.interventions import AGREES, DISAGREES
 from palimpsest.information.kinds import COMPARED, INFORMATION, MARKERS, SHUFFLES
 from palimpsest.information.measured import means
 from palimpsest.information.trends import CONTEXTUAL, PLACEBOS
-from palimpsest.memorisation.measures import Start, bayes
+from palimpsest.memorisation.measures import bayes
 from palimpsest.memorisation.runs import per_token, restrict
 from palimpsest.traces import Trace
 from palimpsest.variants import percent_marked, percent_shuffled
@@ -45,29 +45,27 @@ def read_runs(files: Mapping[str, Sequence[str]]) -> Iterator[Results]:
         yield Results(tables.read(dataset, STRINGS), traces.read(trace), *own)
 
 
-def information_table(
-    runs: Iterator[Results], n_layers: int, start: Start, largest_gap: float
-) -> pd.DataFrame:
+def information_table(runs: Iterator[Results], n_layers: int, largest_gap: float) -> pd.DataFrame:
     """The table `information` of the runs of one model.
 
     Parameters
     ----------
     runs : the results of every run
     n_layers : blocks of the model
-    start, largest_gap : see `palimpsest.information.epochs.epochs_table`
+    largest_gap : nats; a string without a stand-in this near is in no contextual share
     """
-    parts = [of_run(run, start, largest_gap) for run in runs]
+    parts = [of_run(run, largest_gap) for run in runs]
     return pd.concat(parts, ignore_index=True).assign(n_layers=n_layers)[INFORMATION.names]
 
 
-def of_run(run: Results, start: Start, largest_gap: float) -> pd.DataFrame:
+def of_run(run: Results, largest_gap: float) -> pd.DataFrame:
     """The rows of one run, one for each site and position."""
     about = {**run.trace.run, **intervention(run.trace.run["variant"])}
     return means(run.neurons, run.pairs).assign(
         **about,
         **accuracies(run.answers),
         **at_the_end(run),
-        **contextual_at_the_end(run, start, largest_gap),
+        **contextual_at_the_end(run, largest_gap),
         two_norm=run.norms["two_norm"].iloc[0],
         frobenius=run.norms["frobenius"].iloc[0],
     )
@@ -108,8 +106,8 @@ def at_the_end(run: Results) -> dict[str, float]:
     }
 
 
-def contextual_at_the_end(run: Results, start: Start, largest_gap: float) -> dict[str, float]:
-    """Shares of strings that are memorised at the end by the contextual measure.
+def contextual_at_the_end(run: Results, largest_gap: float) -> dict[str, float]:
+    """Shares of strings with a loss below their contextual threshold at the end of training.
 
     Strings that the language of the training strings does not have can be no stand-ins.
     """
@@ -117,8 +115,13 @@ def contextual_at_the_end(run: Results, start: Start, largest_gap: float) -> dic
     names = CONTEXTUAL, PLACEBOS[CONTEXTUAL][0], "coverage"
     if candidates(strings).sum() < 2:
         return dict.fromkeys(names, np.nan)
-    found = contextual(strings, run.trace, start, largest_gap)
-    values = found["memorised"][-1], found["memorised_unseen"][-1], found["coverage"]
+    # The rule for the start has no effect on whether a loss is below its threshold at the end.
+    memorised, unseen = contextual(strings, run.trace, "after_last_miss", largest_gap)
+    values = (
+        np.nanmean(memorised.below_at(-1)) if memorised.is_known.any() else np.nan,
+        np.nanmean(unseen.below_at(-1)) if unseen.is_known.any() else np.nan,
+        memorised.is_known.mean(),
+    )
     return dict(zip(names, values, strict=True))
 
 

@@ -19,7 +19,7 @@ from palimpsest.memorisation.runs import (
 from palimpsest.traces import Trace
 from palimpsest.variants import FRESH, REPEATED
 
-CONTEXTUAL = ("contextual", "same-frequency")
+BY_STAND_INS = ("contextual", "same-frequency")
 UNUSED = (0.2, 0.95)  # thresholds of recollection, which the contextual measure does not need
 CLEARLY = 0.25
 NEIGHBOURS, BEYOND = "the epochs before and after", "beyond"
@@ -69,28 +69,27 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: fl
         return found
     train = strings[strings["count"] > 0]
     trained, counts = restrict(trace, train), train["count"].to_numpy()
+    memorised, unseen = contextual(strings, trace, start, largest_gap)
     return found | {
         "train_loss": per_token(trained.nll, trained, counts),
-        **contextual(strings, trace, start, largest_gap),
+        "memorised": started(memorised),
+        "memorised_unseen": started(unseen),
+        "coverage": memorised.is_known.mean(),
     }
 
 
-def contextual(strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: float) -> dict:
-    """Shares of strings whose contextual memorisation has started, by the column's name.
+def contextual(
+    strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: float
+) -> tuple[Memorisation, Memorisation]:
+    """Contextual memorisation of the training strings, and of strings never trained on.
 
-    `memorised` and `memorised_unseen`, float[epochs], are those of training strings and of strings
-    never trained on; `coverage` is the share of the former that have stand-ins. Parameters are
-    those of `epochs_table`.
+    Parameters are those of `epochs_table`.
     """
     train = strings[strings["count"] > 0]
     losses = {"same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1]}
-    result = measured_strings(restrict(trace, train), train, losses, start, *UNUSED)[CONTEXTUAL]
-    placebo = measured_unseen(trace, strings, largest_gap, start, *UNUSED)[CONTEXTUAL]
-    return {
-        "memorised": started(result),
-        "memorised_unseen": started(placebo),
-        "coverage": result.is_known.mean(),
-    }
+    trained = measured_strings(restrict(trace, train), train, losses, start, *UNUSED)
+    unseen = measured_unseen(trace, strings, largest_gap, start, *UNUSED)
+    return trained[BY_STAND_INS], unseen[BY_STAND_INS]
 
 
 def started(result: Memorisation) -> list[float]:
@@ -104,8 +103,8 @@ def starts(epochs: pd.DataFrame) -> pd.Series:
     """The first epoch after which strings are clearly memorised, by seed and model.
 
     Then the share of memorised training strings is above that of strings never trained on by 0.25
-    or more: half of what is possible, because half of the latter are below their thresholds in the
-    end. NaN if this never comes.
+    or more. At most about half of the latter are below their thresholds, so at most about 0.5 is
+    possible. NaN if this never comes.
     """
     repeated = epochs[epochs["variant"] == REPEATED]
     beyond = repeated.assign(beyond=repeated["memorised"] - repeated["memorised_unseen"])
@@ -124,24 +123,20 @@ def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
     Frames by name, each with values by seed (rows) and model (columns): the change in the epoch of
     the start, of repeated and of fresh strings; that of repeated minus fresh strings in the epochs
     before and after, mean of both; and what repeated strings change beyond fresh ones and these
-    epochs. Only epochs after which both are measured count, and none
-    before the end of the first epoch, until which both are equal. NaN without a start, and if there
-    is no epoch before or after it.
+    epochs. Only epochs after which both are measured count, and none before the end of the first
+    epoch: until then, both are equal. NaN without a start, and if there is no epoch before or after
+    it.
     """
-    means = epochs.groupby(["variant", "epoch", "seed", "model"])[column].mean()
     start = starts(epochs)
     found = pd.DataFrame(index=start.index, columns=[REPEATED, FRESH, NEIGHBOURS], dtype=float)
-    for seed, model in start.index:
-        own = [means.get(variant, pd.Series(dtype=float)) for variant in (REPEATED, FRESH)]
-        both = pd.concat(
-            [values.xs((seed, model), level=("seed", "model")) for values in own], axis=1
-        )
-        steps = both.dropna().sort_index().diff().loc[lambda table: table.index > 1].dropna()
-        apart = steps.iloc[:, 0] - steps.iloc[:, 1]
+    means = by_variant(epochs, column)
+    for unit in start.index:
+        both = means.xs(unit, level=("seed", "model")).dropna().sort_index()
+        steps = both.diff().loc[lambda table: table.index > 1].dropna()
+        apart = steps[REPEATED] - steps[FRESH]
         around = (apart.shift(1) + apart.shift(-1)) / 2
-        if np.isfinite(around.get(start[seed, model], np.nan)):
-            at = steps.loc[start[seed, model]]
-            found.loc[(seed, model)] = [*at, around[start[seed, model]]]
+        if np.isfinite(around.get(start[unit], np.nan)):
+            found.loc[unit] = [*steps.loc[start[unit]], around[start[unit]]]
     found[BEYOND] = found[REPEATED] - found[FRESH] - found[NEIGHBOURS]
     return {name: values.unstack("model") for name, values in found.items()}
 
@@ -151,7 +146,15 @@ def apart_at_the_end(epochs: pd.DataFrame, column: str) -> pd.DataFrame:
 
     By seed (rows) and model (columns).
     """
-    last = epochs[epochs["epoch"] == epochs["epoch"].max()]
-    means = last.groupby(["variant", "seed", "model"])[column].mean()
-    own = [means.get(variant, pd.Series(dtype=float)) for variant in (REPEATED, FRESH)]
-    return (own[0] - own[1]).unstack("model") if all(map(len, own)) else pd.DataFrame()
+    last = by_variant(epochs[epochs["epoch"] == epochs["epoch"].max()], column)
+    apart = (last[REPEATED] - last[FRESH]).dropna().droplevel("epoch")
+    return apart.unstack("model")
+
+
+def by_variant(epochs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Means of a column over all sites, by epoch, seed and model (rows) and by variant (columns).
+
+    Both variants have a column; it is NaN where a run is not there.
+    """
+    means = epochs.groupby(["epoch", "seed", "model", "variant"])[column].mean()
+    return means.unstack("variant").reindex(columns=[REPEATED, FRESH])

@@ -169,8 +169,8 @@ INFORMATION = Kind(
         Column(
             "contextual",
             float,
-            "share of the distinct training strings with stand-ins that are memorised at the end "
-            "by the contextual measure; stand-ins are strings of equal frequency that are never "
+            "share of the distinct training strings with stand-ins whose loss at the end is below "
+            "their contextual threshold; stand-ins are strings of equal frequency that are never "
             "trained on, and thresholds are their lowest losses at the measured epochs; null "
             "without stand-ins",
             True,
@@ -178,8 +178,8 @@ INFORMATION = Kind(
         Column(
             "contextual_unseen",
             float,
-            "the same of the strings never trained on, the placebo: about half of them are below "
-            "their thresholds",
+            "the same of the strings never trained on, the placebo: at most about half of them are "
+            "below their thresholds, which are lowest losses of strings like them",
             True,
         ),
         Column("coverage", float, "share of the distinct training strings with stand-ins", True),
@@ -221,8 +221,8 @@ EPOCHS = Kind(
         Column(
             "memorised_unseen",
             float,
-            "the same of the strings never trained on, the placebo: about half of them are below "
-            "the threshold in the end, because it is the loss of equally frequent strings",
+            "the same of the strings never trained on, the placebo: at most about half of them are "
+            "below the threshold in the end, because it is the loss of equally frequent strings",
             True,
         ),
         Column(

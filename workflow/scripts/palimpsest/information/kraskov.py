@@ -13,7 +13,7 @@ Stögbauer and Grassberger, Estimating mutual information (2004), first estimato
 """
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -123,7 +123,7 @@ def all_pairs(n_neurons: int) -> Pairs:
         If the table of all pairs does not fit into half of the free memory. The message names the
         number of pairs that do.
     """
-    check_memory(n_neurons, n_neurons * (n_neurons - 1) // 2)
+    check_memory([n_neurons])
     return Pairs(*np.triu_indices(n_neurons, 1))
 
 
@@ -132,10 +132,10 @@ def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:
 
     The pairs are distinct and in order. Raises `UserError` as `all_pairs` does.
     """
-    n_pairs = n_neurons * (n_neurons - 1) // 2
+    n_pairs = number_of_pairs(n_neurons)
     if n_pairs <= most:
         return all_pairs(n_neurons)
-    check_memory(n_neurons, most)
+    check_memory([n_neurons], most)
     numbers = np.sort(np.random.default_rng(seed).choice(n_pairs, most, replace=False))
     # Pair number p has the second neuron j if j (j - 1) / 2 <= p < (j + 1) j / 2.
     second = ((1 + np.sqrt(1 + 8 * numbers)) / 2).astype(np.int64)
@@ -144,24 +144,44 @@ def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:
     return Pairs(numbers - second * (second - 1) // 2, second)
 
 
-def check_memory(n_neurons: int, n_pairs: int, n_sites: int = 1) -> None:
-    """Raise `UserError` if the tables of some pairs do not fit into half of the free memory.
+def check_memory(widths: Sequence[int], most: float = np.inf) -> None:
+    """Raise `UserError` if the tables of pairs do not fit into half of the free memory.
 
-    Free is what Linux calls available: the cache of files can be had, too. `n_sites` tables are
-    held at the same time, each with `n_pairs` pairs of `n_neurons` neurons.
+    Free is what Linux calls available: the cache of files can be had, too. `widths` are the numbers
+    of neurons of the sites, whose tables are held at the same time, each with `most` pairs at most.
     """
     free = available_memory() // 2
-    # A sample of more than one pair in fifty is drawn by shuffling the numbers of all.
-    shuffled = 4 * n_neurons**2 if 100 * n_pairs > n_neurons**2 else 0
-    needed = shuffled + n_sites * PAIR_BYTES * n_pairs
-    if needed > free:
-        fit = max(0, free - shuffled) // (n_sites * PAIR_BYTES)
-        of_sites = f" at each of {n_sites} sites" if n_sites > 1 else ""
-        raise UserError(
-            f"mutual information: {n_pairs:,} pairs of {n_neurons:,} neurons{of_sites} need "
-            f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB may be used; take at most {fit:,} "
-            "sampled pairs"
-        )
+    needed = bytes_of_pairs(widths, most)
+    if needed <= free:
+        return
+    fit, too_many = 0, max(number_of_pairs(n) for n in widths)
+    while too_many - fit > 1:
+        middle = (fit + too_many) // 2
+        fits = bytes_of_pairs(widths, middle) <= free
+        fit, too_many = (middle, too_many) if fits else (fit, middle)
+    n_pairs = sum(min(number_of_pairs(n), most) for n in widths)
+    where = "of" if len(widths) == 1 else f"at {len(widths)} sites of up to"
+    raise UserError(
+        f"mutual information: {n_pairs:,.0f} pairs {where} {max(widths):,} neurons need "
+        f"{needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB may be used; take at most {fit:,} sampled "
+        "pairs" + (" of a site" if len(widths) > 1 else "")
+    )
+
+
+def bytes_of_pairs(widths: Sequence[int], most: float) -> float:
+    """The memory that at most `most` pairs at each site take; see `check_memory`."""
+    numbers = [min(number_of_pairs(n), most) for n in widths]
+    # A sample of more than one pair in fifty is drawn by shuffling the numbers of all pairs.
+    shuffled = [
+        8 * number_of_pairs(n) for n, own in zip(widths, numbers, strict=True)
+        if 50 * own > number_of_pairs(n)
+    ]  # fmt: skip
+    return max(shuffled, default=0) + PAIR_BYTES * sum(numbers)
+
+
+def number_of_pairs(n_neurons: int) -> int:
+    """The number of pairs of different neurons."""
+    return n_neurons * (n_neurons - 1) // 2
 
 
 def available_memory() -> int:
@@ -229,7 +249,7 @@ def _some_pairs(ordered, orders, ranks, column, begins, psi, k, first, second, r
     step = 1  # the first step of a binary search
     while 2 * step < n:
         step *= 2
-    # Behind the samples are infinite values, so that no search needs to look for the end.
+    # After the samples come infinite values, so that no search needs to look for the end.
     size = n + 2 * step + (WINDOWS + 1) * WIDTH
     # Four arrays and not the rows of one, which Numba would read more slowly.
     x_up, x_down = np.full(size, np.inf), np.full(size, np.inf)
@@ -275,7 +295,7 @@ def _radius(xs, x, y, own, begins, fill, room, nearest):
 
     Points are visited in the order of y: `fill[c]` is the first point of column c that was not
     visited. So the search goes up and down from there, in the point's own column and then in the
-    columns beside it, until a column is farther away than the k-th neighbour found so far.
+    columns next to it, until a column is farther away than the k-th neighbour found so far.
     """
     x_of, y_of, last = room[0], room[1], len(nearest) - 1
     nearest[:] = np.inf

@@ -46,9 +46,8 @@ def measured(
     keys = activations[KEYS].iloc[0].to_dict()
     found = {NEURONS.name: [], PAIRS.name: []}
     by_site = activations.groupby(OF_SITE, sort=False)
-    widest = int(activations["vector"].str.len().max())
-    n_pairs = widest * (widest - 1) // 2
-    check_memory(widest, n_pairs if pairs == ALL else min(pairs, n_pairs), by_site.ngroups)
+    widths = [len(own.iloc[0]) for _, own in by_site["vector"]]
+    check_memory(widths, np.inf if pairs == ALL else pairs)
     for names, own in by_site:
         about = {**keys, **dict(zip(OF_SITE, names, strict=True))}
         values = np.stack(own["vector"].tolist())

@@ -63,7 +63,7 @@ def information_associations(table: pd.DataFrame) -> Figure:
     note = (
         f"{looks.site_note(looks.shown(table))} {looks.seeds_note(table)} A correlation is over "
         "the models of one seed. Pearson's: means by Fisher's transformation. Dotted: 0.5, −0.5. "
-        "No point: one of the two does not vary."
+        "No point: one of the two does not vary, or accuracies have fewer than three levels."
     )
     handles = [
         *(
