@@ -16,8 +16,8 @@ fresh strings are alike; the peer takes the differences after the last five epoc
 
 For correlations, the bound is 0.5: the world's noise is set so that the mean correlation of seeds,
 by Fisher's transformation, is 0.5. `strongest` is of two correlations that are both 0.5; the peer
-is Student's interval of the one that is the stronger in the study. The last rows have no target: the
-percent of studies that find a change of entropy by 0.1 nats (the noise of a run is 0.04), the same
+is Student's interval of the one that is the stronger in the study. The last rows have no target:
+the percent of studies that find a change of entropy by 0.1 nats (noise of a run: 0.04), the same
 of the order of models and of the epoch of the start (the peer compares it with all other epochs),
 and that a measure without any connection to two norms hardly goes with them.
 """
