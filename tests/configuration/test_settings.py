@@ -62,7 +62,7 @@ def test_a_training_size_may_be_measured_less_often(mine):
     for size in (16, 256, 240):
         recipe = {**default.training("opt-1.3b-twin", size), "evaluate_every": 1}
         assert plain.training("opt-1.3b-twin", size) == recipe
-    assert default.training("opt-1.3b-twin", 240)["evaluate_every"] == 30
+    assert default.training("opt-1.3b-twin", 240)["evaluate_every"] == 5
 
 
 def test_the_plan_knows_the_epochs_of_each_size(mine):
