@@ -158,12 +158,10 @@ def epoch_rows(epochs: pd.DataFrame) -> list[dict]:
 
 def at_start(epochs: pd.DataFrame) -> dict[str, str]:
     """The changes of both measures in the epoch of the start, of one model: means and intervals."""
+    names = {REPEATED: "repeated", FRESH: "fresh", NEIGHBOURS: "around", BEYOND: "beyond"}
     found = {}
     for measure in MEASURES:
-        of = changes(epochs, measure)
-        names = {REPEATED: "repeated", FRESH: "fresh", NEIGHBOURS: "around", BEYOND: "beyond"}
-        shown = {word: of[name] for name, word in names.items()}
-        for name, values in shown.items():
+        for name, values in changes(epochs, measure).items():
             over_seeds = values.mean(axis=1).dropna()
-            found[f"{measure}_{name}"] = with_interval(student(over_seeds))
+            found[f"{measure}_{names[name]}"] = with_interval(student(over_seeds))
     return found

@@ -1,4 +1,4 @@
-"""The files with a run's weights after each epoch, for runs of which they are kept."""
+"""The files with a run's weights after each epoch, for runs that keep them."""
 
 import re
 from pathlib import Path
