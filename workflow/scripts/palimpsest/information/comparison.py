@@ -117,12 +117,9 @@ def contextual_at_the_end(run: Results, largest_gap: float) -> dict[str, float]:
         return dict.fromkeys(names, np.nan)
     # The rule for the start has no effect on whether a loss is below its threshold at the end.
     memorised, unseen = contextual(strings, run.trace, "after_last_miss", largest_gap)
-    values = (
-        np.nanmean(memorised.below_at(-1)) if memorised.is_known.any() else np.nan,
-        np.nanmean(unseen.below_at(-1)) if unseen.is_known.any() else np.nan,
-        memorised.is_known.mean(),
-    )
-    return dict(zip(names, values, strict=True))
+    # Means over the strings that have a threshold; NaN if none has one
+    shares = [pd.Series(result.below_at(-1)).mean() for result in (memorised, unseen)]
+    return dict(zip(names, (*shares, memorised.is_known.mean()), strict=True))
 
 
 def share_below(loss: np.ndarray, optimal: np.ndarray, which: np.ndarray) -> float:

@@ -117,4 +117,4 @@ def means_of(
     """
     neurons = neurons_of(values, how.bins).assign(**about)
     pairs = pairs_of(values, how.neighbours, how.pairs, threads).assign(**about)
-    return means(neurons, pairs).assign(**about)
+    return means(neurons, pairs)
