@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
-    ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3808"],
+    ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
     ["allowed", "statistics", "variants"],
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
     ["corpora", "pretrained"],

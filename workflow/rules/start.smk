@@ -23,6 +23,7 @@ from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.experiment import Experiment
 from palimpsest.launch import collect_rarely, prefer_this_python
 from palimpsest.recovery import WorkingFolder, put_damaged_aside
+from palimpsest.snakemake_3744 import wake_the_scheduler_only_when_jobs_wait
 from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
 
 collect_rarely()
@@ -54,6 +55,7 @@ except UserError as error:
 
 prefer_this_python()
 keep_outputs_of_failed_updates()
+wake_the_scheduler_only_when_jobs_wait()
 working_folder = WorkingFolder()
 
 
