@@ -245,12 +245,13 @@ class Group:
         magnitude = self.magnitude_since(base)
         varies = ~is_constant(around, magnitude)
         square = np.where(varies, np.einsum("nt,nt->t", around, around) / self.size, 0.0)
-        drawn = np.where(varies, drawn, 0.0)
+        if not varies.all():
+            drawn = np.where(varies, drawn, 0.0)
         # A sign does not change a square, so a draw's mean square is that of the data.
         spread = square - drawn**2
         # Of few units, a draw may leave no spread. What is left then is the rounding of both terms.
         rounding = rounding_error(square + np.sqrt(square) * magnitude, self.size)
-        spread[spread <= rounding] = 0
+        np.copyto(spread, 0.0, where=spread <= rounding)
         return _Sums(
             mean,
             square / (self.size - 1),
