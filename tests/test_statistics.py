@@ -1,5 +1,6 @@
 """Intervals against closed forms and against their error rates, and rank associations."""
 
+import math
 from itertools import permutations, product
 
 import numpy as np
@@ -11,10 +12,14 @@ from scipy import stats
 from palimpsest.statistics import (
     chance_of_equal_orders,
     holm,
+    is_constant,
+    pair_order,
     rank_association,
+    rounding_error,
     sample_size,
     student,
     student_p_value,
+    with_exact_ties,
 )
 
 VALUES = [0.2, 0.5, 0.3, 0.9]
@@ -113,3 +118,85 @@ def test_the_chance_of_equal_orders_counts_all_orders(n_items, n_samples, n_aver
     alike = sum(len(set(np.nan_to_num(study))) == 1 for study in studies)
     chance = chance_of_equal_orders(n_items, n_samples, n_averaged)
     assert chance == pytest.approx(alike / len(studies))
+
+
+# Constant up to rounding
+
+POWERS = st.integers(-100, 100)
+
+
+def rounded_copies(value, n, seed):
+    """Numbers that would be `value` without rounding: sums in other orders, and back."""
+    parts = np.random.default_rng(seed).normal(size=(n, 50)) * value
+    return np.array([value + math.fsum(own) - own.sum() for own in parts])
+
+
+@given(st.floats(1e-3, 1e3), st.integers(2, 40), st.integers(0, 2**32), POWERS)
+def test_sums_in_other_orders_are_constant(value, n, seed, power):
+    values = rounded_copies(value, n, seed) * 10.0**power
+    assert is_constant(values)
+    assert np.ptp(with_exact_ties(values)) == 0
+    assert student(values).lower == student(values).upper
+    assert np.isnan(student_p_value(values, 2 * values[0]))
+    assert not pair_order(values).any()
+
+
+@given(
+    st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=30),
+    st.integers(-(10**5), 10**5),
+    POWERS,
+)
+def test_other_numbers_are_as_they_were(whole, shift, power):
+    """Whole numbers times a power of ten differ by more than rounding unless they are equal."""
+    values = (np.array(whole) + shift) * 10.0**power
+    assert is_constant(values) == (len(set(whole)) == 1)
+    assert with_exact_ties(values).tobytes() == values.tobytes()
+    plain = np.sign(np.subtract.outer(np.array(whole), np.array(whole)))
+    np.testing.assert_array_equal(pair_order(values), plain)
+    if len(set(whole)) > 1:
+        mean, lower, upper = student(values)
+        reach = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+        np.testing.assert_allclose([lower, upper], [mean - reach, mean + reach], rtol=1e-9)
+
+
+def test_differences_are_held_against_what_was_subtracted():
+    before = np.linspace(2e5, 1e6, 30)
+    change = (before + 0.1) - before
+    assert not is_constant(change)
+    assert is_constant(change, magnitude=before.max())
+    assert not is_constant(change + np.linspace(0, 1e-3, 30), magnitude=before.max())
+
+
+def test_columns_are_looked_at_alone():
+    values = np.array([[0.1, 1.0, np.nan, np.inf, 5.0], [0.3 - 0.2, 2.0, 1.0, np.inf, 5.0]])
+    assert is_constant(values).tolist() == [True, False, False, False, True]
+    assert is_constant(values[:1]).tolist() == [True] * 5
+    assert is_constant(np.zeros((0, 2))).tolist() == [True, True]
+    assert is_constant(np.array([True, True]))
+    assert not is_constant([-1e308, 1e308])
+
+
+def test_rounding_that_straddles_a_decimal_is_still_rounding():
+    values = [0.1000000000025, 0.10000000000250002, 0.1000000000025]
+    assert np.ptp(np.round(values, 12)) > 0
+    assert np.isnan(student_p_value(values, 0.1))
+    assert np.isnan(sample_size(values, 0.1))
+
+
+def test_single_precision_is_held_against_its_own_rounding():
+    values = np.float32([1, 1, 1 + 2**-22])
+    assert is_constant(values, n_terms=1)
+    assert not is_constant(values.astype(float), n_terms=1)
+    assert rounding_error(1.0, 3) == 3 * rounding_error(1.0, 1)
+
+
+def test_ties_up_to_rounding_are_ties_of_ranks():
+    x = [1, 2, 3, 4]
+    y = [0.1 + 0.2, 0.3, 0.6 - 0.3, 0.7]
+    assert len(set(y)) > 2
+    assert rank_association(x, y) == rank_association(x, [0.3, 0.3, 0.3, 0.7])
+    assert np.isnan(rank_association(y[:3], [1, 2, 3]))
+    # Small numbers beside large ones are not rounding.
+    assert pair_order([1e-20, 2e-20, 1.0])[0].tolist() == [0, -1, -1]
+    infinite = [np.inf, np.inf, -np.inf, 1.0]
+    np.testing.assert_array_equal(with_exact_ties(infinite), infinite)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel, WordPiece
@@ -559,9 +559,22 @@ def test_outliers_and_what_is_missing_do_not_count():
     assert bins.binned(frame.assign(x=np.nan), PERPLEXITY).empty
 
 
-def test_few_strings_have_few_bins():
-    found = bins.binned(strings(3).assign(length=10), PERPLEXITY)
-    assert (found["bin"].tolist(), found["n_strings"].tolist()) == ([1], [3])
+@pytest.mark.parametrize(("n", "sizes"), [(3, []), (9, []), (10, [10]), (19, [19]), (25, [13, 12])])
+def test_few_strings_have_few_bins_or_none(n, sizes):
+    found = bins.binned(strings(n).assign(length=10), PERPLEXITY)
+    assert found["n_strings"].tolist() == sizes
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(10, 60), st.integers(1, 9), st.integers(0, 1000))
+def test_a_bin_has_ten_strings_however_many_rows_they_have(n, runs, seed):
+    """A string whose rows are close together would fill a bin alone."""
+    frame = strings(n, seed, runs).assign(length=10)
+    close = frame.assign(x=frame.groupby("string_id")["x"].transform("mean"))
+    for rows in (frame, close, frame.sample(frac=0.7, random_state=seed)):
+        found = bins.binned(rows, PERPLEXITY)
+        assert (found["n_strings"] >= 10).all()
+        assert found.empty == (rows["string_id"].nunique() < 10)
 
 
 @pytest.mark.parametrize("outcome", [PERPLEXITY, ACCURACY])

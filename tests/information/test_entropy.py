@@ -34,6 +34,18 @@ def test_it_is_that_of_numpys_histogram(chance, dtype, bins):
     np.testing.assert_allclose(neuron_entropy(activations, bins), expected, atol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "dtype", [np.float16, np.float32, np.longdouble, int, np.uint8, bool, object]
+)
+def test_other_numbers_are_those_of_their_float64(chance, dtype):
+    """NumPy's floats of 16 bits overflow and round in sums, and Numba knows none."""
+    activations = (10 * chance.normal(size=(300, 6))).astype(dtype)
+    exact = activations.astype(float)
+    np.testing.assert_array_equal(neuron_entropy(activations), neuron_entropy(exact))
+    np.testing.assert_array_equal(is_degenerate(activations), is_degenerate(exact))
+    np.testing.assert_array_equal(neuron_entropy(activations.tolist()), neuron_entropy(exact))
+
+
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30), st.integers(1, 40))
 def test_it_is_between_0_and_the_logarithm_of_the_bins(values, bins):
     (found,) = neuron_entropy(np.array(values)[:, None], bins)
@@ -74,8 +86,11 @@ def test_degenerate_neurons_are_named_and_harm_no_other(chance):
         (np.zeros((0, 3)), 100, "activations: 0 samples of 3 neurons; at least 1 samples of"),
         (np.zeros((3, 0)), 100, "activations: 3 samples of 0 neurons; at least 1 samples of"),
         (np.zeros(3), 100, "activations: an array float64[3]; they must be float[samples, "),
-        (np.zeros((3, 2), dtype=int), 100, "activations: an array int64[3, 2]; they must be"),
-        (np.zeros((3, 2)), 0, "bins 0: the number of bins must be 1 or more"),
+        ([["a", "b"]], 100, "activations: are not a table of numbers; they must be float[samples,"),
+        ([[1, 2], [3]], 100, "activations: are not a table of numbers; they must be float[samples"),
+        (np.zeros((3, 2)), 0, "bins: is 0 and must be a whole number at least 1"),
+        (np.zeros((3, 2)), 2.5, "bins: is 2.5 and must be a whole number at least 1"),
+        (np.zeros((3, 2)), True, "bins: is True and must be a whole number at least 1"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(activations, bins, words):

@@ -11,12 +11,14 @@ from sklearn.feature_selection import mutual_info_regression
 from helpers.experiments import message
 from helpers.plain_information import brute_force
 from palimpsest.information import (
+    CopiesWarning,
     Pairs,
     kraskov,
     mutual_information,
     mutual_information_of_pairs,
     sampled_pairs,
 )
+from palimpsest.information.neurons import share_of_copies
 
 
 @pytest.fixture
@@ -165,7 +167,41 @@ def test_there_is_memory():
     assert 2**20 < kraskov.available_memory() < 2**50
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, int, bool, object])
+@pytest.mark.filterwarnings("ignore::palimpsest.information.CopiesWarning")
+def test_other_numbers_are_those_of_their_float64(chance, dtype):
+    activations = (10 * chance.normal(size=(80, 4))).astype(dtype)
+    found = mutual_information(activations)
+    np.testing.assert_array_equal(found, mutual_information(activations.astype(float)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_copies_of_samples_are_counted_and_said(chance, dtype, recwarn):
+    """A forward pass in another batch rounds in another way; such samples are copies, too."""
+    distinct = chance.normal(size=(200, 20)).astype(dtype)
+    assert share_of_copies(distinct) == 0
+    plain = mutual_information(distinct)
+    assert not recwarn.list
+    rounded = distinct[:50] * (1 + np.finfo(dtype).eps * chance.integers(-2, 3, (50, 20)))
+    twice = chance.permutation(np.concatenate([distinct, rounded.astype(dtype)]))
+    assert share_of_copies(twice) == 100 / 250
+    assert share_of_copies(np.concatenate([twice, twice])) == 1
+    with pytest.warns(CopiesWarning, match=r"40.0% of the 250 samples are copies") as found:
+        inflated = mutual_information(twice)
+    assert "\n" not in str(found[0].message)
+    others = ~np.eye(20, dtype=bool)
+    assert inflated[others].mean() > plain[others].mean() + 0.1
+
+
+def test_samples_that_share_some_neurons_are_no_copies(chance):
+    activations = chance.normal(size=(100, 3))
+    activations[50:, :2] = activations[:50, :2]
+    assert share_of_copies(activations) == 0
+    assert share_of_copies(activations[:, :2]) == 1
+
+
 @pytest.mark.parametrize("offset", [0, 1, 1000])
+@pytest.mark.filterwarnings("ignore::palimpsest.information.CopiesWarning")
 def test_an_offset_is_no_information(chance, offset):
     """Nearly constant neurons far from 0, where a tiny noise would be rounded away."""
     one_differs = np.full((400, 2), offset, np.float32)
@@ -180,7 +216,7 @@ def test_an_offset_is_no_information(chance, offset):
     [
         ((3, 2), 3, "activations: 3 samples of 2 neurons; at least 4 samples of one neuron"),
         ((4, 0), 3, "activations: 4 samples of 0 neurons; at least 4 samples of one neuron"),
-        ((4, 2), 0, "k 0: the number of the nearest neighbour must be 1 or more"),
+        ((4, 2), 0, "k: is 0 and must be a whole number at least 1"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(shape, k, words):

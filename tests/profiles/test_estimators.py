@@ -10,7 +10,7 @@ from scipy.stats import binom, t
 from helpers.panels import simulated_panel
 from palimpsest import profiles
 from palimpsest.errors import UserError
-from palimpsest.profiles.panel import to_panel
+from palimpsest.profiles.panel import NEVER, Panel, to_panel
 
 ESTIMATORS = ["difference", "difference_in_differences", "by_time_since_treatment"]
 
@@ -157,3 +157,200 @@ def test_a_panel_may_be_a_table_or_made_before(frame):
     pd.testing.assert_frame_equal(
         profiles.difference(frame, seed=3), profiles.difference(to_panel(frame), seed=3)
     )
+
+
+# Constant up to rounding
+
+
+def noisy(seed=0, effect=1.2, constant_at=None):
+    """30 + 30 units of noise at six times; all change by 0.125 from the base, 2, to one time."""
+    outcome = np.random.default_rng(seed).normal(size=(60, 6))
+    outcome[:30, 3:] += effect
+    if constant_at is not None:
+        outcome[:, constant_at] = outcome[:, 2] + 0.125
+    return outcome
+
+
+def panel_of(outcome, cohort=3.0):
+    n = len(outcome) // 2
+    cohorts = np.repeat([cohort, NEVER], [n, len(outcome) - n])
+    return Panel(np.arange(outcome.shape[1], dtype=float), cohorts, outcome)
+
+
+def critical_value(table):
+    """That of the bands, from the cells with an error."""
+    known = table[table["std_error"] > 0]
+    values = (known["upper"] - known["estimate"]) / known["std_error"]
+    assert np.ptp(values) < 1e-6 * values.max()
+    return values.iloc[0]
+
+
+@pytest.mark.parametrize("constant_at", [0, 1, 4, 5])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_constant_change_does_not_widen_the_other_bands(seed, constant_at):
+    """Its cell has no error and is in no maximum: the others are those of the panel without it."""
+    outcome = noisy(seed, constant_at=constant_at)
+    table = profiles.difference_in_differences(panel_of(outcome))
+    cell = table.iloc[constant_at]
+    assert cell[["estimate", "std_error", "lower", "upper"]].tolist() == [0, 0, 0, 0]
+    assert not cell["significant"]
+    kept = np.delete(np.arange(6), constant_at)
+    without = Panel(kept.astype(float), panel_of(outcome).cohorts, outcome[:, kept])
+    expected = profiles.difference_in_differences(without)
+    # From the formula with and without one column, NumPy's products differ in the last bit.
+    pd.testing.assert_frame_equal(
+        table.drop(constant_at).reset_index(drop=True), expected, rtol=1e-12
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    shift=st.sampled_from([0.0, 1 / 3, -1e3, 1e6, -1e9]),
+    power=st.integers(-12, 12),
+    constant_at=st.sampled_from([None, 0, 5]),
+    name=st.sampled_from(["difference_in_differences", "by_time_since_treatment"]),
+)
+def test_shift_and_scale_change_no_verdict_and_no_critical_value(
+    seed, shift, power, constant_at, name
+):
+    outcome = noisy(seed, constant_at=constant_at)
+    plain, moved = (
+        getattr(profiles, name)(panel_of(own), n=200)
+        for own in (outcome, (outcome + shift) * 10.0**power)
+    )
+    assert moved["significant"].tolist() == plain["significant"].tolist()
+    assert critical_value(moved) == pytest.approx(critical_value(plain), rel=1e-5)
+    assert (moved["std_error"] == 0).sum() == (constant_at is not None)
+
+
+@pytest.mark.parametrize("constant_at", [None, 0, 5])
+def test_the_order_of_units_changes_no_verdict(constant_at):
+    """The draws' signs belong to places, so critical values agree as two samples of draws do."""
+    outcome = noisy(constant_at=constant_at)
+    order = np.random.default_rng(1).permutation(60)
+    shuffled = panel_of(outcome)
+    shuffled = Panel(shuffled.times, shuffled.cohorts[order], outcome[order])
+    plain, other = (
+        profiles.difference_in_differences(own, n=4000) for own in (panel_of(outcome), shuffled)
+    )
+    assert plain["significant"].any()
+    assert other["significant"].tolist() == plain["significant"].tolist()
+    np.testing.assert_allclose(other["std_error"], plain["std_error"], rtol=1e-12)
+    assert critical_value(other) == pytest.approx(critical_value(plain), rel=0.03)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("n_treated", [17, 30])
+def test_equal_outcomes_are_no_effect(name, n_treated):
+    """The means of 17 and of 30 equal numbers differ by rounding."""
+    cohorts = np.repeat([3.0, NEVER], [n_treated, 30])
+    for k in range(1, 285, 5):
+        outcome = np.full((len(cohorts), 6), k / 72)
+        table = getattr(profiles, name)(Panel(np.arange(6.0), cohorts, outcome), n=10)
+        assert not table["significant"].any()
+        assert (table["estimate"] == 0).all()
+        assert (table["std_error"].dropna() == 0).all()
+
+
+def test_a_constant_group_adds_no_error():
+    """Treated units change by exactly 0.125 from any level; the others do not change alike."""
+    outcome = noisy()
+    outcome[:30, 4] = outcome[:30, 2] + 0.125
+    for shift in (0, 1e6):
+        cell = profiles.difference_in_differences(panel_of(outcome + shift)).iloc[4]
+        change = outcome[30:, 4] - outcome[30:, 2]
+        assert cell["estimate"] == pytest.approx(0.125 - change.mean(), abs=1e-9)
+        expected = change.std(ddof=1) / np.sqrt(30)
+        assert cell["std_error"] == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("shift", [0, 1 / 3, 1e6])
+def test_two_units_of_a_kind_bound_nothing(shift):
+    """In a quarter of the draws, the signs leave no spread of either: deviations are infinite."""
+    outcome = np.random.default_rng(3).normal(size=(4, 5)) + shift
+    table = profiles.difference_in_differences(panel_of(outcome, cohort=2.0)).drop(1)
+    assert (table["lower"] == -np.inf).all()
+    assert (table["upper"] == np.inf).all()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_numbers_with_a_spread_are_those_of_the_formula(frame, name):
+    """To the last bit: what guards against rounding does not touch them."""
+    panel = to_panel(frame)
+    table = getattr(profiles, name)(panel)
+    if name == "by_time_since_treatment":
+        return
+    places = {time: place for place, time in enumerate(panel.times)}
+    for row in table.dropna(subset="std_error").itertuples():
+        base = places[row.cohort] - 1 if name == "difference_in_differences" else None
+        means, variances = [], []
+        for own in (row.cohort, NEVER):
+            outcome = panel.outcome[panel.cohorts == own]
+            mean = outcome.mean(0)
+            around = outcome - mean
+            if base is not None:
+                mean, around = mean - mean[base], around - around[:, [base]]
+            square = np.einsum("nt,nt->t", around, around) / len(outcome)
+            means.append(mean[places[row.time]])
+            variances.append((square / (len(outcome) - 1))[places[row.time]])
+        assert row.estimate == means[0] - means[1]
+        assert row.std_error == np.sqrt(variances[0] + variances[1])
+
+
+# Arguments
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"n": 0}, "n: is 0 and must be a whole number at least 1"),
+        ({"n": 2.5}, "n: is 2.5 and must be a whole number at least 1"),
+        ({"n": None}, "n: is None and must be a whole number at least 1"),
+        ({"confidence": 1.5}, "confidence: is 1.5 and must be a number above 0 and below 1"),
+        ({"confidence": 1}, "confidence: is 1 and must be a number above 0 and below 1"),
+        ({"confidence": np.nan}, "confidence: is nan and must be a number above 0 and below 1"),
+        ({"seed": -1}, "seed: is -1 and must be a whole number at least 0"),
+        ({"seed": 0.5}, "seed: is 0.5 and must be a whole number at least 0"),
+    ],
+)
+def test_arguments_that_are_not_allowed_are_named(frame, name, given, words):
+    with pytest.raises(UserError) as error:
+        getattr(profiles, name)(frame, **given)
+    assert str(error.value) == words
+
+
+@pytest.mark.parametrize(
+    ("panel", "words"),
+    [
+        (None, "panel: is None and must be a Panel or a table"),
+        (Panel(np.arange(6.0), np.full(60, NEVER), noisy()), "panel: cohorts: must be times of"),
+        (Panel(np.arange(6.0), np.full(60, 3.0), noisy()), "panel: cohorts: must be times of"),
+        (Panel(np.arange(5.0), panel_of(noisy()).cohorts, noisy()), "panel: outcome: has the shap"),
+        (
+            panel_of(noisy() * np.nan),
+            "panel: outcome: is nan for unit 0, counted from 0, at time 0",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_panels_whose_arrays_do_not_fit_are_refused_in_one_line(name, panel, words):
+    with pytest.raises(UserError) as error:
+        getattr(profiles, name)(panel)
+    assert str(error.value).startswith(words)
+
+
+# Losses
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_a_loss_as_outcome_is_asked_about(recwarn, name):
+    estimator = getattr(profiles, name)
+    estimator(panel_of(noisy(effect=3.0)))
+    estimator(panel_of(noisy(effect=0.0)))
+    assert not recwarn.list
+    with pytest.warns(profiles.LossWarning, match="Is the outcome a loss") as found:
+        estimator(panel_of(noisy(effect=-3.0)))
+    assert "1 of 1 effects are significantly negative" in str(found[0].message)
+    assert "\n" not in str(found[0].message)

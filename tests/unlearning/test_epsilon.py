@@ -14,9 +14,10 @@ from scipy.stats import gaussian_kde
 from helpers import plain_epsilon
 from helpers.epsilon_samples import samples
 from palimpsest import unlearning
+from palimpsest.unlearning import sweeps
 from palimpsest.unlearning.attackers import _masses, held_out_epsilon
 from palimpsest.unlearning.confidence import logit_scaled_confidence
-from palimpsest.unlearning.thresholds import attacks
+from palimpsest.unlearning.thresholds import attacks, logs_of_rates
 
 DELTA = 1e-5
 CAP = 50.0
@@ -289,13 +290,24 @@ def test_neither_the_order_of_models_nor_the_other_examples_matter(thresholds):
         np.testing.assert_array_equal(getattr(some, name), values[2:4])
 
 
-def test_neighbouring_floats_are_told_apart():
-    """The mean of two neighbours is rounded to the lower or to the upper one."""
+def test_a_threshold_between_neighbouring_floats_is_the_lower_one():
+    """Their mean is rounded to the lower or to the upper one. The sweep tells them apart."""
     one = np.nextafter(1.0, 2)
     two = np.nextafter(one, 2)
+    logs = logs_of_rates(2, DELTA)
     for below, above in ((1.0, one), (one, two)):
-        found = attacks(column(below, below), column(above, above))
-        assert (found.epsilon, found.upper) == ([CAP], [below])
+        pair = np.full((1, 2), below), np.full((1, 2), above)
+        epsilon, _, upper, _, _ = sweeps.strongest_attacks(
+            *pair, np.array([1]), True, (*logs, *logs)
+        )
+        assert (epsilon, upper) == ([np.inf], [below])
+
+
+def test_neighbouring_floats_are_not_told_apart():
+    """They are one value with rounding errors, which no model has learned."""
+    one = np.nextafter(1.0, 2)
+    assert attacks(column(1.0, 1.0), column(one, one)).epsilon == [0]
+    assert attacks(column(1.0, 1.0), column(1.001, 1.001)).epsilon == [CAP]
 
 
 @pytest.mark.parametrize(
@@ -306,9 +318,18 @@ def test_neighbouring_floats_are_told_apart():
         (lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 4))), "same examples"),
         (lambda: unlearning.epsilon(np.ones((2, 3)), np.full((2, 3), np.nan)), "retrained must be"),
         (lambda: unlearning.epsilon(np.full((2, 3), np.inf), np.ones((2, 3))), "unlearned must be"),
-        (lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 3)), 1.0), r"in \[0, 1\)"),
-        (lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 3)), -1e-9), r"in \[0, 1\)"),
-        (lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 3)), np.nan), r"in \[0, 1\)"),
+        (
+            lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 3)), 1.0),
+            "delta: is .* at least 0 and below 1",
+        ),
+        (
+            lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 3)), -1e-9),
+            "delta: is .* at least 0 and below 1",
+        ),
+        (
+            lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 3)), np.nan),
+            "delta: is .* at least 0 and below 1",
+        ),
         (
             lambda: unlearning.epsilon(np.ones((2, 3)), np.ones((2, 3)), thresholds="fine"),
             "known: exact, grid",

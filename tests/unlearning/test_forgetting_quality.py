@@ -71,7 +71,7 @@ def test_final_score_by_hand():
     [
         (lambda: points([-0.1], 64), "0 or more"),
         (lambda: points([np.nan], 64), "NaN"),
-        (lambda: points([0.1], 1), "2 or more models"),
+        (lambda: points([0.1], 1), "n_models: is 1 .* at least 2, the models of each kind"),
         (lambda: points([0.1], 64, 0), "bin_width"),
         (lambda: points([0.1], 64, np.nan), "bin_width"),
         (lambda: unlearning.forgetting_quality([], 64), "at least one example"),

@@ -12,6 +12,11 @@ from palimpsest.errors import UserError
 
 if TYPE_CHECKING:
     import numpy as np
+    from numpy.typing import ArrayLike
+
+
+class WrongValue(UserError, ValueError):
+    """An argument of a function has a value that is not allowed."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +68,37 @@ class Number:
         return f"a {'whole ' if self.whole else ''}number {' and '.join(said)}".strip()
 
 
+CONFIDENCES = Number(above=0, below=1)
+SEEDS = Number(least=0, whole=True)
+WHOLE = Number(least=1, whole=True)
+
+
 def checked_number(name: str, value: Any, allowed: Number, why: str = "") -> float:
-    """The value as a number; `UserError` that names the value if it is not allowed.
+    """The value as a number; `WrongValue` that names the value if it is not allowed.
 
     `why` ends the message.
     """
     try:
         return allowed.check(value)
     except ValueError:
-        raise UserError(f"{name}: is {shown(value)} and must be {allowed}{why}") from None
+        raise WrongValue(f"{name}: is {shown(value)} and must be {allowed}{why}") from None
 
 
 def checked_word(name: str, value: Any, known: Sequence[str]) -> str:
-    """The value; `UserError` if it is not one of the known words."""
+    """The value; `WrongValue` if it is not one of the known words."""
     if not isinstance(value, str) or value not in known:
-        raise UserError(f"{name}: {shown(value)} is unknown; choose from {', '.join(known)}")
+        raise WrongValue(f"{name}: {shown(value)} is unknown; choose from {', '.join(known)}")
     return value
+
+
+def checked_numbers(name: str, values: ArrayLike) -> np.ndarray:
+    """The values as an array float64[...]; `WrongValue` that names them if they are no numbers."""
+    import numpy as np
+
+    try:
+        return numeric(np.asarray(values)).astype(float)
+    except (TypeError, ValueError, OverflowError):
+        raise WrongValue(f"{name}: is {shown(values)} and must be an array of numbers") from None
 
 
 def numeric(array: np.ndarray) -> np.ndarray:

@@ -12,6 +12,10 @@ from numpy.typing import ArrayLike
 CONFIDENCE = 0.95
 DECIMALS = 12  # verdicts compare rounded values, so that rounding errors do not decide a verdict
 MOST_VALUES = 1000  # more are never proposed
+# Rounding errors are at most about this many machine epsilons for each term of a sum.
+EPSILONS = 16
+# Values are often sums themselves, of a number of terms that nobody knows.
+FEWEST_TERMS = 256
 
 
 class Interval(NamedTuple):
@@ -50,7 +54,8 @@ def student(
         mean = np.round(mean, decimals)
     if n == 1:
         return Interval(mean, np.nan, np.nan)
-    reach = stdtrit(n - 1, (1 + confidence) / 2) * values.std(ddof=1) / np.sqrt(n)
+    spread = 0.0 if is_constant(values) else values.std(ddof=1)
+    reach = stdtrit(n - 1, (1 + confidence) / 2) * spread / np.sqrt(n)
     ends = mean - reach, mean + reach
     return Interval(mean, *(ends if decimals is None else np.round(ends, decimals)))
 
@@ -94,10 +99,81 @@ def _reaches() -> np.ndarray:
 
 
 def _spread(values: np.ndarray) -> float:
-    """Standard deviation of a sample; 0 for one value or none, and if only rounding differs."""
-    if len(values) < 2 or np.ptp(np.round(values, DECIMALS)) == 0:
+    """Standard deviation of a sample; 0 for one value or none, and if only rounding differs.
+
+    A spread that verdicts do not see is rounding, too.
+    """
+    if len(values) < 2 or np.ptp(values) < 10.0**-DECIMALS or is_constant(values):
         return 0.0
     return float(values.std(ddof=1))
+
+
+def is_constant(
+    values: ArrayLike, magnitude: ArrayLike | None = None, n_terms: int | None = None
+) -> np.ndarray:
+    """Whether values are equal along their first axis, up to rounding.
+
+    A spread that is computed from such values is not exactly 0, and what is divided by this spread
+    is noise. So estimators and scores ask this, and never whether a spread is 0.
+
+    Parameters
+    ----------
+    values : float[n, ...]
+    magnitude : float[...], optional
+        The largest absolute value that the values were computed from. For differences, it is that
+        of the numbers that were subtracted: their rounding errors stay, however small the
+        differences are. Default: the largest absolute value of the values themselves.
+    n_terms : int, optional
+        The number of terms that were summed up to one value; see `rounding_error`.
+
+    Returns
+    -------
+    bool[...]
+        True for one value or none; False if a value is not finite.
+    """
+    values = np.asarray(values)
+    if values.dtype not in (np.float32, np.float64):
+        values = values.astype(float)
+    if len(values) < 2:
+        return np.ones(values.shape[1:], dtype=bool)
+    if n_terms is None:
+        n_terms = max(len(values), FEWEST_TERMS)
+    with np.errstate(invalid="ignore", over="ignore"):
+        low, high = (ends.astype(float) for ends in (values.min(axis=0), values.max(axis=0)))
+        if magnitude is None:
+            magnitude = np.maximum(np.abs(low), np.abs(high))
+        largest = rounding_error(magnitude, n_terms, values.dtype)
+        return np.isfinite(high - low) & (high - low <= largest)
+
+
+def with_exact_ties(values: ArrayLike) -> np.ndarray:
+    """Values float64[n, ...], in which those that differ by rounding only are exactly equal.
+
+    Each column of the first axis is looked at alone. Values that have no such neighbour stay as
+    they are. Ranks, thresholds and distribution functions need this: to them, a value that is
+    larger by a rounding error is larger.
+    """
+    values = np.asarray(values, dtype=float)
+    order = np.argsort(values, axis=0, kind="stable")
+    rising = np.take_along_axis(values, order, axis=0)
+    with np.errstate(invalid="ignore", over="ignore"):
+        steps = rising[1:] - rising[:-1]
+    sizes = np.maximum(np.abs(rising[1:]), np.abs(rising[:-1]))
+    is_tie = np.isfinite(steps) & (steps <= rounding_error(sizes, FEWEST_TERMS))
+    if not (is_tie & (steps > 0)).any():
+        return values
+    # Where the ties of each value begin
+    places = np.arange(len(rising)).reshape(-1, *[1] * (rising.ndim - 1))
+    first = np.where(np.concatenate([np.zeros_like(is_tie[:1]), is_tie]), 0, places)
+    rising = np.take_along_axis(rising, np.maximum.accumulate(first, axis=0), axis=0)
+    found = np.empty_like(values)
+    np.put_along_axis(found, order, rising, axis=0)
+    return found
+
+
+def rounding_error(magnitude: ArrayLike, n_terms: int, dtype: type = float) -> np.ndarray:
+    """The largest rounding error float[...] of sums of `n_terms` numbers of this magnitude."""
+    return EPSILONS * n_terms * float(np.finfo(dtype).eps) * np.asarray(magnitude, dtype=float)
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
@@ -146,8 +222,11 @@ def chance_of_equal_orders(n_items: int, n_samples: int, n_averaged: int = 1) ->
 
 
 def pair_order(values: ArrayLike) -> np.ndarray:
-    """Sign int[n, n] of the difference of every pair; inf is a value like any other."""
-    rank = np.unique(np.asarray(values, dtype=float), return_inverse=True)[1]
+    """Sign int[n, n] of the difference of every pair; 0 if it is rounding only.
+
+    inf is a value like any other.
+    """
+    rank = np.unique(with_exact_ties(values), return_inverse=True)[1]
     return np.sign(rank[:, None] - rank)
 
 

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from palimpsest.allowed import numeric
 from palimpsest.errors import UserError
+from palimpsest.statistics import with_exact_ties
 
 # A polynomial of this degree follows a curve of ranks closely, whatever its steps are: of a loss
 # that does not depend on x at equal z, the partial rank correlation is -0.12 with straight lines
@@ -43,7 +44,7 @@ def spearman_given(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float:
         If they are not equally many numbers.
     """
     x, y, given = _checked(x=x, y=y, given=given)
-    if len(given) < 3 or (given == given[0]).all():
+    if len(given) < 3 or np.ptp(_ranks(given)) == 0:
         return np.nan
     return _cosine(beyond_rank(x, given), beyond_rank(y, given))
 
@@ -95,11 +96,11 @@ def _numbers(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _ranks(values: ArrayLike) -> np.ndarray:
-    """The ranks float[n] of values; equal values have their mean rank."""
+    """The ranks float[n] of values; those that are equal up to rounding have their mean rank."""
     # Imported here, because scipy loads slowly and light modules import this one.
     from scipy.stats import rankdata
 
-    return rankdata(values)
+    return rankdata(with_exact_ties(values))
 
 
 def _cosine(x: np.ndarray, y: np.ndarray) -> float:

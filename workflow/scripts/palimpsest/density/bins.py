@@ -25,7 +25,7 @@ from palimpsest.statistics import CONFIDENCE, student
 from palimpsest.tables.kinds import Kind
 
 MOST_BINS = 20
-FEWEST_STRINGS = 10  # distinct strings for each bin; with fewer, there are fewer bins
+FEWEST_STRINGS = 10  # distinct strings of each bin; with fewer, there are fewer bins, or none
 CENTRAL = 0.5  # share of the distinct strings whose lengths make the window
 MOST_PERPLEXITY = 500.0
 EXACT, LOCAL, RANDOM, DISTANCE = "exact", "local", "random", "distance"
@@ -42,7 +42,7 @@ def binned(strings: pd.DataFrame, outcome: str, most_bins: int = MOST_BINS) -> p
 
     A row is a string in a run, so a string can have several rows, and rows in several bins. Within
     a bin, a string counts once, by the means of its rows: the interval is over strings, not over
-    runs. A bin has at least ten rows, unless there are fewer.
+    runs. A bin has at least ten strings; without as many, there is no bin.
 
     Parameters
     ----------
@@ -55,15 +55,15 @@ def binned(strings: pd.DataFrame, outcome: str, most_bins: int = MOST_BINS) -> p
     if outcome == PERPLEXITY:
         rows = rows[rows["y"] <= MOST_PERPLEXITY]
     rows, shortest, longest = _of_similar_length(rows)
-    if rows.empty:
+    most_bins = min(most_bins, rows["string_id"].nunique() // FEWEST_STRINGS)
+    if most_bins < 1:
         return pd.DataFrame(columns=[column.name for column in BINS])
     # Equal x are in order of the string's name, which is a hash: the order of rows has no effect.
     rows = rows.sort_values(["x", "string_id", "y"])
-    n_bins = max(1, min(most_bins, rows["string_id"].nunique() // FEWEST_STRINGS))
-    numbers = np.arange(len(rows)) * n_bins // len(rows)
+    numbers = _bins_of_rows(rows["string_id"].to_numpy(), most_bins)
     of_strings = rows.groupby([numbers, "string_id"])[["x", "y"]].mean()
     found = []
-    for number in range(n_bins):
+    for number in range(numbers[-1] + 1):
         means = of_strings.loc[number]
         lower, upper = _interval(means["y"].to_numpy(), outcome)
         found.append(
@@ -80,6 +80,19 @@ def binned(strings: pd.DataFrame, outcome: str, most_bins: int = MOST_BINS) -> p
             }
         )
     return pd.DataFrame(found)
+
+
+def _bins_of_rows(string_ids: np.ndarray, most_bins: int) -> np.ndarray:
+    """The bin int[rows] of each row, from 0, in as many bins as have ten strings each.
+
+    There are at least ten strings. A string with several rows may leave a bin with fewer.
+    """
+    for n_bins in range(most_bins, 0, -1):
+        numbers = np.arange(len(string_ids)) * n_bins // len(string_ids)
+        parts = np.split(string_ids, np.flatnonzero(np.diff(numbers)) + 1)
+        if min(len(set(part)) for part in parts) >= FEWEST_STRINGS:
+            return numbers
+    raise AssertionError("one bin has all strings")
 
 
 def _of_similar_length(rows: pd.DataFrame) -> tuple[pd.DataFrame, int, int]:

@@ -159,8 +159,8 @@ class Scores:
         found = []
         for term, estimate in zip(self.each_given_others(terms), estimates, strict=True):
             observed, scores, rounding = exchanges.scores(term.own, term.left)
-            slope, slopes, _ = exchanges.scores(term.own, term.weighted)
-            if np.abs(scores).max() <= rounding or slope <= 0:
+            slope, slopes, rounding_of_slope = exchanges.scores(term.own, term.weighted)
+            if np.abs(scores).max() <= rounding or slope <= rounding_of_slope:
                 found.append(NO_INTERVAL)
                 continue
             lower, upper = _kept(observed, scores, slope, slopes)

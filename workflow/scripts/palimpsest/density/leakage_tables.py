@@ -25,6 +25,7 @@ from palimpsest.density.kinds import (
     TOP_K,
 )
 from palimpsest.density.neighbours import nearest
+from palimpsest.statistics import with_exact_ties
 from palimpsest.traces import Trace
 from palimpsest.variants import NO_LEAK, Leak, leak_of, production_left_out
 
@@ -153,7 +154,8 @@ def auc(treated: np.ndarray, others: np.ndarray) -> float:
     It is the area under the receiver operating characteristic. `treated` and `others` are float[n]
     and float[m].
     """
-    return float((1 + np.sign(treated[:, None] - others)).mean() / 2)
+    both = with_exact_ties(np.concatenate([treated, others]))
+    return float((1 + np.sign(both[: len(treated), None] - both[len(treated) :])).mean() / 2)
 
 
 def retrieval_table(run: Results, embeddings: dict[str, np.ndarray]) -> pd.DataFrame:

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from palimpsest.statistics import is_constant, rounding_error
+
 SATTERTHWAITE, WALD = "Satterthwaite t", "Wald z"
 # A standard deviation below this share of the residual's (linear), or of 1 (logistic), is 0: as in
 # lme4
 NO_SPREAD = 1e-4
-# A term whose spread is a smaller share of its size does not vary: the rest is rounding
-NO_VARIATION = 1e-12
 # If a term separates right from wrong answers, no finite estimate is the most probable one. Then
 # its standard error, in log odds per standard deviation of the term, exceeds this.
 LARGEST_ERROR = 5.0
@@ -89,15 +89,10 @@ def can_be_fitted(outcome: np.ndarray, terms: np.ndarray) -> bool:
     n_rows, n_terms = terms.shape
     if n_rows < n_terms + 3 or not np.isfinite(terms).all():
         return False
-    if not (varies(outcome) and all(varies(column) for column in terms.T)):
+    if is_constant(outcome) or is_constant(terms).any():
         return False
     centred = terms - terms.mean(axis=0)
     return np.linalg.matrix_rank(centred / centred.std(axis=0), tol=1e-8 * n_rows) == n_terms
-
-
-def varies(values: np.ndarray) -> bool:
-    """Whether float[rows] differ by more than rounding."""
-    return bool(np.ptp(values) > NO_VARIATION * np.abs(values).max())
 
 
 def fit(
@@ -126,14 +121,15 @@ def fit(
     Returns
     -------
     Fit
-        All NaN and not converged if the model cannot be fitted (see `can_be_fitted`).
+        All NaN and not converged if the model cannot be fitted (see `can_be_fitted`), or if it
+        leaves nothing but rounding of the outcome: then there is nothing to tell errors from.
     """
     if not can_be_fitted(outcome, terms) or (is_logistic and not intercepts):
         return _unfitted(len(outcome), terms.shape[1])
     if is_logistic:
         return _logistic(outcome, terms, intercepts, start)
     if not intercepts:
-        return _least_squares(outcome, terms)
+        return _unless_exact(_least_squares(outcome, terms), outcome)
     names = [f"x{place}" for place in range(terms.shape[1])]
     frame = pd.DataFrame(dict(zip(names, terms.T, strict=True))).assign(y=outcome)
     for name, codes in intercepts.items():
@@ -142,7 +138,7 @@ def fit(
     # Singular fits and fits without convergence are marked in the result.
     with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError, ValueError):
         warnings.simplefilter("ignore")
-        return _linear(formula, frame)
+        return _unless_exact(_linear(formula, frame), outcome)
     return _unfitted(len(outcome), terms.shape[1])
 
 
@@ -225,6 +221,13 @@ def _least_squares(outcome: np.ndarray, terms: np.ndarray) -> Fit:
     all_df = np.full(len(estimates), float(df))
     fitted = design @ estimates
     return Fit(estimates, std_errors, all_df, p_values, True, False, fitted, {}, residual)
+
+
+def _unless_exact(found: Fit, outcome: np.ndarray) -> Fit:
+    """A linear fit; the result of nothing to fit if only rounding is left of the outcome."""
+    if found.residual > rounding_error(np.abs(outcome).max(), len(outcome)):
+        return found
+    return _unfitted(len(outcome), len(found.estimates) - 1)
 
 
 def _unfitted(n_rows: int, n_terms: int) -> Fit:

@@ -50,7 +50,7 @@ from palimpsest.density.mixed_models import (
     random_intercepts,
 )
 from palimpsest.errors import UserError
-from palimpsest.statistics import NO_INTERVAL
+from palimpsest.statistics import NO_INTERVAL, is_constant
 from palimpsest.variants import MOST_COPIES, MOST_PARAPHRASES
 
 PERMUTATION, PERMUTATIONS = "permutation", 4999
@@ -242,7 +242,7 @@ def standardised(values: ArrayLike) -> np.ndarray:
     values = np.asarray(values, dtype=float)
     centred = values - values.mean()
     spread = centred.std()
-    return centred / spread if spread > 1e-12 * np.abs(values).max() else np.zeros(len(values))
+    return np.zeros(len(values)) if is_constant(values) else centred / spread
 
 
 def regress_text(density: pd.DataFrame) -> pd.DataFrame:

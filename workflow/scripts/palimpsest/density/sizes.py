@@ -8,12 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from palimpsest.allowed import Number, checked_number, checked_word
+from palimpsest.allowed import SEEDS, WHOLE, Number, checked_number, checked_word
 from palimpsest.errors import UserError
 
 INDEXES = EXACT, IVF = ("exact", "ivf")
 SIZE = "the size of the corpus"
-WHOLE, SEED = Number(least=1, whole=True), Number(least=0, whole=True)
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def checked_neighbours(k: int, n: int, key: str = "k", size: str = SIZE) -> int:
 
 def checked_seed(seed: int) -> int:
     """The seed, if it is a whole number from 0 on; otherwise `UserError`."""
-    return checked_number("seed", seed, SEED)
+    return checked_number("seed", seed, SEEDS)
 
 
 def check_text(corpus: str, n: int, neighbours: int, approximation: Mapping | None) -> None:

@@ -9,10 +9,11 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
-from palimpsest.errors import UserError
-from palimpsest.information.neurons import checked
+from palimpsest.allowed import Number, checked_number
+from palimpsest.information.neurons import checked, is_constant_neuron
 
 BINS = 100
+ALLOWED_BINS = Number(least=1, most=10**6, whole=True)  # more would not fit into memory
 # Neurons whose histograms are counted together: they lie side by side in memory
 TOGETHER = 64
 NEAR_AN_EDGE = 1e-6  # in widths of a bin; rounding is far below it
@@ -27,24 +28,26 @@ def neuron_entropy(activations: ArrayLike, bins: int = BINS) -> np.ndarray:
     Parameters
     ----------
     activations : float[samples, neurons]
-    bins : number of bins
+        All other numbers are converted to float64 first.
+    bins : number of bins, from 1 to 1,000,000
 
     Returns
     -------
     float64[neurons]
-        0 for a constant neuron; NaN for a neuron with a value that is not finite.
+        0 for a neuron that is constant up to rounding; NaN for one with a value that is not finite.
 
     Raises
     ------
     UserError
-        If there are no samples, no neurons or no bins.
+        If there are no samples or no neurons, or if the number of bins is not allowed.
     """
-    if bins < 1:
-        raise UserError(f"bins {bins}: the number of bins must be 1 or more")
+    bins = checked_number("bins", bins, ALLOWED_BINS)
     values = np.ascontiguousarray(checked(activations, 1))
     low, high = (np.asarray(ends, dtype=float) for ends in (values.min(axis=0), values.max(axis=0)))
     with np.errstate(invalid="ignore", over="ignore"):
         is_finite = np.isfinite(high - low)
+    # All samples of a constant neuron are in one bin.
+    high = np.where(is_constant_neuron(values), low, high)
     counts = np.arange(len(values) + 1)
     logs = counts * np.log(np.maximum(counts, 1))
     return _entropy(values, low, high, is_finite, bins, logs)

@@ -13,6 +13,7 @@ Stögbauer and Grassberger, Estimating mutual information (2004), first estimato
 """
 
 import os
+import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,8 +23,9 @@ import numpy as np
 from numba import njit
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import SEEDS, WHOLE, checked_number
 from palimpsest.errors import UserError
-from palimpsest.information.neurons import checked, is_degenerate
+from palimpsest.information.neurons import CopiesWarning, checked, is_degenerate, share_of_copies
 
 NEIGHBOURS = 3
 NOISE = 1e-10  # of equal activations, in standard deviations
@@ -50,8 +52,9 @@ def mutual_information(
     Parameters
     ----------
     activations : float[samples, neurons]
-    k : number of the nearest neighbour
-    seed : of the noise that makes equal activations differ; others get no noise
+        All other numbers are converted to float64 first.
+    k : number of the nearest neighbour, from 1 to the number of samples - 1
+    seed : of the noise that makes equal activations differ, 0 or more; others get no noise
     threads : number of threads; None takes those that this process may use
 
     Returns
@@ -63,10 +66,18 @@ def mutual_information(
     Raises
     ------
     UserError
-        If there are no neurons, or not more than k samples; or if all pairs do not fit into memory.
-        The message names the number of pairs that do.
+        If there are no neurons, or not more than k samples; if k, the seed or the number of threads
+        is not allowed; or if all pairs do not fit into memory. The message then names the number of
+        pairs that do.
+
+    Warns
+    -----
+    CopiesWarning
+        If samples are copies of each other. A copy is a near neighbour in all neurons at once,
+        whatever they have to do with each other: of 256 samples of independent neurons, the
+        estimate rises by 0.04 nats if 10 % occur more than once, and by 0.2 if 38 % do.
     """
-    values = checked(activations, k + 1)
+    values = checked(activations, checked_number("k", k, WHOLE) + 1)
     n_neurons = values.shape[1]
     pairs = all_pairs(n_neurons)
     found = np.full((n_neurons, n_neurons), np.nan)
@@ -84,19 +95,24 @@ def mutual_information_of_pairs(
 ) -> np.ndarray:
     """The mutual information of some pairs of neurons in nats, float64[pairs].
 
-    Parameters and errors are those of `mutual_information`. A pair's value does not depend on the
-    other pairs.
+    Parameters, errors and the warning are those of `mutual_information`. A pair's value does not
+    depend on the other pairs.
     """
-    if k < 1:
-        raise UserError(f"k {k}: the number of the nearest neighbour must be 1 or more")
+    k = checked_number("k", k, WHOLE)
+    checked_number("seed", seed, SEEDS)
+    if threads is not None:
+        checked_number("threads", threads, WHOLE)
     values = checked(activations, k + 1)
     usable = ~is_degenerate(values)
-    first, second = (np.asarray(numbers, dtype=np.int64) for numbers in pairs)
+    first, second = (_checked_neurons(numbers, len(usable)) for numbers in pairs)
+    if first.shape != second.shape or (first == second).any():
+        raise UserError("pairs: must be as many first as second neurons, different in each pair")
     found = np.full(len(first), np.nan)
     wanted = np.flatnonzero(usable[first] & usable[second])
     if not len(wanted):
         return found
     neurons = np.unique([first[wanted], second[wanted]])
+    _warn_of_copies(values[:, neurons])
     place = np.zeros(len(usable), dtype=np.int64)
     place[neurons] = np.arange(len(neurons))
     tables = _Tables.of(_standardised(values, neurons, seed))
@@ -112,6 +128,27 @@ def mutual_information_of_pairs(
         list(pool.map(work, range(0, len(wanted), PAIRS_OF_A_TASK)))
     found[wanted] = results
     return found
+
+
+def _checked_neurons(numbers: ArrayLike, n_neurons: int) -> np.ndarray:
+    """Numbers of neurons, int64[pairs]; `UserError` unless they are whole and below `n_neurons`."""
+    numbers = np.asarray(numbers)
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise UserError(f"pairs: are of type {numbers.dtype} and must be numbers of neurons")
+    if ((numbers < 0) | (numbers >= n_neurons)).any():
+        raise UserError(f"pairs: must be numbers of neurons, from 0 to {n_neurons - 1}")
+    return numbers.astype(np.int64)
+
+
+def _warn_of_copies(values: np.ndarray) -> None:
+    """Warn if some samples float[samples, neurons] are copies; no neuron is degenerate."""
+    if share := share_of_copies(values):
+        warnings.warn(
+            f"activations: {share:.1%} of the {len(values)} samples are copies of another one, "
+            "which makes mutual information too large; give each sample once",
+            CopiesWarning,
+            stacklevel=3,
+        )
 
 
 def all_pairs(n_neurons: int) -> Pairs:
@@ -130,8 +167,12 @@ def all_pairs(n_neurons: int) -> Pairs:
 def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:
     """All pairs of neurons or, if there are more than `most`, a random sample of that many.
 
-    The pairs are distinct and in order. Raises `UserError` as `all_pairs` does.
+    The pairs are distinct and in order. Raises `UserError` as `all_pairs` does, or if a number is
+    not allowed.
     """
+    checked_number("n_neurons", n_neurons, WHOLE)
+    checked_number("most", most, WHOLE)
+    checked_number("seed", seed, SEEDS)
     n_pairs = number_of_pairs(n_neurons)
     if n_pairs <= most:
         return all_pairs(n_neurons)

@@ -3,23 +3,37 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import numeric
 from palimpsest.errors import UserError
+from palimpsest.statistics import is_constant, rounding_error
+
+
+class CopiesWarning(UserWarning):
+    """Samples of activations are copies of each other."""
 
 
 def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
-    """Activations as an array float[samples, neurons].
+    """Activations as an array float[samples, neurons], in float32 if they are, or float64.
 
     Raises
     ------
     UserError
-        If there are no neurons, fewer samples than `fewest`, or another number of axes.
+        If they are not numbers, if there are no neurons, fewer samples than `fewest`, or another
+        number of axes.
     """
-    values = np.asarray(activations)
-    if values.ndim != 2 or not np.issubdtype(values.dtype, np.floating):
+    try:
+        values = numeric(np.asarray(activations))
+    except (TypeError, ValueError, OverflowError):
+        raise UserError(
+            "activations: are not a table of numbers; they must be float[samples, neurons]"
+        ) from None
+    if values.ndim != 2:
         raise UserError(
             f"activations: an array {values.dtype}{list(values.shape)}; they must be "
             "float[samples, neurons]"
         )
+    if values.dtype != np.float32:
+        values = values.astype(float)
     n_samples, n_neurons = values.shape
     if not n_neurons or n_samples < fewest:
         raise UserError(
@@ -30,7 +44,7 @@ def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
 
 
 def is_degenerate(activations: ArrayLike) -> np.ndarray:
-    """Whether each neuron is constant or has a value that is not finite, bool[neurons].
+    """Whether each neuron is constant up to rounding or not finite, bool[neurons].
 
     `activations` is float[samples, neurons].
     """
@@ -38,4 +52,31 @@ def is_degenerate(activations: ArrayLike) -> np.ndarray:
     # A value that is not finite shows in an end, and the ends need no array of the whole size.
     with np.errstate(invalid="ignore", over="ignore"):
         low, high = values.min(axis=0), values.max(axis=0)
-    return ~(np.isfinite(low) & np.isfinite(high)) | (low == high)
+    return ~(np.isfinite(low) & np.isfinite(high)) | is_constant_neuron(values)
+
+
+def is_constant_neuron(values: np.ndarray) -> np.ndarray:
+    """Whether each neuron is constant up to rounding, bool[neurons].
+
+    `values` comes from `checked`. Rounding is that of the type in which a model computed them.
+    """
+    # A single term: that of many would be half a per cent of a large float32.
+    return is_constant(values, n_terms=1)
+
+
+def share_of_copies(activations: ArrayLike) -> float:
+    """The share of samples that occur more than once, all neurons together, up to rounding.
+
+    `activations` is float[samples, neurons], without degenerate neurons. For example, the share is
+    0.5 if two of four samples are equal.
+    """
+    values = checked(activations, 1)
+    # Copies have the same sum, so they are neighbours in the order of the sums. The weights keep
+    # other samples from having the same sum, too.
+    largest = np.abs(values).max(axis=0)
+    scaled = values / np.maximum(largest, np.finfo(values.dtype).tiny)
+    sums = scaled @ np.random.default_rng(0).normal(size=values.shape[1])
+    rising = values[np.argsort(sums)]
+    rounding = rounding_error(largest, 1, values.dtype)
+    is_next_equal = (np.abs(rising[1:] - rising[:-1]) <= rounding).all(axis=1)
+    return float((np.append(is_next_equal, False) | np.append(False, is_next_equal)).mean())

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from palimpsest.information.kinds import LAST, MARKERS, SHUFFLES
 from palimpsest.models.sites import MLP
-from palimpsest.statistics import pair_order
+from palimpsest.statistics import is_constant, pair_order
 
 ENTROPY, INFORMATION = "entropy", "mutual_information"
 MEASURES = (ENTROPY, INFORMATION)
@@ -79,7 +79,8 @@ def slopes(rows: pd.DataFrame, column: str, by: list[str] = UNIT) -> pd.Series:
     share = known[SHARE] - known.groupby(by)[SHARE].transform("mean")
     products = (share * known[column]).groupby(groups).sum()
     squares = (share**2).groupby(groups).sum()
-    return products / squares.where(squares > 0)
+    at_one_share = known.groupby(by)[SHARE].agg(lambda own: bool(is_constant(own)))
+    return products / squares.mask(at_one_share.reindex(squares.index).astype(bool))
 
 
 def trend(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
@@ -155,8 +156,7 @@ def levels(shares: ArrayLike, n: ArrayLike) -> np.ndarray:
 def pearson(x: ArrayLike, y: ArrayLike) -> float:
     """Pearson's correlation of x and y, float[n]; NaN for fewer than three or without variation."""
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    # Differences that are only rounding are no variation.
-    if len(x) < 3 or any(np.ptp(own) <= 1e-12 * np.abs(own).max() for own in (x, y)):
+    if len(x) < 3 or is_constant(x) or is_constant(y):
         return np.nan
     return float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import checked_numbers
 from palimpsest.errors import UserError
 
 # Relative difference at which two losses count as equal. They are sums of many rounded terms, so
@@ -120,12 +121,25 @@ def stand_ins(
     UserError
         If there is no unseen string.
     ValueError
-        If a loss is not finite: the string is not in the language.
+        If a loss is not finite: the string is not in the language. Also if the shapes do not fit,
+        a number of tokens is below 1, or the largest gap is negative.
 
     Source: section 3.3; if several strings are nearest, the median of their losses.
     """
-    train = np.asarray(optimal, dtype=float)
-    unseen = np.asarray(optimal_unseen, dtype=float)
+    train, unseen = (
+        checked_numbers("optimal", optimal),
+        checked_numbers("optimal_unseen", optimal_unseen),
+    )
+    n_tokens = checked_numbers("n_tokens", n_tokens)
+    if not checked_numbers("largest_gap", largest_gap) >= 0:
+        raise ValueError(f"largest_gap: is {largest_gap} and must be at least 0")
+    if train.ndim != 1 or unseen.ndim != 1 or n_tokens.shape != train.shape:
+        raise ValueError(
+            "optimal, optimal_unseen and n_tokens must be [train], [unseen] and [train]: "
+            f"{train.shape}, {unseen.shape} and {n_tokens.shape}"
+        )
+    if not (n_tokens >= 1).all():
+        raise ValueError("n_tokens: must be at least 1")
     if len(unseen) == 0:
         raise UserError(
             "no unseen string can stand in for the training strings: every string that may stand "

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import checked_numbers
 from palimpsest.memorisation.likelihoods import TRAIN, UNSEEN, by_group, read_runs
 from palimpsest.traces import Trace
 
@@ -31,13 +32,19 @@ def memorised_bits(nll: ArrayLike, language_nll: ArrayLike) -> np.ndarray:
     Raises
     ------
     ValueError
-        If a value is not finite.
+        If a value is not finite, or the shapes do not fit.
 
     Source: How much do language models memorize? (arXiv 2505.24832), unintended memorisation. The
     paper codes a string with the better of the model and a reference model, which is the positive
     part of these bits; the reference model is here the language itself.
     """
-    nll, language_nll = np.asarray(nll, float), np.asarray(language_nll, float)
+    nll = checked_numbers("nll", nll)
+    language_nll = checked_numbers("language_nll", language_nll)
+    if nll.shape[-1:] != language_nll.shape:
+        raise ValueError(
+            f"language_nll: has the shape {language_nll.shape} and must have one value per string, "
+            f"{nll.shape[-1:]}"
+        )
     for name, values in (("nll", nll), ("language_nll", language_nll)):
         if not np.isfinite(values).all():
             raise ValueError(f"{name}: must be finite")

@@ -8,6 +8,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from palimpsest import traces
+from palimpsest.allowed import checked_numbers
 from palimpsest.memorisation.leave_one_out import losses_of, runs_without, strings_left_out
 from palimpsest.memorisation.likelihoods import TRAIN, by_group, read_runs
 from palimpsest.traces import Trace
@@ -43,11 +44,12 @@ def extraction_probability(log_probability: ArrayLike, samples: ArrayLike) -> np
     2410.19482): a string is (n, p)-discoverably extractable if this probability is at least p for
     k = n. The paper prompts the model with the beginning of the string; here the prompt is empty.
     """
-    log_probability, samples = np.asarray(log_probability, float), np.asarray(samples)
+    log_probability = checked_numbers("log_probability", log_probability)
+    samples = checked_numbers("samples", samples)
     if not (log_probability <= 0).all():
         raise ValueError("log_probability: must be at most 0, and not NaN")
-    if not (samples >= 1).all():
-        raise ValueError("samples: must be at least 1")
+    if not ((samples >= 1) & np.isfinite(samples)).all():
+        raise ValueError("samples: must be at least 1, and finite")
     with np.errstate(divide="ignore"):  # a certain string: log1p(-1) is -inf, as it should be
         missed_once = np.log1p(-np.exp(log_probability))
     return -np.expm1(samples * missed_once)

@@ -35,6 +35,7 @@ from palimpsest.memorisation.runs import (
     stand_in_losses,
 )
 from palimpsest.memorisation.targets import CHEAPER
+from palimpsest.statistics import is_constant
 from palimpsest.traces import Trace
 from palimpsest.variants import LEAVE_ONE_OUT, string_left_out
 
@@ -388,11 +389,12 @@ def rank_correlation(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     # Imported here, because every job that measures imports this package, and scipy loads slowly.
     from scipy.stats import rankdata
 
+    is_known = ~(is_constant(np.moveaxis(x, -1, 0)) | is_constant(np.moveaxis(y, -1, 0)))
     x, y = (rankdata(np.round(values, TIE), axis=-1) for values in (x, y))
     x, y = (ranks - ranks.mean(axis=-1, keepdims=True) for ranks in (x, y))
     spread = np.sqrt((x**2).sum(axis=-1) * (y**2).sum(axis=-1))
     undefined = np.full_like(spread, np.nan)
-    return np.divide((x * y).sum(axis=-1), spread, out=undefined, where=spread > 0)
+    return np.divide((x * y).sum(axis=-1), spread, out=undefined, where=is_known & (spread > 0))
 
 
 def mean_of_defined(values: np.ndarray) -> np.ndarray:

@@ -12,6 +12,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import checked_numbers
+from palimpsest.statistics import FEWEST_TERMS, rounding_error
+
 Start = Literal["after_last_miss", "first_crossing"]
 
 
@@ -101,6 +104,8 @@ class Memorisation:
         binary : bool
             Use the score 1 instead of (threshold - loss) / threshold.
 
+        A loss that is smaller than its threshold by a rounding error is not below.
+
         Raises
         ------
         ValueError
@@ -113,7 +118,7 @@ class Memorisation:
         if loss.ndim != 2 or len(loss) == 0:
             raise ValueError(f"loss must be [epochs, strings], at least one epoch: {loss.shape}")
         threshold = np.broadcast_to(check_loss("threshold", threshold), loss.shape)
-        below = loss < threshold
+        below = threshold - loss > rounding_error(threshold, FEWEST_TERMS)
         first = START_RULES[start](below)
         depth = below.astype(float)
         if not binary:
@@ -216,11 +221,9 @@ def bayes(
     ValueError
         If the shapes do not fit, a loss is negative or not finite, or the start rule is unknown.
     """
-    if np.shape(optimal_loss) != np.shape(loss)[1:]:
-        raise ValueError(
-            f"optimal_loss must have one value per string, {np.shape(loss)[1:]}: "
-            f"{np.shape(optimal_loss)}"
-        )
+    n_strings = checked_numbers("loss", loss).shape[1:]
+    if (own := checked_numbers("optimal_loss", optimal_loss).shape) != n_strings:
+        raise ValueError(f"optimal_loss must have one value per string, {n_strings}: {own}")
     return Memorisation.below(optimal_loss, loss, start)
 
 
@@ -306,7 +309,7 @@ def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[n
     Source: appendix D.
     """
     check_same_shape(loss, loss_without)
-    loss, loss_without = np.asarray(loss, dtype=float), np.asarray(loss_without, dtype=float)
+    loss, loss_without = (np.asarray(each, dtype=float) for each in (loss, loss_without))
     known = ~np.isnan(loss_without).all(axis=0)
     broken = check_loss("loss", loss[:, known]) > check_loss("loss_without", loss_without[:, known])
     shares = np.full(len(known), np.nan)
@@ -316,7 +319,7 @@ def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[n
 
 def check_loss(name: str, loss: ArrayLike) -> np.ndarray:
     """The loss as float64; ValueError if a value is negative or not finite."""
-    loss = np.asarray(loss, dtype=float)
+    loss = checked_numbers(name, loss)
     wrong = ~(np.isfinite(loss) & (loss >= 0))
     if wrong.any():
         raise ValueError(
@@ -328,10 +331,13 @@ def check_loss(name: str, loss: ArrayLike) -> np.ndarray:
 
 def check_same_shape(loss: ArrayLike, loss_without: ArrayLike) -> None:
     """Raise ValueError unless both losses are [epochs, strings] of the same size."""
-    if np.shape(loss) != np.shape(loss_without):
+    one, other = (
+        checked_numbers(name, values).shape
+        for name, values in (("loss", loss), ("loss_without", loss_without))
+    )
+    if one != other or len(one) != 2:
         raise ValueError(
-            f"loss and loss_without must have the same shape [epochs, strings]: "
-            f"{np.shape(loss)} and {np.shape(loss_without)}"
+            f"loss and loss_without must have the same shape [epochs, strings]: {one} and {other}"
         )
 
 

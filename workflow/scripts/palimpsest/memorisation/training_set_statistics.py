@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.memorisation.claim_statistics import UNIT, at_optimum, per_unit
-from palimpsest.statistics import rank_association
+from palimpsest.statistics import FEWEST_TERMS, is_constant, rank_association, rounding_error
 
 # Statistics of memorisation against learning.
 
@@ -37,7 +37,8 @@ def share_made_to_fall(study: pd.DataFrame, measure: str) -> pd.Series:
     """
     trained = at_optimum(study, "below_distinct", measure)
     unseen = at_optimum(study, "below_unseen", measure)
-    return ((trained - unseen) / (1 - unseen)).where(unseen < 1)
+    above = 1 - unseen
+    return ((trained - unseen) / above).where(above > rounding_error(1.0, FEWEST_TERMS))
 
 
 def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
@@ -320,9 +321,10 @@ def _with_value(study: pd.DataFrame, column: str, measure: str, minus: str | Non
 
 def _slope(x: pd.Series, y: pd.Series) -> float:
     """Least-squares slope of y over x; NaN if all x are equal."""
+    if is_constant(x):
+        return np.nan
     centred = x - x.mean()
-    square = (centred**2).sum()
-    return (centred * y).sum() / square if square > 0 else np.nan
+    return (centred * y).sum() / (centred**2).sum()
 
 
 def pooled_with_test_loss(

@@ -3,6 +3,7 @@
 from palimpsest.lazy_import import lazy_names
 
 MODULES = {
+    "LossWarning": "estimators",
     "by_time_since_treatment": "estimators",
     "difference": "estimators",
     "difference_in_differences": "estimators",

@@ -10,6 +10,7 @@ import pandas as pd
 
 from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES, PROFILE_CORRELATION, TRAINED
 from palimpsest.profiles.summaries import with_side
+from palimpsest.statistics import is_constant
 
 CELL = ["cohort", "time"]
 
@@ -39,6 +40,6 @@ def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
 
 def pearson(x: np.ndarray, y: np.ndarray) -> float:
     """Pearson's correlation of float[n] and float[n]; NaN if one of them does not vary."""
-    if len(x) < 2 or np.ptp(x) == 0 or np.ptp(y) == 0:
+    if is_constant(x) or is_constant(y):
         return np.nan
     return float(np.corrcoef(x, y)[0, 1])

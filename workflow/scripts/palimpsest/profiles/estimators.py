@@ -11,22 +11,31 @@ depends on time as the data do. The draw's statistic is the largest studentised 
 cells. It is studentised by the draw's own standard error, which keeps the error rate of small
 cohorts.
 
+Outcomes or changes that are equal up to rounding have the standard error 0 and take no part in the
+draws. A cell of two such groups is known without error, and is 0 if only rounding is left of it.
+
 Sources: Causal Estimation of Memorisation Profiles, sections 4 and 6; Callaway and Sant'Anna,
 Difference-in-differences with multiple time periods (2021), theorem 2 and algorithm 1; Hall,
 The bootstrap and Edgeworth expansion (1992), for studentised draws.
 """
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from palimpsest.allowed import CONFIDENCES, SEEDS, WHOLE, checked_number, shown
 from palimpsest.errors import UserError
 from palimpsest.profiles.panel import NEVER, Panel, to_panel
-from palimpsest.statistics import CONFIDENCE
+from palimpsest.statistics import CONFIDENCE, is_constant, rounding_error
 
 N_DRAWS = 1000
+
+
+class LossWarning(UserWarning):
+    """Training lowers the outcome of a panel at once, as it lowers a loss."""
 
 
 def difference(
@@ -39,10 +48,10 @@ def difference(
     Parameters
     ----------
     panel : a `Panel`, or a table with the columns unit, time, cohort (empty or infinite: never
-        treated) and outcome
-    confidence : of the simultaneous band
-    n : number of bootstrap draws
-    seed : of the draws
+        treated) and outcome, of which more is better
+    confidence : of the simultaneous band, in (0, 1)
+    n : number of bootstrap draws, at least 1
+    seed : of the draws, 0 or more
 
     Returns
     -------
@@ -52,13 +61,21 @@ def difference(
     Raises
     ------
     UserError
-        If a table is not a panel; see `palimpsest.profiles.panel.to_panel`.
+        If a table is not a panel (see `palimpsest.profiles.panel.to_panel`), if an outcome is not
+        finite, or if the confidence, n or the seed is not allowed.
+
+    Warns
+    -----
+    LossWarning
+        If cohorts have significantly lower outcomes just after their treatment, and more of them do
+        than have higher ones.
 
     Source: Causal Estimation of Memorisation Profiles, eq. 7.
     """
-    panel = _as_panel(panel)
-    bases = dict.fromkeys(panel.treated)
-    return _cells(panel, bases, confidence, n, seed)
+    panel = _checked(panel, confidence, n, seed)
+    table = _cells(panel, dict.fromkeys(panel.treated), confidence, n, seed)
+    _warn_of_a_loss(panel, table[_is_just_after(panel, table)])
+    return table
 
 
 def difference_in_differences(
@@ -71,13 +88,15 @@ def difference_in_differences(
     times before the base period, nothing has happened yet: there an estimate beyond its band speaks
     against the first assumption. The base period itself has the estimate 0 without a band.
 
-    The parameters, the result and the errors are those of `difference`. Also raises `UserError` if
-    a cohort has no time before its treatment.
+    The parameters, the result, the errors and the warning are those of `difference`. Also raises
+    `UserError` if a cohort has no time before its treatment.
 
     Source: Causal Estimation of Memorisation Profiles, eq. 11.
     """
-    panel = _as_panel(panel)
-    return _cells(panel, _base_periods(panel), confidence, n, seed)
+    panel = _checked(panel, confidence, n, seed)
+    table = _cells(panel, _base_periods(panel), confidence, n, seed)
+    _warn_of_a_loss(panel, table[_is_just_after(panel, table)])
+    return table
 
 
 def by_time_since_treatment(
@@ -90,7 +109,7 @@ def by_time_since_treatment(
     time weigh equally, so late times rest on early cohorts only. The band is simultaneous over the
     rows of this table.
 
-    The parameters and errors are those of `difference_in_differences`.
+    The parameters, errors and the warning are those of `difference_in_differences`.
 
     Returns
     -------
@@ -99,7 +118,7 @@ def by_time_since_treatment(
 
     Source: Causal Estimation of Memorisation Profiles, section 7 and figure 4.
     """
-    panel = _as_panel(panel)
+    panel = _checked(panel, confidence, n, seed)
     bases = _base_periods(panel)
     groups, untreated = _groups(panel, n, seed)
     n_times = len(panel.times)
@@ -107,36 +126,39 @@ def by_time_since_treatment(
     total = _Sums.zeros(n, len(since))
     # The paths of the untreated units are averaged over cohorts before their spread is computed,
     # because all cohorts are compared with the same units.
-    control = np.zeros((untreated.size, len(since)))
+    control, magnitude = np.zeros((untreated.size, len(since))), np.zeros(len(since))
     counts = np.zeros(len(since))
     for cohort, group in groups.items():
         places = slice(-bases[cohort] - 1 - since[0], n_times - bases[cohort] - 1 - since[0])
         total.add(places, group.sums(bases[cohort]))
         control[:, places] += untreated.since(bases[cohort])
+        magnitude[places] += untreated.magnitude_since(bases[cohort])
         counts[places] += 1
-    compared = Group.of(control, untreated.signs).sums(None)
+    compared = Group.of(control, untreated.signs, magnitude).sums(None)
     contrast = total.minus(compared).divided_by(counts)
     table = pd.DataFrame({"since": since, "n_cohorts": counts.astype(int)})
-    return _with_bands(table, contrast, since == -1, confidence)
+    table = _with_bands(table, contrast, since == -1, confidence)
+    _warn_of_a_loss(panel, table[since == 0])
+    return table
 
 
 @dataclass
 class _Sums:
     """Sums over independent groups: of means, of their variances, and both for each draw.
 
-    `mean` and `variance` are float64[cells]; `drawn` and `drawn_variance` float64[draws, cells].
+    `mean`, `variance` and `rounding`, the largest rounding error of `mean`, are float64[cells];
+    `drawn` and `drawn_variance` are float64[draws, cells].
     """
 
     mean: np.ndarray
     variance: np.ndarray
+    rounding: np.ndarray
     drawn: np.ndarray
     drawn_variance: np.ndarray
 
     @classmethod
     def zeros(cls, n_draws: int, n_cells: int) -> "_Sums":
-        return cls(
-            *(np.zeros(shape) for shape in (n_cells, n_cells)), *np.zeros((2, n_draws, n_cells))
-        )
+        return cls(*np.zeros((3, n_cells)), *np.zeros((2, n_draws, n_cells)))
 
     def add(self, places: slice, other: "_Sums") -> None:
         """Add the sums of another group to some of the cells."""
@@ -148,6 +170,7 @@ class _Sums:
         return _Sums(
             self.mean - other.mean,
             self.variance + other.variance,
+            self.rounding + other.rounding,
             self.drawn - other.drawn,
             self.drawn_variance + other.drawn_variance,
         )
@@ -157,6 +180,7 @@ class _Sums:
         return _Sums(
             self.mean / counts,
             self.variance / counts**2,
+            self.rounding / counts,
             self.drawn / counts,
             self.drawn_variance / counts**2,
         )
@@ -171,21 +195,30 @@ class _Sums:
 class Group:
     """The units of one cohort, and the means of their draws.
 
-    `mean` float64[times]; `around` float64[units, times], the distances from the mean; `signs`
+    `mean` float64[times]; `magnitude` float64[times], the largest absolute value that the outcomes
+    were computed from; `around` float64[units, times], the distances from the mean; `signs`
     float64[draws, units]; `drawn` float64[draws, times].
     """
 
     mean: np.ndarray
+    magnitude: np.ndarray
     around: np.ndarray
     signs: np.ndarray
     drawn: np.ndarray
 
     @classmethod
-    def of(cls, outcome: np.ndarray, signs: np.ndarray) -> "Group":
-        """The group of units with the outcomes float64[units, times]."""
+    def of(
+        cls, outcome: np.ndarray, signs: np.ndarray, magnitude: np.ndarray | None = None
+    ) -> "Group":
+        """The group of units with the outcomes float64[units, times].
+
+        `magnitude` is that of the outcomes themselves, unless they are differences of others.
+        """
         mean = outcome.mean(0)
         around = outcome - mean
-        return cls(mean, around, signs, signs @ around / len(outcome))
+        if magnitude is None:
+            magnitude = np.abs(outcome).max(0)
+        return cls(mean, magnitude, around, signs, signs @ around / len(outcome))
 
     @property
     def size(self) -> int:
@@ -197,20 +230,90 @@ class Group:
         paths = self.around + self.mean
         return paths if base is None else paths - paths[:, [base]]
 
+    def magnitude_since(self, base: int | None) -> np.ndarray:
+        """float64[times]: the largest absolute value that outcomes or changes come from."""
+        if base is None:
+            return self.magnitude
+        return np.maximum(self.magnitude, self.magnitude[base])
+
     def sums(self, base: int | None) -> _Sums:
         """The means and variances of the outcomes, or of their change since the base period."""
         mean, drawn, around = self.mean, self.drawn, self.around
         if base is not None:
             mean, drawn = mean - mean[base], drawn - drawn[:, [base]]
             around = around - around[:, [base]]
-        square = np.einsum("nt,nt->t", around, around) / self.size
+        magnitude = self.magnitude_since(base)
+        varies = ~is_constant(around, magnitude)
+        square = np.where(varies, np.einsum("nt,nt->t", around, around) / self.size, 0.0)
+        if not varies.all():
+            drawn = np.where(varies, drawn, 0.0)
         # A sign does not change a square, so a draw's mean square is that of the data.
-        spread = np.maximum(square - drawn**2, 0)
-        return _Sums(mean, square / (self.size - 1), drawn, spread / (self.size - 1))
+        spread = square - drawn**2
+        # Of few units, a draw may leave no spread. What is left then is the rounding of both terms.
+        rounding = rounding_error(square + np.sqrt(square) * magnitude, self.size)
+        np.copyto(spread, 0.0, where=spread <= rounding)
+        return _Sums(
+            mean,
+            square / (self.size - 1),
+            rounding_error(magnitude, self.size),
+            drawn,
+            spread / (self.size - 1),
+        )
 
 
-def _as_panel(panel: Panel | pd.DataFrame) -> Panel:
-    return panel if isinstance(panel, Panel) else to_panel(panel)
+def _checked(panel: Panel | pd.DataFrame, confidence: float, n: int, seed: int) -> Panel:
+    """The panel, if it and the other parameters are allowed; otherwise `UserError`."""
+    checked_number("confidence", confidence, CONFIDENCES)
+    checked_number("n", n, WHOLE)
+    checked_number("seed", seed, SEEDS)
+    if isinstance(panel, pd.DataFrame):
+        return to_panel(panel)
+    if not isinstance(panel, Panel):
+        raise UserError(f"panel: is {shown(panel)} and must be a Panel or a table")
+    _check_panel(panel)
+    return panel
+
+
+def _check_panel(panel: Panel) -> None:
+    """`UserError` if the arrays of a panel do not fit together, as those of a table always do."""
+    shape = len(panel.cohorts), len(panel.times)
+    if panel.outcome.shape != shape:
+        raise UserError(
+            f"{panel.source}: outcome: has the shape {panel.outcome.shape} and must have a row for "
+            f"each unit and a column for each time, {shape}"
+        )
+    sizes = dict(zip(*np.unique(panel.cohorts, return_counts=True), strict=True))
+    if len(sizes) < 2 or NEVER not in sizes or min(sizes.values()) < 2:
+        raise UserError(
+            f"{panel.source}: cohorts: must be times of treatment, and infinite for units that are "
+            "never treated; at least two units of each"
+        )
+    if not (finite := np.isfinite(panel.outcome)).all():
+        unit, time = np.argwhere(~finite)[0]
+        raise UserError(
+            f"{panel.source}: outcome: is {panel.outcome[unit, time]} for unit {unit}, counted "
+            f"from 0, at time {panel.times[time]:g} and must be a finite number; leave the unit out"
+        )
+
+
+def _is_just_after(panel: Panel, table: pd.DataFrame) -> np.ndarray:
+    """bool[rows]: whether a row is of the first time at which its cohort has been treated."""
+    firsts = {g: panel.first_after(g) for g in panel.treated}
+    places = table["cohort"].map(firsts).to_numpy()
+    return np.searchsorted(panel.times, table["time"]) == places
+
+
+def _warn_of_a_loss(panel: Panel, just_after: pd.DataFrame) -> None:
+    """Warn if the effects in these rows are those of training on a loss."""
+    effects = just_after.loc[just_after["significant"], "estimate"]
+    if (n_negative := int((effects < 0).sum())) > len(effects) / 2:
+        warnings.warn(
+            f"{panel.source}: just after training, {n_negative} of {len(just_after)} effects are "
+            "significantly negative: training makes the outcome smaller. Is the outcome a loss? "
+            "More must be better: give minus the loss, such as the log likelihood.",
+            LossWarning,
+            stacklevel=3,
+        )
 
 
 def _base_periods(panel: Panel) -> dict[float, int]:
@@ -252,12 +355,13 @@ def _cells(
     """A table with one row per cohort and time."""
     n_times = len(panel.times)
     largest = np.zeros(n)
-    estimates, errors, is_base = [], [], []
+    estimates, errors, rounding, is_base = [], [], [], []
     for base, contrast in zip(bases.values(), _contrasts(panel, bases, n, seed), strict=True):
         here = np.arange(n_times) == (-1 if base is None else base)
         np.fmax(largest, _largest(contrast, here), out=largest)
         estimates.append(contrast.mean)
         errors.append(np.sqrt(contrast.variance))
+        rounding.append(contrast.rounding)
         is_base.append(here)
     table = pd.DataFrame(
         {
@@ -265,7 +369,7 @@ def _cells(
             "time": np.tile(panel.times, len(panel.treated)),
         }
     )
-    cells = (np.concatenate(each) for each in (estimates, errors, is_base))
+    cells = (np.concatenate(each) for each in (estimates, errors, rounding, is_base))
     return _banded(table, *cells, _critical(largest, confidence))
 
 
@@ -289,17 +393,24 @@ def _with_bands(
     table: pd.DataFrame, contrast: _Sums, is_base: np.ndarray, confidence: float
 ) -> pd.DataFrame:
     critical = _critical(_largest(contrast, is_base), confidence)
-    return _banded(table, contrast.mean, np.sqrt(contrast.variance), is_base, critical)
+    error = np.sqrt(contrast.variance)
+    return _banded(table, contrast.mean, error, contrast.rounding, is_base, critical)
 
 
 def _banded(
     table: pd.DataFrame,
     estimate: np.ndarray,
     error: np.ndarray,
+    rounding: np.ndarray,
     is_base: np.ndarray,
     critical: float,
 ) -> pd.DataFrame:
-    """The table with estimates, and bands of `critical` standard errors to both sides."""
+    """The table with estimates, and bands of `critical` standard errors to both sides.
+
+    `rounding` float64[rows] is the largest rounding error of the estimates.
+    """
+    # Only rounding is left of it: the difference of two constants that are equal.
+    estimate = np.where((error == 0) & (np.abs(estimate) <= rounding), 0.0, estimate)
     with np.errstate(invalid="ignore"):
         reach = np.where(error == 0, 0.0, critical * error)
     reach[is_base] = np.nan

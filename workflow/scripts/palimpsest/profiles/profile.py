@@ -3,6 +3,7 @@
 Source: Causal Estimation of Memorisation Profiles, sections 3, 4 and 7.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
@@ -23,6 +24,7 @@ from palimpsest.profiles.kinds import (
 )
 from palimpsest.profiles.measured import OUTCOMES, Stream
 from palimpsest.profiles.panel import NEVER, Panel
+from palimpsest.statistics import rounding_error
 
 POOLED = {PROFILE.name: POOLED_PROFILE.name, PERSISTENCE.name: POOLED_PERSISTENCE.name}
 ESTIMATORS: dict[str, Callable[[Panel], pd.DataFrame]] = {
@@ -70,9 +72,21 @@ def pooled(panels: Sequence[Panel]) -> Panel:
     sizes = [Counter(panel.cohorts.tolist()) for panel in panels]
     if any(own != sizes[0] for own in sizes):
         raise ValueError("the runs differ in the sizes of their cohorts")
-    outcomes = [p.outcome - p.outcome[p.cohorts == NEVER].mean(axis=0) for p in panels]
+    outcomes = [_beyond_the_untreated(panel) for panel in panels]
     cohorts = np.concatenate([panel.cohorts for panel in panels])
     return Panel(panels[0].times, cohorts, np.concatenate(outcomes), "all seeds")
+
+
+def _beyond_the_untreated(panel: Panel) -> np.ndarray:
+    """Outcomes float64[units, times] minus the mean of the untreated units at each time.
+
+    Where only rounding is left, they are 0: the rounding of each run is another constant, and would
+    look like a difference between runs.
+    """
+    untreated = panel.outcome[panel.cohorts == NEVER]
+    beyond = panel.outcome - untreated.mean(axis=0)
+    rounding = rounding_error(np.abs(panel.outcome).max(axis=0), len(untreated))
+    return np.where(np.abs(beyond) <= rounding, 0.0, beyond)
 
 
 def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -88,10 +102,13 @@ def _tables(panels: Iterable[tuple[Stream, dict, Panel]]) -> dict[str, pd.DataFr
     """The cells, and the means by time since treatment, of panels with their columns."""
     cells, since = [], []
     for stream, keys, panel in panels:
-        found = _cells(panel)
+        with warnings.catch_warnings():
+            # More is better for all outcomes of a stream; what is negative was not memorised.
+            warnings.simplefilter("ignore", estimators.LossWarning)
+            found, over_time = _cells(panel), estimators.by_time_since_treatment(panel)
         rates = stream.rates if keys["strings"] == TRAINED else {}
         cells.append(found.assign(**keys, learning_rate=found["cohort"].map(rates).astype(float)))
-        since.append(estimators.by_time_since_treatment(panel).assign(**keys))
+        since.append(over_time.assign(**keys))
     whole = pd.concat(cells, ignore_index=True).astype({"cohort": int, "time": int})
     return {PROFILE.name: whole, PERSISTENCE.name: pd.concat(since, ignore_index=True)}
 

@@ -15,7 +15,7 @@ from palimpsest.profiles.kinds import (
     PLACEBO,
     TRAINED,
 )
-from palimpsest.statistics import rank_association
+from palimpsest.statistics import is_constant, rank_association
 
 
 def estimates(
@@ -119,7 +119,7 @@ def correlation_with_truth(rows: pd.DataFrame) -> pd.Series:
     `rows` come from `minus_placebo`. NaN if a notion is the same for all macro-batches.
     """
     return rows.groupby(["seed", "model"])[["minus_placebo", "specific"]].apply(
-        lambda own: own["minus_placebo"].corr(own["specific"])
+        lambda own: np.nan if is_constant(own).any() else own["minus_placebo"].corr(own["specific"])
     )
 
 

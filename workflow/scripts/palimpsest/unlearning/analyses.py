@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 
+from palimpsest.statistics import with_exact_ties
 from palimpsest.unlearning.kinds import AGREEMENT
 from palimpsest.unlearning.quality import largest_epsilon
 from palimpsest.unlearning.samples import Problem
@@ -26,6 +27,7 @@ def mean_epsilons(epsilons: pd.DataFrame, setup: Setup) -> pd.DataFrame:
     inside = epsilons[(epsilons["setup"] == setup.name) & ~epsilons["method"].isin(ENDS)]
     inside = inside.assign(epsilon=inside["epsilon"].clip(upper=largest_epsilon(setup.n)))
     means = inside.pivot_table("epsilon", "string_id", "method", aggfunc="mean", sort=False)
+    means = pd.DataFrame(with_exact_ties(means), means.index, means.columns)
     strings = epsilons["string_id"].unique()
     return means.reindex(index=strings, columns=inside["method"].unique()).round(DECIMALS)
 

@@ -10,12 +10,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palimpsest.statistics import CONFIDENCE, Interval
+from palimpsest.allowed import CONFIDENCES, SEEDS, Number, checked_number, checked_numbers
+from palimpsest.statistics import CONFIDENCE, Interval, rounding_error
 
 # A gap is clear if it is at least this many standard errors above 0. A share divides by the gap, so
 # with a less certain gap, the share could be any number.
 CLEAR = 3.0
 N_DRAWS = 2000
+DRAWS = Number(least=2, whole=True)  # a single draw has no variance
 
 
 class Losses(NamedTuple):
@@ -57,7 +59,10 @@ def clear_gaps(before: ArrayLike, retrained: ArrayLike) -> np.ndarray:
     before, retrained = np.asarray(before, dtype=float), np.asarray(retrained, dtype=float)
     gap = retrained.mean(axis=0) - before.mean(axis=0)
     error = np.sqrt(_variance_of_mean(before) + _variance_of_mean(retrained))
-    return (gap > 0) & (gap >= CLEAR * error)
+    # A gap that is rounding only, without any spread, would be clear otherwise.
+    largest = np.maximum(np.abs(before).max(axis=0), np.abs(retrained).max(axis=0))
+    rounding = rounding_error(largest, max(len(before), len(retrained)))
+    return (gap > rounding) & (gap >= CLEAR * error)
 
 
 def string_shares(
@@ -83,14 +88,15 @@ def string_shares(
     Raises
     ------
     ValueError
-        If an array is not [2 or more models, strings] or not finite, or if the shapes do not fit.
+        If an array is not [2 or more models, strings] or not finite, if the shapes do not fit, or
+        if the confidence is not allowed.
 
     Source: ratios of means, Cochran, Sampling Techniques (1977), section 6.3.
     """
     from scipy.special import stdtrit
 
-    losses = checked(Losses(before, after, retrained))
-    before, after, retrained = losses
+    checked_number("confidence", confidence, CONFIDENCES)
+    before, after, retrained = checked(Losses(before, after, retrained))
     clear = clear_gaps(before, retrained)
     gap = np.where(clear, retrained.mean(axis=0) - before.mean(axis=0), np.nan)
     share = (after - before).mean(axis=0) / gap
@@ -140,7 +146,7 @@ def pooled_share(
     ----------
     problems : sequence of Losses
         Strings and models belong to one problem. All problems count by the sizes of their gaps.
-    n : int, bootstrap draws
+    n : int, bootstrap draws, at least 2
     seed : int
     confidence : float in (0, 1)
 
@@ -153,7 +159,8 @@ def pooled_share(
     Raises
     ------
     ValueError
-        If there is no problem, or an array does not fit, see `string_shares`.
+        If there is no problem, an array does not fit (see `string_shares`), or n, the seed or the
+        confidence is not allowed.
 
     Source: Owen, The pigeonhole bootstrap, Annals of Applied Statistics 1 (2007); Rao and Wu,
     Resampling inference with complex survey data, JASA 83 (1988), for the draws of one fewer;
@@ -162,6 +169,9 @@ def pooled_share(
     """
     from scipy.special import stdtrit
 
+    checked_number("n", n, DRAWS)
+    checked_number("seed", seed, SEEDS)
+    checked_number("confidence", confidence, CONFIDENCES)
     if not problems:
         raise ValueError("a pooled share needs 1 problem or more")
     parts = [_with_clear_gaps(checked(Losses(*each))) for each in problems]
@@ -195,7 +205,7 @@ def spread(shares: ArrayLike) -> Spread:
 
 def checked(losses: Losses) -> Losses:
     """The losses as float64; ValueError if they do not fit together."""
-    arrays = Losses(*(np.asarray(values, dtype=float) for values in losses))
+    arrays = Losses(*map(checked_numbers, Losses._fields, losses))
     for name, values in zip(Losses._fields, arrays, strict=True):
         if values.ndim != 2 or len(values) < 2:
             raise ValueError(f"{name} must be [2 or more models, strings], not {values.shape}")

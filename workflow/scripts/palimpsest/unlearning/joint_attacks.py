@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.statistics import is_constant
 from palimpsest.unlearning.permutation import N_RELABELLINGS, relabellings, share_as_large
 from palimpsest.unlearning.thresholds import check_samples
 
@@ -91,10 +92,7 @@ def _prepared(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[_Products, np
 def standardised(models: np.ndarray) -> np.ndarray:
     """Values with mean 0 and standard deviation 1 over the models; 0 if there is no spread."""
     centred = models - models.mean(axis=0)
-    spread = centred.std(axis=0)
-    # Rounding errors are no spread.
-    spread[spread <= 1e-12 * np.abs(models).max(axis=0)] = np.inf
-    return centred / spread
+    return centred / np.where(is_constant(models), np.inf, centred.std(axis=0))
 
 
 def shrunken_covariance(values: np.ndarray) -> tuple[float, float]:

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 
+from palimpsest.statistics import with_exact_ties
+
 RELABELLINGS = 999
 SEED = 0  # of the relabellings; the same for all methods and problems
 CHUNK = 2**22  # numbers of one chunk of relabellings
@@ -79,6 +81,7 @@ def ks_gaps(pooled: np.ndarray, is_unlearned: np.ndarray) -> np.ndarray:
     n = int(is_unlearned[0].sum())
     unit = math.lcm(n, len(pooled) - n)
     up, down = unit // n, unit // (len(pooled) - n)
+    pooled = with_exact_ties(pooled)
     order = pooled.argsort(axis=0)
     rising = np.take_along_axis(pooled, order, axis=0)
     # Among equal losses, only the distance after the last one counts.

@@ -8,6 +8,7 @@ is a statement that an auditor can sign.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import CONFIDENCES, SEEDS, checked_number
 from palimpsest.unlearning.thresholds import (
     DELTA,
     check_rules,
@@ -61,7 +62,7 @@ def epsilon_lower_bound(
     Raises
     ------
     ValueError
-        See `epsilon`; also if the confidence is not in (0, 1).
+        See `epsilon`; also if the confidence is not in (0, 1), or the seed is not 0 or more.
 
     Source: Clopper and Pearson, Biometrika 26 (1934); Jagielski, Ullman and Oprea, Auditing
     differentially private machine learning, arXiv 2006.07709, section 4; Are we making progress in
@@ -72,8 +73,8 @@ def epsilon_lower_bound(
 
     unlearned, retrained = check_samples(unlearned, retrained)
     check_rules(delta)
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    checked_number("confidence", confidence, CONFIDENCES)
+    checked_number("seed", seed, SEEDS)
     n_folds = min(FOLDS, len(unlearned), len(retrained))
     chance = np.random.default_rng(seed)
     folds = [chance.permutation(np.arange(len(x)) % n_folds) for x in (unlearned, retrained)]
@@ -101,8 +102,9 @@ def bound_of_errors(
     For example, 1 of 32 false positives and 3 of 32 false negatives give at least 1.53. The numbers
     of models are those of each kind that judged the attack.
 
-    Source: see `epsilon_lower_bound`.
+    Raises `ValueError` if the confidence is not in (0, 1). Source: see `epsilon_lower_bound`.
     """
+    checked_number("confidence", confidence, CONFIDENCES)
     high_fpr = upper_bound(false_positives, n_unlearned, (1 - confidence) / 2)
     high_fnr = upper_bound(false_negatives, n_retrained, (1 - confidence) / 2)
     return epsilon_of_rates(high_fpr, high_fnr, delta)

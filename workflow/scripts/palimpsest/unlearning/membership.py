@@ -7,7 +7,14 @@ import numpy as np
 from scipy.special import expit, stdtrit
 from scipy.stats import rankdata
 
-from palimpsest.statistics import CONFIDENCE, Interval
+from palimpsest.statistics import (
+    CONFIDENCE,
+    FEWEST_TERMS,
+    Interval,
+    is_constant,
+    rounding_error,
+    with_exact_ties,
+)
 
 FOLDS = 10
 SEED = 0  # assigns strings to folds; the same for all models, methods and problems
@@ -37,7 +44,7 @@ def auc(members: np.ndarray, others: np.ndarray) -> np.ndarray:
     n, m = members.shape[1], others.shape[1]
     if not n or not m:
         return np.full(len(members), np.nan)
-    ranks = rankdata(np.concatenate([members, others], axis=1), axis=1)
+    ranks = rankdata(with_exact_ties(np.concatenate([members, others], axis=1).T), axis=0).T
     return (ranks[:, :n].sum(axis=1) - n * (n + 1) / 2) / (n * m)
 
 
@@ -70,11 +77,13 @@ def privleak(unlearned: np.ndarray, retrained: np.ndarray) -> Interval:
     """
     samples = [1 - np.asarray(values, dtype=float) for values in (unlearned, retrained)]
     means = [values.mean() if len(values) else np.nan for values in samples]
-    if not means[1] > 0:
+    # 1 minus an AUC of 1 that was rounded is not 0.
+    rounding = rounding_error(1.0, FEWEST_TERMS)
+    if not means[1] > rounding:
         return Interval(np.nan, np.nan, np.nan)
     ratio = means[0] / means[1]
     n = min(len(values) for values in samples)
-    if n < 2 or not ratio > 0:
+    if n < 2 or not means[0] > rounding:
         return Interval(ratio - 1, np.nan, np.nan)
     errors = [
         values.var(ddof=1) / len(values) / mean**2
@@ -117,7 +126,8 @@ def membership_accuracy(forget: np.ndarray, test: np.ndarray) -> np.ndarray:
     for one in range(fold.max() + 1):
         fitted, held = loss[:, fold != one], loss[:, fold == one]
         centre, scale = fitted.mean(axis=1, keepdims=True), fitted.std(axis=1, keepdims=True)
-        scale[scale == 0] = 1
+        # Without any spread, all are equal: no string is on either side of the centre.
+        scale[is_constant(fitted.T)] = np.inf
         # Folds differ little, so the fit of one is a good start for the next.
         fit = logistic_regressions((fitted - centre) / scale, is_forget[fold != one], fit)
         says_forget = fit[:, :1] * (held - centre) / scale + fit[:, 1:] > 0

@@ -13,6 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import (
+    SEEDS,
+    WHOLE,
+    WrongValue,
+    checked_number,
+    checked_numbers,
+    shown,
+)
 from palimpsest.unlearning.quality import BIN_WIDTH, forgetting_quality, largest_epsilon, points
 from palimpsest.unlearning.thresholds import (
     CAP,
@@ -26,7 +34,7 @@ from palimpsest.unlearning.thresholds import (
 
 N_RELABELLINGS = 400  # the smallest p-value is 1 / 401
 BAND = (2.5, 97.5)  # percentiles
-# Two values of a statistic that differ by less are equal, up to rounding errors.
+# Values of a statistic that differ by a smaller share of the largest are equal, up to rounding.
 TOLERANCE = 1e-9
 
 
@@ -49,8 +57,8 @@ def permutation_null(
     retrained : float[R models, examples]
     statistic : function of float[U, examples] and float[R, examples]
         Its result is a number or float[k], never NaN.
-    n : int, number of random relabellings
-    seed : int
+    n : int, number of random relabellings, at least 1
+    seed : int, 0 or more
         The same seed and numbers of models give the same relabellings.
 
     Returns
@@ -62,19 +70,20 @@ def permutation_null(
     Raises
     ------
     ValueError
-        For arrays as in `epsilon`, if n is below 1, or if the statistic is NaN.
+        For arrays as in `epsilon`, if n or the seed is not allowed, or if the statistic is no
+        number.
 
     Source: Phipson and Smyth, Permutation p-values should never be zero, Statistical Applications
     in Genetics and Molecular Biology 9 (2010).
     """
     unlearned, retrained = check_samples(unlearned, retrained)
-    observed = np.asarray(statistic(unlearned, retrained), dtype=float)
+    labels = relabellings(len(unlearned), len(retrained), n, seed)
+    if not callable(statistic):
+        raise WrongValue(f"statistic: is {shown(statistic)} and must be a function of two samples")
+    observed = checked_numbers("statistic", statistic(unlearned, retrained))
     models = np.concatenate([unlearned, retrained])
     null = np.array(
-        [
-            statistic(models[~is_retrained], models[is_retrained])
-            for is_retrained in relabellings(len(unlearned), len(retrained), n, seed)
-        ],
+        [statistic(models[~is_retrained], models[is_retrained]) for is_retrained in labels],
         dtype=float,
     )
     if np.isnan(observed).any() or np.isnan(null).any():
@@ -84,15 +93,16 @@ def permutation_null(
 
 def relabellings(n_unlearned: int, n_retrained: int, n: int, seed: int) -> np.ndarray:
     """Random labels bool[n, models], True for retrained; as many of each kind as there are."""
-    if n < 1:
-        raise ValueError(f"there must be 1 relabelling or more, not {n}")
+    checked_number("n", n, WHOLE)
+    checked_number("seed", seed, SEEDS)
     labels = np.repeat([False, True], [n_unlearned, n_retrained])
     return np.random.default_rng(seed).permuted(np.tile(labels, (n, 1)), axis=1)
 
 
 def share_as_large(null: np.ndarray, observed: np.ndarray | float) -> np.ndarray | float:
     """P-values float[...] of observed values [...] from a null [n, ...]: (1 + #) / (n + 1)."""
-    close = np.isclose(null, observed, rtol=TOLERANCE, atol=TOLERANCE)
+    size = np.abs(np.where(np.isfinite(null), null, 0.0)).max(axis=0, initial=0.0)
+    close = np.isclose(null, observed, rtol=TOLERANCE, atol=TOLERANCE * size)
     p = (1 + ((null >= observed) | close).sum(axis=0)) / (len(null) + 1)
     return p if np.ndim(p) else float(p)
 

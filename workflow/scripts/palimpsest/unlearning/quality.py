@@ -3,7 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import Number, checked_number, checked_numbers
+
 BIN_WIDTH = 0.5
+BIN_WIDTHS, MODELS = Number(above=0), Number(least=2, whole=True)
 
 
 def largest_epsilon(n_models: int) -> float:
@@ -20,8 +23,7 @@ def largest_epsilon(n_models: int) -> float:
 
     Source: the released scoring code of Are we making progress in unlearning?
     """
-    if not n_models >= 2:
-        raise ValueError(f"forgetting quality needs 2 or more models of each kind, not {n_models}")
+    checked_number("n_models", n_models, MODELS, ", the models of each kind")
     return float(np.ceil(np.log(n_models - 1)))
 
 
@@ -51,12 +53,11 @@ def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> 
 
     Source: Are we making progress in unlearning?, section 3.1.2.
     """
-    epsilons = np.asarray(epsilons, dtype=float)
+    epsilons = checked_numbers("epsilons", epsilons)
     if not (epsilons >= 0).all():
         raise ValueError("epsilons must be 0 or more, and none may be NaN")
     most = largest_epsilon(n_models)
-    if not 0 < bin_width < np.inf:
-        raise ValueError(f"bin_width must be above 0 and finite, not {bin_width}")
+    checked_number("bin_width", bin_width, BIN_WIDTHS)
     return np.where(epsilons < most, np.exp2(-np.floor(epsilons / bin_width)), 0.0)
 
 

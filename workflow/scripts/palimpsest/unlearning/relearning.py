@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import binomtest
 
-from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, student
+from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, is_constant, student
 
 RELABELLINGS = 9999
 SEED = 0  # of the relabellings; the same for all methods and problems
@@ -61,7 +61,7 @@ def restricted_mean(relearned: Relearned) -> Interval:
     if not len(relearned.steps):
         return Interval(np.nan, np.nan, np.nan)
     within = np.minimum(relearned.times, relearned.limit.min())
-    if np.ptp(within) == 0:
+    if is_constant(within):
         return Interval(within[0], np.nan, np.nan)
     return student(within)
 

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import checked_numbers
+from palimpsest.statistics import is_constant, rounding_error
 from palimpsest.unlearning.permutation import N_RELABELLINGS, relabellings, share_as_large
 
 
@@ -64,8 +66,10 @@ def relative_test(
     """
     samples = _checked(unlearned, innocent, retrained)
     n_unlearned, n_innocent = len(samples[0]), len(samples[1])
-    spread = np.concatenate(samples).std(axis=0)
-    scaled = [sample / np.where(spread > 0, spread, 1) for sample in samples]
+    pooled = np.concatenate(samples)
+    # An example without any spread adds no distance.
+    spread = np.where(is_constant(pooled), np.inf, pooled.std(axis=0))
+    scaled = [sample / spread for sample in samples]
     both, reference = np.concatenate(scaled[:2]), scaled[2]
     across, inside = _distances(both, reference), _distances(both, both)
     # The first labelling is the true one; True is for innocent models, which come second.
@@ -89,7 +93,7 @@ def _student_p(value: float, samples: list[np.ndarray]) -> float:
 
 def _checked(*samples: ArrayLike) -> list[np.ndarray]:
     """The samples as float64; ValueError if they do not fit together."""
-    found = [np.asarray(sample, dtype=float) for sample in samples]
+    found = [checked_numbers("a sample", sample) for sample in samples]
     for sample in found:
         if sample.ndim != 2 or len(sample) < 2 or not sample.shape[1]:
             raise ValueError(f"a sample must be [2 or more models, examples], not {sample.shape}")
@@ -122,7 +126,8 @@ def _studentised(across: np.ndarray, inside: np.ndarray, labels: np.ndarray) -> 
     """Difference of the distances by its standard error, float64[labellings].
 
     `across` is float[models, reference], `inside` float[models, models] and `labels`
-    bool[labellings, models]. Without any variance, the difference is 0, and so is the result.
+    bool[labellings, models]. Without any variance, the result is 0 if the difference is, and
+    otherwise infinite.
     """
     differences, variances, to_reference = [], [], []
     own = across.mean(axis=1)
@@ -139,4 +144,6 @@ def _studentised(across: np.ndarray, inside: np.ndarray, labels: np.ndarray) -> 
     of_reference = 2 * (to_reference[0] - to_reference[1])
     variances.append(of_reference.var(axis=1, ddof=1) / across.shape[1])
     difference, error = differences[0] - differences[1], np.sqrt(sum(variances))
-    return np.divide(difference, error, out=np.zeros_like(difference), where=error > 0)
+    rounding = rounding_error(max(across.max(), inside.max()), max(across.shape))
+    certain = np.where(np.abs(difference) <= rounding, 0.0, np.copysign(np.inf, difference))
+    return np.divide(difference, error, out=certain, where=error > rounding)

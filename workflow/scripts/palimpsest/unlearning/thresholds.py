@@ -6,9 +6,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from palimpsest.allowed import Number, checked_number, checked_numbers
+from palimpsest.statistics import with_exact_ties
+
 Thresholds = Literal["exact", "grid"]
 KNOWN = ("exact", "grid")
 DELTA = 1e-5
+DELTAS = Number(least=0, below=1)
 # The value used for an infinite epsilon, that is, for an attack without errors.
 CAP = 50.0
 # On the grid, a sample that spans less than this share of the other counts as separated by width.
@@ -68,6 +72,7 @@ def epsilon(
     unlearned, retrained : float[models, examples]
         One number per model and example, such as `logit_scaled_confidence`. Both arrays have the
         same number of examples; their numbers of models may differ.
+        Values of an example that differ by rounding only are equal.
     delta : float in [0, 1)
     thresholds : "exact" or "grid"
         exact: try every interval of values, bounded or not, for both kinds. These are all attacks
@@ -144,21 +149,25 @@ def attacks(
 
 def check_rules(delta: float, thresholds: Thresholds = "exact") -> None:
     """ValueError if delta is not in [0, 1), or the thresholds are unknown."""
-    if not 0 <= delta < 1:
-        raise ValueError(f"delta must be in [0, 1), not {delta}")
+    checked_number("delta", delta, DELTAS)
     if thresholds not in KNOWN:
         raise ValueError(f"unknown thresholds {thresholds!r}; known: {', '.join(KNOWN)}")
 
 
 def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """Both as float64[models, examples]; ValueError for other shapes or different examples."""
+    """Both as float64[models, examples]; ValueError for other shapes or different examples.
+
+    Values of an example that are equal up to rounding are made exactly equal.
+    """
     unlearned, retrained = _sample("unlearned", unlearned), _sample("retrained", retrained)
     if unlearned.shape[1] != retrained.shape[1]:
         raise ValueError(
             f"unlearned and retrained must be of the same examples: "
             f"{unlearned.shape[1]} and {retrained.shape[1]}"
         )
-    return unlearned, retrained
+    # Attacks look at the order of values, and rounding errors are no order.
+    both = with_exact_ties(np.concatenate([unlearned, retrained]))
+    return both[: len(unlearned)], both[len(unlearned) :]
 
 
 def epsilon_of_rates(fpr: np.ndarray, fnr: np.ndarray, delta: float = DELTA) -> np.ndarray:
@@ -188,7 +197,7 @@ def _narrow(unlearned: np.ndarray, retrained: np.ndarray) -> np.ndarray:
 
 def _sample(name: str, values: ArrayLike) -> np.ndarray:
     """The values as float64[models, examples]; ValueError if they are not."""
-    values = np.asarray(values, dtype=float)
+    values = checked_numbers(name, values)
     if values.ndim != 2 or len(values) < 2:
         raise ValueError(f"{name} must be [models, examples], 2 models or more: {values.shape}")
     if not np.isfinite(values).all():

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 
 from palimpsest.models.trained import n_last_right
+from palimpsest.statistics import rounding_error
 from palimpsest.training.batches import IGNORED
 
 LEAST_PROBABLE = 5  # one in five tokens, the 20 % of the papers
@@ -77,7 +78,10 @@ def _of_tokens(
     log_p_NV = log_p_NV.masked_fill(p_NV == 0, 0)
     mean_N = (p_NV * log_p_NV).sum(-1)
     spread_N = (p_NV * (log_p_NV - mean_N[:, None]).square()).sum(-1).sqrt()
-    standardised_N = torch.where(spread_N > 0, (true_N - mean_N) / spread_N, 0.0)
+    # All tokens of an even prediction are equally probable, and what is left is rounding.
+    rounding = rounding_error(mean_N.abs().cpu().numpy(), logits_NV.shape[-1])
+    varies_N = spread_N > torch.from_numpy(rounding).to(spread_N.device)
+    standardised_N = torch.where(varies_N, (true_N - mean_N) / spread_N, 0.0)
     return true_N, standardised_N
 
 

@@ -12,15 +12,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from palimpsest.statistics import CONFIDENCE
+from palimpsest.allowed import CONFIDENCES, checked_number, checked_numbers
+from palimpsest.statistics import CONFIDENCE, is_constant
 from palimpsest.unlearning.gaps import per_model_shares
 from palimpsest.unlearning.kinds import VARIANCE
 from palimpsest.unlearning.samples import Problem, UnlearnedModels
 from palimpsest.unlearning.setups import ENDS, REUSE_N_N
 
 TRAINING_SEED, UNLEARNING_SEED = SOURCES = ("training seed", "unlearning seed")
-# Shares of the gap that differ by less, relative to the largest, differ by rounding only.
-ROUNDING = 1e-12
 
 
 class Split(NamedTuple):
@@ -70,12 +69,14 @@ def split_variance(values: ArrayLike, confidence: float = CONFIDENCE) -> Split:
     Raises
     ------
     ValueError
-        If the values are not [trainings, unlearnings], or not finite.
+        If the values are not [trainings, unlearnings], or not finite, or if the confidence is not
+        allowed.
 
     Source: Searle, Casella and McCulloch, Variance Components (1992), sections 3.5 (interval), 3.7
     and 4.3 (estimates).
     """
     values = _checked(values)
+    checked_number("confidence", confidence, CONFIDENCES)
     n_trainings, n_unlearnings = values.shape
     if n_trainings < 2 or n_unlearnings < 2:
         return NO_SPLIT
@@ -92,7 +93,7 @@ def split_variance(values: ArrayLike, confidence: float = CONFIDENCE) -> Split:
 
 def _checked(values: ArrayLike) -> np.ndarray:
     """The values as float64; ValueError if they are not [trainings, unlearnings] and finite."""
-    values = np.asarray(values, dtype=float)
+    values = checked_numbers("values", values)
     if values.ndim != 2 or not values.size:
         raise ValueError(f"values must be [trainings, unlearnings], not {values.shape}")
     if not np.isfinite(values).all():
@@ -106,8 +107,11 @@ def _mean_squares(values: np.ndarray) -> tuple[float, float]:
     means = values.mean(axis=1)
     between = n_columns * means.var(ddof=1)
     within = np.square(values - means[:, None]).sum() / (n_rows * (n_columns - 1))
-    least = (ROUNDING * np.abs(values).max()) ** 2
-    return float(between) if between > least else 0.0, float(within) if within > least else 0.0
+    magnitude = np.abs(values).max()
+    return (
+        0.0 if is_constant(means, magnitude) else float(between),
+        0.0 if is_constant(values.T, magnitude).all() else float(within),
+    )
 
 
 def _interval(

@@ -110,9 +110,12 @@ def handles(embeddings: list[str]) -> list:
 
 def note(leakage: pd.DataFrame, bins: pd.DataFrame) -> str:
     """What points and bars are, which strings are in the bins, and the setting."""
+    of_points = f"{looks.seeds_note(leakage)} Accuracy: share of right answers."
+    if bins.empty:
+        return f"{of_points} There are too few test strings for bins of density."
     first = bins.iloc[0]
     return (
-        f"{looks.seeds_note(leakage)} Accuracy: share of right answers. Right: "
+        f"{of_points} Right: "
         f"{looks.setting(bins)}; bins of equally many test "
         f"strings of all runs, leaked or not, with {first['shortest']} to {first['longest']} "
         f"symbols (the central half of the lengths); bars: {looks.PERCENT} intervals over the "

@@ -30,13 +30,12 @@ def text_density(density: pd.DataFrame) -> Figure:
     """Perplexity in bins of density; distributions of density for a text without perplexities.
 
     `density` is a table `text_density` of one text. The bins are those of its table `text_bins`,
-    which has no rows without perplexities.
+    which has no rows without perplexities, or with too few queries for a bin.
 
     Source: LMD3, figures 4, 5, 12 and 13.
     """
-    if density["perplexity"].isna().all():
-        return distributions(density)
-    return perplexities(text_bins(of_setting(density)), density)
+    bins = text_bins(of_setting(density))
+    return distributions(density) if bins.empty else perplexities(bins, density)
 
 
 def perplexities(rows: pd.DataFrame, density: pd.DataFrame) -> Figure:
