@@ -127,7 +127,7 @@ def _panel(table: UserTable, sign: int) -> Panel:
         if wrong.any():
             raise table.wrong(name, int(wrong.argmax()))
     outcome = table.numbers("outcome")
-    times, of_time = np.unique(time, return_inverse=True)
+    of_time, times = pd.factorize(time, sort=True)
     first = np.full(len(units), -1)
     first[of_unit[::-1]] = np.arange(table.n_rows)[::-1]
     _check_cells(table, units, of_unit, len(times), of_time, first)

@@ -162,28 +162,32 @@ class UserTable:
 
     def _each(self, name: str, found: Factorised, read: Callable) -> list:
         """What `read` makes of each distinct value; `UserError` with the first row of a bad one."""
-        made, bad = [], []
-        for row, value in zip(found.first_rows().tolist(), found.values, strict=True):
+        made, bad = [], {}
+        for place, value in enumerate(found.values):
             try:
                 made.append(read(value))
             except (ValueError, OverflowError) as error:
-                bad.append((row, str(error)))
+                bad[place] = str(error)
         if bad:
-            raise self.wrong(name, *_reason(*min(bad)))
+            rows = found.first_rows()
+            first = min(bad, key=rows.__getitem__)
+            # A reader says something of a date that it cannot take, and of no other value.
+            reason = bad[first] if bad[first].startswith("is ") else ""
+            raise self.wrong(name, int(rows[first]), reason)
         return made
 
     def _one_kind(
         self, names: Sequence[str], columns: list[Factorised], moments: list[list[Moment]]
     ) -> str:
         """The kind of all finite times; `UserError` if they are of two kinds."""
+        kinds = {moment.kind for own in moments for moment in own if np.isfinite(moment.at)}
+        if len(kinds) < 2:
+            return next(iter(kinds), A_NUMBER)
         first = {}  # the first row and column of each kind
         for place, (found, own) in enumerate(zip(columns, moments, strict=True)):
             for row, moment in zip(found.first_rows().tolist(), own, strict=True):
                 if np.isfinite(moment.at):
-                    here = (row, place)
-                    first[moment.kind] = min(first.get(moment.kind, here), here)
-        if len(first) < 2:
-            return next(iter(first), A_NUMBER)
+                    first[moment.kind] = min(first.get(moment.kind, (row, place)), (row, place))
         said = [
             f"{self.written_as[names[place]]} {self.value(names[place], row)} in row {row + 1} is "
             f"{kind}"
@@ -193,11 +197,6 @@ class UserTable:
             f"{self.source}: {' and '.join(said)}, which cannot be compared; write all times as "
             + ("numbers, or all as dates" if A_NUMBER in first else "dates with a time zone")
         )
-
-
-def _reason(row: int, said: str) -> tuple:
-    """The row, and what a reader says of a date; its other errors say nothing of use."""
-    return (row, said) if said.startswith("is ") else (row,)
 
 
 def read_user_table(
