@@ -15,6 +15,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import NamedTuple
 
@@ -330,8 +331,7 @@ def _of_series(series: pd.Series) -> Cells:
             )
         except (pa.ArrowException, TypeError):
             series = series.astype(object)
-    missing = series.isna().to_numpy()
-    return [None if gone else cell for cell, gone in zip(series, missing, strict=True)]
+    return list(series)
 
 
 def _item(cells: Cells, row: int) -> object:
@@ -348,9 +348,16 @@ def _items(cells: pa.ChunkedArray) -> list:
 
 
 def _is_missing(cell: object) -> bool:
+    """Whether a cell is empty, or a null of any library."""
     if isinstance(cell, str):
         return not cell
-    return cell is None or (isinstance(cell, float | np.floating) and bool(np.isnan(cell)))
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    if isinstance(cell, np.datetime64):
+        return bool(np.isnat(cell))
+    if isinstance(cell, float | np.floating):
+        return bool(np.isnan(cell))
+    return cell is None or cell is pd.NA or cell is pd.NaT
 
 
 def _factorised(cells: Cells) -> Factorised:
