@@ -1,11 +1,17 @@
 """Files that users bring: what is refused in one line, with the place, before anything is made."""
 
 import json
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from helpers.experiments import message
+from palimpsest.errors import UserError
+from palimpsest.profiles.panel import read_panel
 from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
 from palimpsest.tables.user_tables import read_user_table
 from palimpsest.tables.user_values import composed_and_not, written_number
@@ -65,6 +71,62 @@ def test_a_file_is_refused_in_one_line(tmp_path, what):
         table.numbers("score")
 
     assert expected in message(read)
+
+
+PANEL = "unit,time,cohort,outcome\n" + "".join(
+    f"{unit},{time},{cohort},{time}.5\n"
+    for unit, cohort in (("a", 1), ("b", 1), ("c", ""), ("d", ""))
+    for time in (0, 1)
+)
+FILES = {
+    "a.csv": PANEL,
+    "a.tsv": PANEL.replace(",", "\t"),
+    "a.jsonl": "".join(
+        json.dumps({"unit": u, "time": t, "cohort": None if u > "b" else 1, "outcome": t}) + "\n"
+        for u in "abcd"
+        for t in (0, 1)
+    ),
+}
+PIECES = [
+    "",
+    ",",
+    "\n",
+    '"',
+    "null",
+    "\0",
+    "1e999",
+    "{",
+    "]",
+    "2024-01-01",
+    "NA",
+    "\r",
+    "true",
+    "-",
+]
+PIECES += ["\ufeff", "\\ud800", "[1]", "9" * 30, "\u0661", "nan", "inf", "\t", "a"]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(name=st.sampled_from(sorted(FILES)), data=st.data())
+def test_a_file_with_slips_is_read_or_refused_in_one_line(name, data):
+    """No slip of a few characters ends in anything but a panel or a `UserError`."""
+    text = FILES[name]
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(text)))
+        n = data.draw(st.integers(0, 3))
+        text = text[:place] + data.draw(st.sampled_from(PIECES)) + text[place + n :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(text)
+        said, panel = str(path), None
+        try:
+            panel = read_panel(path)
+        except UserError as error:
+            said = str(error)
+    assert said.startswith(str(path))
+    if panel is not None:
+        assert np.isfinite(panel.outcome).all()
+        assert np.isfinite(panel.times).all()
 
 
 def test_names_and_numbers_are_as_written(tmp_path):
