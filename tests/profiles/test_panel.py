@@ -17,6 +17,7 @@ from helpers.experiments import message
 from helpers.panels import simulated_panel
 from palimpsest import profiles
 from palimpsest.profiles.panel import to_panel
+from palimpsest.profiles.panel_files import is_loss
 
 ROWS = [
     ("a", 0, 1.0, 0.5),
@@ -258,6 +259,26 @@ def test_a_loss_is_an_outcome_with_the_other_sign(frame, said, name):
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("eval_loss", True),
+        ("evalLoss", True),
+        ("mean NLL", True),
+        ("perplexity", True),
+        ("cross-entropy", True),
+        ("negative_log_likelihood", True),
+        ("log_likelihood", False),
+        ("neg_loss", False),
+        ("negative_rank", False),
+        ("glossary", False),
+        ("outcome", False),
+    ],
+)
+def test_a_loss_is_known_by_the_words_of_its_name(name, expected):
+    assert is_loss(name) == expected
+
+
 def test_two_forms_of_one_name_are_said(frame, said):
     """They look alike, and are different units."""
     names = {"a": "\u00e9", "b": "e\u0301"}
@@ -283,6 +304,15 @@ def test_a_file_may_have_names_of_its_own(frame, said, tmp_path, caplog):
     assert ":1: has no column 'steps' for 'time' (did you mean 'step'?); it has: document" in wrong
     both = message(lambda: profiles.read_panel(path, {"outcome": "outcome", "loss": "eval_loss"}))
     assert "outcome 'outcome' and loss 'eval_loss' are both asked for" in both
+
+
+def test_an_object_may_lack_the_cohort_that_it_never_has(frame, tmp_path):
+    """Also the first one."""
+    rows = frame.iloc[::-1].to_dict("records")
+    rows = [{k: v for k, v in row.items() if k != "cohort" or v == 1} for row in rows]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    assert profiles.read_panel(path).cohorts.tolist() == [1, 1, np.inf, np.inf]
 
 
 def test_a_cohort_without_a_time_before_it_is_named_as_a_date(frame):

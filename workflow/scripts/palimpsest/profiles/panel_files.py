@@ -21,7 +21,10 @@ from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 from palimpsest.tables.user_files import TABLES, format_of, listed
 
 OUTCOME, LOSS = "outcome", "loss"
-LOSSES = {LOSS, "losses", "nll"}  # words of a column's name that say that smaller is better
+LOSSES = {LOSS, "nll"}  # columns that take the place of an outcome
+# Words of a column's name: smaller is better, larger is better, and the other way round
+SMALLER, LARGER = LOSSES | {"losses", "perplexity", "ppl", "entropy"}, {"likelihood"}
+NEGATED = {"neg", "negative", "minus"}
 PANEL = UserKind(
     "panel",
     "one row for each unit and time",
@@ -62,8 +65,8 @@ def panels(block: dict) -> dict[str, PanelFile]:
 def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -> tuple[str, int]:
     """The name of a panel's column of outcomes, and its sign: -1 if it is a loss.
 
-    A column is a loss if it is asked for as `loss`, or if its name has the word loss or nll. Raises
-    `UserError` if there is an outcome and a loss, or if both are asked for.
+    A column is a loss if it is asked for as `loss`, or if its name says so. Raises `UserError` if
+    there is an outcome and a loss, or if both are asked for.
     """
     named = [key for key in (OUTCOME, LOSS) if key in asked]
     if len(named) > 1:
@@ -85,9 +88,9 @@ def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -
 
 
 def is_loss(column: str) -> bool:
-    """Whether the name of a column has a word for a loss, such as eval_loss."""
-    words = re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", column).casefold())
-    return not LOSSES.isdisjoint(words)
+    """Whether the name of a column says that smaller is better, such as eval_loss."""
+    words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", column).casefold()))
+    return bool(words & (LARGER if words & NEGATED else SMALLER))
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

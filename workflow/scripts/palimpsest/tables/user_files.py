@@ -105,12 +105,13 @@ def delimited(
 
 
 def _opened_json(path: str | Path, with_lines: bool) -> Opened:
-    """The first object has all columns."""
+    """The columns are the fields of the first objects, each of which may lack some."""
     objects = _objects_of_lines if with_lines else _objects_of_list
-    number, first = next(objects(path), (1, {}))
+    first = list(itertools.islice(objects(path), AT_ONCE))
+    number = first[0][0] if first else 1
     return Opened(
         f"{path}:{number}" if with_lines else str(path),
-        list(first),
+        list(dict.fromkeys(name for _, fields in first for name in fields)),
         lambda columns: _in_parts(objects(path), columns, with_lines),
     )
 
