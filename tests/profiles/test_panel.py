@@ -17,7 +17,7 @@ from helpers.experiments import message
 from helpers.panels import simulated_panel
 from palimpsest import profiles
 from palimpsest.profiles.panel import to_panel
-from palimpsest.profiles.panel_files import is_loss
+from palimpsest.profiles.panel_columns import is_loss
 
 ROWS = [
     ("a", 0, 1.0, 0.5),

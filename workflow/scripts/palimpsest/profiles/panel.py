@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import UserError
-from palimpsest.profiles.panel_files import PANEL, outcome_column
+from palimpsest.profiles.panel_columns import PANEL, outcome_column
 from palimpsest.tables import user_files
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
 from palimpsest.tables.user_values import NUMBER, composed_and_not, written_moment
