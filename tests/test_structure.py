@@ -17,7 +17,8 @@ LIBRARY = ROOT / "workflow/scripts/palimpsest"
 ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
     ["allowed", "statistics", "variants"],
-    ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
+    ["tables"],
+    ["languages", "locks", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
     ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],
     ["section", "token_losses"],

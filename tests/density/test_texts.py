@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -48,6 +49,7 @@ from palimpsest.density.segments import (
     CORPUS,
     QUERY,
     read_texts,
+    say_duplicates,
     segmented,
     tabulated,
     windows,
@@ -69,6 +71,7 @@ from palimpsest.training.attempts import Attempts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "config/texts"
+TEXT_FILE = "requirements.txt"
 MODELS = "config/models.tsv"
 
 
@@ -140,7 +143,7 @@ def test_counts_are_those_of_equal_segments(tmp_path, suffix):
         ("[1]\n", "corpus.jsonl:1: is no JSON object"),
         (
             '{"txt": "a"}\n',
-            "jsonl:1: has no field 'text' (did you mean 'txt'?); it has: txt",
+            "jsonl:1: has no column 'text' (did you mean 'txt'?); it has: txt",
         ),
         ('{"text": "a"}\n{"text": null}\n', "corpus.jsonl:2: 'text' is null"),
         ('{"text": 7}\n', "corpus.jsonl:1: 'text' is of type int"),
@@ -165,6 +168,74 @@ def test_a_wrong_parquet_file_is_named(tmp_path):
     assert "row 2: 'text' is null" in message(lambda: list(read_texts(path)))
 
 
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(["NA", "null", "nan", "01", "1", "1e5", "True", "a  b", 'c "d", e', " x"]),
+        st.text(
+            st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), min_size=1
+        ).filter(str.strip),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(texts=TEXTS)
+def test_texts_are_the_same_in_every_file(texts):
+    """Texts are as written, in each format and each of its types of text."""
+    frame = pd.DataFrame({"n": range(len(texts)), "content": texts})
+    arrow = pa.array(texts)
+    typed = {
+        "dictionary": arrow.dictionary_encode(),
+        "large": arrow.cast(pa.large_string()),
+        "view": arrow.cast(pa.string_view()),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {name: Path(folder) / f"texts.{name}" for name in ("csv", "tsv", "jsonl", "json")}
+        frame.to_csv(paths["csv"], index=False)
+        frame.to_csv(paths["tsv"], index=False, sep="\t")
+        rows = [json.dumps(row) for row in frame.to_dict("records")]
+        paths["jsonl"].write_text("\n\n".join(rows))
+        paths["json"].write_text(f"[{','.join(rows)}]")
+        for name, column in typed.items():
+            paths[name] = Path(folder) / f"{name}.parquet"
+            pq.write_table(pa.table({"content": column}), paths[name])
+        read = {name: list(read_texts(path, "content")) for name, path in paths.items()}
+        assert read == dict.fromkeys(paths, texts)
+        lines = Path(folder) / "texts.txt"
+        lines.write_text("\n".join(texts))
+        assert list(read_texts(lines, "content")) == texts
+
+
+def test_copies_and_two_forms_of_a_word_are_said(tmp_path, caplog):
+    """Whitespace does not tell texts apart; an accent behind its letter does, and looks alike."""
+    corpus = write_lines(tmp_path / "c.jsonl", "a b", "a  b", "caf\u00e9", "d")
+    queries = write_lines(tmp_path / "q.jsonl", "a b", "a b", "cafe\u0301")
+    cut = [segmented(path, 50, 40) for path in (corpus, queries)]
+    say_duplicates("mine", *cut)
+    assert [record.getMessage() for record in caplog.records] == [
+        "mine: copies of other texts in the corpus: 1 of 4; each copy counts",
+        "mine: copies of other texts in the queries: 1 of 3; each text is asked once",
+        "mine: queries that are also texts of the corpus: 1 of 2; they are at distance 0 from it",
+        "mine: words in two forms of the same characters: 1, such as 'caf\\xe9' and "
+        "'cafe\\u0301'; they count as different words: normalise the texts (NFC) if they are not",
+    ]
+    caplog.clear()
+    others = segmented(write_lines(tmp_path / "d.jsonl", "e", "f"), 50, 40)
+    say_duplicates("mine", others, segmented(write_lines(tmp_path / "f.jsonl", "g"), 50, 40))
+    assert caplog.records == []
+
+
+def test_what_is_said_of_texts_is_in_the_log_and_on_the_terminal(tmp_path, capsys):
+    job_of_segments(tmp_path)
+    said = (
+        "density/texts/mine: queries that are also texts of the corpus: 1 of 1; they are at "
+        "distance 0 from it\n"
+    )
+    assert (tmp_path / "log").read_text() == said == capsys.readouterr().err
+
+
 def test_bytes_that_are_no_text_are_named(tmp_path):
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(b'{"text": "\xff"}\n')
@@ -178,7 +249,7 @@ def job_of_segments(folder, **block):
     job = SimpleNamespace(
         input=SimpleNamespace(corpus=corpus, queries=queries),
         output=SimpleNamespace(table=folder / "segments.parquet"),
-        params=SimpleNamespace(window=2, stride=2),
+        params=SimpleNamespace(window=2, stride=2, field="text"),
         wildcards=SimpleNamespace(language="mine"),
         config={"density": {"neighbours": 5, "approximation": None, **block}},
         log=[folder / "log"],
@@ -257,7 +328,11 @@ def test_the_example_has_no_mistakes():
     [
         ({"name": "a/b"}, "density/texts/a/b: is not a name"),
         ({"corpus": "none.jsonl"}, "density/texts/mine/corpus: no such file: none.jsonl"),
-        ({"queries": "README.md"}, "density/texts/mine/queries: 'README.md' is not a .jsonl"),
+        ({"queries": "README.md"}, "density/texts/mine/queries: 'README.md' is not a .csv, .tsv"),
+        (
+            {"corpus": TEXT_FILE, "queries": TEXT_FILE, "field": "content"},
+            "density/texts/mine/field: 'content' is in no .txt file, in which each line is a text",
+        ),
         ({"queries": "{a}.jsonl"}, "must be a path without braces"),
         ({"stride": 60}, "density/texts/mine/stride: 60 is above density/texts/mine/window, 50"),
         ({"embedding": "hidden"}, "density/texts/mine/model: is null"),

@@ -119,6 +119,10 @@ def test_twins_grow_with_their_models():
     [
         ({"parameters": "many"}, "2: parameters: 'many' must be a whole number above 0"),
         ({"parameters": "1e9"}, "2: parameters: '1e9' must be a whole number above 0"),
+        ({"parameters": "1_000"}, "2: parameters: '1_000' must be a whole number above 0"),
+        ({"layers": "\u0662"}, "2: layers: '\u0662' must be a whole number above 0"),
+        ({"learning_rate": "1_0e-6"}, "2: learning_rate: '1_0e-6' must be a number above 0"),
+        ({"learning_rate": "1e999"}, "2: learning_rate: '1e999' must be a number above 0"),
         ({"parameters": "0"}, "2: parameters: '0' must be a whole number above 0"),
         ({"layers": "0"}, "2: layers: '0' must be a whole number above 0"),
         ({"hidden": "wide"}, "2: hidden: 'wide' must be a whole number above 0"),

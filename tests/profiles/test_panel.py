@@ -1,12 +1,23 @@
 """Panels that users bring: what is read, and what is refused in one line."""
 
+import itertools
+import json
+import tempfile
+from decimal import Decimal
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from helpers.experiments import message
+from helpers.panels import simulated_panel
 from palimpsest import profiles
-from palimpsest.errors import UserError
 from palimpsest.profiles.panel import to_panel
+from palimpsest.profiles.panel_columns import is_loss
 
 ROWS = [
     ("a", 0, 1.0, 0.5),
@@ -47,29 +58,88 @@ def changed(column, row, value):
     return edit
 
 
+TIMES = ("time", "cohort")
+
+
+def dated(frame):
+    """The frame with days from 2024-01-01 on as times."""
+    start = pd.Timestamp("2024-01-01")
+    days = {name: frame[name].where(frame[name] < np.inf) for name in TIMES}
+    return frame.assign(**{name: start + pd.to_timedelta(d, unit="D") for name, d in days.items()})
+
+
 BAD = {
     "a missing column": (
         lambda frame: frame.rename(columns={"cohort": "cohorts"}),
-        "has no column 'cohort' (did you mean 'cohorts'?); a panel has the columns unit, time, "
-        "cohort, outcome",
+        "has no column 'cohort' (did you mean 'cohorts'?); it has: unit, time, cohorts, outcome; a "
+        "panel has the columns unit, time, cohort, outcome",
+    ),
+    "a column twice": (
+        lambda frame: pd.concat([frame, frame[["time"]]], axis=1),
+        "has the column 'time' twice; rename or drop one of them",
     ),
     "no rows": (lambda frame: frame.iloc[:0], "has no rows"),
     "a word as outcome": (
         changed("outcome", 3, "high"),
-        "row 3: outcome 'high' is not a finite number; correct it, or leave the unit out",
+        "row 3: outcome 'high' is not a finite number; mend the row or leave the unit out",
     ),
-    "an empty outcome": (changed("outcome", 3, None), "row 3: outcome None is not a finite number"),
+    "an empty outcome": (changed("outcome", 3, None), "row 3: outcome is empty; mend the row"),
     "an infinite outcome": (changed("outcome", 2, np.inf), "row 2: outcome inf is not a finite"),
-    "a word as time": (changed("time", 4, "late"), "row 4: time 'late' is not a finite number"),
+    "a decimal comma": (changed("outcome", 2, "0,5"), "row 2: outcome '0,5' is not a finite"),
+    "digits that Python joins": (changed("outcome", 2, "1_0"), "row 2: outcome '1_0' is not a"),
+    "a truth value as outcome": (
+        changed("outcome", 2, np.True_),
+        "row 2: outcome True is not a finite number",
+    ),
+    "a word as time": (
+        changed("time", 4, "late"),
+        "row 4: time 'late' is not a time: a number, or a date such as 2024-01-31; mend the row",
+    ),
+    "an infinite time": (changed("time", 4, np.inf), "row 4: time inf is not a time"),
+    "no time": (changed("time", 4, None), "row 4: time is empty; mend the row"),
+    "a number that is too large": (
+        changed("time", 4, 2**53 + 1),
+        "row 4: time 9007199254740993 is too large to be told from its neighbours",
+    ),
     "a word as cohort": (
         changed("cohort", 1, "first"),
-        "row 1: cohort 'first' is not a time; give the time at which the unit is first trained on, "
+        "row 1: cohort 'first' is not a time: a number, or a date such as 2024-01-31; mend the row "
+        "or leave the unit out: the column holds the time at which the unit is first trained on, "
         "or nothing if it never is",
     ),
-    "no name": (changed("unit", 5, None), "row 5: has no unit; give it a name"),
+    "R's missing value as cohort": (changed("cohort", 5, "NA"), "row 5: cohort 'NA' is not a time"),
+    "a cohort before all time": (changed("cohort", 1, -np.inf), "row 1: cohort -inf is not a time"),
+    "a date as cohort": (
+        lambda frame: frame.assign(cohort=pd.Timestamp("2024-01-31")),
+        "time 0 in row 1 is a number and cohort 2024-01-31 00:00:00 in row 1 is a date without a "
+        "time zone, which cannot be compared; write all times as numbers, or all as dates",
+    ),
+    "a time zone on one side": (
+        lambda frame: dated(frame).assign(
+            time=lambda dates: dates["time"].dt.tz_localize("Asia/Tokyo")
+        ),
+        "time 2024-01-01 00:00:00+09:00 in row 1 is a date with a time zone and cohort 2024-01-02 "
+        "00:00:00 in row 1 is a date without a time zone, which cannot be compared; "
+        "write all times as dates with a time zone",
+    ),
+    "a time that is finer than a microsecond": (
+        changed("time", 2, pd.Timestamp(1)),
+        "row 2: time 1970-01-01 00:00:00.000000001 is finer than a microsecond",
+    ),
+    "months as time": (
+        lambda frame: frame.assign(time=pd.PeriodIndex(dated(frame)["time"], freq="M")),
+        "column 'time' is of the type extension<pandas.period",
+    ),
+    "no name": (changed("unit", 5, None), "row 5: unit is empty; mend the row"),
+    "a name that is none": (changed("unit", 5, ("a",)), "row 5: unit ('a',) is not a name"),
     "a unit twice at a time": (
         changed("time", 2, 0),
-        "row 2: unit 'a' is at time 0 a second time; keep one of its rows",
+        "row 2: unit 'a' is at time 0 a second time, after row 1; keep one of its rows",
+    ),
+    "equal rows": (
+        lambda frame: pd.concat([frame, frame.iloc[2:4]], ignore_index=True),
+        "row 9: unit 'b' is at time 0 a second time, after row 3; keep one of its rows (2 rows of "
+        "the table are such)",
     ),
     "a unit that is missing at a time": (
         lambda frame: frame.drop(3),
@@ -80,34 +150,321 @@ BAD = {
         changed("cohort", 4, np.nan),
         "row 4: unit 'b' has cohort never here and 1 in row 3; a unit has one cohort",
     ),
+    "two cohorts of a unit between the same times": (
+        lambda frame: frame.assign(cohort=[0.5, 0.6, *frame["cohort"][2:]]),
+        "row 2: unit 'a' has cohort 0.6 here and 0.5 in row 1; a unit has one cohort",
+    ),
     "no untreated unit": (
         lambda frame: frame.iloc[:4],
         "every unit is treated, so there is nothing to compare with; add units that the model is "
         "never trained on, with an empty cohort",
     ),
     "no treated unit": (lambda frame: frame.iloc[4:], "no unit is ever treated"),
-    "one unit in a cohort": (lambda frame: frame.drop([0, 1]), "row 1: cohort 1 has only one unit"),
+    "one unit in a cohort": (
+        lambda frame: frame.drop([0, 1]),
+        "row 1: cohort 1 has only one unit, so its spread is unknown; add units, leave these out, "
+        "or leave out some times",
+    ),
+    "one unit in each of several cohorts": (
+        lambda frame: frame.assign(cohort=[8, 8, 9, 9, *frame["cohort"][4:]]),
+        "row 1: cohort 8 has only one unit, and so has cohort 9, so its spread is unknown; add "
+        "units, leave these out, or leave out some times, so that more units share a cohort; "
+        "within this panel, a unit of a cohort after the last time is never treated",
+    ),
     "one untreated unit": (
         lambda frame: frame.drop([6, 7]),
         "row 5: only one unit is never treated",
+    ),
+    "an outcome and a loss": (
+        lambda frame: frame.assign(nll=1.0),
+        "has the columns 'outcome' and 'nll', and a panel has one outcome",
     ),
 }
 
 
 @pytest.mark.parametrize("mistake", BAD)
 def test_a_bad_panel_is_refused_in_one_line(frame, mistake):
-    edit, message = BAD[mistake]
-    with pytest.raises(UserError) as error:
-        to_panel(edit(frame), "mine.csv")
-    assert str(error.value).startswith(f"mine.csv: {message}")
+    edit, expected = BAD[mistake]
+    said = message(lambda: to_panel(edit(frame), "mine.csv"))
+    assert said.startswith(f"mine.csv: {expected}")
+    assert "np." not in said
+    assert "Timestamp(" not in said
 
 
 def test_a_file_that_is_no_panel(tmp_path):
-    with pytest.raises(UserError, match=r"no such file; a panel is a .parquet or .csv file"):
-        profiles.read_panel(tmp_path / "nowhere.csv")
+    listed = ".csv, .tsv, .jsonl, .json or .parquet"
+    said = message(lambda: profiles.read_panel(tmp_path / "nowhere.csv"))
+    assert f"no such file; a panel is a {listed} file" in said
     (tmp_path / "mine.xlsx").touch()
-    with pytest.raises(UserError, match=r"cannot be read from .xlsx; save it as .parquet or .csv"):
-        profiles.read_panel(tmp_path / "mine.xlsx")
+    said = message(lambda: profiles.read_panel(tmp_path / "mine.xlsx"))
+    assert f"a panel cannot be read from .xlsx; save it as {listed}" in said
     (tmp_path / "mine.parquet").write_text("not a table")
-    with pytest.raises(UserError, match=r"mine.parquet: cannot be read as a table: .*; save it"):
-        profiles.read_panel(tmp_path / "mine.parquet")
+    said = message(lambda: profiles.read_panel(tmp_path / "mine.parquet"))
+    assert "mine.parquet: cannot be read as Parquet:" in said
+
+
+# What is taken otherwise than it is written, and said
+
+
+@pytest.fixture
+def said(caplog):
+    """A function that reads a frame, and gives the panel and the lines that this says."""
+
+    def read(frame):
+        caplog.clear()
+        return to_panel(frame, "mine.csv"), [record.getMessage() for record in caplog.records]
+
+    return read
+
+
+def test_nothing_is_said_of_a_plain_panel(frame, said):
+    panel, lines = said(frame)
+    assert lines == []
+    assert panel.cohorts.tolist() == [1, 1, np.inf, np.inf]
+
+
+def test_what_is_trained_on_between_two_times_belongs_to_the_later_one(frame, said):
+    """Also if each of the units was trained on at a step of its own."""
+    panel, (line,) = said(frame.assign(cohort=[0.5, 0.5, 0.75, 0.75, *frame["cohort"][4:]]))
+    assert panel.cohorts.tolist() == [1, 1, np.inf, np.inf]
+    assert line == (
+        "mine.csv: cohorts 0.5, 0.75: between two times counts as trained on at the later one "
+        "(0.5 to 1)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("cohort", "kept", "expected"),
+    [
+        (-3, 0, "cohort -3: before the first time, 0: there is no outcome from before its"),
+        (
+            1234567,
+            1234567,
+            "cohort 1234567: after the last time, 1: there is no outcome from after",
+        ),
+    ],
+)
+def test_a_cohort_that_is_never_seen_before_or_after_is_said(frame, said, cohort, kept, expected):
+    panel, (line,) = said(frame.assign(cohort=frame["cohort"].replace(1, cohort)))
+    assert line.startswith(f"mine.csv: {expected} ")
+    assert panel.treated.tolist() == [kept]
+
+
+@pytest.mark.parametrize("name", ["loss", "nll", "Loss", "NLL"])
+def test_a_loss_is_an_outcome_with_the_other_sign(frame, said, name):
+    panel, (line,) = said(frame.rename(columns={"outcome": name}))
+    np.testing.assert_array_equal(panel.outcome, -to_panel(frame).outcome)
+    assert line.startswith(
+        f"mine.csv: the column {name!r} is taken as a loss: the outcome is minus"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("eval_loss", True),
+        ("evalLoss", True),
+        ("mean NLL", True),
+        ("perplexity", True),
+        ("cross-entropy", True),
+        ("negative_log_likelihood", True),
+        ("log_likelihood", False),
+        ("neg_loss", False),
+        ("negative_rank", False),
+        ("glossary", False),
+        ("outcome", False),
+    ],
+)
+def test_a_loss_is_known_by_the_words_of_its_name(name, expected):
+    assert is_loss(name) == expected
+
+
+def test_two_forms_of_one_name_are_said(frame, said):
+    """They look alike, and are different units."""
+    names = {"a": "\u00e9", "b": "e\u0301"}
+    panel, (line,) = said(frame.assign(unit=frame["unit"].replace(names)))
+    assert len(panel.cohorts) == 4
+    assert r"units '\xe9' and 'e\u0301' have names of the same characters in two forms" in line
+
+
+def test_a_file_may_have_names_of_its_own(frame, said, tmp_path, caplog):
+    """The columns of the file are asked for by name, and a loss is known by its name."""
+    asked = {"unit": "document", "time": "step", "cohort": "trained at"}
+    path = tmp_path / "mine.csv"
+    frame.assign(eval_loss=-frame["outcome"]).rename(columns=asked).to_csv(path, index=False)
+    expected, _ = said(frame)
+    for outcome in ({"outcome": "eval_loss"}, {"loss": "eval_loss"}, {"outcome": "outcome"}):
+        panel = profiles.read_panel(path, {**asked, **outcome})
+        np.testing.assert_array_equal(panel.outcome, expected.outcome)
+        assert panel.cohorts.tolist() == expected.cohorts.tolist()
+    assert [
+        record.getMessage().count("'eval_loss' is taken as a loss") for record in caplog.records
+    ]
+    wrong = message(lambda: profiles.read_panel(path, {**asked, "time": "steps"}))
+    assert ":1: has no column 'steps' for 'time' (did you mean 'step'?); it has: document" in wrong
+    both = message(lambda: profiles.read_panel(path, {"outcome": "outcome", "loss": "eval_loss"}))
+    assert "outcome 'outcome' and loss 'eval_loss' are both asked for" in both
+
+
+def test_an_object_may_lack_the_cohort_that_it_never_has(frame, tmp_path):
+    """Also the first one."""
+    rows = frame.iloc[::-1].to_dict("records")
+    rows = [{k: v for k, v in row.items() if k != "cohort" or v == 1} for row in rows]
+    path = tmp_path / "mine.jsonl"
+    path.write_text("\n".join(json.dumps(row) for row in rows))
+    assert profiles.read_panel(path).cohorts.tolist() == [1, 1, np.inf, np.inf]
+
+
+def test_a_cohort_without_a_time_before_it_is_named_as_a_date(frame):
+    early = dated(frame).assign(cohort=lambda dates: dates["cohort"] - pd.Timedelta(days=1))
+    said = message(lambda: profiles.difference_in_differences(early))
+    assert said.startswith("panel: row 1 (2024-01-01): cohort")
+
+
+# One panel in many representations
+
+NAMES = ["01", "1", "1e5", "100000", "NA", "null", "nan", "True", " x", "None", "a,b", 'c"d']
+
+
+def as_csv(frame, folder, suffix=".csv"):
+    path = folder / f"mine{suffix}"
+    frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    return path
+
+
+def as_tsv(frame, folder):
+    return as_csv(frame, folder, ".tsv")
+
+
+def as_jsonl(frame, folder):
+    """Python's own writer, which keeps all digits."""
+    path = folder / "mine.jsonl"
+    cells = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    path.write_text("".join(json.dumps(row, default=str) + "\n" for row in cells))
+    return path
+
+
+def as_json(frame, folder):
+    lines = as_jsonl(frame, folder).read_text().splitlines()
+    path = folder / "mine.json"
+    path.write_text("[" + ", ".join(lines) + "]")
+    return path
+
+
+def as_parquet(frame, folder):
+    path = folder / "mine.parquet"
+    frame.to_parquet(path)
+    return path
+
+
+def in_memory(frame, folder):
+    return frame
+
+
+STORES = (as_csv, as_tsv, as_jsonl, as_json, as_parquet, in_memory)
+
+
+def decimals(column):
+    return column.map(lambda number: None if pd.isna(number) else Decimal(repr(float(number))))
+
+
+NUMBERS = {
+    "float64": lambda column: column.astype("float64"),
+    "text": lambda column: column.map(lambda x: None if pd.isna(x) else repr(float(x))).astype(
+        object
+    ),
+    "decimals": lambda column: decimals(column).astype(object),
+    "categories": lambda column: column.astype("category"),
+    "arrow": lambda column: column.astype("double[pyarrow]"),
+    "arrow's dictionary": lambda column: pd.Series(
+        pd.arrays.ArrowExtensionArray(pa.array(column, from_pandas=True).dictionary_encode())
+    ),
+    "masked": lambda column: column.astype("Float64"),
+    "objects": lambda column: column.astype(object),
+}
+WHOLE = {
+    name: lambda column, name=name: column.astype(name) for name in ("Int8", "Int64", "UInt16")
+}
+WHOLE |= {"float32": lambda column: column.astype("float32")}
+DATES = {
+    **{unit: lambda column, unit=unit: column.dt.as_unit(unit) for unit in ("s", "ms", "us", "ns")},
+    "text": lambda column: column.map(lambda x: None if pd.isna(x) else x.isoformat()).astype(
+        object
+    ),
+    "days": lambda column: column.map(lambda x: None if pd.isna(x) else x.date()).astype(object),
+    "objects": lambda column: column.astype(object),
+    "arrow": lambda column: column.astype("timestamp[ms][pyarrow]"),
+    "categories": lambda column: column.astype("category"),
+}
+ZONED = {
+    zone: lambda column, zone=zone: column.dt.tz_convert(zone)
+    for zone in ("UTC", "Asia/Tokyo", "America/New_York")
+}
+
+
+def table_bytes(panel):
+    """Both tables of a panel, as bytes."""
+    tables = (profiles.difference(panel, n=20), profiles.difference_in_differences(panel, n=20))
+    return [table.to_csv() for table in tables]
+
+
+def plain(frame):
+    return frame
+
+
+def in_zones(frame):
+    return dated(frame).assign(**{n: dated(frame)[n].dt.tz_localize("UTC") for n in TIMES})
+
+
+# What times are, and how they may be represented
+CALENDARS = {
+    "numbers": (plain, NUMBERS | WHOLE),
+    "dates": (dated, DATES),
+    "dates with a time zone": (in_zones, ZONED),
+}
+
+
+@st.composite
+def representations(draw):
+    """What the times are, how each column is represented, and how the table is stored."""
+    calendar, kinds = CALENDARS[draw(st.sampled_from(sorted(CALENDARS)))]
+    time, cohort = (kinds[draw(st.sampled_from(sorted(kinds)))] for _ in TIMES)
+    outcome = NUMBERS[draw(st.sampled_from(sorted(NUMBERS)))]
+    return calendar, time, cohort, outcome, draw(st.sampled_from(STORES))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(seed=st.integers(0, 2**32 - 1), represented=representations())
+def test_a_panel_is_the_same_in_every_representation(seed, represented):
+    """To the byte, in any order of rows and columns, and under any names."""
+    calendar, time, cohort, outcome, store = represented
+    chance = np.random.default_rng(seed)
+    frame = simulated_panel(chance, cohorts=(1, 3), n_treated=3, n_untreated=6, n_times=4)
+    frame["unit"] = frame["unit"].map(dict(zip(frame["unit"].unique(), NAMES, strict=True)))
+    frame = calendar(frame.assign(cohort=frame["cohort"].where(frame["cohort"] < np.inf)))
+    expected = table_bytes(to_panel(frame))
+    changed = frame.assign(
+        time=time(frame["time"]),
+        cohort=cohort(frame["cohort"]),
+        outcome=outcome(frame["outcome"]),
+    )
+    changed = changed.iloc[chance.permutation(len(changed))].reset_index(drop=True)
+    changed = changed[list(chance.permutation(changed.columns))]
+    with tempfile.TemporaryDirectory() as folder:
+        stored = store(changed, Path(folder))
+        read = to_panel if isinstance(stored, pd.DataFrame) else profiles.read_panel
+        assert table_bytes(read(stored)) == expected
+
+
+def test_times_that_are_equal_up_to_rounding_are_one_time(frame):
+    """0.1 + 0.2 and 0.3, and float32's 0.3, in either column; whole numbers are never rounded."""
+    for name, (time, kind) in itertools.product(
+        TIMES, [(0.3, float), (0.1 + 0.2, float), (0.3, "float32"), ("0.3", object)]
+    ):
+        other = frame.assign(time=frame["time"] * 0.3, cohort=frame["cohort"] * 0.3)
+        column = other[name].astype(object).where(other[name] != 0.3, time).astype(kind)
+        panel = to_panel(other.assign(**{name: column}))
+        assert panel.times.tolist() == [0, 0.3]
+        assert panel.treated.tolist() == [0.3]
+    large = frame.assign(time=frame["time"] + 2**53 - 2, cohort=frame["cohort"] + 2**53 - 2)
+    assert to_panel(large).times.tolist() == [2**53 - 2, 2**53 - 1]

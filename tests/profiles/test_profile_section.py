@@ -3,6 +3,7 @@
 import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
+from palimpsest.profiles.panel_files import PanelFile, panels
 
 WRONG = {
     "an unknown model": (
@@ -33,15 +34,38 @@ WRONG = {
     ),
     "a panel that is not there": (
         {"panels": {"mine": "nowhere.csv"}},
-        "profiles/panels/mine: no such file: nowhere.csv; a panel is a .csv or .parquet file",
+        "profiles/panels/mine: no such file: nowhere.csv; a panel is a .csv, .tsv, "
+        ".jsonl, .json or .parquet file",
     ),
     "a panel in another format": (
         {"panels": {"mine": "README.md"}},
-        "profiles/panels/mine: 'README.md' is not a .csv or .parquet file",
+        "profiles/panels/mine: 'README.md' is not a .csv, .tsv, .jsonl, .json or .parquet "
+        "file; save it as one",
     ),
     "a panel whose name is a path": (
         {"panels": {"../mine": "config/panels/example.csv"}},
         "profiles/panels/../mine: is not a name",
+    ),
+    "a panel without a file": (
+        {"panels": {"mine": {"unit": "document"}}},
+        "profiles/panels/mine: the key 'file' is missing",
+    ),
+    "a column that no panel has": (
+        {"panels": {"mine": {"file": "config/panels/example.csv", "units": "document"}}},
+        "profiles/panels/mine: unknown key 'units'; known: file, unit, time, cohort, outcome, loss "
+        "(did you mean 'unit'?)",
+    ),
+    "a panel that is neither a path nor a block": (
+        {"panels": {"mine": 3}},
+        "profiles/panels/mine: 3 is not allowed; must be a path, or a block with the key file",
+    ),
+    "an outcome and a loss": (
+        {
+            "panels": {
+                "mine": {"file": "config/panels/example.csv", "outcome": "a", "loss": "b"},
+            }
+        },
+        "profiles/panels/mine: outcome and loss are both given; name one of the two columns",
     ),
 }
 
@@ -95,3 +119,16 @@ def test_one_model_has_no_correlation():
     files = experiment(DEFAULT, command_line={"profiles": block}).outputs["profiles"]
     assert len(files) == 4
     assert not [file for file in files if "correlations" in file or "exact" in file]
+
+
+def test_a_panel_is_a_path_or_a_block():
+    """The short form and the long form, side by side; columns that are not named are the kind's."""
+    file = "config/panels/example.csv"
+    asked = {"short": file, "long": {"file": file, "unit": "document", "loss": "nll"}}
+    block = experiment(DEFAULT, command_line={"profiles": {"panels": asked}}).settings.block(
+        "profiles"
+    )
+    assert panels(block) == {
+        "short": PanelFile("short", file, {}),
+        "long": PanelFile("long", file, {"unit": "document", "loss": "nll"}),
+    }

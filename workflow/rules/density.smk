@@ -238,6 +238,7 @@ rule segment_text:
         mem_mb=8000,
         runtime=60,
     params:
+        field=of_text("field"),
         window=of_text("window"),
         stride=of_text("stride"),
         code=of_code("segment_text.py"),

@@ -220,6 +220,7 @@ rule estimate_panel:
         mem_mb=4000,
         runtime=30,
     params:
+        columns=panel_columns,
         code=of_code("estimate_panel.py"),
     script:
         "../scripts/estimate_panel.py"

@@ -8,7 +8,7 @@ from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
     with script_job(snakemake):
-        panel = read_panel(snakemake.input.panel)
+        panel = read_panel(snakemake.input.panel, snakemake.params.columns)
         cells, since = of_panel(panel, snakemake.wildcards.language)
         tables.write(snakemake.output.profile, cells, PANEL_PROFILE)
         tables.write(snakemake.output.persistence, since, PANEL_PERSISTENCE)

@@ -1,6 +1,6 @@
 # What the rules of memorisation profiles take.
 from palimpsest.datasets.sampling import INDEPENDENT
-from palimpsest.profiles import dilution
+from palimpsest.profiles import dilution, panel_files
 from palimpsest.profiles import kinds as profiled
 from palimpsest.profiles import section as profile_section
 from palimpsest.variants import DILUTED, DILUTED_WITHOUT, STREAM
@@ -76,10 +76,20 @@ def profiles_to_correlate(wildcards):
     ]
 
 
-def panel_file(wildcards):
-    """The file of a panel that the configuration names."""
-    known = profile_block["panels"]
+def panel_of_user(wildcards):
+    """A panel that the configuration names; in paths, the wildcard of its name is `language`."""
+    known = panel_files.panels(profile_block)
     if wildcards.language not in known:
         named = ", ".join(known) or "none"
         sys.exit(f"error: profiles/panels: has no {wildcards.language!r}; it has: {named}")
     return known[wildcards.language]
+
+
+def panel_file(wildcards):
+    """The file of a panel."""
+    return panel_of_user(wildcards).file
+
+
+def panel_columns(wildcards):
+    """The file's own names of a panel's columns."""
+    return panel_of_user(wildcards).columns

@@ -1,6 +1,7 @@
 """The context of every script of a rule: a log, and one line for an error that a user can mend."""
 
 import contextlib
+import logging
 import sys
 import warnings
 from collections.abc import Iterator
@@ -9,20 +10,29 @@ from typing import TextIO
 from palimpsest.errors import UserError
 from palimpsest.launch import collect_rarely
 
+LIBRARY = logging.getLogger("palimpsest")
+
 
 @contextlib.contextmanager
 def script_job(job) -> Iterator[TextIO]:
     """Send the warnings of a `script:` job to its log; turn a `UserError` into one line.
 
-    `job` is Snakemake's `snakemake` object, and the context's value is the open log. Any exception
-    but a `UserError` is a defect, and keeps its traceback.
+    `job` is Snakemake's `snakemake` object, and the context's value is the open log. What the
+    library's logger says goes to the log and to the terminal. Any exception but a `UserError` is a
+    defect, and keeps its traceback.
     """
     collect_rarely()
     with open(job.log[0], "w") as log:
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
+        handlers = [logging.StreamHandler(stream) for stream in (log, sys.stderr)]
+        for handler in handlers:
+            LIBRARY.addHandler(handler)
         try:
             yield log
         except UserError as error:
             print(f"error: {error}", file=log)
             print(f"error: {error}", file=sys.stderr)
             sys.exit(1)
+        finally:
+            for handler in handlers:
+                LIBRARY.removeHandler(handler)

@@ -11,7 +11,7 @@ Source: LMD3: Language Model Data Density Dependence, appendices A.1.1, A.1.2 an
 
 from __future__ import annotations
 
-import json
+import logging
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -19,19 +19,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from palimpsest.corpora import String, TextCorpus, text_of
 from palimpsest.datasets.strings import string_id
 from palimpsest.density.kinds import SEGMENTS
-from palimpsest.density.texts import JSONL
-from palimpsest.errors import UserError, nearest
+from palimpsest.density.texts import FIELD, TEXTS
+from palimpsest.errors import UserError
+from palimpsest.tables import user_tables
+from palimpsest.tables.user_values import composed_and_not
 
 CORPUS, QUERY = "corpus", "query"
-FIELD = "text"
 EXAMPLE = '{"text": "some words"}'
-AT_ONCE = 1024  # rows of a Parquet file
+log = logging.getLogger("palimpsest")
 
 
 def windows(words: Sequence[str], window: int, stride: int) -> list[String]:
@@ -45,25 +44,32 @@ def windows(words: Sequence[str], window: int, stride: int) -> list[String]:
 
 
 class Segments(NamedTuple):
-    """The segments of a file of texts, and the text of each one: its number, from 1."""
+    """The segments of a file of texts.
+
+    `documents` has the text of each segment: its number, from 1. `texts` has what tells the texts
+    apart, a digest of the words of each.
+    """
 
     corpus: TextCorpus
     documents: list[int]
+    texts: list[str]
 
 
-def segmented(path: str | Path, window: int, stride: int) -> Segments:
+def segmented(path: str | Path, window: int, stride: int, field: str = FIELD) -> Segments:
     """A file of texts as a corpus of segments, without probabilities.
 
     A segment that occurs n times in the texts is a string of the corpus n times. Raises `UserError`
     as `read_texts` does.
     """
-    segments, documents = [], []
-    for number, text in enumerate(read_texts(path), 1):
+    segments, documents, texts = [], [], []
+    for number, text in enumerate(read_texts(path, field), 1):
         # Each distinct word is kept in memory once.
-        own = windows([sys.intern(word) for word in text.split()], window, stride)
+        words = tuple(sys.intern(word) for word in text.split())
+        own = windows(words, window, stride)
         segments += own
         documents += [number] * len(own)
-    return Segments(TextCorpus(str(path), segments), documents)
+        texts.append(string_id(words))
+    return Segments(TextCorpus(str(path), segments), documents, texts)
 
 
 def tabulated(name: str, corpus: Segments, queries: Segments) -> pd.DataFrame:
@@ -91,10 +97,10 @@ def _rows(role: str, text: Segments) -> pd.DataFrame:
     )
 
 
-def read_texts(path: str | Path) -> Iterator[str]:
-    """Yield the texts of a file: the field `text` of each line (JSONL), or the column (Parquet).
+def read_texts(path: str | Path, field: str = FIELD) -> Iterator[str]:
+    """Yield the texts of a file: a field or column of each row, or each line of a .txt file.
 
-    Empty lines of a JSONL file are skipped.
+    Empty lines are skipped.
 
     Raises
     ------
@@ -103,77 +109,59 @@ def read_texts(path: str | Path) -> Iterator[str]:
         without words. The message names the line or row, counted from 1.
     """
     found = False
-    rows = _lines(path) if str(path).endswith(JSONL) else _cells(path)
-    for where, text in rows:
-        _check(where, text)
+    for where, text in user_tables.read_texts(path, TEXTS, field):
+        _check(where, field, text)
         found = True
         yield text
     if not found:
         raise UserError(f"{path}: has no texts; write one text a row, such as {EXAMPLE}")
 
 
-def _check(where: str, text: object) -> None:
+def _check(where: str, field: str, text: object) -> None:
     """Raise `UserError` unless a value is a text with words, that can be written in UTF-8."""
     if not isinstance(text, str):
         what = "null" if text is None else f"of type {type(text).__name__}"
-        raise UserError(f"{where}: {FIELD!r} is {what}; must be a text: mend or delete the row")
+        raise UserError(f"{where}: {field!r} is {what}; must be a text: mend or delete the row")
     if not text.strip():
-        raise UserError(f"{where}: {FIELD!r} has no words; delete the row")
+        raise UserError(f"{where}: {field!r} has no words; delete the row")
     try:
         text.encode()
     except UnicodeEncodeError:
         raise UserError(
-            f"{where}: {FIELD!r} has half a character (a lone surrogate), which no file in UTF-8 "
+            f"{where}: {field!r} has half a character (a lone surrogate), which no file in UTF-8 "
             "can hold; mend or delete the row"
         ) from None
 
 
-def _lines(path: str | Path) -> Iterator[tuple[str, object]]:
-    """Yield the value of the field in every line of a JSONL file, and where the line is."""
-    try:
-        with Path(path).open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, 1):
-                if line.strip():
-                    where = f"{path}:{number}"
-                    yield where, _value(where, line)
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as text in UTF-8: {error}") from None
-
-
-def _value(where: str, line: str) -> object:
-    try:
-        fields = json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"{where}: is not JSON ({error}); write one object a line, such as {EXAMPLE}"
-        ) from None
-    if not isinstance(fields, dict):
-        raise UserError(f"{where}: is no JSON object; write one a line, such as {EXAMPLE}")
-    if FIELD not in fields:
-        raise UserError(f"{where}: {_missing('field', list(fields))}")
-    return fields[FIELD]
-
-
-def _cells(path: str | Path) -> Iterator[tuple[str, object]]:
-    """Yield the value of the column in every row of a Parquet file, and where the row is."""
-    try:
-        file = pq.ParquetFile(path)
-        schema = file.schema_arrow
-        if FIELD not in schema.names:
-            raise UserError(f"{path}: {_missing('column', schema.names)}")
-        number = 0
-        for batch in file.iter_batches(AT_ONCE, columns=[FIELD]):
-            for value in batch.column(0).to_pylist():
-                number += 1
-                yield f"{path}: row {number}", value
-    except (pa.ArrowException, OSError) as error:
-        first = str(error).partition("\n")[0]
-        raise UserError(f"{path}: cannot be read as Parquet: {first}; save it again") from None
-
-
-def _missing(what: str, names: Sequence[str]) -> str:
-    named = ", ".join(names) or "none"
-    return (
-        f"has no {what} {FIELD!r}{nearest(FIELD, names)}; it has: {named}; rename the one that "
-        f"holds the text to {FIELD!r}"
-    )
+def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
+    """Say in a line each how many texts are there again, and which words in two forms."""
+    known, asked = set(corpus.texts), set(queries.texts)
+    for role, text, distinct, meaning in (
+        ("corpus", corpus, known, "each copy counts"),
+        ("queries", queries, asked, "each text is asked once"),
+    ):
+        if copies := len(text.texts) - len(distinct):
+            log.warning(
+                "%s: copies of other texts in the %s: %d of %d; %s",
+                name,
+                role,
+                copies,
+                len(text.texts),
+                meaning,
+            )
+    if shared := len(asked & known):
+        log.warning(
+            "%s: queries that are also texts of the corpus: %d of %d; they are at distance 0 from "
+            "it",
+            name,
+            shared,
+            len(asked),
+        )
+    if pairs := composed_and_not({*corpus.corpus.terminals, *queries.corpus.terminals}):
+        log.warning(
+            "%s: words in two forms of the same characters: %d, such as %s and %s; they count as "
+            "different words: normalise the texts (NFC) if they are not",
+            name,
+            len(pairs),
+            *map(ascii, pairs[0]),
+        )

@@ -28,8 +28,11 @@ from palimpsest.errors import UserError, nearest
 from palimpsest.models.folders import PICKLED
 from palimpsest.models.table import NAME
 from palimpsest.pretrained.embedders import EMBEDDERS
+from palimpsest.tables import user_files
+from palimpsest.tables.kinds import TEXT, Column, UserKind
 
-FORMATS = JSONL, PARQUET = (".jsonl", ".parquet")
+FIELD = "text"
+TEXTS = UserKind("text", "one text a row", "text", (Column(FIELD, TEXT, "a text with words"),))
 OF_TEXT = (TEXT_DENSITY, TEXT_BINS, TEXT_REGRESSIONS)
 MODULES = "modules.json"  # a sentence-transformers model's list of its modules
 OWN_MODULES = "sentence_transformers."  # modules of other names are code in the folder
@@ -40,12 +43,14 @@ KEY = "density/texts"
 class Text:
     """A text of the configuration: the values of its block, see the schema of the section.
 
-    The window and the stride are the paper's.
+    `field` is the column or field of the text in both files, unless a file is a .txt, in which a
+    line is a text. The window and the stride are the paper's.
     """
 
     name: str
     corpus: str
     queries: str
+    field: str = FIELD
     embedding: str = NGRAMS
     model: str | None = None
     window: int = 50
@@ -91,6 +96,12 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             yield Mistake(key, "is not a name; allowed are letters, digits, '.', '_' and '-'")
         for role in ("corpus", "queries"):
             yield from _file(f"{key}/{role}", getattr(text, role))
+        formats = {user_files.format_of(path) for path in (text.corpus, text.queries)}
+        if text.field != FIELD and formats == {user_files.TXT}:
+            yield Mistake(
+                f"{key}/field",
+                f"{text.field!r} is in no .txt file, in which each line is a text; leave it out",
+            )
         if text.stride > text.window:
             yield Mistake(
                 f"{key}/stride",
@@ -104,10 +115,14 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
 def _file(key: str, path: str) -> Iterator[Mistake]:
     if set("{}") & set(path):
         yield Mistake(key, f"{path!r} is not allowed; must be a path without braces")
-    elif not path.endswith(FORMATS):
-        yield Mistake(key, f"{path!r} is not a {' or '.join(FORMATS)} file; save it as one")
+    elif user_files.format_of(path) not in user_files.TEXTS:
+        yield Mistake(
+            key, f"{path!r} is not a {user_files.listed(user_files.TEXTS)} file; save it as one"
+        )
     elif not os.path.isfile(path):
-        yield Mistake(key, f"no such file: {path}; a text is a {' or '.join(FORMATS)} file")
+        yield Mistake(
+            key, f"no such file: {path}; a text is a {user_files.listed(user_files.TEXTS)} file"
+        )
 
 
 def _model(settings: Settings, key: str, text: Text) -> Iterator[Mistake]:

@@ -2,23 +2,25 @@
 
 A name in the table is the pretrained model (scale `full`). The name followed by `-twin` is a small
 model of the same architecture with random initial weights (scale `twin`), which needs no download.
-Only the standard library is imported, because Snakemake reads the table before it builds its graph
-of jobs.
+Only modules that load fast are imported, because Snakemake reads the table before it builds its
+graph of jobs.
 """
 
-import csv
 import math
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
 from palimpsest.errors import UserError, nearest
+from palimpsest.tables.user_files import delimited
+from palimpsest.tables.user_values import number_in
 
 TWIN = "-twin"
 # A twin's initial weights depend on its name as well as on its shape.
 TWIN_DECISIVE = ("model", "model_type", "twin_hidden", "twin_layers", "twin_heads")
 FULL_DECISIVE = ("model", "id", "revision", "model_type")
 LARGEST = {"twin_hidden": 65536, "twin_layers": 1024, "twin_heads": 1024}
+WHOLE = re.compile(r"\s*\+?[0-9]+\s*", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a part of paths
 
 
@@ -58,20 +60,17 @@ class Model:
 
 def read_models(path: str | Path) -> dict[str, Model]:
     """Read the table of models; raises `UserError` with file, line and column."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
     columns = [field.name for field in fields(Model)]
-    reader = csv.DictReader(text.splitlines(), delimiter="\t", quoting=csv.QUOTE_NONE)
-    if reader.fieldnames != columns:
+    rows = delimited(path, "\t", quoted=False)
+    _, header = next(rows, (1, []))
+    if header != columns:
         raise UserError(
             f"{path}:1: the header must be, separated by tabs: {' '.join(columns)}; "
-            f"it is: {' '.join(reader.fieldnames or ['empty'])}"
+            f"it is: {' '.join(header or ['empty'])}"
         )
     models = {}
-    for cells in reader:
-        where = f"{path}:{reader.line_num}"
+    for line, cells in rows:
+        where = f"{path}:{line}"
         model = _parse_row(where, cells)
         if model.model in models:
             raise UserError(f"{where}: the model {model.model!r} is listed twice; names are unique")
@@ -83,12 +82,13 @@ def read_models(path: str | Path) -> dict[str, Model]:
     return models
 
 
-def _parse_row(where: str, cells: dict) -> Model:
+def _parse_row(where: str, cells: list[str]) -> Model:
     """One row, with each cell checked and converted to its column's type."""
-    if None in cells or None in cells.values():
-        raise UserError(f"{where}: a row has {len(fields(Model))} cells separated by tabs")
+    columns = fields(Model)
+    if len(cells) != len(columns):
+        raise UserError(f"{where}: a row has {len(columns)} cells separated by tabs")
     model = Model(
-        **{f.name: _parse_cell(where, f.name, f.type, cells[f.name]) for f in fields(Model)}
+        *(_parse_cell(where, f.name, f.type, cell) for f, cell in zip(columns, cells, strict=True))
     )
     if not NAME.fullmatch(model.model) or model.model.endswith(TWIN):
         raise UserError(
@@ -110,7 +110,7 @@ def _parse_cell(where: str, column: str, kind: type, text: str) -> str | int | f
             raise UserError(f"{where}: {column}: must not be empty")
         return text
     try:
-        number = kind(text)
+        number = number_in(text) if kind is float or WHOLE.fullmatch(text) else math.nan
     except ValueError:
         number = math.nan
     if not (0 < number < math.inf):
@@ -118,7 +118,7 @@ def _parse_cell(where: str, column: str, kind: type, text: str) -> str | int | f
         raise UserError(f"{where}: {column}: {text!r} must be {what} above 0")
     if number > LARGEST.get(column, number):
         raise UserError(f"{where}: {column}: {text!r} must be at most {LARGEST[column]}")
-    return number
+    return int(text) if kind is int else number
 
 
 def resolve(name: str, models: dict[str, Model]) -> tuple[Model, str]:

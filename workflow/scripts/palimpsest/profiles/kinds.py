@@ -309,8 +309,13 @@ PANEL_PROFILE = Kind(
     (
         PANEL,
         ESTIMATOR,
-        Column("cohort", float, "time at which the units are treated"),
-        Column("time", float, "time of the measurement"),
+        Column(
+            "cohort",
+            float,
+            "time at which the units are treated, or the first measurement after it; a date is in "
+            "days since 1970-01-01, in UTC if it has a time zone",
+        ),
+        Column("time", float, "time of the measurement, in the same unit"),
         *BANDED,
     ),
 )

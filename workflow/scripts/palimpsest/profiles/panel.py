@@ -5,17 +5,23 @@ Units that are treated at the same time are a cohort. A unit of the validation s
 its cohort is infinite.
 """
 
+import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.errors import UserError, nearest
+from palimpsest.errors import UserError
+from palimpsest.profiles.panel_columns import PANEL, outcome_column
+from palimpsest.tables import user_files
+from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
+from palimpsest.tables.user_values import NUMBER, composed_and_not, written_moment
 
-COLUMNS = ("unit", "time", "cohort", "outcome")
 NEVER = np.inf
-READERS = {".parquet": pd.read_parquet, ".csv": pd.read_csv}
+MOST_NAMED = 5  # cohorts in a message
+log = logging.getLogger("palimpsest")
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class Panel:
     Parameters
     ----------
     times : float64[times], ascending
+        Dates are days since 1970-01-01, in UTC if they have a time zone.
     cohorts : float64[units]
         The time at which a unit is treated; `NEVER` for a unit that is never treated.
     outcome : float64[units, times]
@@ -32,6 +39,8 @@ class Panel:
         The name of the panel in messages.
     rows : int64[units], optional
         The first row of each unit in its table, counted from 1, for messages.
+    kind_of_time : str
+        A kind of `tables.user_values`: a number, or a date with or without a time zone.
     """
 
     times: np.ndarray
@@ -39,6 +48,7 @@ class Panel:
     outcome: np.ndarray
     source: str = "panel"
     rows: np.ndarray | None = None
+    kind_of_time: str = NUMBER
 
     @property
     def treated(self) -> np.ndarray:
@@ -49,131 +59,147 @@ class Panel:
         """Where a cohort is, for messages: the panel, and the first row of the cohort."""
         if self.rows is None:
             return self.source
-        return f"{self.source}: row {self.rows[self.cohorts == cohort].min()}"
+        place = f"{self.source}: row {self.rows[self.cohorts == cohort].min()}"
+        return place if self.shown(cohort) == f"{cohort:g}" else f"{place} ({self.shown(cohort)})"
+
+    def shown(self, time: float) -> str:
+        """A time or a cohort, as messages have it."""
+        return "never" if time == NEVER else written_moment(self.kind_of_time, time)
 
     def first_after(self, cohort: float) -> int:
         """The place of the first time at which a cohort has been treated; len(times) if none."""
         return int(np.searchsorted(self.times, cohort))
 
 
-def read_panel(path: str | Path) -> Panel:
-    """Read a panel from a Parquet or CSV file with the columns unit, time, cohort and outcome.
+def read_panel(path: str | Path, columns: Mapping[str, str] | None = None) -> Panel:
+    """Read a panel from a file with the columns unit, time, cohort and outcome.
 
-    Raises `UserError` if there is no such file, if it cannot be read, or as `to_panel` does.
+    Parameters
+    ----------
+    path : a .csv, .tsv, .jsonl, .json or .parquet file
+    columns : the file's own names of columns, such as {"unit": "document"}; the outcome's may be
+        given as that of `outcome` (larger is better) or of `loss` (smaller is better)
+
+    Raises
+    ------
+    UserError
+        If there is no such file, if it cannot be read, or as `to_panel` does.
     """
-    path = Path(path)
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; a panel is a .parquet or .csv file")
-    if path.suffix not in READERS:
-        raise UserError(
-            f"{path}: a panel cannot be read from {path.suffix or 'such a file'}; "
-            f"save it as {' or '.join(READERS)}"
-        )
-    try:
-        frame = READERS[path.suffix](path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read as a table: {error}; save it again") from None
-    return to_panel(frame, str(path))
+    file = user_files.opened(path, user_files.TABLES, "a panel")
+    outcome, sign = outcome_column(file.where, file.columns, columns or {})
+    named = {**(columns or {}), "outcome": outcome}
+    named.pop("loss", None)
+    return _panel(read_user_table(path, PANEL, named), sign)
 
 
 def to_panel(frame: pd.DataFrame, source: str = "panel") -> Panel:
     """The panel in a table with one row for each unit and time, in any order.
 
+    A cohort between two times belongs to the later one, the first at which its units have been
+    trained on. A column `loss` or `nll` takes the place of `outcome`, with its sign turned. Both is
+    said in a line of the log, as are cohorts before the first or after the last time.
+
     Parameters
     ----------
-    frame : columns unit (any value), time (number), cohort (number; empty or infinite: never
-        treated) and outcome (number)
+    frame : columns unit (text or number), time (number or date), cohort (the same; empty or
+        infinite: never treated) and outcome (number)
     source : name of the table in messages
 
     Raises
     ------
     UserError
-        If a column is missing, a value is not a number, a unit has no outcome or two outcomes at a
-        time, a unit has two cohorts, no unit is treated or none is never treated, or a cohort has
-        only one unit. The message names the row, counted from 1 without the header.
+        If a column is missing, a value is not of its kind, times cannot be compared, a unit has no
+        outcome or two outcomes at a time, a unit has two cohorts, no unit is treated or none is
+        never treated, or a cohort has only one unit. The message names the row, counted from 1
+        without the header.
     """
-    for name in COLUMNS:
-        if name not in frame:
-            raise UserError(
-                f"{source}: has no column {name!r}{nearest(name, map(str, frame.columns))}; "
-                f"a panel has the columns {', '.join(COLUMNS)}"
-            )
-    if frame.empty:
-        raise UserError(f"{source}: has no rows; a panel has one row for each unit and time")
-    time, outcome = (_finite(frame, name, source) for name in ("time", "outcome"))
-    cohort = _cohorts(frame, source)
-    if frame["unit"].isna().any():
-        raise UserError(f"{source}: row {_row(frame['unit'].isna())}: has no unit; give it a name")
-    of_unit, units = pd.factorize(frame["unit"])
+    outcome, sign = outcome_column(source, [str(name) for name in frame.columns], {})
+    return _panel(user_table(frame, PANEL, source, {"outcome": outcome}), sign)
+
+
+def _panel(table: UserTable, sign: int) -> Panel:
+    """The panel in a table; `sign` is -1 if its outcome is a loss."""
+    # In the order of their names, so that the order of the rows changes nothing.
+    of_unit, units = _sorted(table)
+    (time, cohort), kind = table.times("time", "cohort")
+    cohort = np.where(np.isnan(cohort), NEVER, cohort)
+    for name, wrong in (("time", ~np.isfinite(time)), ("cohort", cohort == -NEVER)):
+        if wrong.any():
+            raise table.wrong(name, int(wrong.argmax()))
+    outcome = table.numbers("outcome")
     of_time, times = pd.factorize(time, sort=True)
     first = np.full(len(units), -1)
-    first[of_unit[::-1]] = np.arange(len(frame))[::-1]
-    _check_cells(source, units, of_unit, times, of_time, first)
-    cohorts = cohort[first]
-    if (changes := cohort != cohorts[of_unit]).any():
-        row = _row(changes)
-        unit = frame["unit"].iloc[row - 1]
-        raise UserError(
-            f"{source}: row {row}: unit {unit!r} has cohort {_shown(cohort[row - 1])} here and "
-            f"{_shown(cohorts[of_unit[row - 1]])} in row {first[of_unit[row - 1]] + 1}; a unit has "
-            "one cohort, the time at which it was first trained on"
-        )
+    first[of_unit[::-1]] = np.arange(table.n_rows)[::-1]
+    _check_cells(table, units, of_unit, len(times), of_time, first)
+    _check_one_cohort(table, cohort, first[of_unit])
     values = np.empty((len(units), len(times)))
-    values[of_unit, of_time] = outcome
-    found = Panel(times, cohorts, values, source, first + 1)
-    _check_cohorts(found)
-    return found
+    values[of_unit, of_time] = outcome if sign > 0 else 0.0 - outcome
+    found = Panel(times, cohort[first], values, table.source, first + 1, kind)
+    panel = Panel(
+        times, at_checkpoints(times, found.cohorts), values, table.source, first + 1, kind
+    )
+    _check_cohorts(panel)
+    _say(table, units, found, sign)
+    return panel
 
 
-def _finite(frame: pd.DataFrame, name: str, source: str) -> np.ndarray:
-    """A column of finite numbers, float64[rows]."""
-    numbers = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
-    if (wrong := ~np.isfinite(numbers)).any():
-        row = _row(wrong)
-        raise UserError(
-            f"{source}: row {row}: {name} {frame[name].iloc[row - 1]!r} is not a finite number; "
-            "correct it, or leave the unit out"
-        )
-    return numbers
+def at_checkpoints(times: np.ndarray, cohorts: np.ndarray) -> np.ndarray:
+    """The first time at which each cohort has been treated; a cohort after the last time stays."""
+    places = np.searchsorted(times, cohorts)
+    return np.where(places < len(times), times[np.minimum(places, len(times) - 1)], cohorts)
 
 
-def _cohorts(frame: pd.DataFrame, source: str) -> np.ndarray:
-    """The cohort of each row, float64[rows]; empty cells are `NEVER`."""
-    numbers = pd.to_numeric(frame["cohort"], errors="coerce").to_numpy(dtype=float)
-    empty = frame["cohort"].isna().to_numpy()
-    if (wrong := (np.isnan(numbers) & ~empty) | (numbers == -np.inf)).any():
-        row = _row(wrong)
-        raise UserError(
-            f"{source}: row {row}: cohort {frame['cohort'].iloc[row - 1]!r} is not a time; give "
-            "the time at which the unit is first trained on, or nothing if it never is"
-        )
-    return np.where(empty, NEVER, numbers)
+def _sorted(table: UserTable) -> tuple[np.ndarray, list[str]]:
+    """The place of each row's unit among the sorted names, and these names."""
+    found = table.names("unit")
+    order = sorted(range(len(found.values)), key=found.values.__getitem__)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[found.places], [found.values[place] for place in order]
 
 
 def _check_cells(
-    source: str,
-    units: np.ndarray,
+    table: UserTable,
+    units: list[str],
     of_unit: np.ndarray,
-    times: np.ndarray,
+    n_times: int,
     of_time: np.ndarray,
     first: np.ndarray,
 ) -> None:
     """Check that each unit has exactly one row at each time."""
-    cells = of_unit * len(times) + of_time
-    counts = np.bincount(cells, minlength=len(units) * len(times))
+    cells = of_unit * n_times + of_time
+    counts = np.bincount(cells, minlength=len(units) * n_times)
     if counts.max() > 1:
-        row = _row(pd.Series(cells).duplicated().to_numpy())
-        unit, time = units[of_unit[row - 1]], times[of_time[row - 1]]
+        again = pd.Series(cells).duplicated().to_numpy()
+        row = int(again.argmax())
+        earlier = int((cells == cells[row]).argmax())
+        more = f" ({again.sum()} rows of the table are such)" if again.sum() > 1 else ""
         raise UserError(
-            f"{source}: row {row}: unit {unit!r} is at time {_shown(time)} a second time; keep one "
-            "of its rows"
+            f"{table.at(row)}: unit {units[of_unit[row]]!r} is at time {table.value('time', row)} "
+            f"a second time, after row {earlier + 1}; keep one of its rows{more}"
         )
     if counts.min() == 0:
-        unit, time = divmod(int(counts.argmin()), len(times))
+        unit, place = divmod(int(counts.argmin()), n_times)
+        time = table.value("time", int((of_time == place).argmax()))
         raise UserError(
-            f"{source}: row {first[unit] + 1}: unit {units[unit]!r} has no outcome at time "
-            f"{_shown(times[time])}; every unit needs one at each of the {len(times)} times: add "
-            "the row, or leave the unit or the time out"
+            f"{table.at(first[unit])}: unit {units[unit]!r} has no outcome at time {time}; every "
+            f"unit needs one at each of the {n_times} times: add the row, or leave the unit or the "
+            "time out"
+        )
+
+
+def _check_one_cohort(table: UserTable, cohort: np.ndarray, first: np.ndarray) -> None:
+    """Check that the rows of each unit have the cohort of its first row."""
+    if (changes := cohort != cohort[first]).any():
+        row = int(changes.argmax())
+        here, there = (
+            "never" if cohort[each] == NEVER else table.value("cohort", each)
+            for each in (row, first[row])
+        )
+        raise UserError(
+            f"{table.at(row)}: unit {table.value('unit', row)} has cohort {here} here and {there} "
+            f"in row {first[row] + 1}; a unit has one cohort, the time at which it was first "
+            "trained on"
         )
 
 
@@ -187,19 +213,77 @@ def _check_cohorts(panel: Panel) -> None:
             f"{panel.source}: every unit is treated, so there is nothing to compare with; add "
             "units that the model is never trained on, with an empty cohort"
         )
-    if (counts == 1).any():
-        cohort = cohorts[counts == 1][0]
-        what = "only one unit is never treated" if cohort == NEVER else None
-        raise UserError(
-            f"{panel.place_of(cohort)}: {what or f'cohort {_shown(cohort)} has only one unit'}, so "
-            "its spread is unknown; add units, or leave it out"
+    alone = cohorts[counts == 1]
+    if not len(alone):
+        return
+    if alone[0] == NEVER:
+        what, remedy = "only one unit is never treated", "add units"
+    else:
+        what = f"cohort {panel.shown(alone[0])} has only one unit"
+        if len(treated := alone[alone != NEVER]) > 1:
+            what += f", and so {'have' if len(treated) > 2 else 'has'} {_named(panel, treated[1:])}"
+        remedy = (
+            "add units, leave these out, or leave out some times, so that more units share a cohort"
+        )
+        if alone[alone != NEVER].max() > panel.times[-1]:
+            remedy += "; within this panel, a unit of a cohort after the last time is never treated"
+    raise UserError(
+        f"{panel.source}: row {panel.rows[panel.cohorts == alone[0]].min()}: {what}, so its spread "
+        f"is unknown; {remedy}"
+    )
+
+
+def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
+    """Say in a line each what was taken otherwise than it was written."""
+    if sign < 0:
+        log.warning(
+            "%s: the column %r is taken as a loss: the outcome is minus the loss, so that larger "
+            "is better",
+            table.source,
+            table.written_as["outcome"],
+        )
+    cohorts, times = found.treated, found.times
+    places = np.searchsorted(times, cohorts)
+    is_between = (places > 0) & (places < len(times)) & ~np.isin(cohorts, times)
+    meanings = (
+        (
+            is_between,
+            f"between two times counts as trained on at the later one "
+            f"({_example(found, cohorts, is_between)})",
+        ),
+        (
+            cohorts < times[0],
+            f"before the first time, {found.shown(times[0])}: there is no outcome from before its "
+            "training",
+        ),
+        (
+            cohorts > times[-1],
+            f"after the last time, {found.shown(times[-1])}: there is no outcome from after its "
+            "training",
+        ),
+    )
+    for which, meaning in meanings:
+        if which.any():
+            log.warning("%s: %s: %s", table.source, _named(found, cohorts[which]), meaning)
+    if pairs := composed_and_not(units):
+        log.warning(
+            "%s: units %s and %s%s have names of the same characters in two forms, and count as "
+            "different units; normalise the names (NFC) if they are not",
+            table.source,
+            *map(ascii, pairs[0]),
+            f" (and {len(pairs) - 1} pairs more)" if len(pairs) > 1 else "",
         )
 
 
-def _row(wrong: np.ndarray | pd.Series) -> int:
-    """The first row of which something is true, counted from 1."""
-    return int(np.argmax(np.asarray(wrong))) + 1
+def _example(panel: Panel, cohorts: np.ndarray, which: np.ndarray) -> str:
+    if not which.any():
+        return ""
+    cohort = cohorts[which][0]
+    return f"{panel.shown(cohort)} to {panel.shown(panel.times[panel.first_after(cohort)])}"
 
 
-def _shown(time: float) -> str:
-    return "never" if time == NEVER else f"{time:g}"
+def _named(panel: Panel, cohorts: np.ndarray) -> str:
+    """Cohorts by name, the first few of them."""
+    names = [panel.shown(cohort) for cohort in cohorts[:MOST_NAMED]]
+    more = f" and {len(cohorts) - MOST_NAMED} more" if len(cohorts) > MOST_NAMED else ""
+    return f"cohorts {', '.join(names)}{more}" if len(cohorts) > 1 else f"cohort {names[0]}"

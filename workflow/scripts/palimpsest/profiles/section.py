@@ -5,7 +5,6 @@ Source: Causal Estimation of Memorisation Profiles.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -13,13 +12,11 @@ from palimpsest.configuration.checks import too_many_strings, unknown_languages,
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
-from palimpsest.models.table import NAME
-from palimpsest.profiles import dilution, kinds
+from palimpsest.profiles import dilution, kinds, panel_files
 from palimpsest.requests import WEIGHTS, OnePass, Runs, Unfinished
 from palimpsest.section import Section, unfinished_of
 from palimpsest.variants import STREAM, STREAMS, Variant, of_replicate, stream_without
 
-FORMATS = (".csv", ".parquet")
 OF_MODEL = (
     kinds.PROFILE,
     kinds.PERSISTENCE,
@@ -139,7 +136,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _exact(settings, block)
     yield from _notions(settings, block)
     yield from dilution.mistakes(settings)
-    yield from _panels(block)
+    yield from panel_files.mistakes(settings)
 
 
 def _exact(settings: Settings, block: dict) -> Iterator[Mistake]:
@@ -167,20 +164,6 @@ def _notions(settings: Settings, block: dict) -> Iterator[Mistake]:
                 f"{name} in profiles/exact/models is too large for influence functions, which are "
                 "for twins; take it out there, or set this key to null",
             )
-
-
-def _panels(block: dict) -> Iterator[Mistake]:
-    """Panels that are not there, or whose names cannot be in paths."""
-    for name, path in block["panels"].items():
-        key = f"profiles/panels/{name}"
-        if not NAME.fullmatch(name):
-            yield Mistake(key, "is not a name; allowed are letters, digits, '.', '_' and '-'")
-        elif set("{}") & set(path):
-            yield Mistake(key, f"{path!r} is not allowed; must be a path without braces")
-        elif not os.path.isfile(path):
-            yield Mistake(key, f"no such file: {path}; a panel is a {' or '.join(FORMATS)} file")
-        elif not path.endswith(FORMATS):
-            yield Mistake(key, f"{path!r} is not a {' or '.join(FORMATS)} file; save it as one")
 
 
 SECTION = Section(

@@ -2,11 +2,11 @@
 
 A table is a pandas frame with exactly the columns of its kind. Each kind is declared once, by the
 section or part that makes the tables. The kinds are the public contract; `docs/tables.md` is made
-from them.
+from them. Tables that users bring have kinds of their own, which their readers check.
 """
 
 from palimpsest.lazy_import import lazy_names
-from palimpsest.tables.kinds import Column, Document, Kind
+from palimpsest.tables.kinds import Column, Document, Kind, UserKind
 
 MODULES = {
     "check_columns": "files",
@@ -14,11 +14,13 @@ MODULES = {
     "read_all": "files",
     "read_arrow": "files",
     "read_json": "files",
+    "read_user_table": "user_tables",
     "replacing": "files",
     "replacing_folder": "files",
+    "user_table": "user_tables",
     "write": "files",
     "write_json": "files",
     "write_parts": "files",
 }
-__all__ = ["Column", "Document", "Kind", *MODULES]
+__all__ = ["Column", "Document", "Kind", "UserKind", *MODULES]
 __getattr__ = lazy_names(__name__, MODULES)

@@ -13,6 +13,8 @@ from palimpsest.lazy_import import lazy_import
 pa = lazy_import("pyarrow")
 
 VECTOR = "vector"  # the type of a column of vectors: arrays float32, each a list in Arrow
+# Types of the columns of users' tables, which any type of a file may hold: see `user_tables`
+NAME, TIME, NUMBER, TEXT = "name", "time", "finite number", "text"
 ARROW_TYPES = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 
@@ -63,3 +65,22 @@ class Kind:
         """The Arrow schema, with the kind's name in its metadata."""
         fields = [pa.field(c.name, c.arrow_type, nullable=c.nullable) for c in self.columns]
         return pa.schema(fields, metadata={"palimpsest_table": self.name})
+
+
+@dataclass(frozen=True)
+class UserKind:
+    """A kind of table that users bring: its name, what its rows and items are, and its columns.
+
+    An item is what a user leaves out if its rows cannot be mended. A column that may be null may
+    have empty cells. The table may have other columns, too.
+    """
+
+    name: str
+    rows: str
+    item: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]

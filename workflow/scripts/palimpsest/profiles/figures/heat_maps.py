@@ -94,7 +94,7 @@ def draw_cells(axes: Axes, cells: pd.DataFrame, reach: float) -> QuadMesh:
 def name_ticks(axis, values: np.ndarray) -> None:
     """At most seven ticks, in the middle of their cells."""
     places = np.arange(0, len(values), -(-len(values) // 7))
-    axis.set_ticks(places + 0.5, [f"{values[place]:g}" for place in places])
+    axis.set_ticks(places + 0.5, [f"{values[place]:.10g}" for place in places])
 
 
 def cell_handles() -> list:

@@ -1,0 +1,171 @@
+"""Files that users bring: what is refused in one line, with the place, before anything is made."""
+
+import json
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from helpers.experiments import message
+from palimpsest.errors import UserError
+from palimpsest.profiles.panel import read_panel
+from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
+from palimpsest.tables.user_tables import read_user_table
+from palimpsest.tables.user_values import composed_and_not, written_number
+
+KIND = UserKind(
+    "score",
+    "one row for each name",
+    "name",
+    (Column("id", NAME, "a name"), Column("score", NUMBER, "a number")),
+)
+REFUSED = {
+    "nothing": ("a.csv", "", "a.csv:1: has no column 'id'; it has: none; a score has the columns"),
+    "a header alone": ("a.csv", "id,score\n", "a.csv: has no rows; a score has one row for each"),
+    "a row that is too short": (
+        "a.csv",
+        "id,score\n\na\n",
+        "a.csv:3: has 1 cells, and the header has 2; give every row a cell for each column",
+    ),
+    "a comma without quotes": ("a.csv", "id,score\na,b,1\n", "a.csv:2: has 3 cells, and the"),
+    "a quotation mark without end": ("a.csv", 'id,score\n"a,1\n', "a.csv: cannot be read: "),
+    "semicolons": (
+        "a.csv",
+        "id;score\na;1\n",
+        "a.csv:1: its columns are separated by ';'; save it with commas between them",
+    ),
+    "a column twice": ("a.csv", "id,score,id\na,1,b\n", "a.csv:1: has the column 'id' twice"),
+    "bytes that are no text": ("a.csv", b"id,score\n\xff,1\n", "a.csv: cannot be read: 'utf-8'"),
+    "a decimal comma": ("a.tsv", "id\tscore\na\t0,5\n", "row 1: score '0,5' is not a finite"),
+    "a number that no float can hold": ("a.csv", "id,score\na,1e999\n", "score '1e999' is not a"),
+    "an empty cell": ("a.csv", "id,score\na,1\n,2\n", "a.csv: row 2: id is empty; mend the row"),
+    "an empty text": ("a.jsonl", '{"id": "", "score": 1}', "a.jsonl:1: id is empty"),
+    "a null": ("a.jsonl", '{"id": "a", "score": 1}\n\n{"id": null}', "a.jsonl:3: id is empty"),
+    "a field that is gone": ("a.json", '[{"id": 1, "score": 2}, {"id": 2}]', "row 2: score is emp"),
+    "a field twice": (
+        "a.jsonl",
+        '{"id": 1, "score": 2, "id": 3}',
+        "a.jsonl:1: is not JSON (an object has the field 'id' twice)",
+    ),
+    "a large number": ("a.json", '[{"id": 1, "score": 1e999}]', "the number 1e999 is too large"),
+    "no list": ("a.json", '{"id": {"0": 1}}', "a.json: is no list; write a list of objects"),
+    "no object": ("a.json", "[1]", "a.json: row 1: is no JSON object"),
+    "a truth value as a name": ("a.jsonl", '{"id": true, "score": 1}', "id True is not a name"),
+    "a list as a name": ("a.jsonl", '{"id": [1], "score": 1}', "a.jsonl:1: id [1] is not a name"),
+    "another format": ("a.xlsx", "", "a.xlsx: a score cannot be read from .xlsx; save it as .csv,"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_file_is_refused_in_one_line(tmp_path, what):
+    name, content, expected = REFUSED[what]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+    def read():
+        table = read_user_table(path, KIND)
+        table.names("id")
+        table.numbers("score")
+
+    assert expected in message(read)
+
+
+PANEL = "unit,time,cohort,outcome\n" + "".join(
+    f"{unit},{time},{cohort},{time}.5\n"
+    for unit, cohort in (("a", 1), ("b", 1), ("c", ""), ("d", ""))
+    for time in (0, 1)
+)
+FILES = {
+    "a.csv": PANEL,
+    "a.tsv": PANEL.replace(",", "\t"),
+    "a.jsonl": "".join(
+        json.dumps({"unit": u, "time": t, "cohort": None if u > "b" else 1, "outcome": t}) + "\n"
+        for u in "abcd"
+        for t in (0, 1)
+    ),
+}
+PIECES = [
+    "",
+    ",",
+    "\n",
+    '"',
+    "null",
+    "\0",
+    "1e999",
+    "{",
+    "]",
+    "2024-01-01",
+    "NA",
+    "\r",
+    "true",
+    "-",
+]
+PIECES += ["\ufeff", "\\ud800", "[1]", "9" * 30, "\u0661", "nan", "inf", "\t", "a"]
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(name=st.sampled_from(sorted(FILES)), data=st.data())
+def test_a_file_with_slips_is_read_or_refused_in_one_line(name, data):
+    """No slip of a few characters ends in anything but a panel or a `UserError`."""
+    text = FILES[name]
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(text)))
+        n = data.draw(st.integers(0, 3))
+        text = text[:place] + data.draw(st.sampled_from(PIECES)) + text[place + n :]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_text(text)
+        said, panel = str(path), None
+        try:
+            panel = read_panel(path)
+        except UserError as error:
+            said = str(error)
+    assert said.startswith(str(path))
+    if panel is not None:
+        assert np.isfinite(panel.outcome).all()
+        assert np.isfinite(panel.times).all()
+
+
+def test_names_and_numbers_are_as_written(tmp_path):
+    """A byte order mark, blank lines, line ends of any system and quotes change nothing."""
+    names = ["01", "1", "1e5", "NA", "null", "x,y", 'a "b"', "two\nlines", " "]
+    quoted = [name.replace('"', '""') for name in names]
+    lines = [f'"{name}",{number}' for number, name in enumerate(quoted)]
+    path = tmp_path / "a.CSV"
+    path.write_bytes(("\ufeffid,score\r\n\r\n" + "\r\n".join(lines)).encode())
+    table = read_user_table(path, KIND)
+    found = table.names("id")
+    assert [found.values[place] for place in found.places] == names
+    assert table.numbers("score").tolist() == list(range(len(names)))
+
+
+def test_numbers_are_read_to_the_last_bit(tmp_path):
+    """As text and as JSON, with signs, blanks and exponents."""
+    numbers = np.random.default_rng(0).normal(size=500) * 10.0 ** np.arange(-250, 250)
+    path = tmp_path / "a.csv"
+    rows = "".join(f"a, +{abs(n)!r} \nb,{n!r}\n" for n in numbers.tolist())
+    path.write_text(f"id,score\n{rows}")
+    found = read_user_table(path, KIND).numbers("score")
+    np.testing.assert_array_equal(found[::2], np.abs(numbers))
+    np.testing.assert_array_equal(found[1::2], numbers)
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(json.dumps({"id": 1, "score": n}) for n in numbers.tolist()))
+    np.testing.assert_array_equal(read_user_table(path, KIND).numbers("score"), numbers)
+
+
+def test_only_two_forms_of_one_text_are_named():
+    """A decomposed word alone is a word like any other."""
+    assert composed_and_not(["\u00e9", "e\u0301", "o\u0308", "a"]) == [("\u00e9", "e\u0301")]
+
+
+def test_numbers_are_written_with_all_of_their_digits():
+    assert [written_number(n) for n in (1234567.0, 0.1 + 0.2, -3.0, 1e300, np.inf)] == [
+        "1234567",
+        "0.30000000000000004",
+        "-3",
+        "1e+300",
+        "inf",
+    ]

@@ -1,0 +1,62 @@
+"""The columns of a panel that a user brings, and which of them is its outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from palimpsest.errors import UserError
+from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
+
+OUTCOME, LOSS = "outcome", "loss"
+LOSSES = {LOSS, "nll"}  # columns that take the place of an outcome
+# Words of a column's name: smaller is better, larger is better, and the other way round
+SMALLER, LARGER = LOSSES | {"losses", "perplexity", "ppl", "entropy"}, {"likelihood"}
+NEGATED = {"neg", "negative", "minus"}
+PANEL = UserKind(
+    "panel",
+    "one row for each unit and time",
+    "unit",
+    (
+        Column("unit", NAME, "the name of the unit, such as that of a string"),
+        Column("time", TIME, "when the unit was measured, such as the step of a checkpoint"),
+        Column(
+            "cohort",
+            TIME,
+            "the time at which the unit is first trained on, or nothing if it never is",
+            True,
+        ),
+        Column(OUTCOME, NUMBER, "what was measured, such as a log-likelihood"),
+    ),
+)
+
+
+def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -> tuple[str, int]:
+    """The name of a panel's column of outcomes, and its sign: -1 if it is a loss.
+
+    A column is a loss if it is asked for as `loss`, or if its name says so. Raises `UserError` if
+    there is an outcome and a loss, or if both are asked for.
+    """
+    named = [key for key in (OUTCOME, LOSS) if key in asked]
+    if len(named) > 1:
+        raise UserError(
+            f"{where}: {OUTCOME} {asked[OUTCOME]!r} and {LOSS} {asked[LOSS]!r} are both asked for; "
+            "name one of the two columns"
+        )
+    if named:
+        column = asked[named[0]]
+        return column, -1 if named[0] == LOSS or is_loss(column) else 1
+    found = [name for name in known if name == OUTCOME or name.casefold() in LOSSES]
+    if len(set(found)) > 1:
+        raise UserError(
+            f"{where}: has the columns {' and '.join(map(repr, found))}, and a panel has one "
+            "outcome; rename or drop the other"
+        )
+    column = found[0] if found else OUTCOME
+    return column, -1 if is_loss(column) else 1
+
+
+def is_loss(column: str) -> bool:
+    """Whether the name of a column says that smaller is better, such as eval_loss."""
+    words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", column).casefold()))
+    return bool(words & (LARGER if words & NEGATED else SMALLER))

@@ -1,0 +1,242 @@
+"""Files of tables that users bring: CSV, TSV, JSON, JSONL, Parquet, and a text's lines.
+
+Values are as the file has them: nothing is taken as a number, a date or a missing value here,
+except for empty cells and nulls. Only modules that load fast are imported, because the table of
+models is read before Snakemake builds its graph of jobs.
+"""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from palimpsest.errors import UserError
+from palimpsest.lazy_import import lazy_import
+
+pa = lazy_import("pyarrow")
+parquet = lazy_import("pyarrow.parquet")
+
+CSV, TSV, JSONL, JSON, PARQUET, TXT = ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt"
+TABLES = (CSV, TSV, JSONL, JSON, PARQUET)
+TEXTS = (*TABLES, TXT)
+LINE = "text"  # the only column of a .txt file, in which a line is a text
+DELIMITERS = {CSV: ",", TSV: "\t"}
+AT_ONCE = 4096  # rows
+LONGEST = 2**31 - 1  # characters of a cell
+
+
+class Rows(NamedTuple):
+    """Some rows: the cells of each column, and the line of each row, where a line is a row."""
+
+    cells: dict[str, pa.Array | list]
+    lines: list[int] | None
+
+
+class Opened(NamedTuple):
+    """A file whose header is read.
+
+    `where` is the place of the header in messages, and `read` yields the rows of some columns.
+    """
+
+    where: str
+    columns: list[str]
+    read: Callable[[list[str]], Iterator[Rows]]
+
+
+def format_of(path: str | Path) -> str:
+    """The end of a file's name, which says the format, in small letters."""
+    return Path(path).suffix.lower()
+
+
+def listed(formats: Sequence[str]) -> str:
+    """Formats in words."""
+    return f"{', '.join(formats[:-1])} or {formats[-1]}"
+
+
+def opened(path: str | Path, formats: Sequence[str], what: str) -> Opened:
+    """Open a file of a table; `what` names it in messages, such as "a panel".
+
+    Raises `UserError` if there is no such file, or if it cannot be read as its name says. So does
+    reading its rows; then, the message names the row.
+    """
+    if not Path(path).is_file():
+        raise UserError(f"{path}: no such file; {what} is a {listed(formats)} file")
+    kind = format_of(path)
+    if kind not in formats:
+        raise UserError(
+            f"{path}: {what} cannot be read from {kind or 'such a file'}; save it as "
+            f"{listed(formats)}"
+        )
+    if kind == PARQUET:
+        return _opened_parquet(path)
+    if kind in DELIMITERS:
+        return _opened_delimited(path, DELIMITERS[kind])
+    if kind == TXT:
+        return Opened(
+            str(path), [LINE], lambda columns: _in_parts(_lines(path), columns, with_lines=True)
+        )
+    return _opened_json(path, kind == JSONL)
+
+
+def delimited(
+    path: str | Path, delimiter: str, quoted: bool = True
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each row of a text file, header included, and the row's first line.
+
+    Empty lines are skipped. Raises `UserError` if the file cannot be read.
+    """
+    csv.field_size_limit(LONGEST)
+    quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    try:
+        with open(path, encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
+            before = 0
+            for cells in reader:
+                if cells:
+                    yield before + 1, cells
+                before = reader.line_num
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read: {error}; save it as text in UTF-8") from None
+
+
+def _opened_json(path: str | Path, with_lines: bool) -> Opened:
+    """The columns are the fields of the first objects, each of which may lack some."""
+    objects = _objects_of_lines if with_lines else _objects_of_list
+    first = list(itertools.islice(objects(path), AT_ONCE))
+    number = first[0][0] if first else 1
+    return Opened(
+        f"{path}:{number}" if with_lines else str(path),
+        list(dict.fromkeys(name for _, fields in first for name in fields)),
+        lambda columns: _in_parts(objects(path), columns, with_lines),
+    )
+
+
+def _opened_delimited(path: str | Path, delimiter: str) -> Opened:
+    line, header = next(delimited(path, delimiter), (1, []))
+
+    def read(columns: list[str]) -> Iterator[Rows]:
+        places = [header.index(name) for name in columns]
+        rows = _of_one_width(path, header, delimited(path, delimiter))
+        for part in _parts(rows):
+            # An empty cell is missing; every other cell is as written.
+            cells = ([row[place] or None for row in part] for place in places)
+            arrays = (pa.array(each, pa.large_string()) for each in cells)
+            yield Rows(dict(zip(columns, arrays, strict=True)), None)
+
+    return Opened(f"{path}:{line}", header, read)
+
+
+def _of_one_width(
+    path: str | Path, header: list[str], rows: Iterator[tuple[int, list[str]]]
+) -> Iterator[list[str]]:
+    """The rows after the header; `UserError` for one with more or fewer cells."""
+    next(rows, None)
+    for line, cells in rows:
+        if len(cells) != len(header):
+            raise UserError(
+                f"{path}:{line}: has {len(cells)} cells, and the header has {len(header)}; give "
+                "every row a cell for each column, with quotes around what holds a separator"
+            )
+        yield cells
+
+
+def _opened_parquet(path: str | Path) -> Opened:
+    try:
+        file = parquet.ParquetFile(path)
+    except (pa.ArrowException, OSError) as error:
+        raise _broken_parquet(path, error) from None
+
+    def read(columns: list[str]) -> Iterator[Rows]:
+        try:
+            for batch in file.iter_batches(AT_ONCE, columns=columns):
+                yield Rows({name: batch.column(name) for name in columns}, None)
+        except (pa.ArrowException, OSError) as error:
+            raise _broken_parquet(path, error) from None
+
+    return Opened(str(path), file.schema_arrow.names, read)
+
+
+def _broken_parquet(path: str | Path, error: Exception) -> UserError:
+    first = str(error).partition("\n")[0]
+    return UserError(f"{path}: cannot be read as Parquet: {first}; save it again")
+
+
+def _parts(rows: Iterable) -> Iterator[list]:
+    rows = iter(rows)
+    while part := list(itertools.islice(rows, AT_ONCE)):
+        yield part
+
+
+def _in_parts(
+    objects: Iterator[tuple[int, dict]], columns: list[str], with_lines: bool
+) -> Iterator[Rows]:
+    for part in _parts(objects):
+        cells = {name: [fields.get(name) for _, fields in part] for name in columns}
+        yield Rows(cells, [number for number, _ in part] if with_lines else None)
+
+
+def _lines(path: str | Path) -> Iterator[tuple[int, dict]]:
+    """Yield each line of a text file that is not empty, with its number, as an object."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield number, {LINE: line.rstrip("\n")}
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as text in UTF-8: {error}") from None
+
+
+def _objects_of_lines(path: str | Path) -> Iterator[tuple[int, dict]]:
+    for number, fields in _lines(path):
+        yield number, _object(f"{path}:{number}", fields[LINE], "write one object a line")
+
+
+def _objects_of_list(path: str | Path) -> Iterator[tuple[int, dict]]:
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as text in UTF-8: {error}") from None
+    remedy = "write a list of objects, one a row"
+    rows = _json(str(path), text, remedy)
+    if not isinstance(rows, list):
+        raise UserError(f"{path}: is no list; {remedy}")
+    for number, fields in enumerate(rows, 1):
+        if not isinstance(fields, dict):
+            raise UserError(f"{path}: row {number}: is no JSON object; {remedy}")
+        yield number, fields
+
+
+def _object(where: str, text: str, remedy: str) -> dict:
+    fields = _json(where, text, remedy)
+    if not isinstance(fields, dict):
+        raise UserError(f"{where}: is no JSON object; {remedy}")
+    return fields
+
+
+def _json(where: str, text: str, remedy: str) -> object:
+    try:
+        return json.loads(text, object_pairs_hook=_distinct, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where}: is not JSON ({error}); {remedy}") from None
+
+
+def _distinct(pairs: list[tuple[str, object]]) -> dict:
+    """The object of some pairs; Python's own reader keeps the last of two values in silence."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"an object has the field {twice!r} twice")
+    return fields
+
+
+def _finite(text: str) -> float:
+    """The number in a text; Python's own reader takes 1e999 as infinite."""
+    if math.isinf(number := float(text)):
+        raise ValueError(f"the number {text} is too large")
+    return number

@@ -1,0 +1,434 @@
+"""Tables that users bring, from a file or a frame, checked against the kind that is expected.
+
+One set of rules holds for every use:
+
+- Names are text, exactly as written: `01` and `1`, `1e5` and `100000`, `NA` and `null` are
+  different names. Only an empty cell or a true null is missing.
+- Times are compared by what they mean, whatever their type, unit and time zone, and numbers that
+  are equal up to rounding are one time. Numbers and dates, and dates with and without a time zone,
+  cannot be compared, and are refused.
+- A message names the file, the row, the column and the value as written.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from palimpsest.errors import UserError, nearest
+from palimpsest.tables import user_files
+from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
+from palimpsest.tables.user_values import (
+    MICROSECONDS_OF_DAY,
+    NUMERAL,
+    Moment,
+    moment_in,
+    name_in,
+    number_in,
+    written,
+)
+from palimpsest.tables.user_values import NUMBER as A_NUMBER
+
+Cells = pa.ChunkedArray | list
+# Times are one if they differ by no more than sums of decimals do.
+RELATIVE, ABSOLUTE = 1e-12, 1e-14  # of the time itself, and of the largest time
+WHAT = {
+    NAME: "a name: a text or a number",
+    NUMBER: "a finite number",
+    TIME: "a time: a number, or a date such as 2024-01-31",
+}
+TEXT_TYPES = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+NUMERAL_CELL = rf"^[ \t]*{NUMERAL.pattern}[ \t]*$"
+
+
+class Factorised(NamedTuple):
+    """A column as places in a list of its values; -1 where a cell is missing."""
+
+    places: np.ndarray
+    values: list
+
+    def first_rows(self) -> np.ndarray:
+        """int64[values]: the first row of each value."""
+        first = np.zeros(len(self.values) + 1, dtype=np.int64)  # the last is of missing cells
+        first[self.places[::-1]] = np.arange(len(self.places))[::-1]
+        return first[:-1]
+
+
+class Times(NamedTuple):
+    """Columns of times, float64[rows] each, NaN where a cell is missing; dates are in days.
+
+    `kind` is that of `user_values`: a number, or a date without or with a time zone.
+    """
+
+    columns: list[np.ndarray]
+    kind: str
+
+
+@dataclass(frozen=True)
+class UserTable:
+    """The cells of a user's table, as they are written.
+
+    `written_as` has the table's own name of each column of the kind. `lines` has the line of each
+    row in the file, where a line is a row; other rows are counted from 1, without the header.
+    """
+
+    source: str
+    kind: UserKind
+    cells: dict[str, Cells]
+    written_as: Mapping[str, str]
+    n_rows: int
+    lines: list[int] | None = None
+
+    def at(self, row: int) -> str:
+        """The place of a row, which is counted from 0 here, in messages."""
+        if self.lines is not None:
+            return f"{self.source}:{self.lines[row]}"
+        return f"{self.source}: row {row + 1}"
+
+    def value(self, name: str, row: int) -> str:
+        """The cell of a column in a row, as messages have it."""
+        return written(_item(self.cells[name], row))
+
+    def names(self, name: str) -> Factorised:
+        """A column of names; `UserError` if one is missing, or is no text or number."""
+        found = _factorised(self.cells[name])
+        self._check_present(name, found.places >= 0)
+        names = self._each(name, found, name_in)
+        places, distinct = pd.factorize(np.array(names, dtype=object))
+        return Factorised(places[found.places], list(distinct))
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column of finite numbers, float64[rows]; `UserError` if a cell is anything else."""
+        cells = self.cells[name]
+        if isinstance(cells, list):
+            numbers = np.array([_number_or_nan(cell) for cell in cells], dtype=float)
+        else:
+            numbers = _numbers(cells)
+        wrong = ~np.isfinite(numbers)
+        if wrong.any():
+            raise self.wrong(name, int(wrong.argmax()))
+        return numbers
+
+    def times(self, *names: str) -> Times:
+        """Columns of times that are compared with each other.
+
+        A time may be infinite. Raises `UserError` if a cell is no time, if it is missing and the
+        column must not have empty cells, or if two times cannot be compared.
+        """
+        columns = [_factorised(self.cells[name]) for name in names]
+        for name, found in zip(names, columns, strict=True):
+            if not self._column(name).nullable:
+                self._check_present(name, found.places >= 0)
+        moments = [self._each(n, found, moment_in) for n, found in zip(names, columns, strict=True)]
+        kind = self._one_kind(names, columns, moments)
+        known = [np.array([m.at for m in each], dtype=float) for each in moments]
+        if kind == A_NUMBER:
+            known = _equal_up_to_rounding(known)
+        else:
+            known = [each / MICROSECONDS_OF_DAY for each in known]
+        return Times(
+            [
+                np.append(each, np.nan)[found.places]
+                for each, found in zip(known, columns, strict=True)
+            ],
+            kind,
+        )
+
+    def wrong(self, name: str, row: int, reason: str = "") -> UserError:
+        """The error of a cell that is not what its column must hold."""
+        column, cell = self._column(name), _item(self.cells[name], row)
+        what = "is empty" if _is_missing(cell) else written(cell)
+        if not _is_missing(cell):
+            what += f" {reason or f'is not {WHAT[column.type]}'}"
+        return UserError(
+            f"{self.at(row)}: {self.written_as[name]} {what}; mend the row or leave the "
+            f"{self.kind.item} out: the column holds {column.meaning}"
+        )
+
+    def _column(self, name: str) -> Column:
+        return self.kind.columns[self.kind.names.index(name)]
+
+    def _check_present(self, name: str, is_present: np.ndarray) -> None:
+        if not is_present.all():
+            raise self.wrong(name, int(is_present.argmin()))
+
+    def _each(self, name: str, found: Factorised, read: Callable) -> list:
+        """What `read` makes of each distinct value; `UserError` with the first row of a bad one."""
+        made, bad = [], {}
+        for place, value in enumerate(found.values):
+            try:
+                made.append(read(value))
+            except (ValueError, OverflowError) as error:
+                bad[place] = str(error)
+        if bad:
+            rows = found.first_rows()
+            first = min(bad, key=rows.__getitem__)
+            # A reader says something of a date that it cannot take, and of no other value.
+            reason = bad[first] if bad[first].startswith("is ") else ""
+            raise self.wrong(name, int(rows[first]), reason)
+        return made
+
+    def _one_kind(
+        self, names: Sequence[str], columns: list[Factorised], moments: list[list[Moment]]
+    ) -> str:
+        """The kind of all finite times; `UserError` if they are of two kinds."""
+        kinds = {moment.kind for own in moments for moment in own if np.isfinite(moment.at)}
+        if len(kinds) < 2:
+            return next(iter(kinds), A_NUMBER)
+        first = {}  # the first row and column of each kind
+        for place, (found, own) in enumerate(zip(columns, moments, strict=True)):
+            for row, moment in zip(found.first_rows().tolist(), own, strict=True):
+                if np.isfinite(moment.at):
+                    first[moment.kind] = min(first.get(moment.kind, (row, place)), (row, place))
+        said = [
+            f"{self.written_as[names[place]]} {self.value(names[place], row)} in row {row + 1} is "
+            f"{kind}"
+            for kind, (row, place) in sorted(first.items(), key=lambda item: item[1])[:2]
+        ]
+        raise UserError(
+            f"{self.source}: {' and '.join(said)}, which cannot be compared; write all times as "
+            + ("numbers, or all as dates" if A_NUMBER in first else "dates with a time zone")
+        )
+
+
+def read_user_table(
+    path: str | Path, kind: UserKind, columns: Mapping[str, str] | None = None
+) -> UserTable:
+    """Read a table from a file: .csv, .tsv, .jsonl, .json or .parquet.
+
+    `columns` has the file's own name of each column that it calls otherwise. Raises `UserError` if
+    the file cannot be read, or as `user_table` does.
+    """
+    file = user_files.opened(path, user_files.TABLES, f"a {kind.name}")
+    written_as = named_columns(file.where, kind, file.columns, columns or {})
+    parts: dict[str, list] = {name: [] for name in kind.names}
+    lines: list[int] = []
+    for rows in file.read(list(dict.fromkeys(written_as.values()))):
+        for name, parts_of_name in parts.items():
+            parts_of_name.append(rows.cells[written_as[name]])
+        lines += rows.lines or []
+    cells = {name: _joined(own) for name, own in parts.items()}
+    return _checked(str(path), kind, cells, written_as, lines or None)
+
+
+def user_table(
+    frame: pd.DataFrame, kind: UserKind, source: str, columns: Mapping[str, str] | None = None
+) -> UserTable:
+    """The same from a frame; `source` names it in messages.
+
+    Raises `UserError` if a column is missing or there twice, or if there is no row.
+    """
+    written_as = named_columns(source, kind, [str(name) for name in frame.columns], columns or {})
+    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
+    cells = {name: _of_series(frame[written_as[name]]) for name in kind.names}
+    return _checked(source, kind, cells, written_as, None)
+
+
+def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[str, object]]:
+    """Yield the cells of one column of a file, and where each is; the file may be a .txt.
+
+    Raises `UserError` as `read_user_table` does, but for a file without rows.
+    """
+    file = user_files.opened(path, user_files.TEXTS, f"a {kind.name}")
+    column = kind.names[0]
+    if user_files.format_of(path) == user_files.TXT:
+        name = user_files.LINE
+    elif file.columns:
+        named_columns(file.where, kind, file.columns, {column: name})
+    number = 0
+    for rows in file.read([name]):
+        cells = rows.cells[name]
+        values = cells if isinstance(cells, list) else cells.to_pylist()
+        for place, value in enumerate(values):
+            number += 1
+            where = f":{rows.lines[place]}" if rows.lines else f": row {number}"
+            yield f"{path}{where}", value
+
+
+def named_columns(
+    where: str, kind: UserKind, known: Sequence[str], asked: Mapping[str, str]
+) -> dict[str, str]:
+    """The table's own name of each column of a kind; `UserError` if one is missing or there twice.
+
+    `asked` has the names that differ from those of the kind.
+    """
+    written_as = {name: asked.get(name, name) for name in kind.names}
+    for name, own in written_as.items():
+        if own not in known:
+            raise UserError(f"{where}: {_no_column(kind, name, own, known)}")
+        if list(known).count(own) > 1:
+            raise UserError(f"{where}: has the column {own!r} twice; rename or drop one of them")
+    return written_as
+
+
+def _no_column(kind: UserKind, name: str, own: str, known: Sequence[str]) -> str:
+    if len(known) == 1 and (parted := next((sign for sign in ";\t|" if sign in known[0]), None)):
+        return f"its columns are separated by {parted!r}; save it with commas between them"
+    for_what = f" for {name!r}" if name != own else ""
+    return (
+        f"has no column {own!r}{for_what}{nearest(own, known)}; it has: "
+        f"{', '.join(known) or 'none'}; a {kind.name} has the columns {', '.join(kind.names)}"
+    )
+
+
+def _checked(
+    source: str,
+    kind: UserKind,
+    cells: dict[str, Cells],
+    written_as: dict[str, str],
+    lines: list[int] | None,
+) -> UserTable:
+    n_rows = len(next(iter(cells.values())))
+    if not n_rows:
+        raise UserError(f"{source}: has no rows; a {kind.name} has {kind.rows}")
+    for name, column in cells.items():
+        if not isinstance(column, list) and isinstance(column.type, pa.BaseExtensionType):
+            raise UserError(
+                f"{source}: column {written_as[name]!r} is of the type {column.type}, which is not "
+                "read; save it as text, numbers or dates"
+            )
+    return UserTable(source, kind, cells, written_as, n_rows, lines)
+
+
+# Cells
+
+
+def _joined(parts: list[pa.Array | list]) -> Cells:
+    """One column of its parts, which are all of one type."""
+    if parts and not isinstance(parts[0], list):
+        return _plain(pa.chunked_array(parts))
+    return list(itertools.chain.from_iterable(parts))
+
+
+def _plain(cells: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of plain values: no dictionary, and texts of one type."""
+    if pa.types.is_dictionary(cells.type) or pa.types.is_run_end_encoded(cells.type):
+        cells = cells.cast(cells.type.value_type)
+    if any(is_text(cells.type) for is_text in TEXT_TYPES):
+        cells = cells.cast(pa.large_string())
+        return pc.if_else(pc.equal(cells, ""), pa.scalar(None, pa.large_string()), cells)
+    return cells
+
+
+def _of_series(series: pd.Series) -> Cells:
+    """A column of a frame; what has no type of its own is a list of Python's values."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        series = series.astype(object)
+    if series.dtype != object:
+        try:
+            cells = pa.array(series, from_pandas=True)
+            return _plain(
+                cells if isinstance(cells, pa.ChunkedArray) else pa.chunked_array([cells])
+            )
+        except (pa.ArrowException, TypeError):
+            series = series.astype(object)
+    return list(series)
+
+
+def _item(cells: Cells, row: int) -> object:
+    if isinstance(cells, list):
+        return cells[row]
+    return _items(cells.slice(row, 1))[0]
+
+
+def _items(cells: pa.ChunkedArray) -> list:
+    """The values as Python's; short floats stay NumPy's, which know that they are short."""
+    if pa.types.is_floating(cells.type) and not pa.types.is_float64(cells.type):
+        return list(cells.to_numpy())
+    return cells.to_pylist()
+
+
+def _is_missing(cell: object) -> bool:
+    """Whether a cell is empty, or a null of any library."""
+    if isinstance(cell, str):
+        return not cell
+    if isinstance(cell, Decimal):
+        return cell.is_nan()
+    if isinstance(cell, np.datetime64):
+        return bool(np.isnat(cell))
+    if isinstance(cell, float | np.floating):
+        return bool(np.isnan(cell))
+    return cell is None or cell is pd.NA or cell is pd.NaT
+
+
+def _factorised(cells: Cells) -> Factorised:
+    if isinstance(cells, list):
+        return _factorised_list(cells)
+    try:
+        encoded = cells.dictionary_encode().unify_dictionaries().combine_chunks()
+    except pa.ArrowNotImplementedError:
+        return _factorised_list(cells.to_pylist())
+    places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return _without_missing(places, _items(pa.chunked_array([encoded.dictionary])))
+
+
+def _factorised_list(cells: list) -> Factorised:
+    # 1, True and 1.0 are equal in Python, and different as written.
+    keys = [(type(cell), cell) for cell in cells]
+    try:
+        order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    except TypeError:  # a list, or another value that cannot be a key
+        return _without_missing(np.arange(len(cells)), cells)
+    return _without_missing(np.array([order[key] for key in keys]), [cell for _, cell in order])
+
+
+def _without_missing(places: np.ndarray, values: list) -> Factorised:
+    is_present = np.array([not _is_missing(value) for value in values], dtype=bool)
+    moved = np.append(np.where(is_present, np.cumsum(is_present) - 1, -1), -1)
+    return Factorised(moved[places], list(itertools.compress(values, is_present)))
+
+
+def _number_or_nan(cell: object) -> float:
+    try:
+        return np.nan if _is_missing(cell) else number_in(cell)
+    except ValueError:
+        return np.nan
+
+
+def _numbers(cells: pa.ChunkedArray) -> np.ndarray:
+    """The numbers in a column, float64[rows]; NaN where there is none."""
+    kind = cells.type
+    if pa.types.is_decimal(kind):
+        # Through text, because Arrow's own conversion may be off by the last bit.
+        cells = cells.cast(pa.string()).cast(pa.large_string())
+    if pa.types.is_large_string(cells.type):
+        is_number = pc.match_substring_regex(cells, NUMERAL_CELL)
+        cells = pc.if_else(is_number, cells, pa.scalar(None, pa.large_string()))
+        cells = pc.replace_substring_regex(cells, r"^[ \t]*\+?|[ \t]+$", "")
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        return np.full(len(cells), np.nan)
+    numbers = cells.cast(pa.float64(), safe=False).combine_chunks()
+    return numbers.to_numpy(zero_copy_only=False).astype(float)
+
+
+def _equal_up_to_rounding(columns: list[np.ndarray]) -> list[np.ndarray]:
+    """The columns with one number for all numbers that are equal up to rounding.
+
+    It is the number that is written in the fewest digits, such as 0.3 for 0.1 + 0.2. Whole numbers
+    are never rounded.
+    """
+    numbers = np.unique(np.concatenate(columns))
+    numbers = numbers[np.isfinite(numbers)]
+    if not len(numbers):
+        return columns
+    near = np.diff(numbers) <= np.maximum(
+        RELATIVE * np.abs(numbers[1:]), ABSOLUTE * np.abs(numbers).max()
+    )
+    is_whole = numbers == np.round(numbers)
+    near &= ~(is_whole[1:] & is_whole[:-1])
+    group = np.concatenate([[0], np.cumsum(~near)])
+    chosen = [
+        min(own, key=lambda number: (len(repr(float(number))), number))
+        for own in np.split(numbers, np.flatnonzero(~near) + 1)
+    ]
+    known = dict(zip(numbers.tolist(), np.array(chosen)[group].tolist(), strict=True))
+    return [np.array([known.get(at, at) for at in column.tolist()]) for column in columns]

@@ -1,0 +1,163 @@
+"""Values in users' tables: what is a name, a number or a time, whatever type holds it.
+
+Only the standard library is imported, because the table of models is read before Snakemake builds
+its graph of jobs. Values of NumPy and pandas are known by what they have in common with Python's.
+"""
+
+import math
+import numbers
+import re
+import unicodedata
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import NamedTuple
+
+# Python's own float() also takes 1_000, and digits of other scripts.
+NUMERAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+INFINITY = re.compile(r"[+-]?inf(inity)?", re.IGNORECASE)
+ISO_DATE = re.compile(
+    r"(?P<whole>[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2})?)?)"
+    r"(\.(?P<fraction>[0-9]{1,9}))?(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})?"
+)
+NUMBER, LOCAL, ZONED = "a number", "a date without a time zone", "a date with a time zone"
+MICROSECOND = timedelta(microseconds=1)
+MICROSECONDS_OF_DAY = timedelta(days=1) // MICROSECOND
+EPOCH = datetime(1970, 1, 1)
+TOO_FINE = "is finer than a microsecond"
+MOST_SHOWN = 60  # characters
+
+
+class Moment(NamedTuple):
+    """A time: a number, or the microseconds from 1970 to a date (in UTC, if it has a zone)."""
+
+    kind: str
+    at: float
+
+
+def number_in(value: object) -> float:
+    """The number in a value, which may be infinite; `ValueError` if there is none.
+
+    A text is a number if it is written as one, with a decimal point. A number of NumPy's type
+    float32 is the shortest decimal that names it, so that 0.1 is 0.1 in every type.
+    """
+    if isinstance(value, str):
+        text = value.strip(" \t")
+        if INFINITY.fullmatch(text):
+            return float(text)
+        if not NUMERAL.fullmatch(text) or math.isinf(number := float(text)):
+            raise ValueError
+        return number
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
+        raise ValueError
+    is_short = isinstance(value, numbers.Real) and getattr(value, "itemsize", 8) < 8
+    try:
+        number = float(str(value)) if is_short else float(value)
+    except OverflowError:
+        raise ValueError from None
+    if math.isnan(number):
+        raise ValueError
+    return number
+
+
+def moment_in(value: object) -> Moment:
+    """The time in a value: a number, a date, or a text that is written as one of them.
+
+    Raises `ValueError`, with the reason if the value is a date.
+    """
+    if hasattr(value, "dtype") and hasattr(value, "item") and value.dtype.kind == "M":
+        whole = value.astype("datetime64[us]")
+        if whole != value:
+            raise ValueError(TOO_FINE)
+        value = whole.item()
+    if isinstance(value, str) and (found := ISO_DATE.fullmatch(value.strip(" \t"))):
+        return _of_date(_read(found))
+    if isinstance(value, date):
+        if getattr(value, "nanosecond", 0):
+            raise ValueError(TOO_FINE)
+        return _of_date(value)
+    number = number_in(value)
+    if _whole(value) not in (None, number):
+        raise ValueError("is too large to be told from its neighbours: count in larger units")
+    return Moment(NUMBER, number)
+
+
+def _whole(value: object) -> int | None:
+    """The exact number in a value that is written as a whole one."""
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    text = value.strip(" \t+-") if isinstance(value, str) else ""
+    return (-1 if "-" in value else 1) * int(text) if text.isdigit() else None
+
+
+def _read(found: re.Match) -> datetime:
+    fraction = (found["fraction"] or "").ljust(6, "0")
+    if fraction[6:].strip("0"):
+        raise ValueError(TOO_FINE)
+    moment = datetime.fromisoformat(found["whole"] + (found["zone"] or ""))
+    return moment.replace(microsecond=int(fraction[:6]))
+
+
+def _of_date(value: date) -> Moment:
+    if not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    value = value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
+    if value.tzinfo is None:
+        return Moment(LOCAL, (value - EPOCH) // MICROSECOND)
+    return Moment(ZONED, (value - EPOCH.replace(tzinfo=UTC)) // MICROSECOND)
+
+
+def name_in(value: object) -> str:
+    """A name as it is written; `ValueError` for a value that is neither a text nor a number.
+
+    A number that is stored as a number is written in the shortest way that names it.
+    """
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
+        raise ValueError
+    return str(value)
+
+
+def written(value: object) -> str:
+    """A value as messages have it: a text in quotes, and any other value as a file would have it.
+
+    At most 60 characters.
+    """
+    if isinstance(value, str):
+        said = repr(str(value))
+    elif isinstance(value, float):
+        said = written_number(float(value))
+    elif isinstance(value, datetime):
+        said = value.isoformat(sep=" ")
+    else:
+        said = str(value)
+    return said if len(said) <= MOST_SHOWN else f"{said[: MOST_SHOWN - 3]}..."
+
+
+def written_number(number: float) -> str:
+    """A number with all of its digits, and without a fraction if it is whole."""
+    return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else str(float(number))
+
+
+def written_moment(kind: str, at: float) -> str:
+    """A time of a kind: a number, or a date by its days since 1970."""
+    if kind == NUMBER:
+        return written_number(at)
+    moment = EPOCH + round(at * MICROSECONDS_OF_DAY) * MICROSECOND
+    said = moment.date().isoformat() if moment.time() == time() else moment.isoformat(sep=" ")
+    return f"{said} UTC" if kind == ZONED else said
+
+
+def composed_and_not(words: Iterable[str]) -> list[tuple[str, str]]:
+    """The words that are there in two forms: composed, and any other form of the same characters.
+
+    An accented letter can be one character (NFC) or a letter with an accent behind it (NFD). They
+    look alike, and are different texts.
+    """
+    # A word of ASCII alone is no other word's form.
+    words = {word for word in words if not word.isascii()}
+    forms = ((unicodedata.normalize("NFC", word), word) for word in words)
+    return sorted(
+        (composed, word) for composed, word in forms if composed != word and composed in words
+    )
