@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from palimpsest.errors import UserError
-from palimpsest.launch import collect_rarely
+from palimpsest.launch import Interrupted, collect_rarely, raise_when_interrupted
 
 
 @contextlib.contextmanager
@@ -18,10 +18,14 @@ def script_job(job) -> Iterator[TextIO]:
     but a `UserError` is a defect, and keeps its traceback.
     """
     collect_rarely()
+    raise_when_interrupted()
     with open(job.log[0], "w") as log:
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
         try:
             yield log
+        except Interrupted as interrupted:
+            print(interrupted, file=log)
+            sys.exit(interrupted.status)
         except UserError as error:
             print(f"error: {error}", file=log)
             print(f"error: {error}", file=sys.stderr)
