@@ -19,7 +19,7 @@ ROOMS = [
     ["allowed", "statistics", "variants"],
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
     ["corpora", "pretrained"],
-    ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],
+    ["claims", "code_archive", "configuration", "devices", "ends", "recovery", "traces"],
     ["section", "token_losses"],
     ["figures", "planning"],
     ["datasets", "report"],
