@@ -22,7 +22,7 @@ from palimpsest.launch import Interrupted, when_told_to_end
 # The shell of a job, and all that it starts, ignores Ctrl-C: the main process ends the jobs itself,
 # so it does not matter whether a signal is sent to it alone or to all. The shell ends after what it
 # started, so that whoever waits for the shell waits for the job.
-PREFIX = 'set -euo pipefail; trap "" INT; trap "exit 143" TERM; '
+TRAPS = 'trap "" INT; trap "exit 143" TERM; '
 PATIENCE = 10  # seconds that an interrupted job gets to end by itself
 PAUSE = 0.1
 KEPT = re.compile(r"interrupted; (.+ kept); the same command continues")
@@ -48,7 +48,9 @@ class Interruption:
 
         `shell` is Snakemake's. `is_local` is false if Snakemake submits jobs to a cluster.
         """
-        shell.prefix(PREFIX)
+        # A prefix replaces Snakemake's own, which it has for bash only.
+        strict = "set -euo pipefail; " if str(shell.get_executable()).endswith("bash") else ""
+        shell.prefix(strict + TRAPS)
         self._logger.addHandler(self._logs)
         # What Snakemake does on SIGTERM: it starts no further job, and waits for those that run.
         self._start_no_more = signal.getsignal(signal.SIGTERM)
