@@ -215,7 +215,8 @@ def test_what_takes_seconds_shares_a_submission():
     """Every rule that runs a script is in a group of SLURM's profile, but for those of a user."""
     profile = yaml.safe_load((ROOT / "config/profiles/slurm/config.yaml").read_text())
     scripts = {name for name, rule in rules().items() if rule.script}
-    assert profile["groups"].keys() == scripts - {"plan", "stale_state", "remove_stale_state"}
+    of_a_user = {"plan", "stale_state", "remove_stale_state", "set_leftovers_apart"}
+    assert profile["groups"].keys() == scripts - of_a_user
 
 
 def test_partitions_and_accounts_stand_in_profiles_only():

@@ -20,7 +20,7 @@ ROOMS = [
     ["tables"],
     ["languages", "locks", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
-    ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],
+    ["claims", "code_archive", "configuration", "devices", "ends", "recovery", "traces"],
     ["section", "token_losses"],
     ["figures", "planning"],
     ["datasets", "report"],

@@ -223,7 +223,7 @@ def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, roo
 
 @pytest.mark.parametrize(("first_together", "then_together"), [(2, 3), (3, 2), (2, 12), (5, 1)])
 def test_a_killed_job_resumes_with_another_number_of_models_at_once(
-    tmp_path, first_together, then_together
+    tmp_path, capsys, first_together, then_together
 ):
     """Finished parts are read from the state; each model is queried once, and the order is kept."""
     inquiry, state = inquiry_of_numbers(tmp_path, n_models=12), StateFolder(tmp_path, "0" * 20)
@@ -244,7 +244,10 @@ def test_a_killed_job_resumes_with_another_number_of_models_at_once(
     # A kill between the tables of one part leaves a part that is not whole.
     (state.folder / "9-11-another.parquet").touch()
     assert asked_for
+    assert "resumed" not in capsys.readouterr().err
+    saved = len(asked_for)
     found = pd.concat(parts_of(then_together))
+    assert f": resumed from model {saved} of 12\n" in capsys.readouterr().err
     assert found["model"].tolist() == asked_for == list(range(12))
 
 

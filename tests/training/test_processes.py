@@ -4,6 +4,7 @@ import contextlib
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -96,7 +97,7 @@ def test_each_seed_of_a_full_model_has_a_process_of_its_own(monkeypatch):
     assert supervised(monkeypatch, "opt-1.3b-twin", [0]) == (0, [None])
 
 
-@pytest.mark.parametrize("victim", ["worker", "launcher", "job"])
+@pytest.mark.parametrize("victim", ["worker", "launcher", "job", "Ctrl-C"])
 def test_a_killed_process_takes_the_others_along_and_the_run_resumes(
     dataset, undisturbed, tmp_path, victim
 ):
@@ -112,18 +113,27 @@ def test_a_killed_process_takes_the_others_along_and_the_run_resumes(
     workers = launcher.children()
     assert len(workers) == 2
     victims = {"worker": workers[1], "launcher": launcher, "job": psutil.Process(job.pid)}
-    victims[victim].send_signal(signal.SIGKILL)
-    assert job.wait(120) != 0
+    victims["Ctrl-C"] = victims["job"]
+    victims[victim].send_signal(signal.SIGINT if victim == "Ctrl-C" else signal.SIGKILL)
+    status = job.wait(120)
+    assert status == 130 if victim == "Ctrl-C" else status != 0
     left = psutil.wait_procs([launcher, *workers], timeout=60)[1]
     with contextlib.suppress(psutil.NoSuchProcess):
         assert [process.pid for process in left if process.status() != "zombie"] == []
     assert not (folder / "trace.parquet").exists()
-    if victim == "job":  # what is left is the same as after its launcher
+    if victim == "Ctrl-C":
+        log = (folder / "log").read_text()
+        assert re.search(r"interrupted; \d+ of \d+ epochs of .* are kept; the same", log)
+        assert "Traceback" not in log
+    if victim in ("job", "Ctrl-C"):  # what is left is the same as after its launcher
         return
     assert start(dataset, folder).wait(300) == 0, (folder / "log").read_text()
     assert (folder / "trace.parquet").read_bytes() == undisturbed
     manifest = json.loads((folder / "manifest.json").read_text())
     assert manifest["resumed_from_epoch"] >= EVERY
+    assert (
+        f": resumed from epoch {manifest['resumed_from_epoch']} of " in (folder / "log").read_text()
+    )
     assert manifest["configuration"]["processes"] == 2
     if victim == "launcher":
         assert "error: the job was killed by signal 9" in (folder / "log").read_text()

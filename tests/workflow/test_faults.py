@@ -108,6 +108,10 @@ def manifest(project: Project) -> dict:
     return json.loads((project.folder / FOLDER / "manifest.json").read_text())
 
 
+def log_of_training(project: Project) -> str:
+    return (project.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+
+
 def errors(printed: str) -> set[str]:
     """The lines that tell what went wrong."""
     return {line for line in printed.splitlines() if line.startswith("error: ")}
@@ -122,6 +126,25 @@ def test_a_killed_training_resumes(killed, undisturbed):
     project, saved = killed
     complete(project, undisturbed)
     assert manifest(project)["resumed_from_epoch"] in (saved, saved + EVERY)
+    assert f": resumed from epoch {saved} of {EPOCHS}" in log_of_training(project)
+
+
+def test_an_interrupted_training_resumes(untrained, undisturbed):
+    """Ctrl-C: one line says how many epochs of both seeds are kept; no error, no traceback."""
+    with untrained.running(*command()) as process:
+        wait_until(lambda: max(saved_epochs(untrained), default=0) > EVERY)
+        os.killpg(process.pid, signal.SIGINT)
+        assert process.wait(60) == 130
+    saved = sum(saved_epochs(untrained))
+    line = (
+        f"interrupted; {saved} of {2 * EPOCHS} epochs of 2 runs of opt-1.3b-twin are kept; "
+        "the same command continues"
+    )
+    printed = (untrained.folder / "running.log").read_text().splitlines()
+    assert printed[-2:] == ["interrupted; stopping the jobs", line]
+    assert not [text for text in printed if "Traceback" in text or "Error" in text]
+    assert log_of_training(untrained).splitlines()[-1] == line
+    complete(untrained, undisturbed)
 
 
 def test_a_training_killed_over_an_older_one(undisturbed, tmp_path, backend):
@@ -157,7 +180,7 @@ def test_a_killed_snakemake(untrained, undisturbed, backend):
         assert orphan.is_running()
         printed = complete(untrained, undisturbed)
         assert "the last Snakemake in this folder was killed" in printed
-    log = (untrained.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+    log = log_of_training(untrained)
     assert "waiting for another job on the same run to end" in log
 
 
@@ -195,7 +218,7 @@ def test_a_damaged_checkpoint(killed, undisturbed):
         path.write_bytes(content)
     complete(project, undisturbed)
     assert manifest(project)["resumed_from_epoch"] == 0
-    log = (project.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+    log = log_of_training(project)
     assert "damaged checkpoint, discarded (a file of it is missing, torn or changed)" in log
 
 
@@ -292,6 +315,9 @@ def test_two_snakemakes_in_one_folder(untrained, undisturbed, backend):
             (line,) = errors(second.stdout)
             where = f"another Snakemake works in {untrained.folder} (process {process.pid} on"
             assert where in line
+            assert "meanwhile --dry-run, --summary, --list-target-rules and the target plan" in line
+        plan = untrained.snakemake("plan", *command()[1:])
+        assert plan.returncode == 0, plan.stdout
         dry = untrained.snakemake("--dry-run", "results/languages/L1/summary.json")
         assert dry.returncode == 0, dry.stdout
         for trainer in trainers:

@@ -4,6 +4,8 @@ import os
 import sys
 from glob import glob
 
+from snakemake.logging import logger
+from snakemake.shell import shell
 from snakemake.utils import update_config
 
 # The library is in the folder of the scripts, so that scripts find it in every environment.
@@ -19,6 +21,10 @@ sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 from palimpsest import devices
 from palimpsest.configuration.sources import Sources, as_yaml
 from palimpsest.configuration.yaml_files import check_file
+from palimpsest.ends.ending import Ending
+from palimpsest.ends.files import WhenNothingIsToBeDone
+from palimpsest.ends.interruption import Interruption
+from palimpsest.ends.targets import PlainTargetErrors
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.experiment import Experiment
 from palimpsest.launch import collect_rarely, prefer_this_python
@@ -27,6 +33,8 @@ from palimpsest.snakemake_3744 import wake_the_scheduler_only_when_jobs_wait
 from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
 
 collect_rarely()
+if workflow.is_main_process:
+    interruption = Interruption(logger)
 given = list(workflow.overwrite_configfiles or [])
 
 # Snakemake's own error for a broken file does not name the file, and it accepts a key given twice.
@@ -59,10 +67,10 @@ wake_the_scheduler_only_when_jobs_wait()
 working_folder = WorkingFolder()
 
 
-def lock_the_folder():
-    """Keep other Snakemakes out, or end this one in one line."""
+def lock_the_folder(rules=None):
+    """Keep other Snakemakes out, or end this one in one line; `rules` are those that will run."""
     try:
-        working_folder.take()
+        working_folder.take(rules)
     except UserError as error:
         sys.exit(f"error: {error}")
 
@@ -70,7 +78,27 @@ def lock_the_folder():
 # Snakemake calls this once, after it has decided which jobs to run and before the first job starts.
 onstart:
     if workflow.is_main_process:
-        lock_the_folder()
+        lock_the_folder({job.rule.name for job in workflow.dag.jobs})
+        interruption.begin(shell, is_local=workflow.resource_settings.nodes is None)
+
+
+onerror:
+    if workflow.is_main_process:
+        interruption.end()
+
+
+# How a command ends: the files to open, what another configuration left, and near names of a
+# misspelt target. If nothing is to be done, Snakemake calls no hook.
+ending = Ending(experiment, workflow, given)
+if workflow.is_main_process:
+    logger.addFilter(PlainTargetErrors(ending.known_targets))
+    if not workflow.output_settings.dryrun:
+        logger.addHandler(WhenNothingIsToBeDone(ending.print))
+
+
+onsuccess:
+    if workflow.is_main_process:
+        ending.print()
 
 
 works = workflow.is_main_process and not workflow.output_settings.dryrun

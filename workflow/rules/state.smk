@@ -1,7 +1,7 @@
 include: "functions/state.smk"
 
 
-# Both rules run whenever a user asks for them, because they have no output. They have no benchmark,
+# These rules run whenever a user asks for them, because they have no output. They have no benchmark,
 # either: Snakemake counts a benchmark as an output.
 rule stale_state:
     log:
@@ -34,3 +34,22 @@ use rule stale_state as remove_stale_state with:
         unfinished=unfinished_jobs,
         sections=sections_with_state,
         delete=True,
+
+
+# What claims, figures and the report of another configuration left in the folder is moved, and never
+# deleted. Its runs and its state stay: the other configuration may go on with them.
+rule set_leftovers_apart:
+    log:
+        "logs/set_leftovers_apart.log",
+    localrule: True
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        files=leftover_files,
+        runs=other_runs,
+    script:
+        "../scripts/leftovers.py"

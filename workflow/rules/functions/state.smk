@@ -27,3 +27,13 @@ def sections_with_state(wildcards):
 def unfinished_jobs(wildcards):
     """Every job of the sections' own, with all values that decide the key of its state."""
     return [vars(job) for job in experiment.unfinished]
+
+
+def leftover_files(wildcards):
+    """Figures and tables of other configurations."""
+    return experiment.leftovers
+
+
+def other_runs(wildcards):
+    """The manifests of runs that only other configurations ask for."""
+    return experiment.other_runs

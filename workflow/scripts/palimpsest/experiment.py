@@ -18,6 +18,7 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.configuration.sources import Sources
 from palimpsest.configuration.yaml_files import read_file
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
+from palimpsest.ends.leftovers import leftovers
 from palimpsest.figures.figure import Figure
 from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
@@ -267,6 +268,30 @@ class Experiment:
             if drawing.section == section and chapter in (None, drawing.figure.chapter)
             for file in drawing.files
         ]
+
+    @property
+    def all_files(self) -> list[str]:
+        """The files that can be asked for by name: datasets, traces, tables and figures."""
+        traces = (path for runs in self.single_runs for path in runs.paths(paths.TRACE))
+        delivered = (path for files in self.outputs.values() for path in files)
+        shared = paths.REPORT, paths.CLAIMS, paths.PLAN
+        return [*shared, *self.all_figures, *delivered, *self.datasets, *traces]
+
+    @property
+    def leftovers(self) -> list[str]:
+        """Figures, and tables that claims are tested on, of other configurations.
+
+        Tables of other kinds may be steps on the way to these, and no list has all of them.
+        """
+        judged = (kind.path for section in self.known for kind in section.judged)
+        figures = (paths.fill(paths.FIGURE, format=each) for each in paths.FIGURE_FORMATS)
+        return leftovers([*figures, *judged], self.all_files)
+
+    @property
+    def other_runs(self) -> list[str]:
+        """The manifests of runs that only other configurations ask for."""
+        wanted = (path for runs in self.single_runs for path in runs.paths(paths.MANIFEST))
+        return leftovers([paths.MANIFEST], wanted)
 
     def figure_inputs(self, name: str, language: str) -> dict[str, list[str]]:
         """The files from which a figure for a language is drawn, by the name of their kind."""

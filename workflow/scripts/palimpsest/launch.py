@@ -1,4 +1,4 @@
-"""How processes start: the Python to use, child processes, launchers and memory settings."""
+"""How processes start and end: the Python, child processes, launchers, signals, memory settings."""
 
 import atexit
 import contextlib
@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 PR_SET_PDEATHSIG = 1  # from sys/prctl.h
-LAUNCHED = "PALIMPSEST_LAUNCHED"
+LAUNCHED = "PALIMPSEST_LAUNCHED"  # environment variable: the process id of the launcher
+ENDING = (signal.SIGINT, signal.SIGTERM)  # the signals with which people and clusters end a program
 
 
 def prefer_this_python() -> None:
@@ -24,6 +25,44 @@ def prefer_this_python() -> None:
     os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])
 
 
+class Interrupted(BaseException):
+    """A signal of `ENDING` told this process to end; `kept` says in words what is kept of its work.
+
+    No `Exception`, so that no code takes it for an error.
+    """
+
+    def __init__(self, number: int, kept: str = ""):
+        self.number, self.kept = number, kept
+
+    def __str__(self) -> str:
+        return "; ".join(filter(None, ["interrupted", self.kept, "the same command continues"]))
+
+    @property
+    def status(self) -> int:
+        """The exit status by which shells name the signal: 130 after Ctrl-C."""
+        return 128 + self.number
+
+
+def raise_when_interrupted() -> None:
+    """Let the first signal of `ENDING` raise `Interrupted`; the next ones are ignored.
+
+    A signal that this process ignores already stays ignored.
+    """
+
+    def interrupt(number, frame) -> None:
+        when_told_to_end(signal.SIG_IGN)
+        raise Interrupted(number)
+
+    when_told_to_end(interrupt)
+
+
+def when_told_to_end(handler) -> None:
+    """Set the handler of the signals of `ENDING`, except those that this process ignores."""
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
 def is_launched() -> bool:
     """Whether this process is one of several that a launcher has started for `relaunch_with`."""
     return LAUNCHED in os.environ
@@ -32,16 +71,32 @@ def is_launched() -> bool:
 def in_child(work: Callable[[], None]) -> int:
     """Do some work in a child process and return its exit status; the child dies with this process.
 
-    The child inherits open files, and so it shares every lock that this process holds.
+    The child inherits open files, and so it shares every lock that this process holds. A terminal
+    sends its signals to this process only. If this process is interrupted, it kills the child: a
+    kill harms no state, while an exception in the middle of a library may hang or print pages.
     """
     parent = os.getpid()
     child = os.fork()
     if child == 0:
         die_with(parent)
+        os.setsid()
+        when_told_to_end(signal.SIG_DFL)
         work()
         sys.exit()
-    _, status = os.waitpid(child, 0)
+    try:
+        _, status = os.waitpid(child, 0)
+    except Interrupted:
+        _kill_with_group(child)
+        raise
     return os.waitstatus_to_exitcode(status)
+
+
+def _kill_with_group(child: int) -> None:
+    """Kill a child and the processes of its group, and wait for its end."""
+    os.kill(child, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):  # it had no time to make the group
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
 
 
 def die_with(parent: int) -> None:
@@ -65,11 +120,11 @@ def relaunch_with(processes: int, threads: int) -> None:
     """
     os.environ["OMP_NUM_THREADS"] = str(threads)
     if is_launched():
-        die_with(os.getppid())
+        die_with(int(os.environ[LAUNCHED]))
         return
     if processes == 1:
         return
-    os.environ[LAUNCHED] = "1"
+    os.environ[LAUNCHED] = str(os.getpid())
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
     os.execv(sys.executable, [sys.executable, *launcher, *sys.argv])
 

@@ -14,7 +14,7 @@ import re
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from pathlib import Path
 
 from palimpsest import locks
@@ -24,6 +24,10 @@ OF_SNAKEMAKE = Path(".snakemake")  # where Snakemake keeps its records
 HOLDER = OF_SNAKEMAKE / "palimpsest.json"  # process and host of the running Snakemake
 LOCK = OF_SNAKEMAKE / "palimpsest.lock"
 DAMAGED = ".damaged"
+# Rules that may run beside another Snakemake: they read nothing that is written in place, and their
+# only output is replaced at once. No other rule is known to be harmless: at its end, Snakemake
+# deletes empty folders of all files that its graph of jobs names, also those of another Snakemake.
+HARMLESS = frozenset({"plan"})
 RANDOM_NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -34,15 +38,19 @@ class WorkingFolder:
         self._lock: locks.Lock | None = None
         self._is_taken = False
 
-    def take(self) -> None:
+    def take(self, rules: Set[str] | None = None) -> None:
         """Lock the folder until this process ends; cancel jobs that a killed Snakemake left.
 
-        Raises `UserError` if another Snakemake is, or may be, at work in the folder, or if the
-        folder cannot be written to.
+        `rules` are all rules whose jobs this Snakemake plans, if they are known. With only those
+        of `HARMLESS`, it may work beside another Snakemake, without a lock. Raises `UserError` if
+        another Snakemake is, or may be, at work in the folder, or if the folder cannot be written
+        to.
         """
         if self._is_taken:
             return
         _check_writable()
+        if rules is not None and rules <= HARMLESS and not self.is_free():
+            return
         has_locks = self._lock_it()
         if HOLDER.exists():
             _check_host()
@@ -80,7 +88,8 @@ class WorkingFolder:
         if self._lock is None:
             raise UserError(
                 f"another Snakemake works in {Path.cwd()} ({_holder()}); wait for its end, stop "
-                "it, or start this one in a folder of its own"
+                f"it, or start this one in a folder of its own; meanwhile --dry-run, --summary, "
+                f"--list-target-rules and the target {' and '.join(HARMLESS)} may be used here"
             )
         return True
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TextIO
 
 from palimpsest.errors import UserError
-from palimpsest.launch import collect_rarely
+from palimpsest.launch import Interrupted, collect_rarely, raise_when_interrupted
 
 LIBRARY = logging.getLogger("palimpsest")
 
@@ -22,6 +22,7 @@ def script_job(job) -> Iterator[TextIO]:
     defect, and keeps its traceback.
     """
     collect_rarely()
+    raise_when_interrupted()
     with open(job.log[0], "w") as log:
         warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
         handlers = [logging.StreamHandler(stream) for stream in (log, sys.stderr)]
@@ -29,6 +30,9 @@ def script_job(job) -> Iterator[TextIO]:
             LIBRARY.addHandler(handler)
         try:
             yield log
+        except Interrupted as interrupted:
+            print(interrupted, file=log)
+            sys.exit(interrupted.status)
         except UserError as error:
             print(f"error: {error}", file=log)
             print(f"error: {error}", file=sys.stderr)

@@ -15,6 +15,10 @@ import yaml
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.errors import UserError
 
+SUFFIXES = (".yaml", ".yml", ".json")
+# These flags take all words that follow, so that a target behind them is taken for a value.
+OF_TARGETS = "give a target first, or put -- between the target and the values of"
+
 
 def refuse_broken_files(arguments: Sequence[str]) -> None:
     """End the program with one line unless every given file and value can be read."""
@@ -25,13 +29,16 @@ def refuse_broken_files(arguments: Sequence[str]) -> None:
     given, _ = parser.parse_known_args(arguments)
     try:
         for pair in given.config:
-            key, _, value = pair.partition("=")
+            key, equals, value = pair.partition("=")
+            if not equals:
+                raise UserError(f"--config: {pair!r} is no key=value; {OF_TARGETS} --config")
             value = value.strip("'\"")  # as Snakemake does
             if value and _is_blank(value):
                 raise UserError(f"--config: {key}: {value!r} is no value; give one, or drop it")
         for path in given.configfile:
             if not os.path.exists(path):
-                raise UserError(f"{path}: no such file; it was given with --configfile")
+                hint = "" if path.endswith(SUFFIXES) else f"; {OF_TARGETS} --configfile"
+                raise UserError(f"{path}: no such file; it was given with --configfile{hint}")
             check_file(path)
     except UserError as error:
         sys.exit(f"error: {error}")

@@ -6,7 +6,6 @@ key of the job's state, resumes a killed job, handles a shortage of memory and d
 
 from __future__ import annotations
 
-import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,11 +25,10 @@ from palimpsest.jobs.memory import is_out_of_memory, less_next_time
 from palimpsest.tables.kinds import Kind
 from palimpsest.training.attempts import Attempts, Passes, fewer_models
 from palimpsest.training.manifest import DIGITS, provenance
-from palimpsest.training.progress import show_progress
+from palimpsest.training.progress import FINISHED_PART, note_work, say_resumed, show_progress
 from palimpsest.training.state import StateFolder, key
 
 SECTION = "section"  # in a state's description: the section that the job belongs to
-FINISHED_PART = re.compile(r"(\d+)-(\d+)-.+\.parquet")  # the first and last model of a part
 # Arguments: a bench, the weights, the numbers of some models. Result: one table of each kind about
 # these models.
 Science = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
@@ -123,6 +121,13 @@ def ask(
             assignment.keep_code()
             for one, state in delivered:
                 _keep_delivered(one.inquiry, state)
+            wholes = zip(states, (one.inquiry.n_models for one in asked), strict=True)
+            note_work(
+                f"{bench.run.model} on {dataset}",
+                "models",
+                {state.folder: n_models for state, n_models in wholes},
+                len(first.files.tables),
+            )
         with less_next_time(
             attempts, assignment.engine, passes, lambda: bench.is_measuring, cuts_batches=False
         ):
@@ -217,7 +222,10 @@ def _parts(
     for gap in np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1):
         waiting += bench.parts(gap) if len(gap) else []
     waiting.sort(key=lambda places: places[0])
-    report = show_progress(f"{inquiry.name} on {bench.run.model}", "models", "loss")
+    name = f"{inquiry.name} on {bench.run.model}"
+    report = show_progress(name, "models", "loss")
+    if finished and bench.holder.rank == 0:
+        say_resumed(name, "model", sum(map(len, finished)), inquiry.n_models)
     while waiting:
         places = waiting.pop(0)
         kept = [(_part_file(state, places[0], places[-1], kind), kind) for kind in kinds]

@@ -152,9 +152,17 @@ def begin(arguments: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def ending_in_one_line() -> Iterator[None]:
-    """Turn an error that a user can mend into one line and exit, without a traceback."""
+    """Turn an error that a user can mend, or an interruption, into one line and exit.
+
+    There is no traceback. The copies that a launcher starts end with the launcher, in silence.
+    """
+    if not launch.is_launched():
+        launch.raise_when_interrupted()
     try:
         yield
+    except launch.Interrupted as interrupted:
+        print(interrupted, file=sys.stderr, flush=True)
+        sys.exit(interrupted.status)
     except OutOfMemory as error:
         sys.exit(f"warning: {error}")
     except UserError as error:

@@ -17,7 +17,7 @@ from palimpsest.jobs.memory import less_next_time
 from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.attempts import Attempts, Passes
-from palimpsest.training.progress import show_progress
+from palimpsest.training.progress import note_work, show_progress
 from palimpsest.training.runs import Run, n_cohorts, strings_to_leave_out
 from palimpsest.training.state import State, writing
 from palimpsest.training.trackers import Trackers
@@ -123,6 +123,7 @@ def finetune(
                 run_state.clear()
     if runs and trainer.rank == 0:
         assignment.keep_code()
+        note_trainings(runs, [state for _, states in waiting for state in states])
     with less_next_time(attempts, assignment.engine, passes, lambda: trainer.is_measuring):
         trainer.train(runs, show_progress)
     trainer.close()
@@ -134,6 +135,15 @@ def finetune(
                 run_state.clear()
         if attempts:
             attempts.forget()
+
+
+def note_trainings(runs: list[Run], states: list[State]) -> None:
+    """Note the epochs of some runs, each with its state."""
+    first, *others = runs
+    of_one = f"{first.model} on {first.dataset}"
+    what = f"{len(runs)} runs of {first.model}" if others else of_one
+    wholes = zip(states, runs, strict=True)
+    note_work(what, "epochs", {state.folder: run.recipe.epochs for state, run in wholes})
 
 
 def key_of(states: list[State]) -> str:

@@ -8,6 +8,7 @@ from palimpsest import launch
 from palimpsest.errors import UserError
 from palimpsest.jobs.holding import alone, with_gpus
 from palimpsest.training.attempts import Attempts
+from palimpsest.training.progress import telling_what_is_kept
 
 # The settings that decide how much memory a device needs.
 OF_MEMORY = (
@@ -26,7 +27,8 @@ Work = Callable[[Attempts], None]
 def supervise(arguments: argparse.Namespace, names: Sequence[str], works: Sequence[Work]) -> int:
     """Do the works of a job in order, each in a child process; the exit status of the job.
 
-    The first work that fails ends the job with its own status.
+    The first work that fails ends the job with its own status. If the job is interrupted, the
+    `Interrupted` that is raised says what is kept.
 
     Parameters
     ----------
@@ -43,7 +45,8 @@ def supervise(arguments: argparse.Namespace, names: Sequence[str], works: Sequen
         works[-1](attempts)
         return 0
     locks = [state / "locks" / f"{name}.lock" for name in sorted(names)]
-    with alone(locks), with_gpus(arguments.gpus):
+    note = state / "progress" / f"{names[0]}.json"
+    with alone(locks), with_gpus(arguments.gpus), telling_what_is_kept(note):
         for work in works:
             status = _until_it_fits(work, attempts)
             if status != 0:

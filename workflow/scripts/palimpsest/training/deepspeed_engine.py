@@ -27,6 +27,7 @@ from palimpsest.training.batches import IGNORED, Batch, micro_batches
 from palimpsest.training.evaluation import evaluate, predict
 from palimpsest.training.manifest import manifest
 from palimpsest.training.precision import dtype_of
+from palimpsest.training.progress import say_resumed
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS, Recipe
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key, writing
@@ -101,7 +102,10 @@ class DeepSpeedEngine:
         material = Material(run)
         training = self._ready(run, material, state)
         self.trackers.begin(self.accelerator, material.keys, asdict(self.recipe))
-        trace = training.to_the_end(progress(f"{run.model} on {run.dataset}"))
+        name = f"{run.model} on {run.dataset}"
+        if training.resumed_from and self.rank == 0:
+            say_resumed(name, "epoch", training.resumed_from, run.recipe.epochs)
+        trace = training.to_the_end(progress(name))
         self.trackers.end()
         weights = training.weights() if self.save_weights else None
         if self.rank == 0:

@@ -1,8 +1,22 @@
-"""Progress of long work: a bar on a terminal, plain lines in a log."""
+"""Progress of long work: a bar on a terminal, plain lines in a log, and what a kill leaves."""
 
+import contextlib
+import json
+import os
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from palimpsest import tables
+from palimpsest.launch import Interrupted
+
+# Environment variable: the file in which a job notes which states it works on
+NOTE = "PALIMPSEST_PROGRESS"
+CHECKPOINT = re.compile(r"epoch-(\d+)")
+# The first and last model of a part, and the kind of the table about them
+FINISHED_PART = re.compile(r"(\d+)-(\d+)-.+\.parquet")
 
 
 def show_progress(
@@ -24,3 +38,63 @@ def show_progress(
             last = time.monotonic()
 
     return report
+
+
+def say_resumed(name: str, unit: str, done: int, whole: int, more: str = "") -> None:
+    """Say in the log of a resumed job how much of the work is not done again."""
+    print(f"{name}: resumed from {unit} {done} of {whole}{more}", file=sys.stderr, flush=True)
+
+
+def note_work(what: str, unit: str, wholes: Mapping[Path, int], n_tables: int = 1) -> None:
+    """Note what this job works on, for the process that says what is kept of an interrupted job.
+
+    `wholes` holds for each folder of state how many epochs, or models, are done in it at the end.
+    A finished part of the models has `n_tables` tables.
+    """
+    if path := os.environ.get(NOTE):
+        folders = {str(folder): whole for folder, whole in wholes.items()}
+        content = {"what": what, "unit": unit, "n_tables": n_tables, "wholes": folders}
+        tables.write_json(path, content)
+
+
+@contextlib.contextmanager
+def telling_what_is_kept(note: Path) -> Iterator[None]:
+    """Let an `Interrupted` from this context say what is kept of the work in the file `note`."""
+    note.unlink(missing_ok=True)
+    os.environ[NOTE] = str(note)
+    try:
+        yield
+    except Interrupted as interrupted:
+        interrupted.kept = kept(note)
+        raise
+    finally:
+        note.unlink(missing_ok=True)
+
+
+def kept(note: Path) -> str:
+    """How much of the noted work is kept, such as "30 of 50 epochs of ... are kept"."""
+    try:
+        content = json.loads(note.read_text())
+    except (OSError, ValueError):  # interrupted before anything was begun
+        return ""
+    wholes = content["wholes"]
+    n_tables = content["n_tables"]
+    done = sum(_done(Path(folder), whole, n_tables) for folder, whole in wholes.items())
+    whole, unit = sum(wholes.values()), content["unit"]
+    return f"{done:,} of {whole:,} {unit} of {content['what']} are kept"
+
+
+def _done(state: Path, whole: int, n_tables: int) -> int:
+    """Epochs, or models, that a state keeps; a finished run has a manifest."""
+    if (state / "manifest.json").exists():
+        return whole
+    names = [path.name for path in state.glob("*")]
+    epochs = [int(found[1]) for name in names if (found := CHECKPOINT.fullmatch(name))]
+    parts = [found.groups() for name in names if (found := FINISHED_PART.fullmatch(name))]
+    models = {
+        model
+        for first, last in parts
+        if parts.count((first, last)) == n_tables
+        for model in range(int(first), int(last) + 1)
+    }
+    return max(epochs, default=len(models))

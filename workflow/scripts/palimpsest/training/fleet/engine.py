@@ -21,6 +21,7 @@ from palimpsest.training.fleet.memory import most_members
 from palimpsest.training.fleet.probe import probe
 from palimpsest.training.fleet.stack import Stack
 from palimpsest.training.manifest import manifest
+from palimpsest.training.progress import say_resumed
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
 from palimpsest.training.runs import Material, Run
 from palimpsest.training.state import State, key
@@ -74,6 +75,9 @@ class FleetEngine:
             state = self.state(run)
             if not self._is_finished(run, state):
                 groups.setdefault(trained_alike(run), []).append((run, state))
+        finished = len(runs) - sum(map(len, groups.values()))
+        if finished:
+            say_resumed(runs[0].model, "run", finished, len(runs))
         for group in groups.values():
             self._train_group(group, progress)
 
@@ -95,13 +99,26 @@ class FleetEngine:
             name = f"{first.model}, runs {done + 1} to {done + size} of {len(runs)}"
             try:
                 if wave:
-                    Wave(self, wave).to_the_end(progress(name))
+                    ready = Wave(self, wave)
+                    _say_resumed(name, wave)
+                    ready.to_the_end(progress(name))
             except torch.OutOfMemoryError:
                 # The estimate was too low, or another program took memory. A trace does not depend
                 # on its wave, so the wave is resumed in halves.
                 most = fewer_models(size, first.model)
             else:
                 done += size
+
+
+def _say_resumed(name: str, wave: list[Member]) -> None:
+    """Say from which epoch a wave goes on; its members may have been saved at different epochs."""
+    resumed = [member for member in wave if member.resumed_from]
+    if not resumed:
+        return
+    last = min(resumed, key=lambda member: member.resumed_from)
+    alike = [member for member in wave if member.resumed_from == last.resumed_from]
+    more = "" if len(alike) == len(wave) else f" or later, {len(resumed)} of {len(wave)} runs"
+    say_resumed(name, "epoch", last.resumed_from, last.recipe.epochs, more)
 
 
 def configuration(run: Run) -> dict:

@@ -1,0 +1,40 @@
+"""Near names of a target that no rule makes."""
+
+import pytest
+
+from palimpsest.ends.targets import unknown_target
+
+KNOWN = ["all", "tradeoff", "memorisation", "report", "stale_state", "results/report.html"]
+KNOWN += [f"results/figures/tradeoff-L{n}.svg" for n in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("target", "nearest"),
+    [
+        ("tradeof", "tradeoff"),
+        ("memorization", "memorisation"),
+        ("Report", "report"),
+        ("stale-state", "stale_state"),
+        ("results/reprot.html", "results/report.html"),
+        ("results/figures/tradeof-L1.svg", "results/figures/tradeoff-L1.svg"),
+        ("results/figure/tradeoff-L1.svg", "results/figures/tradeoff-L1.svg"),
+    ],
+)
+def test_the_nearest_name_is_the_first(target, nearest):
+    """A word is compared with words, a path with paths."""
+    line = unknown_target(target, KNOWN)
+    assert line.startswith(f"{target}: no rule makes this target (did you mean '{nearest}'")
+    assert line.endswith("; snakemake --list-target-rules lists the names of targets")
+
+
+@pytest.mark.parametrize("target", ["quux", "x/y/z", "."])
+def test_without_a_near_name_none_is_offered(target):
+    """A hint that is no hint would mislead."""
+    assert "did you mean" not in unknown_target(target, KNOWN)
+
+
+@pytest.mark.parametrize("name", ["诗", "mo by", "naïve", "a~b"])
+def test_a_name_that_no_rule_can_have(name):
+    """The line says which characters a name may have."""
+    line = unknown_target(f"results/languages/{name}/summary.json", KNOWN)
+    assert "names have only letters from a to z, digits, '.', '_' and '-'" in line

@@ -1,0 +1,143 @@
+"""How a command ends: the files to open, what another configuration left, misspelt targets."""
+
+import shutil
+
+import pytest
+
+from helpers.projects import Project, refused
+
+OF_A_LANGUAGE = (
+    *(f"{name}.parquet" for name in ("grammar", "derivation", "sample", "targets")),
+    "summary.json",
+)
+SUMMARY, PLAN = "results/languages/L2/summary.json", "results/plan.parquet"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory) -> Project:
+    """A project in which the files of one language look as if they were made."""
+    project = Project.fresh(tmp_path_factory.mktemp("ends"))
+    for name in OF_A_LANGUAGE:
+        path = (project.folder / SUMMARY).with_name(name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"PAR1")
+    return project
+
+
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("tradeof", "tradeof: no rule makes this target (did you mean 'tradeoff'?)"),
+        (
+            "results/languages/L9/summary.json",
+            "config/languages/L9.pcfg: no such file, and no rule makes it (did you mean 'config/",
+        ),
+        (
+            "results/runs/opt-1.3b-twn/L1/n16-seed0/base/trace.parquet",
+            "(did you mean 'opt-1.3b-twin'?)",
+        ),
+    ],
+)
+def test_a_misspelt_target_gets_near_names(project, target, said):
+    """In one line, whether it is a rule, a file, or a name in the path of a file."""
+    done = project.snakemake("--dry-run", target)
+    assert said in refused(done)
+    assert "Exception" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--config", "seeds=[0]", "report"], "--config: 'report' is no key=value; give a target"),
+        (
+            ["--configfile", "config/tour.yaml", "report"],
+            "report: no such file; it was given with --configfile; give a target first",
+        ),
+    ],
+)
+def test_a_target_that_a_flag_takes_for_its_value(project, flags, said):
+    """The line says where to put the target."""
+    assert said in refused(project.snakemake("--dry-run", *flags, configfiles=()))
+
+
+@pytest.mark.parametrize(
+    ("is_named", "arguments"),
+    [
+        (True, [PLAN, "--quiet"]),
+        (True, [SUMMARY, "--quiet"]),
+        (False, [SUMMARY, "--quiet", "all"]),
+        (False, [SUMMARY, "--dry-run"]),
+        (False, [PLAN, "--dry-run"]),
+        (False, [SUMMARY, "--summary"]),
+    ],
+    ids=str,
+)
+def test_the_end_names_the_files_to_open(project, is_named, arguments):
+    """Also if they are there already, and with `--quiet`; not if the command makes nothing."""
+    done = project.snakemake(*arguments)
+    assert done.returncode == 0, done.stdout
+    assert (f"to open: {arguments[0]}" in done.stdout.splitlines()) == is_named
+
+
+def made_by_another(project: Project) -> dict[str, bytes]:
+    """Files as another configuration leaves them: a figure twice, a table, and a run."""
+    files = (
+        "figures/tradeoff-L8.svg",
+        "figures/tradeoff-L8.png",
+        "studies/tradeoff/L8.parquet",
+        "runs/opt-1.3b-twin/L8/n16-seed0/base/manifest.json",
+    )
+    for file in files:
+        path = project.folder / "results" / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(file.encode() + b"PAR1")
+    return {f"results/{file}": (project.folder / "results" / file).read_bytes() for file in files}
+
+
+def test_leftovers_are_named_and_set_apart(project, tmp_path):
+    """They are moved, never deleted or overwritten; runs and a user's own files stay."""
+    shutil.copytree(project.folder, tmp_path / "copy")
+    project = Project(tmp_path / "copy")
+    of_the_user = project.folder / "results/figures/notes.svg"
+    left = made_by_another(project)
+    of_the_user.write_text("mine")
+    printed = project.snakemake(SUMMARY).stdout
+    (line,) = [each for each in printed.splitlines() if each.startswith("not of this")]
+    assert line == (
+        "not of this configuration: 3 figures and tables in results, such as "
+        "results/figures/tradeoff-L8.png; to set them apart: snakemake --cores 1 "
+        "set_leftovers_apart --configfile config/tour.yaml grid.yaml"
+    )
+    before = project.contents()
+    done = project.snakemake("set_leftovers_apart")
+    assert done.returncode == 0, done.stdout
+    assert "moved 3 figures and tables to results/apart/1" in done.stdout
+    assert "left in place: 1 runs of other configurations" in done.stdout
+    after = project.contents()
+    for file, content in left.items():
+        if "/runs/" not in file:
+            assert after.pop(file.replace("results", "results/apart/1")) == content
+            del before[file]
+    assert after == before
+
+
+def test_nothing_that_the_configuration_makes_is_a_leftover(project, tmp_path):
+    """All files of all targets look as if they were made: none of them is set apart."""
+    shutil.copytree(project.folder, tmp_path / "copy")
+    project = Project(tmp_path / "copy")
+    done = project.snakemake("--dry-run", "--forceall", "all", "unlearning_tuning")
+    assert done.returncode == 0, done.stdout
+    made = {
+        file
+        for line in done.stdout.splitlines()
+        if line.startswith("    output: ")
+        for file in line.removeprefix("    output: ").split(", ")
+    }
+    assert sum("results/figures/" in file for file in made) > 50
+    for file in made:
+        path = project.folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"PAR1")
+    done = project.snakemake("set_leftovers_apart")
+    assert "no figure or table of another configuration" in done.stdout, done.stdout
+    assert "left in place" not in done.stdout

@@ -1,0 +1,50 @@
+"""The last lines of a command: what a person can open, and what is not of this configuration."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+
+from palimpsest.ends.files import files_of_targets, files_to_open
+from palimpsest.ends.leftovers import notice
+
+
+class Ending:
+    """The last lines of a command of Snakemake.
+
+    `configfiles` are the files that the command gives. `workflow` is Snakemake's.
+    """
+
+    def __init__(self, experiment, workflow, configfiles: Sequence[str]):
+        self._experiment, self._workflow = experiment, workflow
+        self._configfiles = configfiles
+
+    def print(self) -> None:
+        """Print the lines, unless the command is to print nothing (`--quiet all`)."""
+        if "ALL" in {each.name for each in self._workflow.output_settings.quiet or ()}:
+            return
+        for line in self._lines():
+            print(line, file=sys.stderr, flush=True)
+
+    def known_targets(self) -> list[str]:
+        """The names of all rules, and the files that the configuration makes."""
+        return [*(rule.name for rule in self._workflow.rules), *self._experiment.all_files]
+
+    def _lines(self) -> Iterator[str]:
+        files = files_of_targets(self._workflow.dag)
+        there = files_to_open(filter(os.path.exists, files))
+        if there:
+            yield there
+            left = [path for path in self._experiment.leftovers if path not in files]
+            if line := notice(left, self._command()):
+                yield line
+
+    def _command(self) -> str:
+        """The command that sets leftovers apart, with the same configuration."""
+        given = [os.path.relpath(path) for path in self._configfiles]
+        files = ["--configfile", *given] if given else []
+        command = shlex.join(["snakemake", "--cores", "1", "set_leftovers_apart", *files])
+        has_more = self._workflow.config_settings.config
+        return f"{command} (and the same --config)" if has_more else command

@@ -1,0 +1,60 @@
+"""The files that a command leaves for a person to open."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import PurePath
+
+# What a person opens, by the end of its name. A figure has a PNG beside its SVG.
+SORTS = {".svg": "figure", ".parquet": "table", ".tsv": "table", ".csv": "table"}
+PAGES = (".html", ".yaml")
+FEW = 3  # so many files of a sort are named one by one
+
+
+def files_to_open(files: Iterable[str]) -> str | None:
+    """One line that names reports, and figures and tables or where they are; None if none."""
+    files = list(dict.fromkeys(files))
+    if len(files) <= FEW:
+        return f"to open: {'; '.join(files)}" if files else None
+    parts = [file for file in files if file.endswith(PAGES)]
+    for sort in dict.fromkeys(SORTS.values()):
+        alike = [file for file in files if SORTS.get(PurePath(file).suffix) == sort]
+        if len(alike) <= FEW:
+            parts += alike
+        else:
+            parts.append(f"{len(alike)} {sort}s in {', '.join(_folders(alike))}")
+    return f"to open: {'; '.join(parts)}" if parts else None
+
+
+def _folders(files: Iterable[str]) -> list[str]:
+    """The folders of files, cut after two names, such as `results/figures`."""
+    parents = (PurePath(file).parent for file in files)
+    return list(dict.fromkeys(str(PurePath(*parent.parts[:2])) for parent in parents))
+
+
+def files_of_targets(dag) -> list[str]:
+    """The files that the targets of a command stand for, from Snakemake's graph of jobs.
+
+    A rule without outputs, such as `all`, stands for its inputs.
+    """
+    found: list[str] = []
+    for job in dag.targetjobs:
+        wanted = [file for file in job.output if file in dag.targetfiles]
+        found += map(str, wanted or job.output or job.input)
+    return found
+
+
+class WhenNothingIsToBeDone(logging.Handler):
+    """Calls a function when Snakemake says that all files are there: it then calls no hook."""
+
+    def __init__(self, call: Callable[[], None]):
+        super().__init__()
+        self._call = call
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Call the function, if this is Snakemake's message."""
+        from snakemake.common import NOTHING_TO_BE_DONE_MSG
+
+        if record.msg == NOTHING_TO_BE_DONE_MSG:
+            self._call()
