@@ -147,8 +147,7 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
         row, scale = resolve(model, settings.models)
         tokenizer = Path(row.id) / "tokenizer.json"
         if scale == "full" and tokenizer.is_file():
-            for language in languages:
-                check_local(row, tokenizer, settings.corpus(language).terminals)
+            check_local(row, tokenizer, (settings.corpus(name).terminals for name in languages))
 
 
 def incomplete_folders(settings: Settings, models: Iterable[str]) -> None:

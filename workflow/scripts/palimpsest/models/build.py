@@ -9,7 +9,6 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +20,7 @@ from transformers.modeling_utils import set_zero3_state
 from palimpsest.errors import UserError
 from palimpsest.models.folders import check_folder
 from palimpsest.models.table import Model
-from palimpsest.models.tokens import single_tokens
+from palimpsest.models.tokens import Vocabulary, single_tokens
 
 TWIN_SPECIALS = {"start": 0, "end": 1}
 # Gemma 2 caps its attention logits; only the eager implementation supports this.
@@ -41,7 +40,8 @@ class Tokens:
 def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
     """One token per terminal, from the model's tokenizer; a twin's vocabulary is the terminals.
 
-    Raises `UserError` if the tokenizer splits a terminal, or maps two terminals to one token.
+    Raises `UserError` if the tokenizer splits a terminal, does not know it, takes it for a special
+    token, or has one token for two terminals.
     """
     if scale == "twin":
         first = len(TWIN_SPECIALS)
@@ -50,10 +50,8 @@ def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
         tokenizer = AutoTokenizer.from_pretrained(
             row.id, revision=row.revision, trust_remote_code=False
         )
-    encode = partial(tokenizer.encode, add_special_tokens=False)
-    ids = single_tokens(row, terminals, tokenizer.get_vocab(), encode, tokenizer.unk_token_id)
     return Tokens(
-        ids,
+        single_tokens(row, terminals, Vocabulary.of_transformers(tokenizer)),
         start=_first_known(tokenizer, row, "bos_token_id", "eos_token_id"),
         end=_first_known(tokenizer, row, "eos_token_id"),
     )
