@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TextIO
 
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.launch import collect_rarely
 
 
@@ -14,12 +14,18 @@ from palimpsest.launch import collect_rarely
 def script_job(job) -> Iterator[TextIO]:
     """Send the warnings of a `script:` job to its log; turn a `UserError` into one line.
 
+    A `Notice` is shown on the screen, too.
     `job` is Snakemake's `snakemake` object, and the context's value is the open log. Any exception
     but a `UserError` is a defect, and keeps its traceback.
     """
     collect_rarely()
     with open(job.log[0], "w") as log:
-        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
+
+        def show(message: Warning, *_) -> None:
+            for place in (log, sys.stderr) if isinstance(message, Notice) else (log,):
+                print(f"warning: {message}", file=place)
+
+        warnings.showwarning = show
         try:
             yield log
         except UserError as error:

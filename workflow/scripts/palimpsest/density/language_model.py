@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoTokenizer
 
 from palimpsest.corpora import TextCorpus
 from palimpsest.density.embedding import mean_states
 from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.models import read_models, resolve
-from palimpsest.models.build import plain_errors
+from palimpsest.models.build import limits, plain_errors
+from palimpsest.models.limits import Limits, check_positions, check_vocabulary, shown
 from palimpsest.models.table import Model
 from palimpsest.training.batches import TokenisedStrings, by_length
 from palimpsest.training.evaluation import measure
@@ -62,7 +63,7 @@ class LanguageModel:
         self.row, scale = resolve(name, read_models(models))
         if scale != FULL:
             raise UserError(f"{name}: is a twin, which reads no words; name a pretrained model")
-        self.tokenizer, self.most_tokens = _tokenizer(self.row)
+        self.tokenizer, self.limits = _tokenizer(self.row), limits(self.row, FULL)
         recipe = Recipe(self.row.learning_rate, batch_size=1, zero_stage=0, precision=precision)
         # A holder reads neither the corpus nor the dataset of its run.
         run = Run(name, self.row, FULL, TextCorpus(name, [("",)]), dataset="", recipe=recipe)
@@ -93,39 +94,38 @@ class LanguageModel:
         self.holder.close()
 
     def _encoded(self, texts: list[str]) -> TokenisedStrings:
-        return encode(self.row.model, self.tokenizer, self.most_tokens, texts)
+        return encode(self.row.model, self.tokenizer, self.limits, texts)
 
     def _batches(self, encoded: TokenisedStrings) -> Iterator[np.ndarray]:
         rows = np.arange(len(encoded.lengths))
         yield from by_length(encoded.lengths, rows, self.batch_size, 1)
 
 
-def encode(name: str, tokenizer, most_tokens: int | None, texts: list[str]) -> TokenisedStrings:
+def encode(name: str, tokenizer, most: Limits, texts: list[str]) -> TokenisedStrings:
     """The tokens of texts, each after a start token.
 
-    `name` is the model's, in messages, and `most_tokens` what it takes (None: no limit). Raises
-    `UserError` if a text has more tokens than that.
+    A text is only text: the name of a special token in it, such as `</s>`, is read letter by
+    letter. `name` is the model's, in messages, and `most` are its limits. Raises `UserError` if a
+    text has more tokens than the model takes, or one that its weights do not have.
     """
     start = tokenizer.bos_token_id
     start = tokenizer.eos_token_id if start is None else start
     if start is None:
         raise UserError(f"{name}: its tokenizer has neither a start nor an end token")
-    found = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+    found = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+        "input_ids"
+    ]
     rows = [[start, *ids] for ids in found]
     lengths = np.array([len(row) for row in rows])
-    if most_tokens is not None and lengths.max() > most_tokens:
-        text = texts[int(lengths.argmax())]
-        raise UserError(
-            f"{name}: the segment {text[:60]!r} has {lengths.max()} tokens with the start token, "
-            f"and the model takes {most_tokens}; make the window smaller"
-        )
+    longest = int(lengths.argmax())
+    what = f"the segment {shown(texts[longest])}"
+    remedy = "make the window of the text smaller"
+    check_positions(name, what, int(lengths[longest]), most.positions, remedy)
+    check_vocabulary(name, max(map(max, rows)), most.vocabulary)
     return TokenisedStrings.of_rows(rows, filler=start)
 
 
 def _tokenizer(row: Model):
-    """The model's own tokenizer, and the most tokens that the model takes (None: no limit)."""
+    """The model's own tokenizer."""
     with plain_errors(row):
-        where = {"revision": row.revision, "trust_remote_code": False}
-        tokenizer = AutoTokenizer.from_pretrained(row.id, **where)
-        config = AutoConfig.from_pretrained(row.id, **where)
-    return tokenizer, getattr(config, "max_position_embeddings", None)
+        return AutoTokenizer.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)

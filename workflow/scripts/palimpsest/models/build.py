@@ -9,6 +9,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from transformers.modeling_utils import set_zero3_state
 
 from palimpsest.errors import UserError
 from palimpsest.models.folders import check_folder
+from palimpsest.models.limits import POSITIONS, TWIN_POSITIONS, Limits, above_0
 from palimpsest.models.table import Model
 from palimpsest.models.tokens import Vocabulary, single_tokens
 
@@ -63,6 +65,20 @@ def _first_known(tokenizer, row: Model, *names: str) -> int:
         if getattr(tokenizer, name) is not None:
             return getattr(tokenizer, name)
     raise UserError(f"{row.model}: its tokenizer defines none of {', '.join(names)}")
+
+
+@cache
+def limits(row: Model, scale: str) -> Limits:
+    """The limits of a model; a twin's vocabulary is made for its strings.
+
+    Raises `UserError` if the configuration of a full model cannot be loaded.
+    """
+    if scale == "twin":
+        return Limits(TWIN_POSITIONS, None)
+    with plain_errors(row):
+        config = AutoConfig.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)
+    config = config.get_text_config()
+    return Limits(above_0(getattr(config, POSITIONS[0], None)), above_0(config.vocab_size))
 
 
 def build(
@@ -112,7 +128,7 @@ def twin_config(row: Model, vocabulary: int):
         "head_dim": width // row.twin_heads,
         "query_pre_attn_scalar": width // row.twin_heads,
         "word_embed_proj_dim": width,
-        "max_position_embeddings": 1024,
+        "max_position_embeddings": TWIN_POSITIONS,
         "bos_token_id": TWIN_SPECIALS["start"],
         "eos_token_id": TWIN_SPECIALS["end"],
         "pad_token_id": TWIN_SPECIALS["end"],
