@@ -15,6 +15,7 @@ from transformers import AutoTokenizer
 
 from palimpsest.corpora import TextCorpus
 from palimpsest.density.embedding import mean_states
+from palimpsest.density.unknown_tokens import warn_of_unknown
 from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.models import read_models, resolve
@@ -76,10 +77,15 @@ class LanguageModel:
     def mean_hidden(self, texts: list[str]) -> np.ndarray:
         """The mean float32[texts, D] of the last hidden states over each text's tokens."""
         encoded = self._encoded(texts)
+        self._unknown(encoded, "segments", "embeddings")
         return mean_states(self.models, encoded, self._batches(encoded), dtype=np.float32)
 
-    def measure(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The number of tokens int64[texts], and the nll float64[texts] in nats, of each text."""
+    def measure(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each text, how many tokens it has, how many are unknown, and its nll in nats.
+
+        The numbers are int64[texts], the nll is float64[texts]. Warns of unknown tokens: one token
+        stands for any word, so a model predicts it easily.
+        """
         encoded = self._encoded(texts)
 
         def predict(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
@@ -87,7 +93,15 @@ class LanguageModel:
             return self.models.logits(batch.ids_BT.unsqueeze(0)), batch.targets_BT.unsqueeze(0)
 
         (found,) = measure([list(self._batches(encoded))], [len(texts)], predict)
-        return encoded.n_tokens, found[0]
+        return encoded.n_tokens, self._unknown(encoded, "queries", "perplexities"), found[0]
+
+    def _unknown(self, encoded: TokenisedStrings, what: str, numbers: str) -> np.ndarray:
+        """The number of unknown tokens int64[texts]; a warning names their share."""
+        place = np.arange(encoded.ids.shape[1])
+        is_text = (place >= 1) & (place < encoded.lengths[:, None])
+        n_unknown = (is_text & (encoded.ids == self.tokenizer.unk_token_id)).sum(axis=1)
+        warn_of_unknown(self.row.model, n_unknown.sum() / encoded.n_tokens.sum(), what, numbers)
+        return n_unknown
 
     def close(self) -> None:
         """Leave the group of processes; the model cannot be asked after that."""
