@@ -21,7 +21,7 @@ from palimpsest.models import Model, resolve
 from palimpsest.models.adapters import MATRICES, unknown_target
 from palimpsest.models.folders import check_folder, is_folder
 from palimpsest.models.limits import check_positions, known_positions
-from palimpsest.models.table import NAME
+from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
 from palimpsest.pretrained.catalogue import CATALOGUE, made_in
 from palimpsest.requests import Runs
@@ -96,8 +96,7 @@ def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistak
     elif not NAME.fullmatch(name):
         yield Mistake(
             key,
-            f"{shown(name)} is not a name; allowed are letters, digits, '.', '_' and '-', at "
-            "most 100; rename its file",
+            f"{shown(name)} is not a name; allowed are {NAMES_ARE}; rename its file",
         )
 
 

@@ -13,7 +13,7 @@ from palimpsest.configuration.checks import too_many_strings, unknown_languages,
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
-from palimpsest.models.table import NAME
+from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.profiles import dilution, kinds
 from palimpsest.requests import WEIGHTS, OnePass, Runs, Unfinished
 from palimpsest.section import Section, unfinished_of
@@ -174,7 +174,7 @@ def _panels(block: dict) -> Iterator[Mistake]:
     for name, path in block["panels"].items():
         key = f"profiles/panels/{name}"
         if not NAME.fullmatch(name):
-            yield Mistake(key, "is not a name; allowed are letters, digits, '.', '_' and '-'")
+            yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
         elif set("{}") & set(path):
             yield Mistake(key, f"{path!r} is not allowed; must be a path without braces")
         elif not os.path.isfile(path):
