@@ -22,8 +22,9 @@ from palimpsest.corpora import (
 from palimpsest.corpora.corpus import TEST
 from palimpsest.datasets.build import build
 from palimpsest.datasets.forgetting import build_forgetting
-from palimpsest.datasets.sampling import Sampler
+from palimpsest.datasets.sampling import DISJOINT, Sampler
 from palimpsest.errors import Notice, UserError
+from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
 
 GRAMMAR = "S -> 'a' X [0.5] | 'b' X [0.5]\nX -> 'x' [0.75] | 'y' 'z' [0.25]\n"
@@ -325,3 +326,20 @@ def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
     path.write_bytes(b"a b\ncaf\xe9 c\n")
     with pytest.raises(UserError, match=r"notes\.txt:2: cannot be read as text in UTF-8: .* 0xE9"):
         read_corpus(path)
+
+
+def test_the_remedy_is_what_a_user_can_change():
+    """Each kind of corpus and each purpose has its own."""
+    four = GrammarCorpus(Grammar.from_string("S -> X X [1]\nX -> 'a' [0.5] | 'b' [0.5]\n"))
+    independent, disjoint = Sampler("four", four, 0), Sampler("four", four, 0, split=DISJOINT)
+    text = Sampler("notes", TextCorpus("notes", [("a",), ("b",)]), 0)
+    for sampler, remedies in (
+        (independent, "the language is too small: lower SIZES, or choose a richer language"),
+        (disjoint, "choose a richer language, or set datasets/split to independent"),
+        (text, "the text is too short: lower SIZES, or add lines to the text"),
+    ):
+        with pytest.raises(UserError) as error:
+            sampler.validation(9, set(), "SIZES")
+        assert str(error.value).endswith(remedies)
+    with pytest.raises(UserError, match="lower the train size, or add lines to the text"):
+        text.train(3)

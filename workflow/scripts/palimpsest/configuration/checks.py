@@ -101,12 +101,19 @@ def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistak
 
 
 def too_many_strings(
-    settings: Settings, key: str, sizes: Iterable[int], languages: Iterable[str]
+    settings: Settings,
+    key: str,
+    sizes: Iterable[int],
+    languages: Iterable[str],
+    with_copies: bool = False,
 ) -> Iterator[Mistake]:
-    """Training sizes above the number of strings of a finite language, or of a text's lines."""
+    """Training sizes above the number of strings of a finite language, or of a text.
+
+    The training strings are distinct, unless they may be copies (`with_copies`).
+    """
     for language in languages:
         corpus = settings.corpus(language)
-        most = corpus.most_draws()
+        most = corpus.most_draws() if with_copies else corpus.n_strings()
         too_large = [size for size in sizes if size > most]
         if too_large:
             yield Mistake(

@@ -62,12 +62,14 @@ class Sampler:
             )
         return strings
 
-    def validation(self, n: int, but: set[String]) -> list[String]:
-        """`n` distinct strings that are not in `but`."""
+    def validation(
+        self, n: int, but: set[String], lower: str = "datasets/test_size or the train size"
+    ) -> list[String]:
+        """`n` distinct strings that are not in `but`; `lower` names what a user may lower."""
         draw = partial(self._draw, purpose=VALIDATION)
         purpose = (
             "that differ from one another and from all others",
-            "lower datasets/test_size, the train size or the number of validation strings",
+            f"lower {lower}",
         )
         return self._first(draw, n, lambda seen, s: s not in seen and s not in but, *purpose)
 
