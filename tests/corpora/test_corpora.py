@@ -330,12 +330,11 @@ def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
 
 def test_the_remedy_is_what_a_user_can_change():
     """Each kind of corpus and each purpose has its own."""
-    four = GrammarCorpus(Grammar.from_string("S -> X X [1]\nX -> 'a' [0.5] | 'b' [0.5]\n"))
-    independent, disjoint = Sampler("four", four, 0), Sampler("four", four, 0, split=DISJOINT)
+    one = GrammarCorpus(Grammar.from_string("S -> 'a' [1]"))
+    grammar = Sampler("one", one, 0, split=DISJOINT)
     text = Sampler("notes", TextCorpus("notes", [("a",), ("b",)]), 0)
     for sampler, remedies in (
-        (independent, "the language is too small: lower SIZES, or choose a richer language"),
-        (disjoint, "choose a richer language, or set datasets/split to independent"),
+        (grammar, "the language is too small: lower SIZES, or choose a richer language"),
         (text, "the text is too short: lower SIZES, or add lines to the text"),
     ):
         with pytest.raises(UserError) as error:
@@ -343,3 +342,6 @@ def test_the_remedy_is_what_a_user_can_change():
         assert str(error.value).endswith(remedies)
     with pytest.raises(UserError, match="lower the train size, or add lines to the text"):
         text.train(3)
+    # The only string is on one side, so there is none for the other.
+    with pytest.raises(UserError, match="or set datasets/split to independent, or choose a richer"):
+        grammar.train(1) and grammar.unseen(1)

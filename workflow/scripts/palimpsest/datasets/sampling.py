@@ -41,7 +41,7 @@ class Sampler:
         draw = self._draw_train
         if self._has_two_sides:
             draw = partial(self._draw_side, is_trained=True)
-        purpose = "for training", "lower the train size"
+        purpose = "for training", "lower the train size", *self._one_side
         return self._first(draw, n, lambda seen, s: s != but, *purpose)
 
     def unseen(self, n: int) -> list[String]:
@@ -49,7 +49,7 @@ class Sampler:
         if not self._has_two_sides:
             return []
         draw = partial(self._draw_side, is_trained=False)
-        purpose = "to set apart", "lower datasets/test_size"
+        purpose = "to set apart", "lower datasets/test_size", *self._one_side
         return self._first(draw, n, lambda seen, s: True, *purpose)
 
     def test(self, n: int) -> list[String]:
@@ -94,16 +94,18 @@ class Sampler:
         )
 
     def _first(
-        self, draw: Callable[[int], list[String]], n: int, wanted, purpose: str, remedy: str
-    ):
+        self, draw: Callable[[int], list[String]], n: int, wanted, purpose: str, *remedies: str
+    ) -> list[String]:
         """The first `n` wanted strings; see `first_wanted`."""
         is_grammar = self.corpus.has_probabilities
         cause = "the language is too small" if is_grammar else "the text is too short"
-        remedies = [remedy, self.corpus.when_too_few]
-        if self._has_two_sides:
-            remedies.append("set datasets/split to independent")
-        why = f"{purpose}; {cause}: {', or '.join(remedies)}"
+        why = f"{purpose}; {cause}: {', or '.join([*remedies, self.corpus.when_too_few])}"
         return first_wanted(draw, n, wanted, f"language {self.language}", why)
+
+    @property
+    def _one_side(self) -> list[str]:
+        """The remedy if the strings of one side are too few."""
+        return ["set datasets/split to independent"] if self._has_two_sides else []
 
     @property
     def _has_two_sides(self) -> bool:
