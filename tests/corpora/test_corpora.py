@@ -310,6 +310,13 @@ def test_a_character_that_nobody_sees_is_said(tmp_path, unseen):
     assert "is part of a word (1 times, first in line 2)" in noticed(path)
 
 
+def test_many_unusual_characters_are_one_short_line(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("a" + "".join(map(chr, range(0x2000, 0x200B))) + "b\n", encoding="utf-8")
+    assert noticed(path).count("U+20") == 3
+    assert noticed(path).endswith("so do 8 other characters")
+
+
 def test_the_same_text_from_any_editor_is_the_same_corpus(tmp_path):
     """A mark at the start (BOM), and ends of lines of every system."""
     path = tmp_path / "notes.txt"

@@ -11,6 +11,7 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 from palimpsest.models.table import NAME, NAMES_ARE
 
+RESULTS = "results/"
 SUFFIXES = GRAMMAR, TEXT = ".pcfg", ".txt"
 
 
@@ -48,7 +49,7 @@ def check_names(folder: str | Path, targets: Iterable[str]) -> None:
 
     Letters with accents have two forms in file names; both are the same letter here.
     """
-    asked = [unicodedata.normalize("NFC", target) for target in targets if "/" in target]
+    asked = [unicodedata.normalize("NFC", path) for path in targets if path.startswith(RESULTS)]
     for name in corpus_names(folder):
         composed = unicodedata.normalize("NFC", name)
         if not NAME.fullmatch(name) and any(composed in target for target in asked):

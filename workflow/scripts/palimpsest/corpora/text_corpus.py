@@ -12,6 +12,7 @@ import numpy as np
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
 from palimpsest.errors import Notice, UserError
 
+MOST_NAMED = 3  # characters of a kind that a warning names
 REPLACED = "\ufffd"  # what a program writes for bytes that it could not read
 
 
@@ -96,7 +97,7 @@ class TextCorpus:
     def longest(self) -> float:
         return max(len(string) for string in self.strings)
 
-    @property
+    @cached_property
     def when_too_long(self) -> str:
         """The remedy names the longest line."""
         longest = max(range(len(self.strings)), key=lambda place: len(self.strings[place]))
@@ -150,11 +151,14 @@ def _unusual_characters(text: str) -> Iterator[str]:
     spaces = {character for character in found if character.isspace()}
     unseen = {c for c in found - spaces if not c.isprintable() or c == REPLACED}
     for characters, verb in ((spaces, "separates words"), (unseen, "is part of a word")):
-        for character in sorted(characters):
+        in_order = sorted(characters, key=text.index)
+        for character in in_order[:MOST_NAMED]:
             line = text.count("\n", 0, text.index(character)) + 1
             name = unicodedata.name(character, "a control character").lower()
             times = text.count(character)
             yield f"U+{ord(character):04X} ({name}) {verb} ({times:,} times, first in line {line})"
+        if more := in_order[MOST_NAMED:]:
+            yield f"so do {len(more)} other characters"
 
 
 def _two_spellings(corpus: TextCorpus) -> Iterator[str]:
