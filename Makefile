@@ -79,6 +79,8 @@ clean-environment: ## Remove the environment; results stay
 $(INSTALLED): requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "error: $(PYTHON) must be Python 3.11 or later; install it (Debian, Ubuntu: apt install python3) or name another: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -c 'import os, re, sys; sys.exit(bool(re.search(r"[\s:\"\x27`$$&;|<>()*?!\x23{}\\\[\]]", os.getcwd())))' || { \
+	  echo "error: $$(pwd): Snakemake runs no script from a folder whose path has a blank or another sign with a meaning in a shell; move this folder" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "error: $(PYTHON) cannot make environments; install its venv module (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@echo "== Making the environment in .venv from requirements.txt; some minutes and 2 GB, or more with GPU libraries"

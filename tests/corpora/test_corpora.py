@@ -1,10 +1,15 @@
 """Corpora: a grammar and a text answer the same questions."""
 
+import itertools
 import math
+import re
+import warnings
 from collections import Counter
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from palimpsest import tables
 from palimpsest.corpora import (
@@ -14,10 +19,12 @@ from palimpsest.corpora import (
     find_corpus,
     read_corpus,
 )
+from palimpsest.corpora.corpus import TEST
 from palimpsest.datasets.build import build
 from palimpsest.datasets.forgetting import build_forgetting
-from palimpsest.datasets.sampling import Sampler
-from palimpsest.errors import UserError
+from palimpsest.datasets.sampling import DISJOINT, Sampler
+from palimpsest.errors import Notice, UserError
+from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
 
 GRAMMAR = "S -> 'a' X [0.5] | 'b' X [0.5]\nX -> 'x' [0.75] | 'y' 'z' [0.25]\n"
@@ -167,3 +174,181 @@ def test_bad_files_are_refused_in_one_line(tmp_path, name, content, said):
 def test_a_missing_text_is_refused(tmp_path):
     with pytest.raises(UserError, match=r"none\.txt: cannot be read"):
         read_corpus(tmp_path / "none.txt")
+
+
+# What a text holds
+
+
+def noticed(path) -> str:
+    """The one line that reading a text warns with; empty if it does not."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        read_corpus(path)
+    assert len(caught) <= 1
+    for warning in caught:
+        assert isinstance(warning.message, Notice)
+        assert "\n" not in str(warning.message)
+        assert str(warning.message).startswith(f"{path}: ")
+    return str(caught[0].message) if caught else ""
+
+
+@given(
+    lines=st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=40), seed=st.integers(0, 99)
+)
+def test_copies_of_a_line_are_neighbours_in_every_order(lines, seed):
+    """So a place in the order parts at most one string; without copies the order is as drawn."""
+    corpus = TextCorpus("notes", [(line,) for line in lines])
+    order = [string[0] for string in corpus.draw(len(lines), seed)[0]]
+    assert sorted(order) == sorted(lines)
+    assert [letter for letter, _ in itertools.groupby(order)] == list(dict.fromkeys(order))
+    distinct = TextCorpus("notes", [(f"{line}{n}",) for n, line in enumerate(lines)])
+    permuted = np.random.default_rng(seed).permutation(len(lines))
+    assert distinct.draw(99, seed)[0] == [distinct.strings[place] for place in permuted]
+    assert distinct.draw(99, seed, TEST)[0] == [distinct.strings[p] for p in permuted[::-1]]
+
+
+def test_a_string_with_copies_is_as_likely_on_each_side():
+    """Copies do not pull a string to the side of the training strings."""
+    corpus = TextCorpus("notes", [("often",)] * 20 + [(str(n),) for n in range(20)])
+    first = [corpus.draw(1, seed)[0][0] == ("often",) for seed in range(2000)]
+    last = [corpus.draw(1, seed, TEST)[0][0] == ("often",) for seed in range(2000)]
+    assert abs(sum(first) - sum(last)) < 60  # both near 2000 / 21
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    copies=st.lists(st.integers(1, 5), min_size=2, max_size=20),
+    size=st.integers(1, 40),
+    test_size=st.integers(1, 40),
+    seed=st.integers(0, 9),
+)
+def test_no_line_is_on_both_sides_unless_it_is_said(copies, size, test_size, seed):
+    """Enough lines: no string on two sides, or one line whose remedy is true. Too few: a count."""
+    strings = [(str(n),) for n, times in enumerate(copies) for _ in range(times)]
+    sampler = Sampler("notes", TextCorpus("notes", strings), seed)
+
+    def sides(test_size):
+        """How many test strings are trained on, and what was said."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            frame = build(sampler, "base", size, test_size, predict_end=False)
+        shared = frame.loc[frame["count"] > 0, "test_count"].sum()
+        return shared, [str(warning.message) for warning in caught]
+
+    if max(size, test_size) > len(strings):
+        with pytest.raises(UserError, match="add lines to the text"):
+            sides(test_size)
+    elif size + test_size > len(strings):
+        shared, said = sides(test_size)
+        assert shared > 0
+        assert f"{shared} of {test_size} test strings are also trained on" in said[0]
+        assert "lower datasets/test_size" in said[0]
+    else:
+        try:
+            shared, text = sides(test_size)[0], ""
+        except UserError as error:
+            shared, text = 0, str(error)
+        assert shared == 0
+        assert not text or "would be in the training and in the test set" in text
+        if lower := re.search(r"lower datasets/test_size to (\d+)", text):
+            assert sides(int(lower[1])) == (0, [])
+
+
+def test_what_is_no_validation_string_names_the_remedy():
+    """Of 40 lines, 4 are neither training nor test strings; the remedy is not a richer language."""
+    sampler = Sampler("notes", TextCorpus("notes", [(str(n),) for n in range(40)]), seed=0)
+    taken = {*sampler.train(16), *sampler.test(20)}
+    with pytest.raises(UserError) as error:
+        sampler.validation(8, but=taken)
+    text = str(error.value)
+    assert "40 draws hold only 4 of the 8 strings needed" in text
+    assert "the text is too short: lower datasets/test_size" in text
+    assert "richer" not in text
+    assert "datasets/split" not in text
+
+
+def test_copies_are_counted(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("a b\nc\na  b\n\na b\n")
+    assert "2 of its 4 lines are copies of others" in noticed(path)
+    assert read_corpus(path).most_draws() == 4
+    path.write_text("a b\nc\n")
+    assert not noticed(path)
+
+
+def test_composed_and_decomposed_letters_are_said(tmp_path):
+    """They look alike; of one kind alone, there is nothing to mend."""
+    path = tmp_path / "notes.txt"
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    path.write_text(f"un {composed}\nrien\ndeux {decomposed}\n", encoding="utf-8")
+    assert "1 words are written with composed and with decomposed letters" in noticed(path)
+    assert "in lines 1 and 3" in noticed(path)
+    assert len(read_corpus(path).terminals) == 5
+    for word in (composed, decomposed):
+        path.write_text(f"un {word}\ndeux {word}s\n", encoding="utf-8")
+        assert not noticed(path)
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u2028", "\u0085", "\x0b", "\x0c", "\u3000"])
+def test_other_white_space_separates_words_and_is_said(tmp_path, space):
+    """Nothing but LF, CR LF and CR ends a line, whatever Python's `splitlines` does."""
+    path = tmp_path / "notes.txt"
+    path.write_text(f"a\tb\nc{space}d{space}e\n", encoding="utf-8", newline="")
+    corpus = read_corpus(path)
+    assert corpus.strings == [("a", "b"), ("c", "d", "e")]
+    assert f"U+{ord(space):04X} (" in noticed(path)
+    assert "separates words (2 times, first in line 2)" in noticed(path)
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u200d", "\ufeff", "\u00ad", "\x00", "\ufffd"])
+def test_a_character_that_nobody_sees_is_said(tmp_path, unseen):
+    """It stays a part of its word; bytes that another program lost count as well."""
+    path = tmp_path / "notes.txt"
+    path.write_text(f"a\nb{unseen} a\n", encoding="utf-8", newline="")
+    assert read_corpus(path).strings[1] == (f"b{unseen}", "a")
+    assert f"U+{ord(unseen):04X} (" in noticed(path)
+    assert "is part of a word (1 times, first in line 2)" in noticed(path)
+
+
+def test_many_unusual_characters_are_one_short_line(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("a" + "".join(map(chr, range(0x2000, 0x200B))) + "b\n", encoding="utf-8")
+    assert noticed(path).count("U+20") == 3
+    assert noticed(path).endswith("so do 8 other characters")
+
+
+def test_the_same_text_from_any_editor_is_the_same_corpus(tmp_path):
+    """A mark at the start (BOM), and ends of lines of every system."""
+    path = tmp_path / "notes.txt"
+    for start, end in itertools.product(("", "\ufeff"), ("\n", "\r\n", "\r")):
+        path.write_text(start + f"a b{end}{end}c{end}", encoding="utf-8", newline="")
+        assert not noticed(path)
+        corpus = read_corpus(path)
+        assert corpus.strings == [("a", "b"), ("c",)]
+        assert corpus.lines == [1, 3]
+
+
+def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_bytes(b"a b\ncaf\xe9 c\n")
+    with pytest.raises(UserError, match=r"notes\.txt:2: cannot be read as text in UTF-8: .* 0xE9"):
+        read_corpus(path)
+
+
+def test_the_remedy_is_what_a_user_can_change():
+    """Each kind of corpus and each purpose has its own."""
+    one = GrammarCorpus(Grammar.from_string("S -> 'a' [1]"))
+    grammar = Sampler("one", one, 0, split=DISJOINT)
+    text = Sampler("notes", TextCorpus("notes", [("a",), ("b",)]), 0)
+    for sampler, remedies in (
+        (grammar, "the language is too small: lower SIZES, or choose a richer language"),
+        (text, "the text is too short: lower SIZES, or add lines to the text"),
+    ):
+        with pytest.raises(UserError) as error:
+            sampler.validation(9, set(), "SIZES")
+        assert str(error.value).endswith(remedies)
+    with pytest.raises(UserError, match="lower the train size, or add lines to the text"):
+        text.train(3)
+    # The only string is on one side, so there is none for the other.
+    with pytest.raises(UserError, match="or set datasets/split to independent, or choose a richer"):
+        grammar.train(1) and grammar.unseen(1)

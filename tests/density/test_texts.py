@@ -62,6 +62,7 @@ from palimpsest.density.text_embedding import (
 )
 from palimpsest.density.texts import check_embedder, mistakes, outputs
 from palimpsest.models import read_models
+from palimpsest.models.limits import Limits
 from palimpsest.pretrained.catalogue import SMOLLM2
 from palimpsest.pretrained.conversion import convert
 from palimpsest.pretrained.copying import copy
@@ -544,11 +545,14 @@ def test_hidden_states_and_losses_are_the_models_own(tmp_path):
 def test_a_segment_that_is_too_long_for_the_model_is_named(tmp_path):
     write_language_model(tmp_path)
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
-    encoded = encode("mine", tokenizer, 5, ["a", "a b c d"])
+    encoded = encode("mine", tokenizer, Limits(5, 12), ["a", "a b c d"])
     assert encoded.ids.tolist() == [[1, 3, 1, 1, 1], [1, 3, 4, 5, 6]]
     assert encoded.n_tokens.tolist() == [1, 4]
-    text = message(lambda: encode("mine", tokenizer, 4, ["a", "a b c d"]))
+    text = message(lambda: encode("mine", tokenizer, Limits(4, 12), ["a", "a b c d"]))
     assert text.startswith("mine: the segment 'a b c d' has 5 tokens with the start token")
+    assert "takes at most 4; make the window of the text smaller" in text
+    text = message(lambda: encode("mine", tokenizer, Limits(None, 6), ["a", "a b c d"]))
+    assert "gives the token 6, and its weights have only the tokens 0 to 5" in text
 
 
 def test_what_is_cut_off_is_said(sentence_model, caplog):

@@ -55,17 +55,17 @@ def test_weights_keep_their_number_format(tmp_path):
 
 def test_a_twin_has_a_tokenizer_of_its_terminals(tmp_path):
     """A start token comes first; a word that is no terminal is an error and not another token."""
-    row, terminals = FAMILIES["llama"], ("a", "bc", "<start>", "é")
-    weights = changed(build(row, "twin", 6, 5, torch.float32))
+    row, terminals = FAMILIES["llama"], ("a", "bc", "<start>", "é", "x<end>")
+    weights = changed(build(row, "twin", 7, 5, torch.float32))
     export(tmp_path / "made", row, "twin", terminals, weights, {"seed": 3})
     tokenizer = AutoTokenizer.from_pretrained(tmp_path / "made")
-    assert tokenizer("a bc <start> é").input_ids == [0, 2, 3, 4, 5]
+    assert tokenizer("a bc <start> é x<end>").input_ids == [0, 2, 3, 4, 5, 6]
     assert tokenizer.decode([2, 3, 5]) == "a bc é"
-    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, len(tokenizer)) == (0, 1, 6)
+    assert (tokenizer.bos_token_id, tokenizer.eos_token_id, len(tokenizer)) == (0, 1, 7)
     with pytest.raises(Exception, match="UNK"):
         tokenizer("a d")
     about = json.loads((tmp_path / "made/palimpsest.json").read_text())
-    encoding = {"a": 2, "bc": 3, "<start>": 4, "é": 5}
+    encoding = {"a": 2, "bc": 3, "<start>": 4, "é": 5, "x<end>": 6}
     assert about == {"seed": 3, "tokens": {"start": 0, "end": 1, "terminals": encoding}}
 
 

@@ -29,6 +29,17 @@ def test_a_text_is_trained_on(project):
     assert total.iloc[-1] < total.iloc[0]
 
 
+def test_copies_are_said_on_the_screen(project):
+    """Once by each job that makes a dataset, and again in its log."""
+    (project.folder / "config/languages/copies.txt").write_text("a b\n" * 3 + "c d\ne f\n")
+    target = "results/datasets/copies/n1-seed0/base/strings.parquet"
+    done = project.snakemake(target, "--config", "datasets={test_size: 1}")
+    assert done.returncode == 0, done.stdout
+    said = "warning: config/languages/copies.txt: 2 of its 5 lines are copies of others"
+    assert done.stdout.count(said) == 1
+    assert said in (project.folder / "logs/dataset/copies/n1-seed0.log").read_text()
+
+
 @pytest.mark.parametrize(
     ("target", "said"),
     [

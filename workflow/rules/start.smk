@@ -21,13 +21,14 @@ sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 from palimpsest import devices
 from palimpsest.configuration.sources import Sources, as_yaml
 from palimpsest.configuration.yaml_files import check_file
+from palimpsest.corpora.files import check_names
 from palimpsest.ends.ending import Ending
 from palimpsest.ends.files import WhenNothingIsToBeDone
 from palimpsest.ends.interruption import Interruption
 from palimpsest.ends.targets import PlainTargetErrors
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.experiment import Experiment
-from palimpsest.launch import collect_rarely, prefer_this_python
+from palimpsest.launch import collect_rarely, is_read_by_a_shell, prefer_this_python
 from palimpsest.recovery import WorkingFolder, put_damaged_aside
 from palimpsest.snakemake_3744 import wake_the_scheduler_only_when_jobs_wait
 from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
@@ -35,6 +36,15 @@ from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
 collect_rarely()
 if workflow.is_main_process:
     interruption = Interruption(logger)
+
+# Snakemake does not quote the path of Python (its issue #2645). With --sdm, it takes another one.
+if not workflow.deployment_settings.deployment_method and is_read_by_a_shell(sys.executable):
+    sys.exit(
+        f"error: {sys.executable}: Snakemake runs no script with a Python whose path has a blank "
+        "or another sign with a meaning in a shell; move this folder, and make .venv again: make "
+        "clean-environment; make run"
+    )
+
 given = list(workflow.overwrite_configfiles or [])
 
 # Snakemake's own error for a broken file does not name the file, and it accepts a key given twice.
@@ -58,6 +68,7 @@ default = [path for path in workflow.configfiles if path not in given]
 sources = Sources([os.path.relpath(path) for path in [*default, *given]], command_line)
 try:
     experiment = Experiment(config, sources, os.path.join(PROJECT, "config/schemas"))
+    check_names(config["languages_folder"], sys.argv[1:])
 except UserError as error:
     sys.exit(f"error: {error}")
 

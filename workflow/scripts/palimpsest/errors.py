@@ -21,6 +21,13 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
+class Notice(UserWarning):
+    """A warning that a user should see at once: one line. Jobs print it, and log it."""
+
+    def __init__(self, message: str):
+        super().__init__(_printable(" ".join(message.split())))
+
+
 class OutOfMemory(UserError):
     """A device ran out of memory; the next attempt takes fewer strings per forward pass."""
 

@@ -72,6 +72,7 @@ class Experiment:
         self._refuse(checks.adapters(self.settings, [*models, *on_demand]))
         checks.incomplete_folders(self.settings, models)
         checks.split_terminals(self.settings, models, self.languages)
+        checks.long_lines(self.settings, self.requests)
         self._refuse(checks.nothing_to_track(self.settings, models))
         self._refuse(does_not_fit(self.settings, self.planner, self.requests))
 

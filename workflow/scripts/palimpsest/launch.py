@@ -5,6 +5,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,11 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 PR_SET_PDEATHSIG = 1  # from sys/prctl.h
 LAUNCHED = "PALIMPSEST_LAUNCHED"  # environment variable: the process id of the launcher
 ENDING = (signal.SIGINT, signal.SIGTERM)  # the signals with which people and clusters end a program
+
+
+def is_read_by_a_shell(path: str) -> bool:
+    """Whether a shell would not take a path for one word, so that it must be quoted."""
+    return re.search(r"""[\s"'`$&;|<>()*?!#{}\\\[\]]""", path) is not None
 
 
 def prefer_this_python() -> None:

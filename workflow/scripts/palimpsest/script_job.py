@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TextIO
 
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.launch import Interrupted, collect_rarely, raise_when_interrupted
 
 LIBRARY = logging.getLogger("palimpsest")
@@ -18,13 +18,18 @@ def script_job(job) -> Iterator[TextIO]:
     """Send the warnings of a `script:` job to its log; turn a `UserError` into one line.
 
     `job` is Snakemake's `snakemake` object, and the context's value is the open log. What the
-    library's logger says goes to the log and to the terminal. Any exception but a `UserError` is a
-    defect, and keeps its traceback.
+    library's logger says, and each `Notice`, goes to the log and to the terminal. Any exception but
+    a `UserError` is a defect, and keeps its traceback.
     """
     collect_rarely()
     raise_when_interrupted()
     with open(job.log[0], "w") as log:
-        warnings.showwarning = lambda message, *_: print(f"warning: {message}", file=log)
+
+        def show(message: Warning, *_) -> None:
+            for place in (log, sys.stderr) if isinstance(message, Notice) else (log,):
+                print(f"warning: {message}", file=place)
+
+        warnings.showwarning = show
         handlers = [logging.StreamHandler(stream) for stream in (log, sys.stderr)]
         for handler in handlers:
             LIBRARY.addHandler(handler)

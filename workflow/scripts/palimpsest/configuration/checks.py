@@ -20,9 +20,11 @@ from palimpsest.errors import UserError, nearest
 from palimpsest.models import Model, resolve
 from palimpsest.models.adapters import MATRICES, unknown_target
 from palimpsest.models.folders import check_folder, is_folder
-from palimpsest.models.table import NAME
+from palimpsest.models.limits import check_positions, known_positions
+from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
 from palimpsest.pretrained.catalogue import CATALOGUE, made_in
+from palimpsest.requests import Runs
 
 ADAPTER = "adapter"
 MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 5
@@ -94,23 +96,30 @@ def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistak
     elif not NAME.fullmatch(name):
         yield Mistake(
             key,
-            f"{shown(name)} is not a name; allowed are letters, digits, '.', '_' and '-', at "
-            "most 100; rename its file",
+            f"{shown(name)} is not a name; allowed are {NAMES_ARE}; rename its file",
         )
 
 
 def too_many_strings(
-    settings: Settings, key: str, sizes: Iterable[int], languages: Iterable[str]
+    settings: Settings,
+    key: str,
+    sizes: Iterable[int],
+    languages: Iterable[str],
+    with_copies: bool = False,
 ) -> Iterator[Mistake]:
-    """Training sizes above the number of strings of a finite language."""
+    """Training sizes above the number of strings of a finite language, or of a text.
+
+    The training strings are distinct, unless they may be copies (`with_copies`).
+    """
     for language in languages:
-        most = settings.corpus(language).n_strings()
+        corpus = settings.corpus(language)
+        most = corpus.most_draws() if with_copies else corpus.n_strings()
         too_large = [size for size in sizes if size > most]
         if too_large:
             yield Mistake(
                 key,
                 f"{too_large[0]} strings cannot be drawn for training from {language}, "
-                f"which has at most {most:,.0f}; lower it or choose a richer language",
+                f"which has at most {most:,.0f}; lower it or {corpus.when_too_few}",
             )
 
 
@@ -147,8 +156,18 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
         row, scale = resolve(model, settings.models)
         tokenizer = Path(row.id) / "tokenizer.json"
         if scale == "full" and tokenizer.is_file():
-            for language in languages:
-                check_local(row, tokenizer, settings.corpus(language).terminals)
+            check_local(row, tokenizer, (settings.corpus(name).terminals for name in languages))
+
+
+def long_lines(settings: Settings, requests: Iterable[Runs]) -> None:
+    """Raise `UserError` if a model takes no string as long as a text's longest line."""
+    more = 1 + settings.config["datasets"]["predict_end"]  # tokens: a start, and an end
+    for model, name in dict.fromkeys((runs.model, runs.corpus) for runs in requests):
+        corpus = settings.corpus(name)
+        if not corpus.has_probabilities:
+            most = known_positions(*resolve(model, settings.models))
+            what = f"the longest line of {corpus.name}"
+            check_positions(model, what, corpus.longest() + more, most, corpus.when_too_long)
 
 
 def incomplete_folders(settings: Settings, models: Iterable[str]) -> None:

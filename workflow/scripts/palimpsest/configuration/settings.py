@@ -7,6 +7,7 @@ import warnings
 from functools import cached_property
 
 from palimpsest.corpora import Corpus, find_corpus, read_corpus
+from palimpsest.errors import Notice
 from palimpsest.languages import GrammarWarning
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.adapters import NONE
@@ -77,9 +78,10 @@ class Settings:
     def corpus(self, name: str) -> Corpus:
         """A corpus by its name, even if the configuration does not name it."""
         if name not in self._corpora:
-            # Warnings are ignored here, because the job that reads the grammar logs them.
+            # Warnings are ignored here, because the job that reads the corpus logs them.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", GrammarWarning)
+                warnings.simplefilter("ignore", Notice)
                 self._corpora[name] = read_corpus(self.corpus_file(name))
         return self._corpora[name]
 

@@ -13,11 +13,15 @@ String = tuple[str, ...]  # the symbols of a string
 class Corpus(Protocol):
     """A source of strings.
 
-    `name` is used in messages. `terminals` are the symbols of the strings; a twin's vocabulary has
-    one token for each. `has_probabilities` says whether the probabilities of strings are known.
+    `name` is used in messages, and so are the remedies `when_too_few` and `when_too_long`, if there
+    are not enough strings, or if one is too long for a model. `terminals` are the symbols of the
+    strings; a twin's vocabulary has one token for each. `has_probabilities` says whether the
+    probabilities of strings are known.
     """
 
     name: str
+    when_too_few: str
+    when_too_long: str
     terminals: tuple[str, ...]
     has_probabilities: bool
 
@@ -49,6 +53,9 @@ class Corpus(Protocol):
 
     def n_strings(self) -> float:
         """An upper bound of the number of distinct strings; may be infinite."""
+
+    def most_draws(self) -> float:
+        """The largest number of strings that can be drawn, with copies; may be infinite."""
 
     def expected_length(self) -> float:
         """Expected number of symbols of a string."""

@@ -1,5 +1,7 @@
 """Files of corpora: a grammar ends with .pcfg, a text with .txt."""
 
+import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 
 from palimpsest.corpora.corpus import Corpus
@@ -7,7 +9,9 @@ from palimpsest.corpora.grammar_corpus import GrammarCorpus
 from palimpsest.corpora.text_corpus import TextCorpus
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
+from palimpsest.models.table import NAME, NAMES_ARE
 
+RESULTS = "results/"
 SUFFIXES = GRAMMAR, TEXT = ".pcfg", ".txt"
 
 
@@ -38,6 +42,21 @@ def read_grammar(path: str | Path) -> Grammar:
 def corpus_names(folder: str | Path) -> list[str]:
     """The names of the corpora in a folder, sorted."""
     return sorted({path.stem for path in Path(folder).glob("*") if path.suffix in SUFFIXES})
+
+
+def check_names(folder: str | Path, targets: Iterable[str]) -> None:
+    """Raise `UserError` if a path that Snakemake is asked for needs a file with an unusable name.
+
+    Letters with accents have two forms in file names; both are the same letter here.
+    """
+    asked = [unicodedata.normalize("NFC", path) for path in targets if path.startswith(RESULTS)]
+    for name in corpus_names(folder):
+        composed = unicodedata.normalize("NFC", name)
+        if not NAME.fullmatch(name) and any(composed in target for target in asked):
+            raise UserError(
+                f"{folder}: {name!r} is not the name of a language; allowed are {NAMES_ARE}; "
+                "rename its file"
+            )
 
 
 def find_corpus(folder: str | Path, name: str) -> str:

@@ -14,6 +14,7 @@ class GrammarCorpus:
     """A grammar as a corpus. See `palimpsest.corpora.Corpus` for the methods."""
 
     has_probabilities = True
+    when_too_few = "choose a richer language"
 
     def __init__(self, grammar: Grammar):
         for terminal in grammar.terminals:
@@ -24,6 +25,7 @@ class GrammarCorpus:
                 )
         self.grammar = grammar
         self.name = grammar.name
+        self.when_too_long = f"give a higher probability to the rules of {self.name} that end it"
         self.terminals = grammar.terminals
 
     @classmethod
@@ -69,6 +71,10 @@ class GrammarCorpus:
         return [" ".join(symbol.name for symbol in rule.rhs) for rule in choices] or [left]
 
     def n_strings(self) -> float:
+        return self.grammar.n_derivations()
+
+    def most_draws(self) -> float:
+        """As many as there are strings: more draws would be mostly copies."""
         return self.grammar.n_derivations()
 
     def expected_length(self) -> float:

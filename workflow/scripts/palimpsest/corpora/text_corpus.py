@@ -1,45 +1,78 @@
 """A user's text as a corpus; probabilities of strings are unknown."""
 
-from collections.abc import Sequence
+import unicodedata
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
+
+MOST_NAMED = 3  # characters of a kind that a warning names
+REPLACED = "\ufffd"  # what a program writes for bytes that it could not read
 
 
 class TextCorpus:
     """A text as a corpus: each line is a string, and each word of the line is a symbol.
 
     Each line is used at most once, so a string is in the training data as often as the line is in
-    the text. See `palimpsest.corpora.Corpus` for the methods.
+    the text. All copies of a line are neighbours in every random order, so they are on one side of
+    it. See `palimpsest.corpora.Corpus` for the methods.
     """
 
     has_probabilities = False
+    when_too_few = "add lines to the text"
 
-    def __init__(self, name: str, strings: Sequence[String]):
+    def __init__(self, name: str, strings: Sequence[String], lines: Sequence[int] | None = None):
+        """A text of some strings; `lines` are the numbers of their lines in a file."""
         if not strings:
             raise UserError(
                 f"{name}: has no strings; write one string per line, with spaces between words"
             )
         self.name = name
         self.strings = list(strings)
+        self.lines = list(lines or range(1, len(self.strings) + 1))
         self.terminals = tuple(sorted({word for string in self.strings for word in string}))
 
     @classmethod
     def from_file(cls, path: str | Path) -> "TextCorpus":
-        """Read a text file, see `read_strings`.
+        """Read a text file, see `read_strings`, and warn of what a reader may not see in it.
 
         Raises `UserError` if the file cannot be read or has no string.
         """
-        return cls(str(path), read_strings(path))
+        text = _read(path)
+        numbered = list(_numbered(text))
+        corpus = cls(str(path), [s for _, s in numbered], [number for number, _ in numbered])
+        remarks = [*_copies(corpus), *_unusual_characters(text), *_two_spellings(corpus)]
+        if remarks:
+            warnings.warn(Notice(f"{path}: {'; '.join(remarks)}"), stacklevel=2)
+        return corpus
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         """Training takes lines from the start of a random order, other purposes from its end."""
-        order = np.random.default_rng(seed).permutation(len(self.strings))
+        order = self._order(seed)
         taken = (order if purpose == TRAIN else order[::-1])[:n]
         return [self.strings[place] for place in taken], np.full(len(taken), np.nan)
+
+    def _order(self, seed: int) -> np.ndarray:
+        """A random order int[lines]; the copies of a line follow the place of the first of them.
+
+        So a string with many copies is as likely on each side as a string with one.
+        """
+        n_lines = len(self.strings)
+        place = np.empty(n_lines, dtype=int)
+        place[np.random.default_rng(seed).permutation(n_lines)] = np.arange(n_lines)
+        return np.lexsort((np.arange(n_lines), place[self._first_copies]))
+
+    @cached_property
+    def _first_copies(self) -> np.ndarray:
+        """For each line, int[lines], the first line with the same string."""
+        first: dict[String, int] = {}
+        return np.array([first.setdefault(s, place) for place, s in enumerate(self.strings)])
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
         return np.full(len(strings), np.nan)
@@ -55,20 +88,95 @@ class TextCorpus:
     def n_strings(self) -> float:
         return len(set(self.strings))
 
+    def most_draws(self) -> float:
+        return len(self.strings)
+
     def expected_length(self) -> float:
         return float(np.mean([len(string) for string in self.strings]))
 
     def longest(self) -> float:
         return max(len(string) for string in self.strings)
 
+    @cached_property
+    def when_too_long(self) -> str:
+        """The remedy names the longest line."""
+        longest = max(range(len(self.strings)), key=lambda place: len(self.strings[place]))
+        return f"cut line {self.lines[longest]} of {self.name} into shorter lines"
+
 
 def read_strings(path: str | Path) -> list[String]:
     """The strings of a text file in UTF-8: one per line; empty lines are skipped.
 
+    A line ends with LF, CR LF or CR. All other white space separates words.
+
     Raises `UserError` if the file cannot be read.
     """
+    return [string for _, string in _numbered(_read(path))]
+
+
+def _read(path: str | Path) -> str:
+    """The text of a file, in which each line ends with LF."""
     try:
-        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as text in UTF-8: {error}") from None
-    return [tuple(line.split()) for line in lines if line.strip()]
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UserError(
+            f"{path}:{line}: cannot be read as text in UTF-8: {error.reason}, byte "
+            f"0x{error.object[error.start]:02X}; save the text in UTF-8"
+        ) from None
+
+
+def _numbered(text: str) -> Iterator[tuple[int, String]]:
+    """Yield the number of each line that has words, and its words."""
+    for number, line in enumerate(text.split("\n"), 1):
+        if words := tuple(line.split()):
+            yield number, words
+
+
+def _copies(corpus: TextCorpus) -> Iterator[str]:
+    """A remark on lines that are copies of others."""
+    n_copies = len(corpus.strings) - len(set(corpus.strings))
+    if n_copies:
+        yield (
+            f"{n_copies:,} of its {len(corpus.strings):,} lines are copies of others; a line and "
+            "its copies are on one side: training, test or validation"
+        )
+
+
+def _unusual_characters(text: str) -> Iterator[str]:
+    """Remarks on white space other than blanks and tabs, and on characters that nobody sees."""
+    found = set(text) - set(" \t\n")
+    spaces = {character for character in found if character.isspace()}
+    unseen = {c for c in found - spaces if not c.isprintable() or c == REPLACED}
+    for characters, verb in ((spaces, "separates words"), (unseen, "is part of a word")):
+        in_order = sorted(characters, key=text.index)
+        for character in in_order[:MOST_NAMED]:
+            line = text.count("\n", 0, text.index(character)) + 1
+            name = unicodedata.name(character, "a control character").lower()
+            times = text.count(character)
+            yield f"U+{ord(character):04X} ({name}) {verb} ({times:,} times, first in line {line})"
+        if more := in_order[MOST_NAMED:]:
+            yield f"so do {len(more)} other characters"
+
+
+def _two_spellings(corpus: TextCorpus) -> Iterator[str]:
+    """A remark on words that look alike: with composed and with decomposed letters (NFC, NFD)."""
+    if all(unicodedata.is_normalized("NFC", word) for word in corpus.terminals):
+        return
+    spellings = defaultdict(list)
+    for word in corpus.terminals:
+        spellings[unicodedata.normalize("NFC", word)].append(word)
+    twice = [words for words in spellings.values() if len(words) > 1]
+    if twice:
+        first: dict[str, int] = {}
+        for line, string in zip(corpus.lines, corpus.strings, strict=True):
+            for word in string:
+                first.setdefault(word, line)
+        lines = " and ".join(str(line) for line in sorted(first[word] for word in twice[0]))
+        yield (
+            f"{len(twice):,} words are written with composed and with decomposed letters, such as "
+            f"{unicodedata.normalize('NFC', twice[0][0])!r} in lines {lines}, and count as "
+            "different words; to make them one, save the text in Unicode's normal form NFC"
+        )

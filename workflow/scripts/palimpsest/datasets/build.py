@@ -3,6 +3,7 @@
 Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 4, appendix G.
 """
 
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from palimpsest.corpora import Corpus, String, text_of
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.datasets.strings import string_id
 from palimpsest.datasets.variants import VARIANTS
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.lazy_import import named
 from palimpsest.variants import maker
 
@@ -128,6 +129,8 @@ def tabulate(
             "optimal_loss": learned.optimal_loss(strings, asked.predict_end),
         }
     )
+    if not sampler.corpus.has_probabilities:
+        _check_sides(asked, train, test)
     outside = frame.loc[frame["log_prob"] == -np.inf, "text"]
     if len(outside):
         raise UserError(
@@ -137,6 +140,39 @@ def tabulate(
             "language"
         )
     return frame
+
+
+def _check_sides(asked: Asked, train: Counter, test: Counter) -> None:
+    """Warn of a text's lines that are in the training and in the test set: there are too few lines.
+
+    Raises `UserError` if there are enough lines, but the copies of one are on both sides.
+    """
+    shared = [string for string in test if train[string]]
+    corpus, size, test_size = asked.sampler.corpus, asked.size, asked.test_size
+    n_lines = int(corpus.most_draws())
+    if not shared:
+        return
+    if size + test_size > n_lines:
+        warnings.warn(
+            Notice(
+                f"{corpus.name}: {sum(test[s] for s in shared):,} of {test_size:,} test strings "
+                f"are also trained on, because {n_lines:,} lines are too few for {size:,} training "
+                f"and {test_size:,} test strings; lower datasets/test_size or "
+                f"{corpus.when_too_few}"
+            ),
+            stacklevel=2,
+        )
+        return
+    copies = shared[0]
+    lower = {
+        "datasets/test_size": test_size - test[copies],
+        "the train size": size - train[copies],
+    }
+    remedies = [f"lower {key} to {value}" for key, value in lower.items() if value > 0]
+    raise UserError(
+        f"{corpus.name}: copies of {text_of(copies)!r} would be in the training and in the test "
+        f"set, whose sizes take all other lines; {' or '.join(remedies)}, or {corpus.when_too_few}"
+    )
 
 
 def _splits(

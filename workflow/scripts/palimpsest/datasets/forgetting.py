@@ -79,7 +79,8 @@ def build_forgetting(
     """
     asked = Asked(sampler, ORIGINAL, size, test_size, predict_end)
     train, test = Counter(sampler.train(size)), asked.test()
-    validation = sampler.validation(validation_size, but=set(train) | set(test))
+    lower = "datasets/test_size, unlearning/size or unlearning/validation"
+    validation = sampler.validation(validation_size, but=set(train) | set(test), lower=lower)
     frame = tabulate(asked, train, test, validation)
     names = sampler.corpus.groups(list(train), groups)
     if forget is None:

@@ -41,14 +41,16 @@ class Sampler:
         draw = self._draw_train
         if self._has_two_sides:
             draw = partial(self._draw_side, is_trained=True)
-        return _first(draw, n, lambda seen, s: s != but, self.language)
+        purpose = "for training", "lower the train size", *self._one_side
+        return self._first(draw, n, lambda seen, s: s != but, *purpose)
 
     def unseen(self, n: int) -> list[String]:
         """The first `n` strings that are set apart from training; none if there are no sides."""
         if not self._has_two_sides:
             return []
         draw = partial(self._draw_side, is_trained=False)
-        return _first(draw, n, lambda seen, s: True, self.language)
+        purpose = "to set apart", "lower datasets/test_size", *self._one_side
+        return self._first(draw, n, lambda seen, s: True, *purpose)
 
     def test(self, n: int) -> list[String]:
         """The first `n` strings of the test stream, which does not depend on the training size."""
@@ -56,14 +58,20 @@ class Sampler:
         if len(strings) < n:
             raise UserError(
                 f"{self.corpus.name}: has only {len(strings):,} strings for a test set of {n:,}; "
-                "lower datasets/test_size or add lines"
+                f"lower datasets/test_size or {self.corpus.when_too_few}"
             )
         return strings
 
-    def validation(self, n: int, but: set[String]) -> list[String]:
-        """`n` distinct strings that are not in `but`."""
+    def validation(
+        self, n: int, but: set[String], lower: str = "datasets/test_size or the train size"
+    ) -> list[String]:
+        """`n` distinct strings that are not in `but`; `lower` names what a user may lower."""
         draw = partial(self._draw, purpose=VALIDATION)
-        return _first(draw, n, lambda seen, s: s not in seen and s not in but, self.language)
+        purpose = (
+            "that differ from one another and from all others",
+            f"lower {lower}",
+        )
+        return self._first(draw, n, lambda seen, s: s not in seen and s not in but, *purpose)
 
     def permutation(self, n: int) -> np.ndarray:
         """A random order int[n], for drawing the groups to forget."""
@@ -76,12 +84,28 @@ class Sampler:
                 f"language {self.language}: the variant dedup-matched needs its high-entropy "
                 "counterpart; name one in datasets/high_entropy_counterpart"
             )
-        return _first(
+        return first_wanted(
             lambda m: self.counterpart.draw(m, self.seed, COUNTERPART)[0],
             n,
             lambda seen, s: s not in seen,
-            self.language,
+            f"language {self.language}, counterpart {self.counterpart.name}",
+            "that differ from one another; the language is too small: lower the train size, or "
+            f"name a richer counterpart in datasets/high_entropy_counterpart/{self.language}",
         )
+
+    def _first(
+        self, draw: Callable[[int], list[String]], n: int, wanted, purpose: str, *remedies: str
+    ) -> list[String]:
+        """The first `n` wanted strings; see `first_wanted`."""
+        is_grammar = self.corpus.has_probabilities
+        cause = "the language is too small" if is_grammar else "the text is too short"
+        why = f"{purpose}; {cause}: {', or '.join([*remedies, self.corpus.when_too_few])}"
+        return first_wanted(draw, n, wanted, f"language {self.language}", why)
+
+    @property
+    def _one_side(self) -> list[str]:
+        """The remedy if the strings of one side are too few."""
+        return ["set datasets/split to independent"] if self._has_two_sides else []
 
     @property
     def _has_two_sides(self) -> bool:
@@ -107,10 +131,14 @@ class Sampler:
         return strings
 
 
-def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -> list[String]:
+def first_wanted(
+    draw: Callable[[int], list[String]], n: int, wanted, where: str, why: str
+) -> list[String]:
     """The first `n` strings of a stream for which `wanted(seen, string)` is true.
 
-    `draw(m)` gives the first `m` strings of the stream; `seen` holds the strings taken so far.
+    `draw(m)` gives the first `m` strings of the stream, or all if there are fewer; `seen` holds the
+    strings taken so far. `where` and `why` begin and end the message of the error: what the
+    strings are for, the cause, and the remedies.
 
     Raises `UserError` if 100 n draws do not hold `n` such strings.
     """
@@ -118,7 +146,8 @@ def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -
     while draws <= 100 * n:
         taken: list[String] = []
         seen: set[String] = set()
-        for string in draw(draws):
+        strings = draw(draws)
+        for string in strings:
             if wanted(seen, string):
                 taken.append(string)
                 seen.add(string)
@@ -126,7 +155,6 @@ def _first(draw: Callable[[int], list[String]], n: int, wanted, language: str) -
                 return taken
         draws *= 10
     raise UserError(
-        f"language {language}: {draws // 10:,} draws hold only {len(taken):,} of the {n:,} strings "
-        "needed; the language is too small: lower the train size, choose a richer language, or set "
-        "datasets/split to independent"
+        f"{where}: {len(strings):,} draws hold only {len(taken):,} of the {n:,} strings needed "
+        f"{why}"
     )

@@ -428,6 +428,9 @@ TEXT_EMBEDDINGS = Kind(
         EMBEDDING,
         Column("vector", VECTOR, "the embedding, of length 1"),
         Column("n_tokens", int, "number of predicted tokens; null without a language model", True),
+        Column(
+            "n_unknown", int, "how many of them its tokenizer does not know; null likewise", True
+        ),
         Column("nll", float, "negative log likelihood, nats; null without a language model", True),
     ),
 )

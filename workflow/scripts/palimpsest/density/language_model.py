@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from transformers import AutoConfig, AutoTokenizer
+from transformers import AutoTokenizer
 
 from palimpsest.corpora import TextCorpus
 from palimpsest.density.embedding import mean_states
+from palimpsest.density.unknown_tokens import warn_of_unknown
 from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.models import read_models, resolve
-from palimpsest.models.build import plain_errors
+from palimpsest.models.build import limits, plain_errors
+from palimpsest.models.limits import Limits, check_positions, check_vocabulary, shown
 from palimpsest.models.table import Model
 from palimpsest.training.batches import TokenisedStrings, by_length
 from palimpsest.training.evaluation import measure
@@ -62,7 +64,7 @@ class LanguageModel:
         self.row, scale = resolve(name, read_models(models))
         if scale != FULL:
             raise UserError(f"{name}: is a twin, which reads no words; name a pretrained model")
-        self.tokenizer, self.most_tokens = _tokenizer(self.row)
+        self.tokenizer, self.limits = _tokenizer(self.row), limits(self.row, FULL)
         recipe = Recipe(self.row.learning_rate, batch_size=1, zero_stage=0, precision=precision)
         # A holder reads neither the corpus nor the dataset of its run.
         run = Run(name, self.row, FULL, TextCorpus(name, [("",)]), dataset="", recipe=recipe)
@@ -75,10 +77,15 @@ class LanguageModel:
     def mean_hidden(self, texts: list[str]) -> np.ndarray:
         """The mean float32[texts, D] of the last hidden states over each text's tokens."""
         encoded = self._encoded(texts)
+        self._unknown(encoded, "segments", "embeddings")
         return mean_states(self.models, encoded, self._batches(encoded), dtype=np.float32)
 
-    def measure(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
-        """The number of tokens int64[texts], and the nll float64[texts] in nats, of each text."""
+    def measure(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each text, how many tokens it has, how many are unknown, and its nll in nats.
+
+        The numbers are int64[texts], the nll is float64[texts]. Warns of unknown tokens: one token
+        stands for any word, so a model predicts it easily.
+        """
         encoded = self._encoded(texts)
 
         def predict(rows_MB: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
@@ -86,46 +93,53 @@ class LanguageModel:
             return self.models.logits(batch.ids_BT.unsqueeze(0)), batch.targets_BT.unsqueeze(0)
 
         (found,) = measure([list(self._batches(encoded))], [len(texts)], predict)
-        return encoded.n_tokens, found[0]
+        return encoded.n_tokens, self._unknown(encoded, "queries", "perplexities"), found[0]
+
+    def _unknown(self, encoded: TokenisedStrings, what: str, numbers: str) -> np.ndarray:
+        """The number of unknown tokens int64[texts]; a warning names their share."""
+        place = np.arange(encoded.ids.shape[1])
+        is_text = (place >= 1) & (place < encoded.lengths[:, None])
+        n_unknown = (is_text & (encoded.ids == self.tokenizer.unk_token_id)).sum(axis=1)
+        warn_of_unknown(self.row.model, n_unknown.sum() / encoded.n_tokens.sum(), what, numbers)
+        return n_unknown
 
     def close(self) -> None:
         """Leave the group of processes; the model cannot be asked after that."""
         self.holder.close()
 
     def _encoded(self, texts: list[str]) -> TokenisedStrings:
-        return encode(self.row.model, self.tokenizer, self.most_tokens, texts)
+        return encode(self.row.model, self.tokenizer, self.limits, texts)
 
     def _batches(self, encoded: TokenisedStrings) -> Iterator[np.ndarray]:
         rows = np.arange(len(encoded.lengths))
         yield from by_length(encoded.lengths, rows, self.batch_size, 1)
 
 
-def encode(name: str, tokenizer, most_tokens: int | None, texts: list[str]) -> TokenisedStrings:
+def encode(name: str, tokenizer, most: Limits, texts: list[str]) -> TokenisedStrings:
     """The tokens of texts, each after a start token.
 
-    `name` is the model's, in messages, and `most_tokens` what it takes (None: no limit). Raises
-    `UserError` if a text has more tokens than that.
+    A text is only text: the name of a special token in it, such as `</s>`, is read letter by
+    letter. `name` is the model's, in messages, and `most` are its limits. Raises `UserError` if a
+    text has more tokens than the model takes, or one that its weights do not have.
     """
     start = tokenizer.bos_token_id
     start = tokenizer.eos_token_id if start is None else start
     if start is None:
         raise UserError(f"{name}: its tokenizer has neither a start nor an end token")
-    found = tokenizer(texts, add_special_tokens=False, verbose=False)["input_ids"]
+    found = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)[
+        "input_ids"
+    ]
     rows = [[start, *ids] for ids in found]
     lengths = np.array([len(row) for row in rows])
-    if most_tokens is not None and lengths.max() > most_tokens:
-        text = texts[int(lengths.argmax())]
-        raise UserError(
-            f"{name}: the segment {text[:60]!r} has {lengths.max()} tokens with the start token, "
-            f"and the model takes {most_tokens}; make the window smaller"
-        )
+    longest = int(lengths.argmax())
+    what = f"the segment {shown(texts[longest])}"
+    remedy = "make the window of the text smaller"
+    check_positions(name, what, int(lengths[longest]), most.positions, remedy)
+    check_vocabulary(name, max(map(max, rows)), most.vocabulary)
     return TokenisedStrings.of_rows(rows, filler=start)
 
 
 def _tokenizer(row: Model):
-    """The model's own tokenizer, and the most tokens that the model takes (None: no limit)."""
+    """The model's own tokenizer."""
     with plain_errors(row):
-        where = {"revision": row.revision, "trust_remote_code": False}
-        tokenizer = AutoTokenizer.from_pretrained(row.id, **where)
-        config = AutoConfig.from_pretrained(row.id, **where)
-    return tokenizer, getattr(config, "max_position_embeddings", None)
+        return AutoTokenizer.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)

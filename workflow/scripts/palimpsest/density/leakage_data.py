@@ -97,7 +97,8 @@ def drawn_tests(asked: Asked, base: Sequence[String]) -> Tests:
     options, sampler = asked.options, asked.sampler
     n_tests, n_leaked = options["tests"], options["leaked"]
     trained = set(base)
-    candidates = sampler.validation(CANDIDATES * n_tests, trained)
+    lower = "density/leakage/tests or density/leakage/size"
+    candidates = sampler.validation(CANDIDATES * n_tests, trained, lower)
     chance = np.random.default_rng([sampler.seed, n_tests])
     paraphraser = Paraphraser(sampler.corpus.grammar, options["level"], options["redrawn"])
     # Frequent strings are drawn first, so the order is shuffled.

@@ -10,6 +10,7 @@ A.2.1.
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ from palimpsest.density.ngrams import LONGEST
 from palimpsest.density.segments import QUERY
 from palimpsest.density.texts import check_embedder, name_of_embedding
 from palimpsest.density.unit_vectors import of_length_one
+from palimpsest.density.unknown_tokens import warn_of_unknown
 from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.lazy_import import lazy_import
@@ -75,13 +77,14 @@ def embed_text(job: TextJob, attempts: Attempts) -> None:
         about = segments.assign(
             embedding=name_of_embedding(job.embedding, job.model),
             n_tokens=pd.array([pd.NA] * len(segments), dtype="Int64"),
+            n_unknown=pd.array([pd.NA] * len(segments), dtype="Int64"),
             nll=np.nan,
         )
         if model is not None:
             is_query = (segments["role"] == QUERY).to_numpy()
             measured = model.measure(segments.loc[is_query, "text"].tolist())
-            about.loc[is_query, ["n_tokens", "nll"]] = np.stack(measured, axis=1)
-            about["n_tokens"] = about["n_tokens"].astype("Int64")
+            for column, values in zip(("n_tokens", "n_unknown", "nll"), measured, strict=True):
+                about.loc[is_query, column] = values
             model.close()
     places = pd.Index(distinct["segment_id"]).get_indexer(segments["segment_id"])
     vectors = of_length_one(
@@ -151,7 +154,7 @@ def of_sentences(folder: str, texts: list[str], batch_size: int) -> np.ndarray:
     """The vectors float32[texts, D] that a sentence-transformers model in a folder gives.
 
     Nothing is fetched, and no code of the folder is run. Texts beyond the model's longest input are
-    cut there, with a warning.
+    cut there, with a warning; unknown tokens have a warning, too.
 
     Raises
     ------
@@ -175,18 +178,26 @@ def of_sentences(folder: str, texts: list[str], batch_size: int) -> np.ndarray:
             f"{folder}: cannot be loaded as a sentence-transformers model: {first}; save it again "
             "with: model.save(folder)"
         ) from None
-    _warn_of_cuts(model, Path(folder).name, texts)
+    _warn_of_tokens(model, Path(folder).name, texts)
     return model.encode(texts, batch_size=batch_size, show_progress_bar=False)
 
 
-def _warn_of_cuts(model, name: str, texts: list[str]) -> None:
-    longest = model.max_seq_length
-    if not longest:
-        return
-    n_cut = 0
+def _warn_of_tokens(model, name: str, texts: list[str]) -> None:
+    """Warn of texts that the model cuts, and of tokens that it does not know."""
+    longest = model.max_seq_length or math.inf
+    n_cut = n_tokens = n_unknown = 0
     for start in range(0, len(texts), AT_ONCE):
-        ids = model.tokenizer(texts[start : start + AT_ONCE], truncation=False, verbose=False)
-        n_cut += sum(len(tokens) > longest for tokens in ids["input_ids"])
+        found = model.tokenizer(
+            texts[start : start + AT_ONCE],
+            truncation=False,
+            verbose=False,
+            return_special_tokens_mask=True,
+        )
+        for ids, special in zip(found["input_ids"], found["special_tokens_mask"], strict=True):
+            n_cut += len(ids) > longest
+            n_tokens += len(ids) - sum(special)
+            n_unknown += ids.count(model.tokenizer.unk_token_id)
+    warn_of_unknown(name, n_unknown / max(1, n_tokens), "segments", "embeddings")
     if n_cut:
         log.warning(
             "%s takes %d tokens at most: the end of %d of %d segments does not count; a smaller "

@@ -26,7 +26,7 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.errors import UserError, nearest
 from palimpsest.models.folders import PICKLED
-from palimpsest.models.table import NAME
+from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.pretrained.embedders import EMBEDDERS
 from palimpsest.tables import user_files
 from palimpsest.tables.kinds import TEXT, Column, UserKind
@@ -93,7 +93,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     for text in texts(settings).values():
         key = f"{KEY}/{text.name}"
         if not NAME.fullmatch(text.name):
-            yield Mistake(key, "is not a name; allowed are letters, digits, '.', '_' and '-'")
+            yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
         for role in ("corpus", "queries"):
             yield from _file(f"{key}/{role}", getattr(text, role))
         formats = {user_files.format_of(path) for path in (text.corpus, text.queries)}

@@ -88,7 +88,8 @@ def clean_tests(asked: Asked, train: Sequence[String], names: Sequence[str]) -> 
         )
     each = n_tests // len(names)
     for times in MORE_DRAWS:
-        drawn = asked.sampler.validation(times * n_tests, trained)
+        lower = "the train size or information/tests"
+        drawn = asked.sampler.validation(times * n_tests, trained, lower)
         found = {name: [s for s in drawn if answer_of(s) == name][:each] for name in names}
         if all(len(own) == each for own in found.values()):
             return [string for own in found.values() for string in own]

@@ -21,7 +21,8 @@ def repeated_or_fresh(asked: Asked) -> pd.DataFrame:
     strings that are never trained on.
     """
     size, epochs, tests = (asked.options[name] for name in ("size", "epochs", "tests"))
-    drawn = asked.sampler.validation(tests + size * epochs, set())
+    lower = "information/finetuned/size or information/finetuned/tests"
+    drawn = asked.sampler.validation(tests + size * epochs, set(), lower)
     order = np.random.default_rng(asked.sampler.seed).permutation(len(drawn))
     shuffled = [drawn[place] for place in order]
     never, training = Counter(shuffled[:tests]), shuffled[tests:]

@@ -164,8 +164,8 @@ def _tokenizer_of_twin(terminals: Sequence[str]) -> PreTrainedTokenizerFast:
 
 
 def _unused(name: str, terminals: Sequence[str]) -> str:
-    """The text of a special token: one that is not a terminal."""
+    """The text of a special token: one that is in no terminal, where it would be cut out."""
     text = SPECIAL.format(name)
-    while text in terminals:
+    while any(text in terminal for terminal in terminals):
         text = SPECIAL.format(text)
     return text

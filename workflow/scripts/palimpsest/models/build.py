@@ -9,7 +9,7 @@ import os
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +20,9 @@ from transformers.modeling_utils import set_zero3_state
 
 from palimpsest.errors import UserError
 from palimpsest.models.folders import check_folder
+from palimpsest.models.limits import POSITIONS, TWIN_POSITIONS, Limits, above_0
 from palimpsest.models.table import Model
-from palimpsest.models.tokens import single_tokens
+from palimpsest.models.tokens import Vocabulary, single_tokens
 
 TWIN_SPECIALS = {"start": 0, "end": 1}
 # Gemma 2 caps its attention logits; only the eager implementation supports this.
@@ -41,7 +42,8 @@ class Tokens:
 def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
     """One token per terminal, from the model's tokenizer; a twin's vocabulary is the terminals.
 
-    Raises `UserError` if the tokenizer splits a terminal, or maps two terminals to one token.
+    Raises `UserError` if the tokenizer splits a terminal, does not know it, takes it for a special
+    token, or has one token for two terminals.
     """
     if scale == "twin":
         first = len(TWIN_SPECIALS)
@@ -50,10 +52,8 @@ def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
         tokenizer = AutoTokenizer.from_pretrained(
             row.id, revision=row.revision, trust_remote_code=False
         )
-    encode = partial(tokenizer.encode, add_special_tokens=False)
-    ids = single_tokens(row, terminals, tokenizer.get_vocab(), encode, tokenizer.unk_token_id)
     return Tokens(
-        ids,
+        single_tokens(row, terminals, Vocabulary.of_transformers(tokenizer)),
         start=_first_known(tokenizer, row, "bos_token_id", "eos_token_id"),
         end=_first_known(tokenizer, row, "eos_token_id"),
     )
@@ -65,6 +65,20 @@ def _first_known(tokenizer, row: Model, *names: str) -> int:
         if getattr(tokenizer, name) is not None:
             return getattr(tokenizer, name)
     raise UserError(f"{row.model}: its tokenizer defines none of {', '.join(names)}")
+
+
+@cache
+def limits(row: Model, scale: str) -> Limits:
+    """The limits of a model; a twin's vocabulary is made for its strings.
+
+    Raises `UserError` if the configuration of a full model cannot be loaded.
+    """
+    if scale == "twin":
+        return Limits(TWIN_POSITIONS, None)
+    with plain_errors(row):
+        config = AutoConfig.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)
+    config = config.get_text_config()
+    return Limits(above_0(getattr(config, POSITIONS[0], None)), above_0(config.vocab_size))
 
 
 def build(
@@ -114,7 +128,7 @@ def twin_config(row: Model, vocabulary: int):
         "head_dim": width // row.twin_heads,
         "query_pre_attn_scalar": width // row.twin_heads,
         "word_embed_proj_dim": width,
-        "max_position_embeddings": 1024,
+        "max_position_embeddings": TWIN_POSITIONS,
         "bos_token_id": TWIN_SPECIALS["start"],
         "eos_token_id": TWIN_SPECIALS["end"],
         "pad_token_id": TWIN_SPECIALS["end"],

@@ -22,6 +22,7 @@ FULL_DECISIVE = ("model", "id", "revision", "model_type")
 LARGEST = {"twin_hidden": 65536, "twin_layers": 1024, "twin_heads": 1024}
 WHOLE = re.compile(r"\s*\+?[0-9]+\s*", re.ASCII)
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # a part of paths
+NAMES_ARE = "letters, digits, '.', '_' and '-' of ASCII, a letter or digit first, at most 100"
 
 
 @dataclass(frozen=True)
@@ -92,8 +93,8 @@ def _parse_row(where: str, cells: list[str]) -> Model:
     )
     if not NAME.fullmatch(model.model) or model.model.endswith(TWIN):
         raise UserError(
-            f"{where}: model: {model.model!r} is not a name; allowed are letters, digits, '.', '_' "
-            f"and '-', at most 100, and no {TWIN!r} at the end (that names the twin of a row)"
+            f"{where}: model: {model.model!r} is not a name; allowed are {NAMES_ARE}, "
+            f"and no {TWIN!r} at the end (that names the twin of a row)"
         )
     if model.twin_hidden % (2 * model.twin_heads):
         raise UserError(

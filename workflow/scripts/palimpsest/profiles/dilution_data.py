@@ -33,7 +33,8 @@ def diluted(asked: Asked) -> pd.DataFrame:
     design = Design.of(asked.options)
     n_others = design.n_others(max(design.sizes))
     parts = [design.validation, design.n_probes, design.n_copies, n_others]
-    drawn = asked.sampler.validation(design.n_strings, set())
+    lower = "profiles/dilution/sizes or profiles/dilution/probes"
+    drawn = asked.sampler.validation(design.n_strings, set(), lower)
     order = np.random.default_rng(asked.sampler.seed).permutation(len(drawn))
     shuffled = iter([drawn[place] for place in order])
     never, probes, spare, others = ([next(shuffled) for _ in range(n)] for n in parts)

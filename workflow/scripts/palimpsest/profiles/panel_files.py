@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.models.table import NAME
+from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.profiles.panel_columns import LOSS, OUTCOME
 from palimpsest.tables.user_files import TABLES, format_of, listed
 
@@ -44,7 +44,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     for name, panel in panels(settings.block("profiles")).items():
         key = f"{KEY}/{name}"
         if not NAME.fullmatch(name):
-            yield Mistake(key, "is not a name; allowed are letters, digits, '.', '_' and '-'")
+            yield Mistake(key, f"is not a name; allowed are {NAMES_ARE}")
         elif set("{}") & set(panel.file):
             yield Mistake(key, f"{panel.file!r} is not allowed; must be a path without braces")
         elif not os.path.isfile(panel.file):

@@ -29,7 +29,8 @@ def stream(asked: Asked) -> pd.DataFrame:
     """
     cohorts, panel, validation = (asked.options[k] for k in ("cohorts", "panel", "validation"))
     each = asked.size // cohorts
-    drawn = asked.sampler.validation(validation + each + asked.size, set())
+    lower = "profiles/cohorts, profiles/cohort_size or profiles/validation"
+    drawn = asked.sampler.validation(validation + each + asked.size, set(), lower)
     chance = np.random.default_rng(asked.sampler.seed)
     shuffled = [drawn[place] for place in chance.permutation(len(drawn))]
     never, spare = shuffled[:validation], shuffled[validation : validation + each]

@@ -13,7 +13,8 @@ from palimpsest.datasets.choices import placebo_of, sample_by_copies
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.models import Model
-from palimpsest.models.build import Tokens, tokens
+from palimpsest.models.build import Tokens, limits, tokens
+from palimpsest.models.limits import check_positions, check_vocabulary, shown
 from palimpsest.training.batches import TokenisedStrings, encode
 from palimpsest.training.evaluation import SUMS, summarise
 from palimpsest.training.recipe import Recipe, epoch_order
@@ -144,6 +145,16 @@ class Material:
         # Rows of each measurement of the run
         self.n_rows = SUMS + longest if run.by_token else SUMS
         _check_tokens(strings, self.encoded, run)
+        self._check_limits(strings["text"], run)
+
+    def _check_limits(self, texts: pd.Series, run: Run) -> None:
+        """Raise `UserError` if the model does not take a string's length, or one of its tokens."""
+        most, row = limits(run.row, run.scale), int(self.encoded.lengths.argmax())
+        what = f"the string {shown(texts.iloc[row])} in {run.dataset}"
+        remedy = run.corpus.when_too_long
+        n_tokens = int(self.encoded.lengths[row])
+        check_positions(run.model, what, n_tokens, most.positions, remedy)
+        check_vocabulary(run.model, self.vocabulary - 1, most.vocabulary)
 
     def order(self, epoch: int) -> np.ndarray:
         """Rows int[n] of the training strings of an epoch, in order; epochs count from 1.

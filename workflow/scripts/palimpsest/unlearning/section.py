@@ -117,7 +117,9 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unknown_models(settings, "unlearning/models", block["models"])
     for key, languages in _languages(block).items():
         yield from unknown_languages(settings, key, languages)
-        yield from too_many_strings(settings, "unlearning/size", [block["size"]], languages)
+        yield from too_many_strings(
+            settings, "unlearning/size", [block["size"]], languages, with_copies=True
+        )
         if block["groups"] == "derivation":
             yield from without_probabilities(
                 settings, key, languages, "unlearning/groups: derivation"

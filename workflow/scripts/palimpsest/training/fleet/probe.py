@@ -1,5 +1,8 @@
 """Probe a stacked model with one step: is it equal to the model, and how much memory is needed?"""
 
+import contextlib
+from collections.abc import Callable, Iterator
+
 import numpy as np
 import torch
 
@@ -17,25 +20,65 @@ TOLERANCE = 1e-3  # of the largest number compared
 
 
 def probe(member: Member, device: torch.device) -> int:
-    """The bytes that one more member of a wave needs; `UserError` if its model cannot be stacked.
+    """The bytes that one more member of a wave needs.
 
     The stack knows the leaf modules that Hugging Face's classes use, but a class may use its
     parameters in other ways. So the logits and the gradients of a stack with one member are
     compared with those of the model itself, at weights far from zero. This step also counts the
     bytes of the activations for one training batch, so the estimate holds for every architecture.
+
+    Raises `UserError` if the model itself fails, if it cannot be stacked, or if the memory is too
+    small for one model.
     """
+    batch = _longest_strings(member).to(device)
+    with _explained(member, batch, _fails):
+        logits, gradients = _of_the_model(member, batch)
+    with _explained(member, batch, _cannot_be_stacked):
+        return _compare(member, batch, logits, gradients)
+
+
+@contextlib.contextmanager
+def _explained(
+    member: Member, batch_BT: torch.Tensor, explain: Callable[[Member, str], UserError]
+) -> Iterator[None]:
+    """Turn any failure into one line that names its cause."""
     try:
-        return _compare(member, device)
+        yield
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        n_strings, n_tokens = batch_BT.shape
+        raise UserError(
+            f"{member.run.model}: the memory is too small for one model and a step of {n_strings} "
+            f"strings with {n_tokens:,} tokens; give the job more memory, or lower "
+            "training/batch_size"
+        ) from error
     except Exception as error:
         # The code of a class may fail with any exception.
         kind = "" if isinstance(error, UserError) else f"{type(error).__name__}: "
-        raise _refusal(member, f"{kind}{error}".splitlines()[0]) from error
+        first = str(error).strip().partition("\n")[0]
+        raise explain(member, f"{kind}{first}") from error
 
 
-def _compare(member: Member, device: torch.device) -> int:
-    batch = _longest_strings(member).to(device)
-    ids_BT, targets_N = batch[:, :-1], batch[:, 1:].flatten()
-    model, stack = _built(member).to(device), Stack(_built(member), 1, device)
+def _of_the_model(
+    member: Member, batch_BT: torch.Tensor
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """The logits [tokens, V] and the gradients of Hugging Face's own model."""
+    model = _built(member).to(batch_BT.device)
+    logits = model(input_ids=batch_BT[:, :-1], use_cache=False).logits.flatten(0, 1)
+    targets_N = batch_BT[:, 1:].flatten()
+    nll = torch.nn.functional.cross_entropy(logits, targets_N, reduction="sum")
+    return logits.detach(), list(torch.autograd.grad(nll, list(model.parameters())))
+
+
+def _compare(
+    member: Member,
+    batch_BT: torch.Tensor,
+    logits: torch.Tensor,
+    gradients: list[torch.Tensor],
+) -> int:
+    """Compare a stack of one model with the model itself; the bytes that a member needs."""
+    ids_BT, targets_N = batch_BT[:, :-1], batch_BT[:, 1:].flatten()
+    model = _built(member)
+    stack = Stack(_built(member), 1, batch_BT.device)
     stack.load(0, model.parameters())
     saved: dict[int, int] = {}
 
@@ -47,12 +90,9 @@ def _compare(member: Member, device: torch.device) -> int:
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         ours = stack(ids_BT.unsqueeze(0)).flatten(0, 2)
         nll = stack.operations.token_nll(ours, targets_N, IGNORED).sum()
-    grads = torch.autograd.grad(nll, stack.parameters)
-    theirs = model(input_ids=ids_BT, use_cache=False).logits.flatten(0, 1)
-    nll = torch.nn.functional.cross_entropy(theirs, targets_N, reduction="sum")
-    expected = torch.autograd.grad(nll, list(model.parameters()))
-    _check_close("logits", ours, theirs)
-    _check_close("gradients", _flat(grads), _flat(expected))
+    of_stack = torch.autograd.grad(nll, stack.parameters)
+    _check_close("logits", ours, logits)
+    _check_close("gradients", _flat(of_stack), _flat(gradients))
     strings = member.material.encoded.ids.nbytes * 2
     return int(sum(saved.values()) * (1 + BACKWARD)) + stack.theta.nbytes * COPIES + strings
 
@@ -85,7 +125,16 @@ def _check_close(what: str, ours: torch.Tensor, theirs: torch.Tensor) -> None:
         raise UserError(f"the {what} of a stacked model are {apart:.1%} off")
 
 
-def _refusal(member: Member, reason: str) -> UserError:
+def _fails(member: Member, reason: str) -> UserError:
+    row = member.run.row
+    return UserError(
+        f"{member.run.model}: a model of type {row.model_type!r} fails on its strings ({reason}), "
+        "whichever engine trains it; correct model_type or the columns twin_* of its row in the "
+        "table of models"
+    )
+
+
+def _cannot_be_stacked(member: Member, reason: str) -> UserError:
     name = member.run.model
     return UserError(
         f"{name}: models of type {member.run.row.model_type!r} cannot be stacked ({reason}); train "

@@ -1,0 +1,75 @@
+"""Words that a language model's tokenizer does not know, and texts that look like its own marks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer
+
+from helpers.checkpoints import write_checkpoint
+from palimpsest import tables
+from palimpsest.density.kinds import SEGMENTS, TEXT_EMBEDDINGS
+from palimpsest.density.language_model import encode
+from palimpsest.density.segments import CORPUS, QUERY, segmented, tabulated
+from palimpsest.density.unknown_tokens import warn_of_unknown
+from palimpsest.models.limits import Limits
+
+ROOT = Path(__file__).parents[2]
+NO_LIMITS = Limits(None, None)
+
+
+def test_a_special_token_in_a_text_is_a_text(tmp_path):
+    """`</s>` in somebody's text does not end it: its letters are read, and here are unknown."""
+    write_checkpoint(tmp_path, "opt-1.3b")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "checkpoint")
+    assert 2 in tokenizer("1 </s> 2", add_special_tokens=False).input_ids
+    encoded = encode("mine", tokenizer, NO_LIMITS, ["1 </s> 2", "1 2"])
+    assert 2 not in encoded.ids
+    assert encoded.ids[1, :3].tolist() == [1, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def embedded(tmp_path_factory):
+    """The table of a text of which the model knows the digits, and what the job said."""
+    folder = tmp_path_factory.mktemp("text")
+    table = write_checkpoint(folder, "opt-1.3b")
+    texts = {"corpus": ["1 2", "3 4"], "queries": ["1 x", "y z"]}
+    for role, lines in texts.items():
+        (folder / f"{role}.jsonl").write_text("".join(f'{{"text": "{t}"}}\n' for t in lines))
+    made = tabulated(
+        "mine", *(segmented(folder / f"{role}.jsonl", window=50, stride=40) for role in texts)
+    )
+    segments, path = folder / "segments.parquet", folder / "embeddings.parquet"
+    tables.write(segments, made, SEGMENTS)
+    files = ["--segments", segments, "--embeddings", path, "--state", folder / "state"]
+    how = ["--embedding", "hidden", "--model", "mine", "--models", table, "--precision", "fp32"]
+    command = [sys.executable, ROOT / "workflow/scripts/embed_text.py", "--name", "mine"]
+    done = subprocess.run(list(map(str, [*command, *files, *how])), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return tables.read(path, TEXT_EMBEDDINGS), done.stderr
+
+
+def test_unknown_words_are_counted(embedded):
+    """For every query; a segment of the corpus has no loss, so no tokens either."""
+    found, _ = embedded
+    queries = found[found["role"] == QUERY]
+    assert queries[["n_tokens", "n_unknown"]].to_numpy().tolist() == [[2, 1], [2, 2]]
+    assert found.loc[found["role"] == CORPUS, ["n_tokens", "n_unknown"]].isna().all(axis=None)
+
+
+def test_unknown_words_are_said(embedded):
+    """In one line for each number that they go into, with their share."""
+    _, said = embedded
+    lines = [line for line in said.splitlines() if "does not know" in line]
+    assert len(lines) == 2
+    assert all(line.startswith("WARNING: mine: its tokenizer does not know ") for line in lines)
+    assert sum("37.5 % of the tokens of the segments" in line for line in lines) == 1
+    assert sum("75 % of the tokens of the queries" in line for line in lines) == 1
+
+
+def test_nothing_is_said_if_all_words_are_known(caplog):
+    warn_of_unknown("mine", 0.0, "queries", "perplexities")
+    assert not caplog.text
+    warn_of_unknown("mine", 1.0, "queries", "perplexities")
+    assert "100 % of the tokens of the queries" in caplog.text

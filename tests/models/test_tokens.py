@@ -1,0 +1,230 @@
+"""The tokens of terminals, in tokenizers of each kind that models have.
+
+Each tokenizer is made here. Both readers of a tokenizer must agree: transformers, in a job, and the
+file alone, before any job.
+"""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
+from tokenizers.models import BPE, Unigram, WordPiece
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from palimpsest.errors import UserError
+from palimpsest.models import Model, read_models
+from palimpsest.models.tokens import Vocabulary, check_local, single_tokens
+
+ROW = Model(**{**asdict(read_models(Path("config/models.tsv"))["llama-3.2-1b"]), "model": "mine"})
+TEXT = ["été été, le café est près de 1 2 3 a b c", "the cat sees the dog 诗 诗"] * 3
+# Each byte, as a piece of a tokenizer with byte fallback
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+SPECIALS = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+PIECES = ["<unk>", "<s>", "</s>", *BYTES, "▁", "▁the", "the", "▁cat", "a", "▁a", "b", "1", "2", "é"]
+
+
+def byte_level():
+    """As GPT-2's: the names of tokens are bytes, written as letters."""
+    made = Tokenizer(BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    specials = ["<s>", "</s>"]
+    trainer = trainers.BpeTrainer(
+        vocab_size=330, initial_alphabet=alphabet, special_tokens=specials, show_progress=False
+    )
+    made.train_from_iterator(TEXT, trainer)
+    return made, {"bos_token": "<s>", "eos_token": "</s>"}
+
+
+def unigram():
+    """As T5's: pieces with scores, a blank before a text, bytes for what is unknown."""
+    scores = [(piece, -10.0 if piece in BYTES else -1.0) for piece in PIECES]
+    made = Tokenizer(Unigram(scores, unk_id=0, byte_fallback=True))
+    made.pre_tokenizer = pre_tokenizers.Metaspace()
+    made.decoder = decoders.Metaspace()
+    return made, SPECIALS
+
+
+def byte_fallback():
+    """As Llama 2's: merges of letters, a blank before a text, bytes for what is unknown."""
+    letters = [*dict.fromkeys("".join(piece.strip("<>") for piece in PIECES[259:]))]
+    merges = [("t", "h"), ("th", "e"), ("▁", "the"), ("▁", "a"), ("c", "a"), ("ca", "t")]
+    merges.append(("▁", "cat"))
+    pieces = ["<unk>", "<s>", "</s>", *BYTES, *letters, *map("".join, merges)]
+    vocabulary = {piece: place for place, piece in enumerate(dict.fromkeys(pieces))}
+    made = Tokenizer(BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    made.normalizer = normalizers.Sequence(
+        [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+    )
+    return made, SPECIALS
+
+
+def word_piece():
+    """As BERT's: lower case, and `##` before the rest of a word."""
+    pieces = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "the", "cat", "a", "b", "##b", "1", "é", "##é"]
+    made = Tokenizer(WordPiece({p: i for i, p in enumerate(pieces)}, unk_token="[UNK]"))
+    made.normalizer = normalizers.Lowercase()
+    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    specials = {"unk_token": "[UNK]", "bos_token": "[CLS]", "eos_token": "[SEP]"}
+    return made, {**specials, "pad_token": "[PAD]"}
+
+
+KINDS = {make.__name__: make for make in (byte_level, unigram, byte_fallback, word_piece)}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A folder with each tokenizer, as a checkpoint has it."""
+    found = {}
+    for name, make in KINDS.items():
+        made, specials = make()
+        folder = tmp_path_factory.mktemp(name)
+        PreTrainedTokenizerFast(tokenizer_object=made, **specials).save_pretrained(folder)
+        found[name] = folder
+    return found
+
+
+@pytest.fixture(scope="module")
+def vocabularies(folders):
+    """Each tokenizer, as both readers see it."""
+    return {
+        name: [
+            Vocabulary.of_transformers(AutoTokenizer.from_pretrained(folder)),
+            Vocabulary.of_file(folder / "tokenizer.json"),
+        ]
+        for name, folder in folders.items()
+    }
+
+
+def taken(vocabularies, kind, *terminals):
+    """The names of the terminals' tokens, which both readers agree on."""
+    ids = [single_tokens(ROW, terminals, each) for each in vocabularies[kind]]
+    assert ids[0] == ids[1]
+    return [vocabularies[kind][0].name(token) for token in ids[0]]
+
+
+def refused(vocabularies, kind, *terminals):
+    """The one line with which both readers refuse terminals."""
+    lines = []
+    for vocabulary in vocabularies[kind]:
+        with pytest.raises(UserError) as error:
+            single_tokens(ROW, terminals, vocabulary)
+        lines.append(str(error.value))
+    assert lines[0] == lines[1]
+    assert "\n" not in lines[0]
+    assert lines[0].startswith("mine: ")
+    assert "choose other terminals" in lines[0]
+    return lines[0]
+
+
+def test_a_token_stands_for_its_text_and_not_for_its_name(vocabularies):
+    """In a byte-level vocabulary, `é` names the byte 0xE9; the letter is two bytes, merged here."""
+    named_e = vocabularies["byte_level"][0].name
+    assert "é" in {named_e(token) for token in range(300)}
+    assert taken(vocabularies, "byte_level", "é", "1", "the") == ["Ã©", "1", "the"]
+    for kind in ("unigram", "byte_fallback", "word_piece"):
+        assert taken(vocabularies, kind, "é", "1") == ["é", "1"]
+    # The name of a blank and of a byte that is part of other letters
+    for name in ("Ġ", "Ã", "¿"):
+        assert f"terminal {name!r} into" in refused(vocabularies, "byte_level", "1", name)
+
+
+def test_a_terminal_is_a_word_within_a_text(vocabularies):
+    """The blank that a tokenizer puts before a text is no part of the terminal.
+
+    A word that has only a token with a blank gets that token.
+    """
+    for kind in ("unigram", "byte_fallback"):
+        assert taken(vocabularies, kind, "1", "a", "the") == ["1", "a", "the"]
+    assert taken(vocabularies, "unigram", "cat") == ["▁cat"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "terminal"),
+    [
+        ("byte_level", "<s>"),
+        ("byte_level", "</s>"),
+        ("unigram", "<s>"),
+        ("unigram", "</s>"),
+        ("byte_fallback", "<s>"),
+        ("byte_fallback", "</s>"),
+        ("word_piece", "[CLS]"),
+        ("word_piece", "[PAD]"),
+    ],
+)
+def test_a_special_token_is_never_a_terminals(vocabularies, kind, terminal):
+    text = refused(vocabularies, kind, "1", terminal)
+    assert f"takes the terminal {terminal!r} for its special token {terminal!r}" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "terminal"),
+    [
+        ("unigram", "<unk>"),
+        ("byte_fallback", "<unk>"),
+        ("word_piece", "[UNK]"),
+        ("word_piece", "dog"),
+        ("word_piece", "诗"),
+    ],
+)
+def test_the_unknown_token_is_never_a_terminals(vocabularies, kind, terminal):
+    assert f"does not know the terminal {terminal!r}" in refused(vocabularies, kind, terminal)
+
+
+@pytest.mark.parametrize("kind", ["unigram", "byte_fallback"])
+def test_a_byte_is_not_a_letter(vocabularies, kind):
+    """A letter without a piece is several bytes; the name of a byte is not a word."""
+    assert "into 4 tokens" in refused(vocabularies, kind, "诗")  # one is the blank
+    assert "'<0x41>'" in refused(vocabularies, kind, "<0x41>")
+
+
+def test_terminals_that_share_a_token_are_refused(vocabularies):
+    """The lower case of two terminals is one token; copies of a terminal are one as well."""
+    line = refused(vocabularies, "word_piece", "1", "The", "the")
+    assert "one token for the terminals 'The' and 'the'" in line
+    assert taken(vocabularies, "word_piece", "The", "b") == ["the", "b"]
+
+
+def test_a_word_that_somebody_added_is_a_word(tmp_path):
+    """An added token is not special in itself: it is how a user makes a word one token."""
+    made, specials = byte_level()
+    made.add_tokens(["S1", AddedToken("S2", normalized=False)])
+    made.add_special_tokens(["<sep>"])
+    made.enable_padding(length=8)
+    made.enable_truncation(1)
+    PreTrainedTokenizerFast(tokenizer_object=made, **specials).save_pretrained(tmp_path)
+    check_local(ROW, tmp_path / "tokenizer.json", [("S1", "S2"), ("1",)])
+    with pytest.raises(UserError, match="special token '<sep>'"):
+        check_local(ROW, tmp_path / "tokenizer.json", [("S1",), ("S2", "<sep>")])
+
+
+def test_a_special_token_of_the_configuration_counts(tmp_path):
+    """Some files name the start token in `tokenizer_config.json` alone."""
+    made, _ = unigram()
+    made.save(str(tmp_path / "tokenizer.json"))
+    check_local(ROW, tmp_path / "tokenizer.json", [("1", "<s>")])
+    (tmp_path / "tokenizer_config.json").write_text('{"bos_token": {"content": "<s>"}}')
+    with pytest.raises(UserError, match="special token '<s>'"):
+        check_local(ROW, tmp_path / "tokenizer.json", [("1", "<s>")])
+
+
+@settings(max_examples=60, deadline=None)
+@given(terminals=st.lists(st.text(min_size=1, max_size=4), min_size=1, max_size=4, unique=True))
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_terminals_get_their_own_tokens_or_one_line(vocabularies, kind, terminals):
+    """Whatever they are, no two share a token, and none is special, unknown or a byte's name."""
+    found = []
+    for vocabulary in vocabularies[kind]:
+        try:
+            ids = single_tokens(ROW, terminals, vocabulary)
+        except UserError as error:
+            found.append(str(error))
+            continue
+        found.append(ids)
+        assert len(set(ids)) == len(terminals)
+        assert not set(ids) & (set(vocabulary.special) | vocabulary.unknown)
+    assert found[0] == found[1]

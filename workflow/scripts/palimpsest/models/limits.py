@@ -1,0 +1,70 @@
+"""How many tokens a model takes at once, and how many its vocabulary has.
+
+This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from palimpsest.errors import UserError
+from palimpsest.models.table import Model
+
+TWIN_POSITIONS = 1024  # tokens that every twin takes
+POSITIONS = ("max_position_embeddings", "n_positions")  # of configurations in files
+SHOWN = 40  # letters of a string in a message
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most tokens at once, and the number of tokens in the vocabulary; None if unlimited.
+
+    Beyond its positions, a model fails or predicts what nobody trained it for.
+    """
+
+    positions: int | None
+    vocabulary: int | None
+
+
+def known_positions(row: Model, scale: str) -> int | None:
+    """The most tokens at once, as far as it is known without loading; None if it is not."""
+    if scale == "twin":
+        return TWIN_POSITIONS
+    try:
+        config = json.loads((Path(row.id) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    found = {**config, **(config.get("text_config") or {})} if isinstance(config, dict) else {}
+    return next((most for name in POSITIONS if (most := above_0(found.get(name)))), None)
+
+
+def above_0(value: object) -> int | None:
+    """A limit in a configuration; None if there is none, for which some classes write -1."""
+    return value if isinstance(value, int) and value > 0 else None
+
+
+def check_positions(model: str, what: str, n_tokens: int, most: int | None, remedy: str) -> None:
+    """Raise `UserError` if a string has more tokens than a model takes.
+
+    `what` names the string, such as `the segment 'a b'`, and `n_tokens` counts its start token.
+    """
+    if most is not None and n_tokens > most:
+        raise UserError(
+            f"{model}: {what} has {n_tokens:,} tokens with the start token, and the model takes at "
+            f"most {most:,}; {remedy}"
+        )
+
+
+def check_vocabulary(model: str, largest: int, size: int | None) -> None:
+    """Raise `UserError` if a tokenizer gives a token id that the model's weights do not have."""
+    if size is not None and largest >= size:
+        raise UserError(
+            f"{model}: its tokenizer gives the token {largest:,}, and its weights have only the "
+            f"tokens 0 to {size - 1:,}; call model.resize_token_embeddings(len(tokenizer)), and "
+            "save the model again"
+        )
+
+
+def shown(text: str) -> str:
+    """A text for a message, quoted and shortened."""
+    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")
