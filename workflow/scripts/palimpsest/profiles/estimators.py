@@ -322,9 +322,10 @@ def _base_periods(panel: Panel) -> dict[float, int]:
     for cohort, base in bases.items():
         if base < 0:
             raise UserError(
-                f"{panel.place_of(cohort)}: cohort {cohort:g} has no base period: the first time "
-                f"is {panel.times[0]:g}, and a time before {cohort:g} is needed; add the outcomes "
-                "of an earlier time, or leave the cohort out"
+                f"{panel.place_of(cohort)}: cohort {panel.shown(cohort)} has no base period: the "
+                f"first time is {panel.shown(panel.times[0])}, and a time before "
+                f"{panel.shown(cohort)} is needed; add the outcomes of an earlier time, or leave "
+                "the cohort out"
             )
     return bases
 
