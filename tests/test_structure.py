@@ -20,7 +20,7 @@ ROOMS = [
     ["languages", "locks", "manifests", "models", "requests", "script_job", "tables"],
     ["corpora", "pretrained"],
     ["claims", "code_archive", "configuration", "devices", "recovery", "traces"],
-    ["section", "token_losses"],
+    ["section", "slurm", "token_losses"],
     ["figures", "planning"],
     ["datasets", "report"],
     ["training"],
