@@ -10,6 +10,7 @@ from palimpsest.planning.assumptions import TWIN_START_SECONDS
 from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import summary
+from palimpsest.planning.wall_time import at_least, longest_chain
 from palimpsest.requests import CHECKPOINTS, OnePass, Runs
 
 
@@ -255,3 +256,47 @@ def test_the_plan_counts_every_stream(default):
     )
     # Without a macro-batch, fewer strings are measured; a replicate is measured at its end only.
     assert min(whole) > max(without) >= min(without) > max(replicate) > 0
+
+
+def test_the_wall_time_on_some_gpus_is_a_bound_from_below(default, tmp_path):
+    """More GPUs never take longer, and none shortens an original model with its unlearning."""
+    rows = Planner(default.settings, tmp_path).rows(default.requests, default.derived)
+    bounds = [at_least(rows, default.derived, n) for n in (1, 2, 8, 10**6)]
+    total, chain = sum(row["gpu_hours"] for row in rows), longest_chain(rows, default.derived)
+    assert bounds[:2] == pytest.approx([total, total / 2])
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] == chain
+    one = {
+        (row["variant"], row["language"], row["seed"]): row["hours"] / row["trainings"]
+        for row in rows
+        if row["variant"] in ("original", "unlearned")
+    }
+    followed = one["original", "L3", 1] + one["unlearned", "L3", 1]
+    assert chain >= followed > one["original", "L3", 1]
+
+
+def test_the_chain_of_a_model_and_what_is_made_from_it(default, rows):
+    """Where nothing else is left, it is the longest."""
+    kept = [row for row in rows if row["variant"] in ("original", "unlearned")]
+    named = {}
+    for row in kept:
+        per_run = named.setdefault((row["language"], row["seed"]), {})
+        hours = row["hours"] / row["trainings"]
+        per_run[row["variant"]] = max(hours, per_run.get(row["variant"], 0))
+    longest = max(sum(per_run.values()) for per_run in named.values())
+    assert longest_chain(kept, default.derived) == pytest.approx(longest)
+    done = [{**row, "done": row["variant"] == "original"} for row in kept]
+    alone = max(per_run["unlearned"] for per_run in named.values())
+    assert longest_chain(done, default.derived) == pytest.approx(alone)
+    assert longest_chain([{**row, "done": True} for row in kept], default.derived) == 0
+
+
+def test_the_summary_says_the_wall_time_where_the_number_of_gpus_is_known(default, rows):
+    hardware = default.planner.hardware
+    assert hardware.gpus is None
+    assert "wall time" not in summary(rows, hardware, default.derived)
+    shown = summary(rows, replace(hardware, gpus=8), default.derived)
+    assert "On 8 GPUs (hardware/gpus): at least " in shown
+    assert "of wall time, an estimate" in shown
+    wide = [{**row, "gpus": 2} for row in rows]
+    assert "On 1 GPU (hardware/gpus): no end; a run of " in summary(wide, replace(hardware, gpus=1))
