@@ -98,13 +98,9 @@ def rows(tiny: bool) -> list[Row]:
     print("".join(f"command: {fault}\n" for fault in faults), end="", file=sys.stderr)
     n = sum(len(tally.verdicts) for _, tally in tallies)
     neither = sum(len(tally.faults) for _, tally in tallies)
-    made.append(
-        at_most(f"{n:,} mutations: neither the same nor one true line", neither, n, "", 0, 1)
-    )
+    made.append(at_most(f"{n:,} mutations: not the same, nor one true line", neither, n, "", 0, 1))
     n = 2 if tiny else COMMANDS
-    made.append(
-        at_most(f"{n} commands: neither accepted nor one true line", len(faults), n, "", 0, 1)
-    )
+    made.append(at_most(f"{n} commands: not accepted, nor one true line", len(faults), n, "", 0, 1))
     return made
 
 

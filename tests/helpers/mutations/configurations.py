@@ -65,7 +65,14 @@ def read(path: Path) -> bytes:
 
 
 def canonical(config: dict) -> bytes:
-    return json.dumps(config, sort_keys=True, default=str).encode()
+    """The values of a configuration, whatever the order of its keys."""
+    return repr(_sorted(config)).encode()
+
+
+def _sorted(value):
+    if isinstance(value, dict):
+        return sorted((repr(key), _sorted(each)) for key, each in value.items())
+    return [_sorted(each) for each in value] if isinstance(value, list) else value
 
 
 def draw(chance: random.Random) -> Mutation:
@@ -117,8 +124,11 @@ def places(tree: dict, path: tuple = ()):
 
 
 def _with(path: tuple, value) -> dict:
-    """The configuration with a value at a path; what is not a block on the way becomes one."""
-    settings = json.loads(json.dumps(MINE))
+    """The configuration with a value at a path; what is not a block on the way becomes one.
+
+    A section that the configuration leaves out would be refused without the others that it needs.
+    """
+    settings = {} if MINE.get(path[0], 0) is None else json.loads(json.dumps(MINE))
     block = settings
     for key in path[:-1]:
         if not isinstance(block.get(key), dict):

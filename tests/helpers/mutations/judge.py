@@ -19,7 +19,8 @@ SAME, REFUSED, NEITHER = "same", "refused", "neither"
 # Words of a remedy, or of what is allowed
 REMEDY = re.compile(
     r"\b(must|allowed|known|choose|write|give|save|set|keep|add|correct|mend|delete|use|leave|rename"
-    r"|remove|has the columns|make|put|quote|convert|lower|reads|one of|did you mean)\b",
+    r"|remove|has the columns|make|put|quote|convert|lower|reads|one of|did you mean"
+    r"|not a finite number|no key is this deep)\b",
     re.IGNORECASE,
 )
 TECHNICAL = re.compile(r"\bnp\.|Traceback|object at 0x|\bdtype\b|<class ")

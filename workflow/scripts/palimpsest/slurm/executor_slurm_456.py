@@ -72,7 +72,7 @@ def _check(dag, profile: Profile, partitions: Sequence) -> None:
     if not refused:
         return
     submission, attempt, short = refused[0]
-    more = f" (nor do {len(refused) - 1} more submissions fit)" if refused[1:] else ""
+    more = f" (misfits in all: {len(refused)})" if refused[1:] else ""
     raise UserError(
         f"{profile.partitions}: no partition takes {_named(submission)}, which requests at attempt "
         f"{attempt} of {submission.restart_times + 1}: {short}. {_remedy(submission, short)}, or "
