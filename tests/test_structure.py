@@ -21,7 +21,7 @@ ROOMS = [
     ["languages", "locks", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
     ["claims", "code_archive", "configuration", "devices", "ends", "recovery", "traces"],
-    ["section", "token_losses"],
+    ["section", "slurm", "token_losses"],
     ["figures", "planning"],
     ["datasets", "report"],
     ["training"],

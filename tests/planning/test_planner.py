@@ -10,7 +10,9 @@ from palimpsest.planning.assumptions import TWIN_START_SECONDS
 from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import summary
+from palimpsest.planning.wall_time import at_least, longest_chain
 from palimpsest.requests import CHECKPOINTS, OnePass, Runs
+from palimpsest.section import Derived
 
 
 @pytest.fixture(autouse=True)
@@ -255,3 +257,43 @@ def test_the_plan_counts_every_stream(default):
     )
     # Without a macro-batch, fewer strings are measured; a replicate is measured at its end only.
     assert min(whole) > max(without) >= min(without) > max(replicate) > 0
+
+
+def test_the_wall_time_on_some_gpus_is_a_bound_from_below(default, tmp_path):
+    """More GPUs never take longer, and none shortens the longest chain."""
+    rows = Planner(default.settings, tmp_path).rows(default.requests, default.derived)
+    bounds = [at_least(rows, default.derived, n) for n in (1, 2, 8, 10**6)]
+    total, chain = sum(row["gpu_hours"] for row in rows), longest_chain(rows, default.derived)
+    assert bounds[:2] == pytest.approx([total, total / 2])
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[-1] == chain
+
+
+def test_the_chain_of_a_model_and_what_is_made_from_it():
+    """A training of 3 hours, then an unlearning of 2; done work counts no more."""
+    named = {"model": "opt-1.3b-twin", "language": "L1", "size": 16, "seed": 0}
+    trained = {**named, "variant": "original", "trainings": 4, "hours": 12.0, "gpu_hours": 12.0}
+    made = {**named, "variant": "unlearned", "trainings": 8, "hours": 16.0, "gpu_hours": 16.0}
+    runs = Runs("opt-1.3b-twin", "L1", 16, "original", seeds=(0,), replicates=range(4))
+    derived = [Derived(runs, "unlearned", 0, 8, 2 / 3, ())]
+
+    def longest(*, trained_done=False, made_done=False) -> float:
+        rows = [{**trained, "done": trained_done}, {**made, "done": made_done}]
+        assert at_least(rows, derived, 1000) == longest_chain(rows, derived)
+        return longest_chain(rows, derived)
+
+    assert longest() == 5
+    assert longest(trained_done=True) == 2
+    assert longest(made_done=True) == 3
+    assert longest(trained_done=True, made_done=True) == 0
+
+
+def test_the_summary_says_the_wall_time_where_the_number_of_gpus_is_known(default, rows):
+    hardware = default.planner.hardware
+    assert hardware.gpus is None
+    assert "wall time" not in summary(rows, hardware, default.derived)
+    shown = summary(rows, replace(hardware, gpus=8), default.derived)
+    assert "On 8 GPUs (hardware/gpus): at least " in shown
+    assert "of wall time, an estimate" in shown
+    wide = [{**row, "gpus": 2} for row in rows]
+    assert "On 1 GPU (hardware/gpus): no end; a run of " in summary(wide, replace(hardware, gpus=1))

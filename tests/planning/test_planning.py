@@ -56,6 +56,7 @@ HARDWARE = Hardware(
     main_memory_gb=500,
     longest_job_hours=48,
     twin_gpus=1,
+    gpus=None,
 )
 STRINGS = Strings(n_trained=64, n_measured=160, expected=73.0, longest=73)
 SEVEN = Shape(7_248_000_000, 32, 4096, 32768)

@@ -19,6 +19,8 @@ if not os.path.isdir(os.path.join(PROJECT, "workflow/scripts/palimpsest")):
 sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 
 from palimpsest import devices
+from palimpsest.slurm.executor_slurm_456 import refuse_what_fits_nowhere
+from palimpsest.slurm.profile import check_account, slurm_profile
 from palimpsest.configuration.sources import Sources, as_yaml
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.corpora.files import check_names
@@ -128,6 +130,17 @@ if works and working_folder.is_free():
         put_damaged_aside(glob("results/**/*.parquet", recursive=True))
     except OSError as error:
         sys.exit(f"error: {error.filename}: cannot be moved: {error.strerror}; {WRITE_REMEDY}")
+
+# With a profile for SLURM, the site is checked before any job starts, in a dry run and for the plan.
+if workflow.is_main_process and workflow.resource_settings.nodes is not None:
+    account = (workflow.resource_settings.default_resources or {}).get("slurm_account")
+    try:
+        profile = slurm_profile(sys.argv[1:], account and account.raw)
+        if profile is not None:
+            check_account(profile)
+            refuse_what_fits_nowhere(profile)
+    except UserError as error:
+        sys.exit(f"error: {error}")
 
 # On one machine, Snakemake starts only as many GPU jobs as there are GPUs; on a machine without
 # GPUs, no job asks for one. A cluster counts its GPUs itself.

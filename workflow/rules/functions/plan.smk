@@ -10,7 +10,7 @@ def plan_rows(wildcards):
 
 def plan_summary(wildcards):
     """A text with the totals of all runs."""
-    return summary(experiment.plan, planner.hardware)
+    return summary(experiment.plan, planner.hardware, experiment.derived)
 
 
 def moment(wildcards):

@@ -165,6 +165,7 @@ class Hardware:
     main_memory_gb: float
     longest_job_hours: float
     twin_gpus: int
+    gpus: int | None
 
     @classmethod
     def of(cls, hardware: dict) -> "Hardware":

@@ -1,16 +1,18 @@
 """The plan as a text for a terminal: totals by model, and the assumptions."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from palimpsest.planning.shapes import Hardware
+from palimpsest.planning.wall_time import at_least, gpu_hours_left, longest_chain
+from palimpsest.section import Derived
 
 HEADER = (
     "model", "runs", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
 )  # fmt: skip
 
 
-def summary(rows: list[dict], hardware: Hardware) -> str:
+def summary(rows: list[dict], hardware: Hardware, derived: Sequence[Derived] = ()) -> str:
     """Totals by model and over all, then the assumptions. Hours and disk cover unfinished runs."""
     if not rows:
         return "Nothing is trained: the configuration leaves every section out."
@@ -19,7 +21,28 @@ def summary(rows: list[dict], hardware: Hardware) -> str:
         by_model.setdefault(row["model"], []).append(row)
     lines = [HEADER, *(_line(model, of_it) for model, of_it in by_model.items())]
     lines.append(_line("all", rows))
-    return "\n".join([*_aligned(lines), "", *_notes(rows, hardware)])
+    on_gpus = _on_gpus(rows, hardware.gpus, derived)
+    return "\n".join([*_aligned(lines), "", *on_gpus, *_notes(rows, hardware)])
+
+
+def _on_gpus(rows: list[dict], n_gpus: int | None, derived: Sequence[Derived]) -> list[str]:
+    """The wall time on the GPUs that there are; nothing if their number is not known."""
+    if n_gpus is None:
+        return []
+    what = f"{n_gpus} GPU{'s' * (n_gpus > 1)} (hardware/gpus)"
+    largest = max(rows, key=lambda row: row["gpus"])
+    if largest["gpus"] > n_gpus:
+        return [
+            f"On {what}: no end; a run of {largest['model']} needs {largest['gpus']} at once.",
+            "",
+        ]
+    bound = _time(at_least(rows, derived, n_gpus))
+    shared, chain = _time(gpu_hours_left(rows) / n_gpus), _time(longest_chain(rows, derived))
+    return [
+        f"On {what}: at least {bound} of wall time, an estimate: the GPU time shared",
+        f"out is {shared}, and the longest run, with what is made from it, is {chain}.",
+        "",
+    ]
 
 
 def _line(name: str, rows: list[dict]) -> tuple[str, ...]:
