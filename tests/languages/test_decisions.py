@@ -83,7 +83,9 @@ def expected_share(grammar, string, end, columns):
 
 
 @settings(deadline=None, max_examples=40)
-@given(finite_grammars(n_levels=3, longest=2), st.booleans())
+@given(
+    st.one_of(*(finite_grammars(n_levels=3, longest=2, shortest=n) for n in (0, 1))), st.booleans()
+)
 def test_shares_are_those_of_the_definition(grammar, end):
     """Exact for a string with one derivation; within chance of the draws for the others."""
     strings = sorted({string for _, string, _ in derivations(grammar)})[:6]
@@ -166,6 +168,24 @@ def test_a_string_of_a_thousand_nats():
     assert (found.share[:, :3].max(axis=1) > 1 - 1e-9).all()
     used = [found.rules[column].rhs[0].name for column in found.share.argmax(axis=1)]
     assert tuple(used) == string
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_choices_of_empty_rules(end):
+    """In the Dyck language each symbol decides whether a symbol is empty, from where it stands."""
+    grammar = grammar_of("S -> '(' S ')' S [0.4]\nS -> [0.6]")
+    strings = [tuple("()()"), tuple("(())"), tuple("()")]
+    found = decisions(grammar, strings, end)
+    opens = [rule.rhs != () for rule in found.rules].index(True)
+    expected = np.array([0.4 if symbol == "(" else 0.6 for s in strings for symbol in s])
+    is_open = [symbol == "(" for s in strings for symbol in s]
+    symbols = np.ones(len(found.loss), bool)
+    if end:
+        symbols[np.cumsum(found.lengths) - 1] = False
+    np.testing.assert_allclose(found.loss[symbols], -np.log(expected))
+    np.testing.assert_allclose(found.loss[~symbols], -np.log(0.6))
+    np.testing.assert_allclose(found.share[symbols][:, opens], is_open, atol=1e-9)
+    np.testing.assert_allclose(found.share[:, :2].sum(axis=1), 1)
 
 
 def test_the_same_string_gives_the_same_shares():

@@ -24,21 +24,45 @@ REFUSED = {
         "S -> 'a' -> 'b' [1]",
         "my.pcfg:1: a second arrow '->'; write one rule per line",
     ),
-    "no probability": ("S -> 'a' 'b'", "my.pcfg:1: missing probability after \"'b'\"; a rule"),
-    "no probability before a bar": ("S -> 'a' | 'b' [1]", "my.pcfg:1: missing probability after"),
+    "no probability before a bar": (
+        "S -> 'a' | 'b' [1]",
+        "my.pcfg:1: missing probability: line 1 gave probabilities to rules of S, and line 1 gave "
+        "none; give one to every rule, or to none, which makes all rules equally probable",
+    ),
+    "no probability in another line": (
+        "S -> 'a' [0.5]\nS -> 'b'\nS -> 'c' [0.5]\nS -> 'd'",
+        "my.pcfg:2: missing probability: lines 1 and 3 gave probabilities to rules of S, and lines "
+        "2 and 4 gave none",
+    ),
     "two probabilities": ("S -> 'a' [0.5] [0.5]", "my.pcfg:1: a rule has one probability, at its"),
-    "early probability": ("S -> [1] 'a'", "my.pcfg:1: missing probability after \"'a'\""),
+    "early probability": ("S -> [1] 'a'", "my.pcfg:1: a rule has one probability, at its end"),
     "unclosed quote": ("S -> 'a [1]", 'my.pcfg:1: unclosed quote "\'a [1]"; a rule reads'),
     "unclosed bracket": ("S -> 'a' [1", "my.pcfg:1: unclosed bracket '[1'; a rule reads"),
     "garbage": ("S -> 'a' ; 'b' [1]", "my.pcfg:1: cannot read \"; 'b' [1]\"; a rule reads"),
-    "arrow of another kind": ("S → 'a' [1]", "my.pcfg:1: cannot read \"→ 'a' [1]\"; a rule reads"),
-    "no right-hand side": (
-        "S -> 'a' [0.5] | [0.5]",
-        "my.pcfg:1: empty right-hand sides are not supported; give every rule of 'S' at least one",
+    "arrow of another kind": ("S => 'a' [1]", "my.pcfg:1: missing arrow '->' after 'S'; a rule"),
+    "curly quotes": (
+        "S -> \u2018a\u2019 [1]",
+        "my.pcfg:1: curly quotes are not read; write ' or \" for '\u2018a\u2019 [1]'",
     ),
-    "nothing after the arrow": ("S ->", "my.pcfg:1: empty right-hand sides are not supported"),
-    "trailing bar": ("S -> 'a' [1] |", "my.pcfg:1: empty right-hand sides are not supported"),
-    "empty terminal": ("S -> '' [1]", "my.pcfg:1: an empty terminal ''"),
+    "a backslash before a quote": (
+        r"S -> '\' [1]",
+        r"""my.pcfg:1: unclosed quote "'\\' [1]"; a backslash before a quote is written \\""",
+    ),
+    "nothing after the arrow": ("S ->", "my.pcfg:1: S derives only the empty string; give it a"),
+    "nothing but empty strings": (
+        "S -> A A [1]\nA -> [0.5] | A [0.5]\nB -> 'b' [1]",
+        "my.pcfg:1: S derives only the empty string; give it a rule that leads to terminals",
+    ),
+    "trailing bar": ("S -> 'a' [1] |", "my.pcfg:1: missing probability: line 1 gave"),
+    "empty terminal": (
+        "S -> '' [1]",
+        "my.pcfg:1: an empty terminal ''; a terminal needs at least one letter, and an empty "
+        "right-hand side is written as nothing: A -> [0.5]",
+    ),
+    "a letter for nothing": (
+        "S -> \u03b5 [0.5] | 'a' [0.5]",
+        "my.pcfg:1: non-terminal '\u03b5' has no rules; an empty right-hand side is written as",
+    ),
     "quoted left-hand side": (
         "'S' -> 'a' [1]",
         "my.pcfg:1: the left-hand side is \"'S'\"; it must be a non-terminal, not quoted",
@@ -73,7 +97,39 @@ REFUSED = {
     "above one": ("S -> 'a' [1.5]", "my.pcfg:1: probability '[1.5]' must be a number from 0 to 1"),
     "not a number": ("S -> 'a' [nan]", "my.pcfg:1: probability '[nan]' must be a number"),
     "infinite": ("S -> 'a' [inf]", "my.pcfg:1: probability '[inf]' must be a number"),
-    "a fraction": ("S -> 'a' [1/3]", "my.pcfg:1: probability '[1/3]' must be a number"),
+    "a percentage": (
+        "S -> 'a' [50%] | 'b' [50%]",
+        "my.pcfg:1: probability '[50%]' must be a number from 0 to 1, such as [0.3333], [1/3] or "
+        "[1e-5]; write it as [0.5]",
+    ),
+    "a percentage with a point": ("S -> 'a' [2.5 %]", "my.pcfg:1: probability '[2.5 %]' must be"),
+    "a comma": (
+        "S -> 'a' [0,5]",
+        "my.pcfg:1: probability '[0,5]' must be a number from 0 to 1, such as [0.3333], [1/3] or "
+        "[1e-5]; write it with a point: [0.5]",
+    ),
+    "a fraction above one": ("S -> 'a' [4/3]", "my.pcfg:1: probability '[4/3]' must be a number"),
+    "a fraction of zero": ("S -> 'a' [1/0]", "my.pcfg:1: probability '[1/0]' must be a number"),
+    "half a fraction": ("S -> 'a' [1/]", "my.pcfg:1: probability '[1/]' must be a number"),
+    "an underscore": ("S -> 'a' [0_5]", "my.pcfg:1: probability '[0_5]' must be a number"),
+    "digits of another script": (
+        "S -> 'a' [\u0660.\u0665]",
+        "my.pcfg:1: probability '[\u0660.\u0665]' must be a number",
+    ),
+    "thousands of digits": (f"S -> 'a' [0.{'3' * 5000}]", "my.pcfg:1: probability '[0.333"),
+    "below all floats": (
+        "S -> 'a' [1e-400] | 'b' [1]",
+        "my.pcfg:1: probability '[1e-400]' is below 2.23e-308, the smallest that is kept; write a",
+    ),
+    "far below all floats": (
+        "S -> 'a' [1e-999999999]",
+        "my.pcfg:1: probability '[1e-999999999]' is",
+    ),
+    "a fraction below all floats": (
+        f"S -> 'a' [1/1{'0' * 350}]",
+        "my.pcfg:1: probability '[1/10000",
+    ),
+    "far above one": ("S -> 'a' [1e999999999]", "my.pcfg:1: probability '[1e999999999]' must be"),
     "no number": ("S -> 'a' []", "my.pcfg:1: probability '[]' must be a number"),
     "supercritical": (
         "S -> A [1]\nA -> B B [0.6] | 'a' [0.4]\nB -> A [1]",
@@ -90,6 +146,19 @@ REFUSED = {
     ),
     "unary cycle": ("S -> A [1]\nA -> S [1]", "my.pcfg:1: S derives no finite string"),
     "end of probability zero": ("S -> S [1] | 'a' [0]", "my.pcfg:1: S derives no finite string"),
+    "critical with empty strings": (
+        "S -> '(' S ')' S [0.5] | [0.5]",
+        "my.pcfg:1: strings have infinite expected length: S leads back to itself 1 times",
+    ),
+    "a loop of nothing": (
+        "S -> A 'a' [1]\nA -> A A [0.5] | [0.5]",
+        "my.pcfg:2: strings have infinite expected length: A leads back to itself 1 times",
+    ),
+    "derivations far too long": (
+        "\n".join(f"A{i} -> A{i + 1} A{i + 1} [1]" for i in range(40))
+        + "\nA40 -> 'a' [1e-9] | [1]",
+        "my.pcfg: derivations have an expected 2.2e+12 rules; at most 100,000,000 are supported",
+    ),
     "far too long": (
         "\n".join(f"A{i} -> A{i + 1} A{i + 1} [1]" for i in range(2000)) + "\nA2000 -> 'a' [1]",
         "my.pcfg: strings have an expected length of",
@@ -152,6 +221,53 @@ class TestFiles:
 
 
 class TestWarnings:
+    def test_missing_probabilities(self):
+        text = "S -> A 'b' | 'c' | 'c'\nS -> 'd'\nA -> 'a' [0.5] | [0.5]\nB ->"
+        with pytest.warns(GrammarWarning) as caught:
+            grammar = read(text)
+        assert str(caught[0].message) == (
+            "my.pcfg:1: no probabilities for the rules of S and B: they are taken as equally "
+            "probable"
+        )
+        probability = {rule.rhs[0].name: rule.probability for rule in grammar.rules if rule.rhs}
+        assert probability["c"] == 0.5
+        assert probability["d"] == 0.25
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (
+                "S -> S S [0.4999] | 'a' [0.5001]",
+                "my.pcfg: strings have 2,501 symbols on average, and 1.74 % of them have more than "
+                "1,024; for shorter strings, give a higher probability to the rules that end loops",
+            ),
+            (
+                "S -> 'a' S [0.995] | 'b' [0.005]",
+                "my.pcfg: strings have 200 symbols on average, and",
+            ),
+            ("S -> " + 2000 * "'a' " + "[0.9] | S [0.1]", "my.pcfg: strings have 2,000 symbols on"),
+        ],
+    )
+    def test_long_strings_of_a_recursive_language(self, text, message):
+        with pytest.warns(GrammarWarning) as caught:
+            read(text)
+        assert str(caught[0].message).startswith(message)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "S -> S S [0.45] | 'a' [0.55]",
+            "S -> 'a' S [0.99] | 'b' [0.01]",
+            "S -> " + 2000 * "'a' " + "[1]",
+            "S -> 'a' [1]\nB -> B B [0.4999] | 'b' [0.5001]",
+        ],
+    )
+    def test_no_such_warning_where_few_strings_are_long(self, text):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.filterwarnings("ignore", message=".*never reached")
+            read(text)
+
     def test_a_sum_that_had_to_be_normalised(self):
         with pytest.warns(GrammarWarning) as caught:
             grammar = read("S -> 'a' [0.48]\nS -> 'b' [0.49]")

@@ -1,5 +1,7 @@
 """A probabilistic context-free grammar as a corpus; all probabilities are known."""
 
+import math
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,11 +9,18 @@ import numpy as np
 
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string, stream
 from palimpsest.errors import UserError
-from palimpsest.languages import Grammar
+from palimpsest.languages import Grammar, GrammarWarning, emptiness
+from palimpsest.languages.structure import Rule
+
+FIRST = "first choice"  # no name of a grammar file has a space
 
 
 class GrammarCorpus:
-    """A grammar as a corpus. See `palimpsest.corpora.Corpus` for the methods."""
+    """A grammar as a corpus. See `palimpsest.corpora.Corpus` for the methods.
+
+    A corpus has no empty string, because a model has nothing to predict there. If the language has
+    one, there is a warning, and `grammar` is the language of the other strings.
+    """
 
     has_probabilities = True
     when_too_few = "choose a richer language"
@@ -23,7 +32,17 @@ class GrammarCorpus:
                     f"{grammar.name}: the terminal {terminal!r} is empty or has white space in it; "
                     "a terminal of a dataset is one word"
                 )
-        self.grammar = grammar
+        self.grammar = grammar.without_empty_string()
+        if self.grammar is not grammar:
+            log_empty = emptiness.log_empty(grammar.rules)[grammar.start]
+            warnings.warn(
+                GrammarWarning(
+                    f"{grammar.name}: {100 * math.exp(log_empty):.4g} % of the strings are empty; "
+                    "datasets leave them out, and the probability of each other string is divided "
+                    "by the share of the others"
+                ),
+                stacklevel=2,
+            )
         self.name = grammar.name
         self.when_too_long = f"give a higher probability to the rules of {self.name} that end it"
         self.terminals = grammar.terminals
@@ -58,7 +77,7 @@ class GrammarCorpus:
         if not choices:
             return dict.fromkeys(strings, left)
         log_probs = np.stack(
-            [_with_only(self.grammar, left, rule).log_probability(strings) for rule in choices]
+            [_of_rule(self.grammar, rule).log_probability(strings) for rule in choices]
         )
         weights = np.log([rule.probability for rule in choices])[:, None]
         best = (log_probs + weights).argmax(axis=0)
@@ -68,7 +87,7 @@ class GrammarCorpus:
     def productions(self) -> list[str]:
         """The names of all groups by derivation, in the order of the grammar's rules."""
         left, choices = first_choice(self.grammar)
-        return [" ".join(symbol.name for symbol in rule.rhs) for rule in choices] or [left]
+        return [" ".join(s.name for s in rule.rhs) or "nothing" for rule in choices] or [left]
 
     def n_strings(self) -> float:
         return self.grammar.n_derivations()
@@ -98,7 +117,6 @@ def first_choice(grammar: Grammar):
     return left, []
 
 
-def _with_only(grammar: Grammar, left: str, rule) -> Grammar:
-    """The same grammar, but with only one rule for a non-terminal."""
-    others = tuple(other for other in grammar.rules if other.lhs != left)
-    return Grammar(grammar.name, grammar.start, (*others, rule._replace(probability=1.0)))
+def _of_rule(grammar: Grammar, rule: Rule) -> Grammar:
+    """The strings of one rule: the other rules of its non-terminal are free further down."""
+    return Grammar(grammar.name, FIRST, (Rule(FIRST, rule.rhs, 1.0), *grammar.rules))

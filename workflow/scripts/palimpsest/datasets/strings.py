@@ -1,6 +1,7 @@
 """The permanent name of a string, and the sample and target strings of a language."""
 
 import hashlib
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +10,9 @@ import pandas as pd
 from palimpsest.corpora import text_of
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
+
+AT_ONCE = 100  # strings, between two looks at the clock
+SECONDS_BETWEEN_LINES = 15
 
 
 def string_id(string: Sequence[str]) -> str:
@@ -33,8 +37,25 @@ def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.Da
     frame["text"] = [text_of(s) for s in strings]
     frame["string_id"] = [string_id(s) for s in strings]
     frame["count"] = counts.loc[strings].to_numpy()
-    frame["log_prob"] = grammar.log_probability(strings)
+    frame["log_prob"] = _log_probabilities(grammar, language, strings)
     return frame
+
+
+def _log_probabilities(grammar: Grammar, language: str, strings: list) -> np.ndarray:
+    """The log probabilities of strings; where these take long, a line of progress now and then."""
+    scores, shown = [np.zeros(0)], time.monotonic()
+    for begin in range(0, len(strings), AT_ONCE):
+        scores.append(grammar.log_probability(strings[begin : begin + AT_ONCE]))
+        if time.monotonic() - shown > SECONDS_BETWEEN_LINES:
+            shown = time.monotonic()
+            done = min(begin + AT_ONCE, len(strings))
+            longest = max(map(len, strings))
+            print(
+                f"language {language}: exact probabilities of {done:,} of {len(strings):,} strings "
+                f"(up to {longest:,} symbols; the time grows with the cube of the length)",
+                flush=True,
+            )
+    return np.concatenate(scores)
 
 
 def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:

@@ -77,10 +77,9 @@ def with_answers(grammar: Grammar, beta: float = 0.0, alpha: float | None = None
 
 def _answer(grammar: Grammar, rule: Rule) -> str | None:
     """The last terminal of every string of a rule; None if the strings have several ones."""
-    last = rule.rhs[-1]
-    while not last.terminal:
-        rules = [own for own in grammar.rules if own.lhs == last.name]
+    while rule.rhs and not rule.rhs[-1].terminal:
+        rules = [own for own in grammar.rules if own.lhs == rule.rhs[-1].name]
         if len(rules) != 1:
             return None
-        last = rules[0].rhs[-1]
-    return last.name
+        (rule,) = rules
+    return rule.rhs[-1].name if rule.rhs else None

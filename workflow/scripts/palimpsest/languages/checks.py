@@ -2,7 +2,8 @@
 
 import warnings
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -15,32 +16,42 @@ from palimpsest.languages.structure import Rule
 # Three rules printed as 0.3333 mean a third each, and give no warning.
 WARN_OFF_BY = 0.01
 REFUSE_OFF_BY = 0.05
-# Sums of decimals such as 0.55 + 0.4 have a rounding error.
+# A loop this near to 1 counts as one that never ends.
 ROUNDING = 1e-9
 LONGEST_EXPECTED = 1_000_000
+MOST_EXPECTED_RULES = 100_000_000
+# A recursive language is told apart from a near-endless one by its share of strings that are longer
+# than the context of a small model.
+LONG = 1_024
+WARN_SHARE_LONG = 0.001
+NOTHING = {"\u03b5", "\u03f5", "\u03bb", "\u2205", "epsilon", "eps", "EPSILON", "Epsilon"}
 MOST_TERMINALS = 65_535
 
 
 def checked_rules(printed: PrintedGrammar) -> tuple[Rule, ...]:
     """The grammar's rules: duplicates summed, probabilities normalised, zeros dropped.
 
+    If no rule of a non-terminal has a probability, all are equally probable.
+
     Raises
     ------
     GrammarError
-        If a non-terminal has no rules, if the probabilities of its rules do not sum to 1, or if a
-        derivation from the start symbol may never end.
+        If a non-terminal has no rules, if the probabilities of its rules do not sum to 1, if a
+        derivation from the start symbol may never end, or if all strings are empty.
 
     Warns
     -----
     GrammarWarning
-        If probabilities had to be normalised by more than 0.01, or rules can never be used.
+        If probabilities are missing, or had to be normalised by more than 0.01, or if rules can
+        never be used.
     """
     check_defined(printed)
+    printed = complete(printed)
     rules = merge(printed)
     check_reachable(rules, printed)
     check_productive(rules, printed)
-    check_lengths(rules, printed)
     check_terminals(rules, printed)
+    check_lengths(rules, printed)
     return rules
 
 
@@ -56,36 +67,75 @@ def check_defined(printed: PrintedGrammar) -> None:
     for rule in printed.rules:
         for symbol in rule.rhs:
             if not symbol.terminal and symbol.name not in known:
+                remedy = "add a rule, or quote it if it is a terminal"
+                if symbol.name in NOTHING:
+                    remedy = "an empty right-hand side is written as nothing: A -> [0.5]"
                 raise GrammarError(
                     f"{printed.name}:{rule.line}: non-terminal {symbol.name!r} has no rules"
-                    f"{nearest(symbol.name, known)}; add a rule, or quote it if it is a terminal"
+                    f"{nearest(symbol.name, known)}; {remedy}"
                 )
 
 
-def merge(printed: PrintedGrammar) -> tuple[Rule, ...]:
-    """One rule for each expansion, with normalised probabilities, in the order of the file."""
-    by_lhs: dict[str, list[PrintedRule]] = defaultdict(list)
+def complete(printed: PrintedGrammar) -> PrintedGrammar:
+    """The same grammar with a probability at every rule; an error if only some rules have one."""
+    uniform = {}
+    for lhs, rules in by_left_hand_side(printed).items():
+        without = [rule for rule in rules if rule.probability is None]
+        if not without:
+            continue
+        if len(without) < len(rules):
+            given = [rule for rule in rules if rule.probability is not None]
+            raise GrammarError(
+                f"{printed.name}:{without[0].line}: missing probability: {listed_lines(given)} "
+                f"gave probabilities to rules of {lhs}, and {listed_lines(without)} gave none; "
+                "give one to every rule, or to none, which makes all rules equally probable"
+            )
+        uniform[lhs] = Fraction(1, len(rules))
+    if not uniform:
+        return printed
+    lines = [rule.line for rule in printed.rules if rule.lhs in uniform]
+    warn(
+        f"{printed.name}:{lines[0]}: no probabilities for the rules of {listed(list(uniform))}: "
+        "they are taken as equally probable"
+    )
+    rules = (
+        rule._replace(probability=uniform[rule.lhs]) if rule.lhs in uniform else rule
+        for rule in printed.rules
+    )
+    return printed._replace(rules=tuple(rules))
+
+
+def by_left_hand_side(printed: PrintedGrammar) -> dict[str, list[PrintedRule]]:
+    """The rules of every non-terminal, in the order of the file."""
+    found: dict[str, list[PrintedRule]] = defaultdict(list)
     for rule in printed.rules:
-        by_lhs[rule.lhs].append(rule)
-    totals = {lhs: total(rules, printed.name) for lhs, rules in by_lhs.items()}
-    merged: dict[tuple, float] = defaultdict(float)
+        found[rule.lhs].append(rule)
+    return found
+
+
+def merge(printed: PrintedGrammar) -> tuple[Rule, ...]:
+    """One rule for each expansion, with normalised probabilities, in the order of the file.
+
+    The sums are exact, so that the same numbers written in another way give the same floats.
+    """
+    totals = {lhs: total(rules, printed.name) for lhs, rules in by_left_hand_side(printed).items()}
+    merged: dict[tuple, Fraction] = defaultdict(Fraction)
     for rule in printed.rules:
         merged[rule.lhs, rule.rhs] += rule.probability
     return tuple(
-        Rule(lhs, rhs, probability / totals[lhs])
+        Rule(lhs, rhs, float(probability / totals[lhs]))
         for (lhs, rhs), probability in merged.items()
         if probability > 0
     )
 
 
-def total(rules: Sequence[PrintedRule], name: str) -> float:
+def total(rules: Sequence[PrintedRule], name: str) -> Fraction:
     """The sum of one left-hand side's probabilities; an error if it is not near 1."""
     result = sum(rule.probability for rule in rules)
-    off_by = abs(result - 1) - ROUNDING
-    lines = listed([str(line) for line in dict.fromkeys(rule.line for rule in rules)])
+    off_by = abs(float(result - 1)) - ROUNDING
     found = (
-        f"{name}:{rules[-1].line}: the rules of {rules[0].lhs} sum to {decimal(result)}; "
-        f"they must sum to 1 (rules at line{'s' if ' ' in lines else ''} {lines})"
+        f"{name}:{rules[-1].line}: the rules of {rules[0].lhs} sum to {decimal(float(result))}; "
+        f"they must sum to 1 (rules at {listed_lines(rules)})"
     )
     if off_by > REFUSE_OFF_BY:
         raise GrammarError(found)
@@ -122,8 +172,14 @@ def check_productive(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
 
 def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
     """The expected length of strings must be finite, and not too large."""
+    by_lhs: dict[str, list[Rule]] = defaultdict(list)
+    for rule in rules:
+        by_lhs[rule.lhs].append(rule)
     for loop in structure.loops(rules, printed.start):
-        growth = np.abs(np.linalg.eigvals(structure.mean_matrix(rules, loop))).max()
+        matrix = structure.mean_matrix([rule for a in loop for rule in by_lhs[a]], loop)
+        if structure.ends(matrix, within=1 / ROUNDING):
+            continue
+        growth = structure.growth(matrix)
         if growth >= 1 - ROUNDING:
             raise GrammarError(
                 f"{printed.name}:{first_line(printed, loop)}: strings have infinite expected "
@@ -132,18 +188,31 @@ def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
                 "this must be less than 1, so give a higher probability to the rules that end the "
                 "loop"
             )
-    reached = structure.reachable(rules, printed.start)
     with np.errstate(all="ignore"):
-        length = structure.expected_length(rules, reached)
+        length = structure.expected_lengths(rules, printed.start)[printed.start]
+        steps = structure.expected_totals(rules, printed.start, dict.fromkeys(by_lhs, 1.0))
     if not length <= LONGEST_EXPECTED:
         raise GrammarError(
             f"{printed.name}: strings have an expected length of {length:.3g} symbols; "
             f"at most {LONGEST_EXPECTED:,} are supported"
         )
+    if not steps[printed.start] <= MOST_EXPECTED_RULES:
+        raise GrammarError(
+            f"{printed.name}: derivations have an expected {steps[printed.start]:.3g} rules; "
+            f"at most {MOST_EXPECTED_RULES:,} are supported, so give a higher probability to the "
+            "rules that end loops"
+        )
 
 
 def check_terminals(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
-    """Terminals must fit into 16-bit codes; the last code means `outside the alphabet`."""
+    """Some string has a symbol, and terminals fit into 16-bit codes (the last one: no terminal)."""
+    reached = set(structure.reachable(rules, printed.start))
+    used = {s for rule in rules if rule.lhs in reached for s in rule.rhs if s.terminal}
+    if not used:
+        raise GrammarError(
+            f"{printed.name}:{first_line(printed, [printed.start])}: {printed.start} derives only "
+            "the empty string; give it a rule that leads to terminals"
+        )
     count = len({symbol for rule in rules for symbol in rule.rhs if symbol.terminal})
     if count > MOST_TERMINALS:
         raise GrammarError(
@@ -152,9 +221,35 @@ def check_terminals(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
         )
 
 
+def check_long_strings(
+    name: str, mean: float, deviation: float, share_longer: Callable[[int], float]
+) -> None:
+    """Warn if a recursive language has many very long strings.
+
+    `mean` and `deviation` are of the length of strings, and `share_longer` gives the exact
+    probability of more symbols. By Cantelli's inequality, most languages need not ask for it.
+    """
+    distance = LONG - mean
+    if distance > 0 and deviation**2 < WARN_SHARE_LONG * (deviation**2 + distance**2):
+        return
+    share = share_longer(LONG)
+    if share > WARN_SHARE_LONG:
+        warn(
+            f"{name}: strings have {mean:,.4g} symbols on average, and {100 * share:.3g} % of them "
+            f"have more than {LONG:,}; for shorter strings, give a higher probability to the rules "
+            "that end loops"
+        )
+
+
 def first_line(printed: PrintedGrammar, symbols: Sequence[str]) -> int:
     """The line of the first rule for one of the non-terminals."""
     return min(rule.line for rule in printed.rules if rule.lhs in symbols)
+
+
+def listed_lines(rules: Sequence[PrintedRule]) -> str:
+    """`line 5`, `lines 5 and 7`: where some rules stand."""
+    lines = list(dict.fromkeys(str(rule.line) for rule in rules))
+    return f"line{'s' if len(lines) > 1 else ''} {listed(lines)}"
 
 
 def warn(message: str) -> None:

@@ -19,6 +19,7 @@ with the square of a string's length, times the number of rules and the depth of
 """
 
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,13 +28,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from palimpsest.languages import inside as charts
 from palimpsest.languages import structure
+from palimpsest.languages.closures import log_geometric_sum
+from palimpsest.languages.emptiness import log_empty
+from palimpsest.languages.errors import GrammarError
 from palimpsest.languages.grammar import Grammar
 from palimpsest.languages.structure import Rule
 
 DRAWS = 16  # derivations of each string that has several
 CERTAIN = 1e-9  # nats; a symbol with a smaller loss is determined by the symbols before it
+LARGEST_LOSS = 600.0  # nats; a float64 holds the inverse of the symbol's probability up to 700
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def decisions(grammar: Grammar, strings: Sequence[Sequence[str]], predict_end: b
     Raises
     ------
     ValueError
-        If a string is not in the language.
+        If a string is not in the language, or if a symbol of it is less probable than exp(-600).
     """
     asked = _Asked(grammar, predict_end)
     lengths = np.array([len(string) + predict_end for string in strings], dtype=int)
@@ -98,9 +102,11 @@ class _Tables(NamedTuple):
     first: np.ndarray
     rhs: np.ndarray
     # float64[non-terminals, non-terminals]: weights of all chains from the first down to the
-    # second, of unary steps, and of leftmost symbols
+    # second, of unary steps, and of leftmost symbols; all other symbols, and all symbols further
+    # left, are empty
     unary: np.ndarray
     corner: np.ndarray
+    empty: np.ndarray  # float64[non-terminals]: probability of the empty string
 
 
 class _Asked:
@@ -113,11 +119,9 @@ class _Asked:
     def rules(self) -> tuple[Rule, ...]:
         """The reachable rules of non-terminals that have a choice."""
         reachable = levels(self.grammar)
-        left = [rule.lhs for rule in self.grammar.rules]
+        n_rules = Counter(rule.lhs for rule in self.grammar.rules)
         return tuple(
-            rule
-            for rule in self.grammar.rules
-            if rule.lhs in reachable and left.count(rule.lhs) > 1
+            rule for rule in self.grammar.rules if rule.lhs in reachable and n_rules[rule.lhs] > 1
         )
 
     def losses(self, string: Sequence[str]) -> np.ndarray:
@@ -130,7 +134,15 @@ class _Asked:
         if not np.isfinite(whole).all():
             raise ValueError(f"{' '.join(string)}: is not a string of {self.grammar.name}")
         # Rounding may make a certain symbol a little less or more than certain.
-        return np.maximum(-np.diff(log_probs), 0.0)
+        losses = np.maximum(-np.diff(log_probs), 0.0)
+        if losses.max(initial=0.0) > LARGEST_LOSS:
+            place = int(losses.argmax())
+            raise GrammarError(
+                f"{self.grammar.name}: symbol {place + 1} of a string has a loss of "
+                f"{losses[place]:.0f} nats; rules can share at most {LARGEST_LOSS:.0f}: leave the "
+                "string out, or give higher probabilities to its rules"
+            )
+        return losses
 
     def shares(self, string: Sequence[str], loss: np.ndarray) -> np.ndarray:
         """float64[symbols, rules + 1], see `Decisions`."""
@@ -162,21 +174,28 @@ class _Asked:
         whole = [place[grammar.start], *([n_terminals - 1] if self.predict_end else [])]
         rhs, lhs = [*rhs, whole], np.array([*lhs, len(names)])
         weight = np.array([*(rule.probability for rule in rules), 1.0])
+        log_empties = log_empty(rules)
+        empty = np.exp([*(log_empties.get(name, -np.inf) for name in names), -np.inf])
         unary, corner = np.zeros((2, len(names) + 1, len(names) + 1))
         for left, right, probability in zip(lhs, rhs, weight, strict=True):
-            if right[0] >= n_terminals:
-                corner[left, right[0] - n_terminals] += probability
-                if len(right) == 1:
-                    unary[left, right[0] - n_terminals] += probability
+            may_be_empty = [empty[s - n_terminals] if s >= n_terminals else 0.0 for s in right]
+            for place_in_rule, symbol in enumerate(right):
+                before = probability * np.prod(may_be_empty[:place_in_rule])
+                if symbol >= n_terminals:
+                    corner[left, symbol - n_terminals] += before
+                    others = np.prod(may_be_empty[place_in_rule + 1 :])
+                    unary[left, symbol - n_terminals] += before * others
+        with np.errstate(divide="ignore"):
+            chains = [np.exp(log_geometric_sum(np.log(steps))) for steps in (unary, corner)]
         return _Tables(
             n_terminals,
             lhs,
             weight,
             np.array([*(column.get(rule, -1) for rule in rules), -1]),
             np.cumsum([0, *map(len, rhs)]),
-            np.concatenate(rhs),
-            charts._geometric_sum(unary),
-            charts._geometric_sum(corner),
+            np.concatenate(rhs).astype(np.int64),
+            *chains,
+            empty,
         )
 
 
@@ -195,12 +214,13 @@ def _shares(
     rhs,
     unary,
     corner,
+    empty,
 ):
     """Shares float64[symbols, columns + 1] of one string of the language."""
     length = string.size
     share = np.zeros((length, n_columns + 1))
     inside, items, cuts, n_cuts = _inside(
-        string, scale, n_terminals, lhs, weight, first, rhs, unary
+        string, scale, n_terminals, lhs, weight, first, rhs, unary, empty
     )
     start = unary.shape[0] - 1
     prefix = _prefixes(
@@ -236,11 +256,11 @@ def _shares(
 
 
 @njit(cache=True)
-def _inside(string, scale, n_terminals, lhs, weight, first, rhs, unary):
+def _inside(string, scale, n_terminals, lhs, weight, first, rhs, unary, empty):
     """Inside sums [non-terminals, begin, end], and of items [items, begin, end].
 
     `cuts[item, begin, : n_cuts[item, begin]]` are the ends where an item is not zero: few, so that
-    sums over them are short.
+    sums over them are short. Where an item ends at its begin, all of its symbols are empty.
     """
     length, n_rules, n_names = string.size, lhs.size, unary.shape[0]
     inside = np.zeros((n_names, length + 1, length + 1))
@@ -248,45 +268,59 @@ def _inside(string, scale, n_terminals, lhs, weight, first, rhs, unary):
     cuts = np.zeros((rhs.size, length + 1, length + 1), np.int32)
     n_cuts = np.zeros((rhs.size, length + 1), np.int32)
     own = np.zeros(n_names)
-    for begin in range(length - 1, -1, -1):
+    for begin in range(length, -1, -1):
+        for name in range(n_names):
+            inside[name, begin, begin] = empty[name]
+        for rule in range(n_rules):
+            all_empty = 1.0
+            for item in range(first[rule], first[rule + 1]):
+                is_terminal = rhs[item] < n_terminals
+                all_empty *= 0.0 if is_terminal else empty[rhs[item] - n_terminals]
+                if all_empty > 0:
+                    items[item, begin, begin] = all_empty
+                    cuts[item, begin, 0] = begin
+                    n_cuts[item, begin] = 1
         for end in range(begin + 1, length + 1):
+            # Items in which no non-terminal derives everything from begin to end by itself.
             own[:] = 0.0
             for rule in range(n_rules):
-                for item in range(first[rule] + 1, first[rule + 1]):
-                    symbol, total = rhs[item], 0.0
+                total = 0.0
+                for item in range(first[rule], first[rule + 1]):
+                    symbol, is_first, shorter = rhs[item], item == first[rule], total
+                    total = 0.0
                     if symbol < n_terminals:
-                        if string[end - 1] == symbol and end - 1 > begin:
-                            total = items[item - 1, begin, end - 1] * scale[end - 1]
-                    else:
+                        if string[end - 1] == symbol:
+                            if not is_first:
+                                total = items[item - 1, begin, end - 1] * scale[end - 1]
+                            elif end - 1 == begin:
+                                total = scale[begin]
+                    elif not is_first:
                         of_symbol = inside[symbol - n_terminals]
                         for index in range(n_cuts[item - 1, begin]):
                             cut = cuts[item - 1, begin, index]
-                            if cut < end:
+                            if cut > begin:
                                 total += items[item - 1, begin, cut] * of_symbol[cut, end]
-                    if total > 0:
-                        items[item, begin, end] = total
-                        cuts[item, begin, n_cuts[item, begin]] = end
-                        n_cuts[item, begin] += 1
-                symbol, last = rhs[first[rule]], first[rule + 1] - 1
-                if last > first[rule]:
-                    own[lhs[rule]] += weight[rule] * items[last, begin, end]
-                elif symbol < n_terminals and end == begin + 1 and string[begin] == symbol:
-                    own[lhs[rule]] += weight[rule] * scale[begin]
+                        total += shorter * empty[symbol - n_terminals]
+                    items[item, begin, end] = total
+                own[lhs[rule]] += weight[rule] * total
             for source in range(n_names):
                 if own[source] != 0:
                     for target in range(n_names):
                         inside[target, begin, end] += unary[target, source] * own[source]
+            # And those in which one does, while all others are empty.
             for rule in range(n_rules):
-                item = first[rule]
-                symbol, total = rhs[item], 0.0
-                if symbol >= n_terminals:
-                    total = inside[symbol - n_terminals, begin, end]
-                elif end == begin + 1 and string[begin] == symbol:
-                    total = scale[begin]
-                if total > 0:
-                    items[item, begin, end] = total
-                    cuts[item, begin, n_cuts[item, begin]] = end
-                    n_cuts[item, begin] += 1
+                alone = 0.0
+                for item in range(first[rule], first[rule + 1]):
+                    name = rhs[item] - n_terminals
+                    if name < 0:
+                        alone = 0.0
+                    else:
+                        before = 1.0 if item == first[rule] else items[item - 1, begin, begin]
+                        alone = before * inside[name, begin, end] + alone * empty[name]
+                    items[item, begin, end] += alone
+                    if items[item, begin, end] > 0:
+                        cuts[item, begin, n_cuts[item, begin]] = end
+                        n_cuts[item, begin] += 1
     return inside, items, cuts, n_cuts
 
 
@@ -300,20 +334,21 @@ def _prefixes(string, scale, items, cuts, n_cuts, n_terminals, lhs, weight, firs
         for end in range(begin + 1, length + 1):
             own[:] = 0.0
             for rule in range(n_rules):
-                symbol, total = rhs[first[rule]], 0.0
-                if symbol < n_terminals and end == begin + 1 and string[begin] == symbol:
-                    total += scale[begin]
-                for item in range(first[rule] + 1, first[rule + 1]):
-                    symbol, before = rhs[item], items[item - 1, begin]
+                total = 0.0
+                for item in range(first[rule], first[rule + 1]):
+                    symbol, is_first = rhs[item], item == first[rule]
                     if symbol < n_terminals:
                         if string[end - 1] == symbol:
-                            total += before[end - 1] * scale[end - 1]
-                    else:
+                            if not is_first:
+                                total += items[item - 1, begin, end - 1] * scale[end - 1]
+                            elif end - 1 == begin:
+                                total += scale[begin]
+                    elif not is_first:
                         of_symbol = prefix[symbol - n_terminals]
                         for index in range(n_cuts[item - 1, begin]):
                             cut = cuts[item - 1, begin, index]
-                            if cut < end:
-                                total += before[cut] * of_symbol[cut, end]
+                            if begin < cut < end:
+                                total += items[item - 1, begin, cut] * of_symbol[cut, end]
                 own[lhs[rule]] += weight[rule] * total
             for source in range(n_names):
                 if own[source] != 0:
@@ -355,7 +390,10 @@ def _derivation(random, string, scale, inside, items, n_terminals, lhs, weight, 
             weights[rule] = 0.0
             if lhs[rule] == name:
                 last = first[rule + 1] - 1
-                weights[rule] = weight[rule] * items[last, begin, end]
+                if last >= first[rule]:
+                    weights[rule] = weight[rule] * items[last, begin, end]
+                elif begin == end:
+                    weights[rule] = weight[rule]
         rule = _pick(weights, lhs.size, random)
         probability *= weight[rule]
         node = len(nodes)
@@ -371,13 +409,13 @@ def _derivation(random, string, scale, inside, items, n_terminals, lhs, weight, 
                 cut = end - 1
             else:
                 if item > first[rule]:
-                    for tried in range(end):
+                    for tried in range(end + 1):
                         before, behind = (
                             items[item - 1, begin, tried],
                             inside[symbol - n_terminals, tried, end],
                         )
                         weights[tried] = before * behind
-                    cut = _pick(weights, end, random)
+                    cut = _pick(weights, end + 1, random)
                 waiting.append((symbol - n_terminals, cut, end, node, item - first[rule]))
             end = cut
     return nodes, children, probability
@@ -399,7 +437,9 @@ def _in_front(symbol, begin, rest, string, scale, inside, prefix, n_terminals):
                 rest[start, end] = scale[start] * behind if matches else 0.0
             continue
         of_symbol = inside[symbol - n_terminals, start]
-        rest[start, start + 1 :] = prefix[symbol - n_terminals, start, start + 1 :]
+        for end in range(start + 1, length + 1):
+            rest[start, end] *= of_symbol[start]  # the symbol is empty
+            rest[start, end] += prefix[symbol - n_terminals, start, end]
         for cut in range(start + 1, length):
             if of_symbol[cut] != 0:
                 for end in range(cut + 1, length + 1):
@@ -438,7 +478,7 @@ def _gains(
                 rests[depth + 1][from_here:] = rest[from_here:]
                 of_child, inner = inside[symbol - n_terminals, from_here], befores[depth + 1]
                 inner[:] = prefix[symbol - n_terminals, from_here]
-                for cut in range(from_here + 1, length):
+                for cut in range(from_here, length):
                     if of_child[cut] != 0:
                         for end in range(cut + 1, length + 1):
                             inner[end] += of_child[cut] * rest[cut, end]

@@ -2,7 +2,7 @@
 
 Symbols and rules that are read in part are found in the order of their probability, the most
 probable first. Each is final when it is found, because a larger part of a derivation is never more
-probable than its parts. So loops of rules with one symbol need no special care.
+probable than its parts. So loops of rules with one symbol, and empty rules, need no special care.
 
 Source: Knuth 1977, A Generalization of Dijkstra's Algorithm; Nederhof 2003, Weighted Deductive
 Parsing and Knuth's Algorithm.
@@ -21,7 +21,8 @@ from palimpsest.languages.structure import Rule
 class Node(NamedTuple):
     """A node of a derivation: a non-terminal with the rule that expands it, or a terminal.
 
-    It derives the symbols from `begin` up to but not including `end`. `parent` is the parent's
+    It derives the symbols from `begin` up to but not including `end`, and none if these are equal.
+    `parent` is the parent's
     place in the derivation and None for the root. `rule` is None for a terminal.
     """
 
@@ -63,7 +64,8 @@ def _search(rules: Sequence[Rule], string: Sequence[str], goal: _Item) -> _Parts
     """Every item that is at least as probable as the goal, with its parts."""
     beginning: dict[Symbol, list[Rule]] = defaultdict(list)
     for rule in rules:
-        beginning[rule.rhs[0]].append(rule)
+        if rule.rhs:
+            beginning[rule.rhs[0]].append(rule)
     found: _Parts = {}
     costs: dict[_Item, float] = {}
     whole: dict[tuple[Symbol, int], list[_Item]] = defaultdict(list)  # by symbol and begin
@@ -82,6 +84,10 @@ def _search(rules: Sequence[Rule], string: Sequence[str], goal: _Item) -> _Parts
     number = iter(range(2**63))
     for place, name in enumerate(string):
         add(0.0, _Item(Symbol(name, True), None, place, place + 1), ())
+    for rule in rules:
+        if not rule.rhs:
+            for place in range(len(string) + 1):
+                add(-math.log(rule.probability), _Item(rule, 0, place, place), ())
     while agenda and goal not in found:
         cost, _, item, parts = heapq.heappop(agenda)
         if item in found:
@@ -115,7 +121,7 @@ def _nodes(goal: _Item, parts: _Parts) -> list[Node]:
         place = len(nodes) - 1
         # The children come last first, as the stack turns them around.
         read = parts[item][0] if parts[item] else None
-        while read is not None:
+        while read is not None and parts[read]:
             *before, child = parts[read]
             stack.append((child, place, depth + 1))
             read = before[0] if before else None

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from palimpsest.languages import encoding, notation, structure
-from palimpsest.languages.checks import checked_rules
+from palimpsest.languages import emptiness, encoding, notation, structure
+from palimpsest.languages.checks import check_long_strings, checked_rules
 from palimpsest.languages.derivation import Node, most_probable
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.structure import Rule
@@ -24,9 +24,10 @@ Strings = Sequence[Sequence[str]] | EncodedStrings
 
 @dataclass(frozen=True)
 class Grammar:
-    """A probabilistic context-free grammar without empty rules, whose derivations always end.
+    """A probabilistic context-free grammar whose derivations always end.
 
-    Make one with `from_file` or `from_string`. A string is a tuple of terminals.
+    Make one with `from_file` or `from_string`. A string is a tuple of terminals. The right-hand
+    side of a rule may be empty.
 
     Attributes
     ----------
@@ -65,7 +66,13 @@ class Grammar:
             If the text is not a usable grammar; the message is one line, `name:LINE: what`.
         """
         printed = notation.read(text, name)
-        return cls(name, printed.start, checked_rules(printed))
+        grammar = cls(name, printed.start, checked_rules(printed))
+        if math.isinf(grammar.longest()):
+            deviation = math.sqrt(structure.length_variance(grammar.rules, grammar.start))
+            check_long_strings(
+                name, grammar.expected_length(), deviation, grammar.probability_longer_than
+            )
+        return grammar
 
     def __str__(self) -> str:
         """The merged rules, one per line, in the notation of grammar files."""
@@ -86,23 +93,25 @@ class Grammar:
         """Number of rules, duplicates counted once."""
         return len(self.rules)
 
-    def sample(self, n: int, seed: int) -> list[tuple[str, ...]]:
+    def sample(self, n: int, seed: int, longest: int = 100_000) -> list[tuple[str, ...]]:
         """`n` independent strings; the same seed gives the same strings, and more of them."""
-        return self.decode(self.sample_encoded(n, seed))
+        return self.decode(self.sample_encoded(n, seed, longest))
 
-    def sample_encoded(self, n: int, seed: int) -> EncodedStrings:
+    def sample_encoded(self, n: int, seed: int, longest: int = 100_000) -> EncodedStrings:
         """`n` independent strings as codes, with the log probability of each derivation.
 
         The first strings of a longer sample with the same seed are those of the shorter one.
 
         Raises
         ------
+        GrammarError
+            If a string has more than `longest` symbols.
         ValueError
             If `n` or `seed` is negative.
         """
         from palimpsest.languages import sampling
 
-        return sampling.sample(self._sampling_tables, n, seed)
+        return sampling.sample(self._sampling_tables, n, seed, longest)
 
     def encode(self, strings: Sequence[Sequence[str]]) -> EncodedStrings:
         """Strings as codes into `terminals`; a symbol outside the alphabet becomes 65535.
@@ -127,8 +136,13 @@ class Grammar:
     def log_probability(self, strings: Strings) -> np.ndarray:
         """float64[n], nats: exact log probability of each string, over all of its derivations.
 
-        -inf for a string that is not in the language, the empty string among them. Strings are
-        tuples of symbols, or were encoded by this grammar.
+        -inf for a string that is not in the language, and only then: no probability is too small.
+        Strings are tuples of symbols, or were encoded by this grammar.
+
+        Raises
+        ------
+        GrammarError
+            If the chart of a string of thousands of symbols does not fit into memory.
 
         Source: the inside algorithm; Baker 1979, Trainable Grammars for Speech Recognition.
         """
@@ -165,7 +179,7 @@ class Grammar:
 
         Equal to the entropy of the strings exactly when no string has two derivations.
         """
-        return structure.derivation_entropy(self.rules, self._reachable)
+        return structure.derivation_entropy(self.rules, self.start)
 
     def entropy(self, n: int, seed: int) -> tuple[float, float]:
         """Entropy of the strings in nats: an estimate from `n` samples, and its standard error.
@@ -182,11 +196,50 @@ class Grammar:
 
     def expected_uses(self) -> np.ndarray:
         """float64[rules]: how often a derivation uses each rule on average, exact."""
-        return structure.expected_uses(self.rules, self._reachable)
+        return structure.expected_uses(self.rules, self.start)
 
     def expected_length(self) -> float:
         """Expected number of symbols in a string, exact."""
-        return structure.expected_length(self.rules, self._reachable)
+        return structure.expected_lengths(self.rules, self.start)[self.start]
+
+    def length_probabilities(self, limit: int) -> np.ndarray:
+        """float64[limit + 1]: probability that a string has 0, 1, ..., `limit` symbols, exact.
+
+        A limit of some thousands takes seconds, and the time grows with its square.
+
+        Raises
+        ------
+        ValueError
+            If `limit` is negative.
+        """
+        from palimpsest.languages import lengths
+
+        return lengths.lengths(self._inside_tables, limit)[0]
+
+    def probability_longer_than(self, limit: int) -> float:
+        """Probability that a string has more than `limit` symbols, exact: it is no 1 - sum.
+
+        A limit of some thousands takes seconds, and the time grows with its square.
+
+        Raises
+        ------
+        ValueError
+            If `limit` is negative.
+        """
+        from palimpsest.languages import lengths
+
+        return float(lengths.lengths(self._inside_tables, limit)[1][limit])
+
+    def without_empty_string(self) -> "Grammar":
+        """The language of the strings with a symbol; itself if no string is empty.
+
+        Probabilities are divided by 1 - P(empty string). The new start symbol has a `+` at its end.
+        """
+        if self.start not in emptiness.log_empty(self._reachable_rules):
+            return self
+        return Grammar(
+            self.name, *emptiness.without_empty_string(self._reachable_rules, self.start)
+        )
 
     def longest(self) -> float:
         """Number of symbols in the longest string, exact; inf if recursive."""
@@ -208,6 +261,10 @@ class Grammar:
     @cached_property
     def _reachable(self) -> tuple[str, ...]:
         return structure.reachable(self.rules, self.start)
+
+    @property
+    def _reachable_rules(self) -> tuple[Rule, ...]:
+        return tuple(rule for rule in self.rules if rule.lhs in set(self._reachable))
 
     @cached_property
     def _sampling_tables(self) -> "SamplingTables":

@@ -6,42 +6,50 @@ What remains is one binary rule per node, of weight 1, and unary steps, which sp
 a node, or from a symbol that stands alone, to the left-hand sides that it completes. Chains of
 unary steps, loops included, are summed once by (I - U)^-1.
 
+No chart entry is empty. A symbol that derives the empty string is left out of a right-hand side as
+well, with the probability that it is empty: from `A -> B C` with such a C, there is a unary step
+from B to A, too.
+
 The chart is filled from the right end of the string to its left. For one beginning it goes through
 the ends in order, and keeps only the entries that are not zero, as linked lists: the time it takes
 is in proportion to the constituents that match, not to the cube of the length.
 
-The probability of a string of a few hundred symbols is below what a float64 can hold. A number is
-therefore a mantissa and an exponent of 2^64.
+The probability of a string of a few hundred symbols is below what a float64 can hold, and so may be
+that of a chain of rules. A number is therefore a mantissa and an exponent of 2^64.
 
-Source: Baker 1979 (inside); Jelinek and Lafferty 1991 (prefixes); Stolcke 1995 (closures).
+Source: Baker 1979 (inside); Jelinek and Lafferty 1991 (prefixes); Stolcke 1995 (closures, and
+symbols that may be empty).
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from palimpsest.languages.closures import Row, chains, log_add, merged
+from palimpsest.languages.emptiness import log_empty
 from palimpsest.languages.encoding import EncodedStrings
+from palimpsest.languages.errors import GrammarError
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
 
 UNIT = 2.0**-64
 LOG_UNIT = math.log(UNIT)
 NONE = -1
-SMALLEST_WEIGHT = 1e-200
 FIRST_ROOM = 4096  # chart entries; doubled as often as a string needs more
+MOST_ROOM = 2**24  # 0.5 GB: a string of 5,700 symbols, if each part of it is a constituent
+MOST_CELLS = 2**26  # 5 GB: the longest string times the number of symbols of the chart
+MOST_NULLABLE = 3  # in one rule; a longer rule is split, because any of them may be left out
 
-STEP = np.dtype([("symbol", np.int32), ("weight", np.float64)], align=True)
+STEP = np.dtype([("symbol", np.int32), ("exponent", np.int32), ("weight", np.float64)], align=True)
 RULE = np.dtype([("node", np.int32), ("symbol", np.int32)], align=True)
 NUMBER = np.dtype([("mantissa", np.float64), ("exponent", np.int64)], align=True)
 CELL = np.dtype([*NUMBER.descr, ("next", np.int64)], align=True)
 ENTRY = np.dtype([*NUMBER.descr, ("end", np.int32), ("next", np.int32)], align=True)
-
-Steps = Mapping[tuple[int, int], float]  # (from, to): probability
 
 
 class InsideTables(NamedTuple):
@@ -59,11 +67,15 @@ class InsideTables(NamedTuple):
     # The nodes that go on from a symbol, and the symbol that must come next.
     rules_first: np.ndarray
     rules: np.ndarray  # RULE
-    # The non-terminals that can begin with a terminal or node, and with what weight.
+    # The left-hand sides whose rules begin with a terminal or node, and with what weight.
+    begins_first: np.ndarray
+    begins: np.ndarray  # STEP
+    # The symbols that can begin with a non-terminal, and with what weight.
     corners_first: np.ndarray
     corners: np.ndarray  # STEP
     # Whether the symbol ends a node, or is the start: then its chart entries are looked up.
     looked_up: np.ndarray
+    log_empty: float  # of the start: log probability of the empty string
 
 
 class Workspace(NamedTuple):
@@ -100,15 +112,30 @@ def _score(tables: InsideTables, strings: EncodedStrings, of_prefixes: bool) -> 
     which, copy_of = _distinct(strings)
     scores = np.empty(len(which))
     longest = max(strings.lengths, default=0)
+    if (longest + 1) * tables.n_symbols > MOST_CELLS:
+        raise too_long(longest)
     done, room = 0, FIRST_ROOM
     while done < len(which):
-        arrays = (*tables, *_workspace(longest, tables.n_symbols, room))
+        if room > MOST_ROOM:
+            raise too_long(strings.lengths[which[done]])
+        arrays = (*tables[:-1], *_workspace(longest, tables.n_symbols, room))
         done = _score_from(
             done, which, strings.symbols, strings.offsets, of_prefixes, scores, arrays
         )
         room *= 2
+    is_empty = strings.lengths[which] == 0
+    scores[is_empty] = 0.0 if of_prefixes else tables.log_empty
     # Rounding may carry a sum of probabilities past 1 by a few units in the last place.
     return np.minimum(scores, 0.0)[copy_of]
+
+
+def too_long(length: int) -> GrammarError:
+    """The error for a string whose chart does not fit into memory."""
+    return GrammarError(
+        f"a string of {length:,} symbols is too long for exact probabilities under this grammar "
+        f"(its chart has more than {MOST_ROOM:,} entries); leave it out, or give a higher "
+        "probability to the rules that end loops"
+    )
 
 
 def _distinct(strings: EncodedStrings) -> tuple[np.ndarray, np.ndarray]:
@@ -124,32 +151,55 @@ def tables(
     rules: Sequence[Rule], reachable: Sequence[str], terminals: Sequence[str]
 ) -> InsideTables:
     """Binarise the rules of `reachable`, whose first non-terminal is the start."""
-    known = [Symbol(name, True) for name in terminals] + [Symbol(name, False) for name in reachable]
+    used = set(reachable)
+    rules = [rule for rule in rules if rule.lhs in used]
+    rules, empty = _with_few_nullable(rules, log_empty(rules))
+    names = dict.fromkeys([*reachable, *(rule.lhs for rule in rules)])
+    known = [Symbol(name, True) for name in terminals] + [Symbol(name, False) for name in names]
     place = {symbol: index for index, symbol in enumerate(known)}
     nodes: dict[tuple[int, int], int] = {}
-    completes: dict[tuple[int, int], float] = defaultdict(float)
-    begins: dict[tuple[int, int], float] = defaultdict(float)
+    completes: dict[tuple[int, int], float] = {}
+    begins: dict[tuple[int, int], float] = {}
     for rule in rules:
-        lhs = place.get(Symbol(rule.lhs, False))
-        if lhs is None:
-            continue
-        node, *rest = (place[symbol] for symbol in rule.rhs)
-        begins[node, lhs] += rule.probability
-        for symbol in rest:
-            node = nodes.setdefault((node, symbol), len(known) + len(nodes))
-            begins[node, lhs] += rule.probability
-        completes[node, lhs] += rule.probability
+        lhs = place[Symbol(rule.lhs, False)]
+        # The nodes in which the symbols so far may have ended; None if all of them were empty.
+        ended: dict[int | None, float] = {None: math.log(rule.probability)}
+        for symbol in rule.rhs:
+            before, ended, right = ended, {}, place[symbol]
+            for node, weight in before.items():
+                if not symbol.terminal and symbol.name in empty:
+                    log_add(ended, node, weight + empty[symbol.name])
+                if node is None:
+                    joined = right
+                else:
+                    joined = nodes.setdefault((node, right), len(known) + len(nodes))
+                log_add(ended, joined, weight)
+                log_add(begins, (joined, lhs), weight)
+        for node, weight in ended.items():
+            if node is not None:
+                log_add(completes, (node, lhs), weight)
 
     start = len(terminals)
     nonterminals = range(start, len(known))
     n_symbols = len(known) + len(nodes)
-    goes_on = {left for left, _ in nodes}
-    looked_up = {right for _, right in nodes}
-    closure = _closed(completes, nonterminals, n_symbols)
-    for symbol, row in enumerate(closure):
-        row[symbol] = 1.0
-        for unused in row.keys() - goes_on - looked_up - {start}:
-            del row[unused]
+    looked_up = {right for _, right in nodes} | {start}
+    kept = looked_up | {left for left, _ in nodes}
+    between, into = _by_source(completes, nonterminals)
+    upward = chains(between, nonterminals, kept)
+    nothing = np.zeros(0, np.int64), np.zeros(0)
+    closure = [
+        nothing
+        if symbol in nonterminals
+        else merged(
+            [
+                *([(np.array([symbol]), np.zeros(1))] if symbol in kept else []),
+                *((upward[lhs][0], upward[lhs][1] + weight) for lhs, weight in into[symbol]),
+            ]
+        )
+        for symbol in range(n_symbols)
+    ]
+    between, into = _by_source(begins, nonterminals)
+    corners = chains(between, nonterminals, looked_up)
     onward: list[dict[int, int]] = [{} for _ in range(n_symbols)]
     for (left, right), node in nodes.items():
         onward[left][node] = right
@@ -157,49 +207,64 @@ def tables(
         len(terminals),
         n_symbols,
         start,
-        *_flat(closure, STEP),
-        *_flat(onward, RULE),
-        *_flat(_closed(begins, nonterminals, n_symbols), STEP),
-        np.isin(np.arange(n_symbols), [*looked_up, start]),
+        *_steps(closure),
+        np.cumsum([0, *map(len, onward)]).astype(np.int32),
+        np.array([item for row in onward for item in row.items()], dtype=RULE),
+        *_steps([_row(into[symbol]) for symbol in range(n_symbols)]),
+        *_steps([corners.get(symbol, nothing) for symbol in range(n_symbols)]),
+        np.isin(np.arange(n_symbols), list(looked_up)),
+        empty.get(reachable[0], -math.inf),
     )
 
 
-def _closed(steps: Steps, nonterminals: range, n_symbols: int) -> list[dict[int, float]]:
-    """For every terminal and node, the total weight of the chains of steps to each non-terminal.
+def _with_few_nullable(
+    rules: list[Rule], empty: dict[str, float]
+) -> tuple[list[Rule], dict[str, float]]:
+    """The rules, none with many symbols that may be empty; log probabilities to be empty.
 
-    The rows of non-terminals are left empty: nothing ever enters a chain there. Weights up to
-    `SMALLEST_WEIGHT` are dropped, because products with them could underflow to 0.
+    The rest of a longer rule gets a non-terminal of its own, whose name holds a space.
     """
-    matrix = np.zeros((len(nonterminals), len(nonterminals)))
-    for (source, target), probability in steps.items():
-        if source in nonterminals:
-            matrix[target - nonterminals.start, source - nonterminals.start] = probability
-    chains = _geometric_sum(matrix)
-    closed: list[dict[int, float]] = [defaultdict(float) for _ in range(n_symbols)]
-    for (source, target), probability in steps.items():
-        if source in nonterminals:
-            continue
-        column = chains[:, target - nonterminals.start]
-        for index in np.flatnonzero(probability * column > SMALLEST_WEIGHT):
-            closed[source][nonterminals.start + int(index)] += probability * column[index]
-    return closed
+    split: list[Rule] = []
+    for rule in rules:
+        lhs, rhs, probability = rule
+        while True:
+            nullable = [n for n, s in enumerate(rhs) if not s.terminal and s.name in empty]
+            if len(nullable) <= MOST_NULLABLE:
+                break
+            cut = nullable[MOST_NULLABLE - 1]
+            rest = Symbol(f"{rule.lhs} {len(split)}", False)
+            split.append(Rule(lhs, (*rhs[:cut], rest), probability))
+            lhs, rhs, probability = rest.name, rhs[cut:], 1.0
+        split.append(Rule(lhs, rhs, probability))
+    return (split, log_empty(split)) if len(split) > len(rules) else (rules, empty)
 
 
-def _geometric_sum(matrix: np.ndarray) -> np.ndarray:
-    """I + M + M^2 + ..., with exact zeros wherever no power of M has an entry."""
-    identity = np.eye(len(matrix))
-    reached = identity + matrix > 0
-    while True:
-        further = (reached.astype(np.float32) @ reached.astype(np.float32)) > 0
-        if (further == reached).all():
-            return np.where(reached, np.linalg.inv(identity - matrix), 0.0)
-        reached = further
+def _by_source(
+    steps: dict[tuple[int, int], float], nonterminals: range
+) -> tuple[dict[tuple[int, int], float], dict[int, list[tuple[int, float]]]]:
+    """The steps between non-terminals; and the steps from each other symbol, with weights."""
+    into: dict[int, list[tuple[int, float]]] = defaultdict(list)
+    for (source, target), weight in steps.items():
+        if source not in nonterminals:
+            into[source].append((target, weight))
+    return {pair: w for pair, w in steps.items() if pair[0] in nonterminals}, into
 
 
-def _flat(rows: Sequence[Mapping[int, float]], dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """Rows end to end, and where each begins."""
-    first = np.cumsum([0, *map(len, rows)]).astype(np.int32)
-    return first, np.array([item for row in rows for item in row.items()], dtype=dtype)
+def _row(steps: Sequence[tuple[int, float]]) -> Row:
+    ends = np.array([end for end, _ in steps], np.int64)
+    return ends, np.array([weight for _, weight in steps], float)
+
+
+def _steps(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
+    """Where each row begins, and the rows end to end, with their weights as numbers."""
+    first = np.cumsum([0, *(len(row[0]) for row in rows)]).astype(np.int32)
+    weights = np.concatenate([row[1] for row in rows])
+    steps = np.zeros(len(weights), STEP)
+    steps["symbol"] = np.concatenate([row[0] for row in rows])
+    units = np.maximum(np.floor(weights / LOG_UNIT), 0)
+    steps["exponent"] = -units
+    steps["weight"] = np.exp(weights - units * LOG_UNIT)
+    return first, steps
 
 
 def _workspace(longest: int, n_symbols: int, room: int) -> Workspace:
@@ -241,6 +306,8 @@ def _score_one(
     closure,
     rules_first,
     rules,
+    begins_first,
+    begins,
     corners_first,
     corners,
     looked_up,
@@ -261,8 +328,8 @@ def _score_one(
     takes six times as long as the work.
     """
     length = string.size
-    if length == 0:
-        return True, 1.0 if of_prefixes else 0.0, 0
+    if length == 0:  # the caller knows the probability
+        return True, 0.0, 0
     for symbol in string:
         if symbol >= n_terminals:
             return True, 0.0, 0
@@ -294,7 +361,7 @@ def _score_one(
                         target.mantissa,
                         target.exponent,
                         cell.mantissa * closure[step].weight,
-                        cell.exponent,
+                        cell.exponent + closure[step].exponent,
                     )
                 cell.mantissa = 0.0
                 symbol = cell.next
@@ -357,18 +424,34 @@ def _score_one(
             part_symbols[n_parts] = symbol
             n_parts += 1
             prefixes[row + symbol].mantissa, prefixes[row + symbol].exponent = 1.0, 0
+        n_closed = 0
         for index in range(n_parts):
             symbol = part_symbols[index]
             part = parts[symbol]
+            for step in range(begins_first[symbol], begins_first[symbol + 1]):
+                target = closed[begins[step].symbol]
+                if target.mantissa == 0:
+                    closed_symbols[n_closed] = begins[step].symbol
+                    n_closed += 1
+                target.mantissa, target.exponent = _sum(
+                    target.mantissa,
+                    target.exponent,
+                    part.mantissa * begins[step].weight,
+                    part.exponent + begins[step].exponent,
+                )
+            part.mantissa = 0.0
+        for index in range(n_closed):
+            symbol = closed_symbols[index]
+            mantissa, exponent = closed[symbol].mantissa, closed[symbol].exponent
+            closed[symbol].mantissa = 0.0
             for step in range(corners_first[symbol], corners_first[symbol + 1]):
                 target = prefixes[row + corners[step].symbol]
                 target.mantissa, target.exponent = _sum(
                     target.mantissa,
                     target.exponent,
-                    part.mantissa * corners[step].weight,
-                    part.exponent,
+                    mantissa * corners[step].weight,
+                    exponent + corners[step].exponent,
                 )
-            part.mantissa = 0.0
 
     if of_prefixes:
         return True, prefixes[start].mantissa, prefixes[start].exponent

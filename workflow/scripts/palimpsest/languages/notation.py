@@ -1,26 +1,42 @@
 """Reading NLTK's PCFG notation: from the text of a grammar to its rules as printed."""
 
-import math
 import re
+import sys
 from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
 from palimpsest.languages.errors import GrammarError
 
 EXAMPLE = "a rule reads A -> B 'c' [0.5]"
+# A name may hold a bar only before '<', as in the names A|<B-C> of NLTK's Chomsky normal form.
 TOKEN = re.compile(
     r"""\s*(?:
-      (?P<arrow>->)
+      (?P<arrow>->|\u2192)
     | (?P<bar>\|)
     | (?P<comment>\#.*)
     | (?P<probability>\[[^\]]*\])
-    | (?P<terminal>'[^']*'|"[^"]*")
-    | (?P<nonterminal>[\w/](?:(?!->)[\w/^<>-])*)
+    | (?P<terminal>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    | (?P<nonterminal>(?:(?!->)[^\s'"\[\]|;\#\u2192\u2018\u2019\u201c\u201d]|\|(?=<))+)
     )""",
     re.VERBOSE,
 )
-UNFINISHED = {"'": "unclosed quote", '"': "unclosed quote", "[": "unclosed bracket"}
+ESCAPE = re.compile(r"""\\([\\'"])""")
+NEEDS_ESCAPE = re.compile(r"""\\(?=[\\'"]|\Z)""")
+NUMBER = re.compile(r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,9})?|\d+\s*/\s*0*[1-9]\d*", re.ASCII)
+PERCENT = re.compile(r"(\d+\.?\d*|\.\d+)\s*%", re.ASCII)
+COMMA = re.compile(r"\d*,\d+", re.ASCII)
+MOST_DIGITS = 400  # of a probability; the smallest float64 takes 330 without an exponent
+SMALLEST = sys.float_info.min
+NLTK_HEADER = re.compile(r"Grammar with \d+ productions \(start state = (.+)\)")
+UNFINISHED = {
+    "'": "unclosed quote",
+    '"': "unclosed quote",
+    "[": "unclosed bracket",
+    **dict.fromkeys("\u2018\u2019\u201c\u201d", "curly quotes are not read; write ' or \" for"),
+}
 
 
 class Symbol(NamedTuple):
@@ -32,15 +48,18 @@ class Symbol(NamedTuple):
     def __str__(self) -> str:
         if not self.terminal:
             return self.name
-        return f'"{self.name}"' if "'" in self.name else f"'{self.name}'"
+        name = NEEDS_ESCAPE.sub(r"\\\\", self.name)
+        if "'" not in name:
+            return f"'{name}'"
+        return '"' + name.replace('"', r"\"") + '"'
 
 
 class PrintedRule(NamedTuple):
-    """One alternative of a rule, as it stands in the file."""
+    """One alternative of a rule, as it stands in the file; its probability may be missing."""
 
     lhs: str
     rhs: tuple[Symbol, ...]
-    probability: float
+    probability: Fraction | None
     line: int
 
 
@@ -94,7 +113,8 @@ def read(text: str, name: str) -> PrintedGrammar:
     ----------
     text : str
         Lines such as ``A -> B 'c' [0.5] | 'd' [0.5]``; ``#`` starts a comment, ``%start A``
-        names another start symbol, and a line that ends in a backslash goes on in the next.
+        names another start symbol, and a line that ends in a backslash goes on in the next. What
+        NLTK prints for a grammar is read too: its first line names the start symbol.
     name : str
         What to call the text in messages, normally its path.
 
@@ -107,7 +127,9 @@ def read(text: str, name: str) -> PrintedGrammar:
     start: tuple[str, int] | None = None
     for number, line in _lines(text):
         where = f"{name}:{number}"
-        if line.startswith("%"):
+        if printed := NLTK_HEADER.fullmatch(line):
+            start = printed[1], number
+        elif line.startswith("%"):
             start = _read_start(line, where), number
         else:
             rules += _read_rule(line, where, number)
@@ -128,7 +150,8 @@ def read_symbols(text: str) -> tuple[Symbol, ...]:
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that say something, each with the number of the line it begins on."""
     begun, number = "", 0
-    for current, line in enumerate(text.split("\n"), start=1):
+    lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
+    for current, line in enumerate(lines, start=1):
         number = number if begun else current
         line = begun + line.strip()
         if line.endswith("\\") and not line.startswith("#"):
@@ -179,41 +202,57 @@ def _split(tokens: list[_Token]) -> list[list[_Token]]:
 
 
 def _read_alternative(lhs: str, tokens: list[_Token], where: str, number: int) -> PrintedRule:
-    symbols = [token for token in tokens if token.kind in ("terminal", "nonterminal")]
-    if not symbols:
-        raise GrammarError(
-            f"{where}: empty right-hand sides are not supported; "
-            f"give every rule of {_short(lhs)} at least one symbol"
-        )
     if any(token.kind == "arrow" for token in tokens):
         raise GrammarError(f"{where}: a second arrow '->'; write one rule per line")
-    if tokens[-1].kind != "probability":
-        last = _short(symbols[-1].text)
-        raise GrammarError(f"{where}: missing probability after {last}; {EXAMPLE}")
-    if len(tokens) != len(symbols) + 1:
+    if any(token.kind == "probability" for token in tokens[:-1]):
         raise GrammarError(f"{where}: a rule has one probability, at its end; {EXAMPLE}")
+    symbols, probability = tokens, None
+    if tokens and tokens[-1].kind == "probability":
+        symbols, probability = tokens[:-1], _probability(tokens[-1].text, where)
     rhs = tuple(_symbol(token, where) for token in symbols)
-    return PrintedRule(lhs, rhs, _probability(tokens[-1].text, where), number)
+    return PrintedRule(lhs, rhs, probability, number)
 
 
 def _symbol(token: _Token, where: str) -> Symbol:
     if token.kind == "nonterminal":
         return Symbol(token.text, terminal=False)
     if len(token.text) == 2:
-        raise GrammarError(f"{where}: an empty terminal ''; a terminal needs at least one letter")
-    return Symbol(token.text[1:-1], terminal=True)
-
-
-def _probability(text: str, where: str) -> float:
-    try:
-        value = float(text[1:-1])
-    except ValueError:
-        value = math.nan
-    if not 0 <= value <= 1:
         raise GrammarError(
-            f"{where}: probability {_short(text)} must be a number from 0 to 1, such as [0.3333]"
+            f"{where}: an empty terminal {token.text}; a terminal needs at least one letter, and "
+            "an empty right-hand side is written as nothing: A -> [0.5]"
         )
-    return value
+    return Symbol(ESCAPE.sub(r"\1", token.text[1:-1]), terminal=True)
+
+
+def _probability(text: str, where: str) -> Fraction:
+    """The exact value of `[0.25]`, `[1/4]` or `[2.5e-1]`."""
+    written = text[1:-1].strip()
+    if len(written) > MOST_DIGITS or not NUMBER.fullmatch(written):
+        raise _not_a_probability(text, where)
+    above, _, below = written.partition("/")
+    # A Decimal keeps its exponent: as a Fraction, 1e-999999999 would fill the memory.
+    value = Fraction(int(above), int(below)) if below else Decimal(written)
+    if value > 1:
+        raise _not_a_probability(text, where)
+    if 0 < value < SMALLEST:
+        raise GrammarError(
+            f"{where}: probability {_short(text)} is below {SMALLEST:.3g}, the smallest that is "
+            "kept; write a larger one, or delete the rule"
+        )
+    return Fraction(value or 0)
+
+
+def _not_a_probability(text: str, where: str) -> GrammarError:
+    written = text[1:-1].strip()
+    remedy = ""
+    if percent := PERCENT.fullmatch(written):
+        remedy = f"; write it as [{float(percent[1]) / 100:g}]"
+    elif COMMA.fullmatch(written):
+        remedy = f"; write it with a point: [{written.replace(',', '.')}]"
+    return GrammarError(
+        f"{where}: probability {_short(text)} must be a number from 0 to 1, such as [0.3333], "
+        f"[1/3] or [1e-5]{remedy}"
+    )
 
 
 def _tokens(line: str, where: str) -> list[_Token]:
@@ -223,7 +262,9 @@ def _tokens(line: str, where: str) -> list[_Token]:
         if not match:
             rest = line[position:].lstrip()
             what = UNFINISHED.get(rest[0], "cannot read")
-            raise GrammarError(f"{where}: {what} {_short(rest)}; {EXAMPLE}")
+            escaped = what == "unclosed quote" and "\\" in rest
+            remedy = r"a backslash before a quote is written \\" if escaped else EXAMPLE
+            raise GrammarError(f"{where}: {what} {_short(rest)}; {remedy}")
         tokens.append(_Token(match.lastgroup, match[match.lastgroup]))
         position = match.end()
     return [token for token in tokens if token.kind != "comment"]

@@ -9,12 +9,14 @@ from numba import njit
 
 from palimpsest.languages import structure
 from palimpsest.languages.encoding import EncodedStrings
+from palimpsest.languages.errors import GrammarError
 from palimpsest.languages.structure import Rule
 
 END = -1
 FIRST_NONTERMINAL = -2
 SYMBOLS_FULL = -1
 STACK_FULL = -2
+LONGEST = 100_000  # symbols of a sampled string, unless the caller says otherwise
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -69,7 +71,7 @@ def tables(
         np.array(log_probability),
         np.array(first_symbol, np.int32),
         np.array(symbols, np.int32),
-        structure.expected_length(rules, reachable),
+        structure.expected_lengths(rules, reachable[0])[reachable[0]],
     )
 
 
@@ -93,7 +95,7 @@ def alias_table(probabilities: Sequence[float]) -> tuple[list[float], list[int]]
     return keep, alias
 
 
-def sample(tables: SamplingTables, n: int, seed: int) -> EncodedStrings:
+def sample(tables: SamplingTables, n: int, seed: int, longest: int = LONGEST) -> EncodedStrings:
     """`n` independent strings; see `Grammar.sample_encoded`."""
     if n < 0:
         raise ValueError(f"cannot sample {n} strings; give a count of 0 or more")
@@ -102,7 +104,14 @@ def sample(tables: SamplingTables, n: int, seed: int) -> EncodedStrings:
     # numpy mixes any integer into 64 good bits, so that neighbouring seeds are unrelated.
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     room = int(n * tables.expected_length * 1.05) + 1024
-    symbols, offsets, log_probability = _sample(*tables[:-1], n, state, room)
+    symbols, offsets, log_probability, done = _sample(*tables[:-1], n, state, room, longest)
+    if done < n:
+        raise GrammarError(
+            f"string {done + 1:,} of a sample of {n:,} has more than {longest:,} symbols (strings "
+            f"have {tables.expected_length:,.4g} on average); to leave it out would change the "
+            "language, so give a higher probability to the rules that end loops, or call sample "
+            "with a larger value of longest"
+        )
     # A copy, unless next to nothing was over: a view would keep the whole buffer alive.
     used = symbols[: offsets[-1]]
     if len(used) < 0.9 * len(symbols):
@@ -111,14 +120,19 @@ def sample(tables: SamplingTables, n: int, seed: int) -> EncodedStrings:
 
 
 @njit(cache=True)
-def _sample(first_rule, keep, alias, log_probability, first_symbol, rhs, n, state, room):
-    """Expand the start symbol `n` times into one buffer, which grows as it must."""
+def _sample(first_rule, keep, alias, log_probability, first_symbol, rhs, n, state, room, longest):
+    """Expand the start symbol `n` times into one buffer, which grows as it must.
+
+    Stop at a string of more than `longest` symbols; the last result is the number of strings
+    before it.
+    """
     symbols = np.empty(room, np.uint16)
     stack = np.empty(256, np.int64)
     offsets = np.zeros(n + 1, np.int64)
     scores = np.zeros(n)
     string = 0
     while string < n:
+        stop = min(symbols.size, offsets[string] + longest)
         total, after, score = _expand(
             first_rule,
             keep,
@@ -129,9 +143,12 @@ def _sample(first_rule, keep, alias, log_probability, first_symbol, rhs, n, stat
             state,
             symbols,
             offsets[string],
+            stop,
             stack,
         )
         # A string that did not fit is drawn anew, from the same random numbers.
+        if total == SYMBOLS_FULL and stop < symbols.size:
+            break
         if total == SYMBOLS_FULL:
             symbols = _grown(symbols)
         elif total == STACK_FULL:
@@ -141,14 +158,14 @@ def _sample(first_rule, keep, alias, log_probability, first_symbol, rhs, n, stat
             string += 1
             offsets[string] = total
             scores[string - 1] = score
-    return symbols, offsets, scores
+    return symbols, offsets, scores, string
 
 
 @njit(cache=True)
 def _expand(
-    first_rule, keep, alias, log_probability, first_symbol, rhs, state, symbols, total, stack
+    first_rule, keep, alias, log_probability, first_symbol, rhs, state, symbols, total, stop, stack
 ):
-    """Write one string at `symbols[total:]`; the new total, random state and log probability.
+    """Write one string at `symbols[total:stop]`; the new total, random state and log probability.
 
     The stack holds where to go on in the right-hand sides that are not yet finished. It does not
     grow here: an array that might be replaced in this loop makes the loop seven times slower.
@@ -161,7 +178,7 @@ def _expand(
         position = stack[depth]
         symbol = rhs[position]
         while symbol >= 0:
-            if total == symbols.size:
+            if total == stop:
                 return SYMBOLS_FULL, state, score
             symbols[total] = symbol
             total += 1

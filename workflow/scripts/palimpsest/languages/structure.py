@@ -2,12 +2,14 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from palimpsest.languages.notation import Symbol
+
+Node = TypeVar("Node", bound=Hashable)
 
 
 class Rule(NamedTuple):
@@ -18,9 +20,9 @@ class Rule(NamedTuple):
     probability: float
 
     def __str__(self) -> str:
-        rhs = " ".join(map(str, self.rhs))
         # NLTK reads no exponents.
-        return f"{self.lhs} -> {rhs} [{np.format_float_positional(self.probability)}]"
+        probability = f"[{np.format_float_positional(self.probability)}]"
+        return " ".join([self.lhs, "->", *map(str, self.rhs), probability])
 
     @property
     def children(self) -> tuple[str, ...]:
@@ -67,36 +69,51 @@ def productive(rules: Sequence[Rule]) -> set[str]:
 
 
 def components(rules: Iterable[Rule], start: str) -> list[list[str]]:
-    """The strongly connected components below `start`, every component after those it leads to.
+    """The strongly connected components below `start`, every component after those it leads to."""
+    return strongly_connected(children(rules), [start])
+
+
+def strongly_connected(
+    below: Mapping[Node, Iterable[Node]], starts: Iterable[Node]
+) -> list[list[Node]]:
+    """The strongly connected components of a graph, every component after those it leads to.
 
     Source: Tarjan 1972, with an explicit stack, since a chain of rules may be long.
     """
-    below = children(rules)
-    order: dict[str, int] = {start: 0}
-    low = {start: 0}
-    open_symbols, found = [start], []
-    walk = [(start, iter(below.get(start, [])))]
-    is_open = {start}
-    while walk:
-        symbol, rest = walk[-1]
-        child = next(rest, None)
-        if child is None:
-            walk.pop()
-            if walk:
-                parent = walk[-1][0]
-                low[parent] = min(low[parent], low[symbol])
-            if low[symbol] == order[symbol]:
-                cut = open_symbols.index(symbol)
-                found.append(open_symbols[cut:])
-                is_open.difference_update(open_symbols[cut:])
-                del open_symbols[cut:]
-        elif child not in order:
-            order[child] = low[child] = len(order)
-            open_symbols.append(child)
-            is_open.add(child)
-            walk.append((child, iter(below.get(child, []))))
-        elif child in is_open:
-            low[symbol] = min(low[symbol], order[child])
+    order: dict[Node, int] = {}
+    low: dict[Node, int] = {}
+    open_nodes: list[Node] = []
+    is_open: set[Node] = set()
+    found: list[list[Node]] = []
+    walk: list[tuple[Node, Iterator[Node]]] = []
+
+    def enter(node: Node) -> None:
+        order[node] = low[node] = len(order)
+        open_nodes.append(node)
+        is_open.add(node)
+        walk.append((node, iter(below.get(node, ()))))
+
+    for start in starts:
+        if start not in order:
+            enter(start)
+        while walk:
+            node, rest = walk[-1]
+            child = next(rest, None)
+            if child is None:
+                walk.pop()
+                if walk:
+                    parent = walk[-1][0]
+                    low[parent] = min(low[parent], low[node])
+                if low[node] == order[node]:
+                    component = [open_nodes.pop()]
+                    while component[-1] != node:
+                        component.append(open_nodes.pop())
+                    is_open.difference_update(component)
+                    found.append(component[::-1])
+            elif child not in order:
+                enter(child)
+            elif child in is_open:
+                low[node] = min(low[node], order[child])
     return found
 
 
@@ -126,47 +143,108 @@ def mean_matrix(rules: Iterable[Rule], symbols: Sequence[str]) -> np.ndarray:
     return matrix
 
 
-def expected_total(
-    rules: Sequence[Rule], symbols: Sequence[str], cost: Mapping[str, float]
-) -> float:
-    """The expected sum, over a derivation from `symbols[0]`, of a cost per expanded non-terminal.
+def growth(matrix: np.ndarray) -> float:
+    """How often the non-terminals of a mean matrix lead back to themselves, per expansion."""
+    return float(np.abs(np.linalg.eigvals(matrix)).max())
 
-    It is the first entry of (I - M)^-1 c, M the mean matrix; `symbols` must be closed under M.
+
+def ends(matrix: np.ndarray, within: float) -> bool:
+    """Whether derivations have an expected number of expansions that is surely below `within`.
+
+    `matrix` is the mean matrix of non-terminals that all lead to each other. A positive solution
+    of x = 1 + M x proves that its growth is at most 1 - 1 / max(x), without eigenvalues, which
+    take minutes for thousands of non-terminals.
+    """
+    try:
+        expansions = np.linalg.solve(np.eye(len(matrix)) - matrix, np.ones(len(matrix)))
+    except np.linalg.LinAlgError:
+        return False
+    return bool((expansions > 0.5).all() and (expansions < within).all())
+
+
+def expected_totals(
+    rules: Iterable[Rule], start: str, cost: Mapping[str, float]
+) -> dict[str, float]:
+    """The expected sum, over a derivation from a symbol, of a cost per expanded non-terminal.
+
+    There is an entry for `start` and each non-terminal below.
 
     Source: Grenander 1976; Chi 1999, Statistical Properties of PCFGs, section 3.
     """
-    matrix = mean_matrix(rules, symbols)
-    vector = np.array([cost.get(symbol, 0.0) for symbol in symbols])
-    return float(np.linalg.solve(np.eye(len(symbols)) - matrix, vector)[0])
+    return solved(_mean_counts(rules), cost, [start])
 
 
-def expected_uses(rules: Sequence[Rule], symbols: Sequence[str]) -> np.ndarray:
-    """float64[rules]: how often a derivation from `symbols[0]` uses each rule, on average.
+def expected_uses(rules: Sequence[Rule], start: str) -> np.ndarray:
+    """float64[rules]: how often a derivation from `start` uses each rule, on average.
 
-    It is a rule's probability times the entry of its left-hand side in the first row of
-    (I - M)^-1, M the mean matrix; 0 for a rule of another non-terminal.
+    0 for a rule that is not reachable.
     """
-    matrix = mean_matrix(rules, symbols)
-    first = np.eye(len(symbols))[0]
-    expanded = np.linalg.solve((np.eye(len(symbols)) - matrix).T, first)
-    times = dict(zip(symbols, expanded.tolist(), strict=True))
+    above: dict[str, dict[str, float]] = defaultdict(dict)
+    symbols = reachable(rules, start)
+    counts = _mean_counts(rules)
+    for symbol in symbols:
+        for child, count in counts[symbol].items():
+            above[child][symbol] = count
+    times = solved(above, {start: 1.0}, symbols)
     return np.array([rule.probability * times.get(rule.lhs, 0.0) for rule in rules])
 
 
-def expected_length(rules: Sequence[Rule], symbols: Sequence[str]) -> float:
-    """Expected number of terminals in a string derived from `symbols[0]`."""
+def _mean_counts(rules: Iterable[Rule]) -> dict[str, dict[str, float]]:
+    """How often one expansion of a non-terminal names each of its children, on average."""
+    counts: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for rule in rules:
+        for child in rule.children:
+            counts[rule.lhs][child] += rule.probability
+    return counts
+
+
+def solved(
+    below: Mapping[str, Mapping[str, float]], constant: Mapping[str, float], starts: Iterable[str]
+) -> dict[str, float]:
+    """The x with x[a] = constant[a] + the sum of below[a][b] x[b], for all a below the starts.
+
+    Component by component: a grammar may have thousands of non-terminals, but its loops are small.
+    """
+    values: dict[str, float] = {}
+    for component in strongly_connected(below, starts):
+        place = {symbol: index for index, symbol in enumerate(component)}
+        matrix, vector = np.eye(len(component)), np.zeros(len(component))
+        for symbol, index in place.items():
+            vector[index] = constant.get(symbol, 0.0)
+            for child, weight in below.get(symbol, {}).items():
+                if child in place:
+                    matrix[index, place[child]] -= weight
+                else:
+                    vector[index] += weight * values[child]
+        values.update(zip(component, np.linalg.solve(matrix, vector).tolist(), strict=True))
+    return values
+
+
+def expected_lengths(rules: Sequence[Rule], start: str) -> dict[str, float]:
+    """Expected number of terminals of a string derived from each non-terminal below `start`."""
     terminals: dict[str, float] = defaultdict(float)
     for rule in rules:
         terminals[rule.lhs] += rule.probability * (len(rule.rhs) - len(rule.children))
-    return expected_total(rules, symbols, terminals)
+    return expected_totals(rules, start, terminals)
 
 
-def derivation_entropy(rules: Sequence[Rule], symbols: Sequence[str]) -> float:
-    """Entropy of the derivations from `symbols[0]`, in nats."""
+def length_variance(rules: Sequence[Rule], start: str) -> float:
+    """Variance of the number of terminals of a string derived from `start`."""
+    mean = expected_lengths(rules, start)
+    of_choice: dict[str, float] = defaultdict(float)
+    for rule in rules:
+        if rule.lhs in mean:
+            length = len(rule.rhs) - len(rule.children) + sum(mean[c] for c in rule.children)
+            of_choice[rule.lhs] += rule.probability * (length - mean[rule.lhs]) ** 2
+    return expected_totals(rules, start, of_choice)[start]
+
+
+def derivation_entropy(rules: Sequence[Rule], start: str) -> float:
+    """Entropy of the derivations from `start`, in nats."""
     choice: dict[str, float] = defaultdict(float)
     for rule in rules:
         choice[rule.lhs] -= rule.probability * math.log(rule.probability)
-    return expected_total(rules, symbols, choice)
+    return expected_totals(rules, start, choice)[start]
 
 
 def n_derivations(rules: Sequence[Rule], start: str) -> float:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from palimpsest.configuration.settings import Settings
+from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
@@ -22,7 +23,6 @@ from palimpsest.tables.kinds import Column, Kind
 
 pd = lazy_import("pandas")
 by_rule = lazy_import("palimpsest.memorisation.bits_by_rule")
-languages = lazy_import("palimpsest.languages")
 
 KIND = Kind(
     "bits_by_rule",
@@ -100,7 +100,7 @@ def table(
     Source: Palimpsest's own split of the bits of arXiv 2505.24832.
     """
     (path,) = corpus
-    grammar = languages.Grammar.from_file(path)
+    grammar = read_grammar(path)
     return by_rule.bits_by_rule_table(tokens, strings, learning, grammar, predict_end)
 
 
