@@ -9,6 +9,7 @@ import pytest
 from helpers.grammars import grammar_of
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.corpora.files import read_grammar
+from palimpsest.datasets import strings as strings_module
 from palimpsest.datasets.grammar import derivation_table, grammar_table, typical_string
 from palimpsest.datasets.strings import distinct_sample, summarise, target_strings
 from palimpsest.languages import GrammarWarning
@@ -71,3 +72,22 @@ def test_groups_of_a_start_symbol_that_comes_again():
     strings = [("a",), ("b",), ("a", "b"), ("b", "b", "a")]
     groups = corpus.groups(strings, by="derivation")
     assert [groups[string] for string in strings] == ["a", "b", "S S", "S S"]
+
+
+def test_long_strings_are_announced(capsys, monkeypatch):
+    """And their probabilities are the same; without long strings, nothing is said."""
+    grammar = grammar_of("S -> S S [0.45] | 'a' [0.55]")
+    quiet = distinct_sample(grammar, "L", 500, seed=0)
+    assert not capsys.readouterr().out
+    monkeypatch.setattr(strings_module, "LONG", 20)
+    monkeypatch.setattr(strings_module, "SECONDS_BETWEEN_LINES", -1)
+    said = distinct_sample(grammar, "L", 500, seed=0)
+    n_long = int((said["length"] > 20).sum())
+    lines = capsys.readouterr().out.splitlines()
+    assert n_long > 2
+    assert len(lines) == 1 + n_long
+    assert lines[0].startswith(
+        f"language L: {n_long} of {len(said)} sampled strings have more than"
+    )
+    assert lines[-1] == f"language L: {n_long} of {n_long} long strings done"
+    np.testing.assert_array_equal(said["log_prob"], quiet["log_prob"])

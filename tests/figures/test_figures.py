@@ -11,12 +11,14 @@ from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from palimpsest import tables
+from palimpsest.datasets.grammar import derivation_table
 from palimpsest.density.figures import FIGURES as DENSITY_FIGURES
 from palimpsest.errors import UserError
 from palimpsest.figures import style
 from palimpsest.figures.render import render
 from palimpsest.figures.style import save
 from palimpsest.information.figures import FIGURES as INFORMATION_FIGURES
+from palimpsest.languages import Grammar
 from palimpsest.lazy_import import named
 from palimpsest.profiles.figures import FIGURES as PROFILE_FIGURES
 from palimpsest.sections import FIGURES, KINDS
@@ -623,6 +625,18 @@ def test_a_long_string_goes_on_in_the_next_line():
     for axes in lines:
         low, high = axes.get_xlim()
         assert all(low <= text.get_position()[0] <= high for text in axes.texts)
+
+
+def test_what_derives_nothing_is_not_drawn():
+    grammar = Grammar.from_string("S -> '(' S ')' S [0.4] | [0.6]")
+    figure = draw("derivation", derivation_table(grammar, "dyck", tuple("(())()")))
+    figure.draw_without_rendering()
+    (boxes, _) = figure.axes
+    written = [text.get_text() for text in boxes.texts]
+    assert [text for text in written if text in "()"] == list("(())()")
+    assert len(boxes.patches) == 3  # one for each pair of brackets
+    said = figure.get_supxlabel().replace("\n", " ")
+    assert "Not drawn: 4 symbols that derive nothing." in said
 
 
 def test_a_derivation_of_several_says_so():

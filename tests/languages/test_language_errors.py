@@ -5,6 +5,7 @@ import random
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -310,6 +311,17 @@ def test_a_long_chain_of_rules_does_not_exhaust_the_stack():
     grammar = read(chain)
     assert grammar.n_derivations() == 1
     assert grammar.sample(2, seed=0) == [("a",), ("a",)]
+
+
+def test_ten_thousand_rules_are_read_and_scored():
+    """A lexicon, and a chain of loops; a step that is quadratic in the rules would take minutes."""
+    words = "\n".join(f"N -> 'w{n}' [1/5000]" for n in range(5000))
+    chain = "\n".join(f"A{n} -> A{n + 1} 'x' [0.5] | A{n} [0.25] | [0.25]" for n in range(2000))
+    grammar = read(f"S -> N A0 [1]\n{words}\n{chain}\nA2000 -> 'z' [1]")
+    assert grammar.n_rules > 10_000
+    score = grammar.log_probability([("w7",), ("w7", "x"), ("w7", "z")])
+    expected = [math.log(1 / 5000 / 3), math.log(1 / 5000 * 2 / 9), -math.inf]
+    np.testing.assert_allclose(score, expected, rtol=1e-12)
 
 
 PIECES = [

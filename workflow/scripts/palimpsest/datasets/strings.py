@@ -11,7 +11,7 @@ from palimpsest.corpora import text_of
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
 
-AT_ONCE = 100  # strings, between two looks at the clock
+LONG = 1_000  # symbols; shorter strings take less than a second
 SECONDS_BETWEEN_LINES = 15
 
 
@@ -42,20 +42,27 @@ def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.Da
 
 
 def _log_probabilities(grammar: Grammar, language: str, strings: list) -> np.ndarray:
-    """The log probabilities of strings; where these take long, a line of progress now and then."""
-    scores, shown = [np.zeros(0)], time.monotonic()
-    for begin in range(0, len(strings), AT_ONCE):
-        scores.append(grammar.log_probability(strings[begin : begin + AT_ONCE]))
+    """The log probabilities of strings; it says what takes long, and how far it is."""
+    lengths = np.array([len(string) for string in strings])
+    long = np.flatnonzero(lengths > LONG)
+    if not len(long):
+        return grammar.log_probability(strings)
+    print(
+        f"language {language}: {len(long):,} of {len(strings):,} sampled strings have more than "
+        f"{LONG:,} symbols (up to {lengths.max():,}); under an ambiguous grammar, the exact "
+        "probability of one of 5,000 symbols takes minutes, and the time grows with the cube",
+        flush=True,
+    )
+    scores = np.empty(len(strings))
+    short = np.flatnonzero(lengths <= LONG)
+    scores[short] = grammar.log_probability([strings[place] for place in short])
+    shown = time.monotonic()
+    for done, place in enumerate(long, start=1):
+        scores[place] = grammar.log_probability([strings[place]])[0]
         if time.monotonic() - shown > SECONDS_BETWEEN_LINES:
             shown = time.monotonic()
-            done = min(begin + AT_ONCE, len(strings))
-            longest = max(map(len, strings))
-            print(
-                f"language {language}: exact probabilities of {done:,} of {len(strings):,} strings "
-                f"(up to {longest:,} symbols; the time grows with the cube of the length)",
-                flush=True,
-            )
-    return np.concatenate(scores)
+            print(f"language {language}: {done:,} of {len(long):,} long strings done", flush=True)
+    return scores
 
 
 def target_strings(sample: pd.DataFrame, n_targets: int) -> pd.DataFrame:

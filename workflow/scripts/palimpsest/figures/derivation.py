@@ -34,9 +34,10 @@ def derivation(tree: pd.DataFrame) -> Figure:
     Source: appendix E, figure 12; the probabilities and the surprise are our own.
     """
     tree = tree.sort_values("node").reset_index(drop=True)
-    edges = symbol_edges(tree)
+    drawn = tree[tree["begin"] < tree["end"]]
+    edges = symbol_edges(drawn)
     lines = lines_of(edges)
-    n_rows = tree["depth"].max() + 1
+    n_rows = drawn["depth"].max() + 1
     row = min(ROW, (TALLEST - REST) / len(lines) / (n_rows + BARS / ROW))
     figure = curves.figure_of(
         REST + len(lines) * row * (n_rows + BARS / ROW),
@@ -48,7 +49,7 @@ def derivation(tree: pd.DataFrame) -> Figure:
     width = max(edges[last] - edges[first] for first, last in lines)
     for place, (first, last) in enumerate(lines):
         boxes, bars = panels[2 * place : 2 * place + 2]
-        line = tree[(tree["begin"] < last) & (tree["end"] > first)]
+        line = drawn[(drawn["begin"] < last) & (drawn["end"] > first)]
         visible = edges[first], edges[last]
         draw_boxes(boxes, line, edges, visible, n_rows, written=row > 0.8 * ROW)
         draw_surprise(bars, line, edges)
@@ -71,6 +72,8 @@ def facts(tree: pd.DataFrame) -> str:
             f"Log probability of this derivation: {np.log(rules).sum():.2f} nats, {of}. Log "
             f"probability of the string, over all its derivations: {log_prob:.2f} nats."
         )
+    if n_empty := int((tree["begin"] == tree["end"]).sum()):
+        said += f" Not drawn: {n_empty} symbols that derive nothing."
     return textwrap.fill(said.replace("-", "−"), style.CHARACTERS_PER_LINE)
 
 
