@@ -424,6 +424,20 @@ def test_the_bins_of_a_text_are_those_of_its_table():
         assert list(line.get_ydata()) == pytest.approx(list(own["mean_y"]))
 
 
+def test_a_text_with_too_few_queries_for_a_bin_shows_distributions():
+    density = text_density(SEEDS)
+    few = density[density["segment_id"].isin(density["segment_id"].unique()[:9])]
+    assert text_bins(few).empty
+    without = draw("text_density", text_density=few.assign(perplexity=np.nan))
+    assert said(draw("text_density", text_density=few)) == said(without)
+
+
+def test_too_few_test_strings_for_a_bin_are_said():
+    rows = leakage(SEEDS)
+    none = draw("effective_epochs", leakage=rows, density_bins=density_bins(SEEDS).iloc[:0])
+    assert "too few test strings for bins of density" in said(none)
+
+
 def test_a_text_without_a_language_model_shows_distributions(tmp_path):
     density = text_density(SEEDS).assign(perplexity=np.nan)
     tables.write(tmp_path / "density.parquet", density, kinds.TEXT_DENSITY)
