@@ -43,8 +43,8 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
     yield from _paths(settings)
     if not os.path.isfile(settings.config["models_table"]):
         yield Mistake("models_table", f"no such file: {settings.config['models_table']}")
-    yield from unknown_models(settings, "models", settings.config["models"])
-    yield from unknown_languages(settings, "languages", settings.config["languages"])
+    if not os.path.isdir(settings.config["languages_folder"]):
+        yield Mistake("languages_folder", f"no such folder: {settings.config['languages_folder']}")
     for pair in settings.config["datasets"]["high_entropy_counterpart"].items():
         for language in pair:
             key = f"datasets/high_entropy_counterpart/{pair[0]}"
@@ -80,9 +80,6 @@ def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Ite
 def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
     """A name that has no file, or that is not allowed in paths."""
     folder = Path(settings.config["languages_folder"])
-    if not os.path.isdir(folder):
-        yield Mistake("languages_folder", f"no such folder: {folder}")
-        return
     known = corpus_names(folder)
     if name not in known:
         yield Mistake(

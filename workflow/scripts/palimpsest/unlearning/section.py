@@ -122,7 +122,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             yield from without_probabilities(
                 settings, key, languages, "unlearning/groups: derivation"
             )
-    if settings.block("memorisation") is None:
+    if settings.given["memorisation"] is None:
         yield Mistake(
             "memorisation",
             "has the thresholds that unlearning is measured with; keep the block and leave out its "
@@ -228,6 +228,7 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
+    targets=("unlearning_tuning",),
     derived=derived,
     unfinished=unfinished,
     on_demand=on_demand,
