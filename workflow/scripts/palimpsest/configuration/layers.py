@@ -24,12 +24,14 @@ class PartOf:
     In `key`, * stands for any name. If a later file sets the list `whole`, the values that an
     earlier file chose in `key` are replaced: those that are in the new list stay, and others of
     the new list follow until there are as many as before. Only names that end with `ending` are
-    taken. If there are none, the block with the key is left out.
+    taken. If there are none, the block with the key is left out. `among` is a key that may list the
+    names that * stands for.
     """
 
     key: str
     whole: str
     ending: str = ""
+    among: str = ""
 
 
 def complete(config: dict, sources: Sources, schema: dict) -> None:
@@ -114,7 +116,10 @@ def _follow(config: dict, sources: Sources, part: PartOf) -> Iterator[str]:
     if whole is None:
         return
     followed, left_out = [], []
+    among = value_at(config, part.among.split("/"))
     for name, steps in _matching(config, part.key.split("/")):
+        if among is not None and name not in among:
+            continue
         old = value_at(config, steps)
         is_earlier = 0 <= sources.place("/".join(steps)) < chosen
         if not is_earlier or not isinstance(old, list) or set(old) <= set(whole):
@@ -122,8 +127,10 @@ def _follow(config: dict, sources: Sources, part: PartOf) -> Iterator[str]:
         fit = [value for value in whole if str(value).endswith(part.ending)]
         new = [*(value for value in old if value in fit), *(v for v in fit if v not in old)]
         if new:
-            value_at(config, steps[:-1])[steps[-1]] = new[: len(old)]
-            followed.append(name)
+            new = new[: len(old)]
+            value_at(config, steps[:-1])[steps[-1]] = new
+            if not set(new) <= set(old):
+                followed.append(name)
         else:
             value_at(config, steps[:-2])[steps[-2]] = None
             left_out.append(name)

@@ -31,7 +31,9 @@ DEFAULTS = {
     "accuracy_threshold": 0.95,
     "stand_in_gap": 0.5,
 }
+BLOCKS = "memorisation/studies"
 ONLY = "only"  # a key among the studies: the names of those to run
+CHOSEN = f"{BLOCKS}/{ONLY}"
 MEASURED = (kinds.STARTS, kinds.SCORES, kinds.DATASET, kinds.LEARNING, kinds.AVERAGES)
 
 
@@ -75,7 +77,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     for place, name in enumerate(studies.get(ONLY) or ()):
         if studies.get(name) is None:
             yield Mistake(
-                f"memorisation/studies/{ONLY}[{place}]",
+                f"{CHOSEN}[{place}]",
                 f"the study {name} has no settings here; write its block as well, or leave it out",
             )
 
@@ -127,7 +129,7 @@ SECTION = Section(
     parts=tuple(
         Part(
             name=study.name,
-            key=f"memorisation/studies/{study.name}",
+            key=f"{BLOCKS}/{study.name}",
             mistakes=partial(_if_asked, study, study.mistakes),
             requests=partial(_if_asked, study, study.requests),
             uses=study.uses,
@@ -137,10 +139,10 @@ SECTION = Section(
     ),
     follows=(
         # It retrains models for every string, which is out of reach for a full model.
-        PartOf("memorisation/studies/exact/models", "models", ending=TWIN),
-        PartOf("memorisation/studies/exact/seeds", "seeds"),
-        PartOf("memorisation/studies/*/models", "models"),
-        PartOf("memorisation/studies/*/languages", "languages"),
+        PartOf(f"{BLOCKS}/exact/models", "models", TWIN, CHOSEN),
+        PartOf(f"{BLOCKS}/exact/seeds", "seeds", among=CHOSEN),
+        PartOf(f"{BLOCKS}/*/models", "models", among=CHOSEN),
+        PartOf(f"{BLOCKS}/*/languages", "languages", among=CHOSEN),
     ),
     kinds="palimpsest.memorisation.studies:KINDS",
     figures="palimpsest.memorisation.studies:FIGURES",
