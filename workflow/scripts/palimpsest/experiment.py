@@ -240,6 +240,21 @@ class Experiment:
         return self.planner.rows(self.requests, self.derived)
 
     @cached_property
+    def added(self) -> dict[str, dict[str, int]]:
+        """For each section and study that trains more than those before it: trainings by model."""
+        seen, found = set(), {}
+        for section in self.sections:
+            alone = self.settings.without(part.key for part in section.parts)
+            blocks = [(section, alone), *((part, self.settings) for part in section.parts)]
+            for block, settings in blocks:
+                for runs in block.requests(settings):
+                    for new in {(runs.key, seed) for seed in runs.seeds} - seen:
+                        seen.add(new)
+                        of_block = found.setdefault(block.name, {})
+                        of_block[runs.model] = of_block.get(runs.model, 0) + runs.trainings
+        return found
+
+    @cached_property
     def families(self) -> dict[str, str]:
         """The family of every model that is trained."""
         names = dict.fromkeys(runs.model for runs in self.requests)

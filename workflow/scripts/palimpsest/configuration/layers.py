@@ -21,11 +21,11 @@ FOLDER, COUNTERPARTS = "languages_folder", "datasets/high_entropy_counterpart"
 class PartOf:
     """A key whose list has some values of another list, such as models of the grid.
 
-    In `key`, * stands for any name. If a later file sets the list `whole`, the values that an
-    earlier file chose in `key` are replaced: those that are in the new list stay, and others of
-    the new list follow until there are as many as before. Only names that end with `ending` are
-    taken. If there are none, the block with the key is left out. `among` is a key that may list the
-    names that * stands for.
+    In `key`, a * in place of its block stands for any name. If a later file sets the list `whole`,
+    the values that an earlier file chose in `key` are replaced: those that are in the new list
+    stay, and others of the new list follow until there are as many as before. Only names that end
+    with `ending` are taken. If there are none, the block with the key is left out. `among` is a key
+    that may list the names that * stands for.
     """
 
     key: str
@@ -113,27 +113,21 @@ def _drop_counterparts(config: dict, sources: Sources) -> None:
 def _follow(config: dict, sources: Sources, part: PartOf) -> Iterator[str]:
     """Replace what an earlier file chose from a list that a later file sets; say what followed."""
     whole, chosen = value_at(config, part.whole.split("/")), sources.place(part.whole)
-    if whole is None:
-        return
     followed, left_out = [], []
-    among = value_at(config, part.among.split("/"))
-    for name, steps in _matching(config, part.key.split("/")):
-        if among is not None and name not in among:
-            continue
-        old = value_at(config, steps)
+    for name, steps in _matching(config, part) if whole else ():
+        block, old = value_at(config, steps[:-1]), value_at(config, steps)
         is_earlier = 0 <= sources.place("/".join(steps)) < chosen
         if not is_earlier or not isinstance(old, list) or set(old) <= set(whole):
             continue
         fit = [value for value in whole if str(value).endswith(part.ending)]
         new = [*(value for value in old if value in fit), *(v for v in fit if v not in old)]
-        if new:
-            new = new[: len(old)]
-            value_at(config, steps[:-1])[steps[-1]] = new
-            if not set(new) <= set(old):
-                followed.append(name)
-        else:
+        if not new:
             value_at(config, steps[:-2])[steps[-2]] = None
             left_out.append(name)
+            continue
+        block[steps[-1]] = new[: len(old)]
+        if not set(old).issuperset(block[steps[-1]]):
+            followed.append(name)
     where = f"{sources.of(part.whole)}: {part.whole}"
     if followed:
         names = f" of {', '.join(followed)}" if "*" in part.key else ""
@@ -148,11 +142,11 @@ def _follow(config: dict, sources: Sources, part: PartOf) -> Iterator[str]:
         )
 
 
-def _matching(config: dict, pattern: list[str]) -> list[tuple[str, list[str]]]:
-    """The keys that match a pattern, each with the name that * stands for."""
-    if "*" not in pattern:
-        return [(pattern[-2], pattern)]
-    place = pattern.index("*")
-    above = value_at(config, pattern[:place])
-    names = above if isinstance(above, dict) else {}
-    return [(name, [*pattern[:place], name, *pattern[place + 1 :]]) for name in names]
+def _matching(config: dict, part: PartOf) -> list[tuple[str, list[str]]]:
+    """The keys that a part may mean, each with the name of its block."""
+    pattern = part.key.split("/")
+    above = value_at(config, pattern[:-2])
+    among = value_at(config, part.among.split("/"))
+    names = list(above or {}) if pattern[-2] == "*" else [pattern[-2]]
+    chosen = names if among is None else [name for name in names if name in among]
+    return [(name, [*pattern[:-2], name, pattern[-1]]) for name in chosen]

@@ -1,13 +1,14 @@
 """The plan as a text for a terminal: totals by model, and the assumptions."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from palimpsest.planning.shapes import Hardware
 
 HEADER = (
     "model", "runs", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
 )  # fmt: skip
+MOST_NAMED = 3  # models of a section
 
 
 def summary(rows: list[dict], hardware: Hardware) -> str:
@@ -20,6 +21,18 @@ def summary(rows: list[dict], hardware: Hardware) -> str:
     lines = [HEADER, *(_line(model, of_it) for model, of_it in by_model.items())]
     lines.append(_line("all", rows))
     return "\n".join([*_aligned(lines), "", *_notes(rows, hardware)])
+
+
+def additions(added: Mapping[str, Mapping[str, int]]) -> str:
+    """The trainings that each section and study adds to those before it, with their models."""
+    lines = [("asked for by", "runs", "models")]
+    for name, of_models in added.items():
+        models = ", ".join(list(of_models)[:MOST_NAMED])
+        more = len(of_models) - MOST_NAMED
+        models += f" and {more} more" if more > 0 else ""
+        lines.append((name, f"{sum(of_models.values()):,}", models))
+    lines.append(("all", f"{sum(sum(models.values()) for models in added.values()):,}", ""))
+    return "\n".join(_aligned(lines)) if added else ""
 
 
 def _line(name: str, rows: list[dict]) -> tuple[str, ...]:
