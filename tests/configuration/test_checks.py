@@ -645,4 +645,10 @@ def test_one_method_of_ones_own_needs_no_other_file(mine):
     )
     whole = experiment(DEFAULT, path)
     assert any("/unlearned/mine/" in file for file in whole.outputs["unlearning"])
+    # A table of pairs of methods would be empty, and so would be its figure.
+    assert not any("agreement" in file for file in whole.outputs["unlearning"])
+    assert not whole.drawings.keys() & {
+        ("unlearning_agreement", "L3"),
+        ("unlearning_agreement", "L4"),
+    }
     assert [len(made) for made in jobs_of(whole.settings).phases().values()][1] == 2

@@ -110,7 +110,8 @@ def _parse_cell(where: str, column: str, kind: type, text: str) -> str | int | f
             raise UserError(f"{where}: {column}: must not be empty")
         return text
     try:
-        number = kind(text)
+        # Python also reads 1_000 and the digits of other scripts, which others read as text.
+        number = kind(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:
         number = math.nan
     if not (0 < number < math.inf):

@@ -308,8 +308,10 @@ class UnlearningJobs:
     # Evaluation
 
     def tables(self) -> list[str]:
-        """Every table of the evaluation."""
+        """Every table of the evaluation that has rows: one method has no pair with another."""
         asked = [*SCORED, *REMAINING, kinds.METRICS]
+        if len(self.block["methods"]) == 1:
+            asked.remove(kinds.AGREEMENT)
         return [kind.path.format(**vars(one)) for one in self.forgetters for kind in asked]
 
     def n_predictions(self, size: int) -> int:
