@@ -10,6 +10,7 @@ from palimpsest.configuration.sources import Sources
 from palimpsest.experiment import schema_of
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import SECTIONS
+from palimpsest.unlearning.jobs import jobs_of
 
 LANGUAGES = "L1, L2, L3, L3-short, L4, L4-skewed, L5, L6, L7, L8"
 
@@ -19,7 +20,7 @@ WRONG = {
         "unlearning: {methods: [finetune, scrubb]}",
         "unlearning/methods[1]: unknown method 'scrubb'; known: ",
         "(did you mean 'scrub'?)",
-        "Add it to config/unlearning.yaml",
+        "Add it to unlearning/own_methods, or to config/unlearning.yaml",
     ),
     "an end as a method": (
         "unlearning: {methods: [none, finetune]}",
@@ -47,9 +48,38 @@ WRONG = {
         "unlearning: {relearn: {steps: 0}}",
         "unlearning/relearn/steps: 0 is not allowed; must be a whole number from 1 to 100000",
     ),
-    "unlearning without its thresholds": (
-        "memorisation: null",
-        "memorisation: has the thresholds that unlearning is measured with; keep the block",
+    "a method of one's own that is wrong": (
+        "unlearning: {own_methods: {mine: {phases: [{repair: finetune, share: 2, rate: 1}]}}}",
+        "unlearning/own_methods: mine: ",
+    ),
+    "a method of one's own with a name of the table": (
+        "unlearning: {own_methods: {npo: {phases: [{repair: finetune, share: 1, rate: 1}]}}}",
+        "unlearning/own_methods/npo: config/unlearning.yaml has a method of this name; choose",
+    ),
+    "the number of GPUs": (
+        "hardware: {n_gpus: 8}",
+        "hardware: unknown key 'n_gpus'; known: gpu_memory_gb, ",
+        "seeds_per_job; the number of GPUs, for the plan, is hardware/gpus; Snakemake uses those that",
+    ),
+    "a learning rate": (
+        "training: {learning_rate: 0.001}",
+        "training: unknown key 'learning_rate'; known: epochs, ",
+        "; learning rates are in the table of models (models_table)",
+    ),
+    "an octal number for a count": (
+        "unlearning: {n: 0o10}",
+        "unlearning/n: '0o10' is not allowed; must be a whole number from 4 to 1000000 "
+        "(YAML reads it as text; write 8)",
+    ),
+    "a number in place of a block by size": (
+        "training: {epochs: 1e2}",
+        "training/epochs: '1e2' is not allowed; must be a whole number from 1 to 100000 or a block",
+        "(YAML reads it as text; write 100.0)",
+    ),
+    "a number for a name": (
+        "languages: [+10]",
+        "languages[0]: 10 is not allowed; must be a text "
+        "(YAML reads a name without letters as a number; write it with quotes)",
     ),
     "a pool that is too small": (
         "unlearning: {pool: 16, setups: [bootstrap]}",
@@ -602,3 +632,23 @@ def test_a_broken_table_of_models_is_named_before_any_job_starts(mine, tmp_path)
     (tmp_path / "models.tsv").write_text(table)
     said = message(lambda: experiment(DEFAULT, mine(f"models_table: {tmp_path}/models.tsv")))
     assert said.startswith(f"{tmp_path}/models.tsv:2: learning_rate: 'fast' must be")
+
+
+def test_one_method_of_ones_own_needs_no_other_file(mine):
+    """Its phases are in the file that asks for it, and no other section is needed."""
+    phases = (
+        "[{erase: gradient-ascent, share: 0.2, rate: 0.5}, {repair: finetune, share: 0.5, rate: 1}]"
+    )
+    path = mine(
+        f"unlearning: {{own_methods: {{mine: {{phases: {phases}}}}}, methods: [mine]}}\n"
+        "memorisation: null\nprofiles: null\ndensity: null\ninformation: null\n"
+    )
+    whole = experiment(DEFAULT, path)
+    assert any("/unlearned/mine/" in file for file in whole.outputs["unlearning"])
+    # A table of pairs of methods would be empty, and so would be its figure.
+    assert not any("agreement" in file for file in whole.outputs["unlearning"])
+    assert not whole.drawings.keys() & {
+        ("unlearning_agreement", "L3"),
+        ("unlearning_agreement", "L4"),
+    }
+    assert [len(made) for made in jobs_of(whole.settings).phases().values()][1] == 2

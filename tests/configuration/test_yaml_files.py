@@ -1,12 +1,18 @@
 """Configuration files as they are written: a broken one is named, with its line."""
 
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from helpers.experiments import message
 from palimpsest.configuration.given_files import refuse_broken_files
-from palimpsest.configuration.yaml_files import check_file
+from palimpsest.configuration.sources import as_yaml
+from palimpsest.configuration.yaml_files import check_file, check_values
+from palimpsest.errors import UserError
 
 FILES = {
     # what is wrong: (content, message after the file's name)
@@ -54,3 +60,94 @@ def test_a_blank_value_on_the_command_line_is_refused(value):
     expected = f"error: --config: models: {said!r} is no value; give one, or drop it"
     assert str(refused.value) == expected
     refuse_broken_files(["--config", "title=", "unlearning=null", "seeds=[1]", "-n"])
+
+
+# Values that YAML reads as something else
+
+CHANGED = {
+    "010": "the number 8; write 8",
+    "-010": "the number -8; write -8",
+    "007": "the number 7; write 7",
+    "0x1F": "the number 31; write 31",
+    "0b11": "the number 3; write 3",
+    "1_000": "the number 1000; write 1000",
+    "1:30": "the number 90; write 90",
+    "1:30.5": "the number 90.5; write 90.5",
+    "01.5": "the number 1.5; write 1.5",
+    "yes": "true; write true",
+    "No": "false; write false",
+    "on": "true; write true",
+    "OFF": "false; write false",
+    "NULL": "null, which is nothing; write null",
+    "~": "null, which is nothing; write null",
+    "2020-01-01": "a date; write",
+    "2020-13-45": "a date; write",
+    "2001-12-14t21:59:43.10-05:00": "a date; write",
+}
+
+
+@pytest.mark.parametrize("written", CHANGED)
+def test_a_value_that_yaml_changes_is_refused_with_both_readings(tmp_path, written):
+    """As a value, in a list and as a key; in quotes it is the text that it looks like."""
+    path = tmp_path / "mine.yaml"
+    for text, key in (
+        (f"a: 1\nseeds: {written}\n", "seeds: "),
+        (f"a: 1\nb: {{c: [0, {written}]}}\n", "b/c[1]: "),
+        (f"a: 1\n? {written}\n: 2\n", ""),
+    ):
+        path.write_text(text)
+        said = message(lambda: check_file(path)).split("mine.yaml", 1)[1]
+        assert said.startswith(f":2: {key}{written} is read as {CHANGED[written]}"), said
+        assert said.endswith(f"{written!r} with quotes for the text")
+        path.write_text(text.replace(written, f"'{written}'"))
+        check_file(path)
+
+
+@given(st.text("0123456789_.:-+exobaftNYnulsTrO~", min_size=1, max_size=9))
+def test_an_accepted_value_is_what_it_looks_like(written):
+    """A number is its decimal digits, a truth value and nothing are called so, the rest is text."""
+    try:
+        check_values(f"- {written}", "here")
+        (value,) = yaml.safe_load(f"- {written}")
+    except (UserError, yaml.YAMLError):
+        return
+    if isinstance(value, bool) or value is None:
+        assert written.lower() in ("true", "false", "null")
+    elif isinstance(value, int | float):
+        number = Decimal(written.replace(".nan", "nan").replace(".inf", "inf").replace("_", "?"))
+        assert float(number) == value or value != value
+        assert not written.lstrip("+-").startswith("00")
+    elif isinstance(value, str):
+        assert value == written
+
+
+@pytest.mark.parametrize(
+    ("pairs", "said"),
+    [
+        (["seeds=[010]"], "seeds: [0]: 010 is read as the number 8"),
+        (["title=1:30"], "title: 1:30 is read as the number 90"),
+        (["save_weights=yes"], "save_weights: yes is read as true"),
+        (["training={epochs: 1, epochs: 2}"], "training: the key 'epochs' is there a second time"),
+        (["seeds=[1]", "sizes=[8]", "seeds=[2]"], "seeds: is given 2 times; give it once"),
+    ],
+)
+def test_the_command_line_is_read_as_carefully(pairs, said):
+    with pytest.raises(SystemExit) as refused:
+        refuse_broken_files(["--cores", "1", "--config", *pairs])
+    assert str(refused.value).startswith(f"error: --config: {said}")
+
+
+def test_a_value_inside_of_the_command_line_is_refused_without_the_profile():
+    """Snakemake gives texts, of which it has read only the braces."""
+    given_values = {"training": {"epochs": "1_000"}}
+    said = message(lambda: as_yaml(given_values))
+    assert said.startswith("--config: training/epochs: 1_000 is read as the number 1000")
+
+
+def test_blocks_without_end_do_not_end_the_process(tmp_path):
+    """The fast reader of YAML crashes on them."""
+    path = tmp_path / "deep.yaml"
+    path.write_text("a: " + "[" * 100_000 + "]" * 100_000)
+    assert "is not text in YAML: it has blocks inside of too many" in message(
+        lambda: check_file(path)
+    )

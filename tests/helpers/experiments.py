@@ -1,7 +1,7 @@
 """Experiments made from configuration files, as the workflow makes them."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -41,14 +41,15 @@ def experiment(
     command_line: dict | None = None,
     sections: Sequence[Section] = SECTIONS,
     schemas: str | Path = SCHEMAS,
+    targets: Iterable[str] | None = None,
 ) -> Experiment:
     """The experiment of some files, or of a configuration that was read from them.
 
-    What the command line gives is laid over either.
+    What the command line gives is laid over either. By default, everything is to be made.
     """
     read = configuration(*files) if config is None else config
     sources = Sources(list(files), command_line)
-    return Experiment(laid_over(read, command_line or {}), sources, schemas, sections)
+    return Experiment(laid_over(read, command_line or {}), sources, schemas, sections, targets)
 
 
 def message(work: Callable) -> str:

@@ -128,6 +128,7 @@ def test_twins_grow_with_their_models():
         ({"hidden": "wide"}, "2: hidden: 'wide' must be a whole number above 0"),
         ({"vocabulary": "3e4"}, "2: vocabulary: '3e4' must be a whole number above 0"),
         ({"learning_rate": "fast"}, "2: learning_rate: 'fast' must be a number above 0"),
+        ({"learning_rate": "1_0"}, "2: learning_rate: '1_0' must be a number above 0"),
         ({"learning_rate": "nan"}, "2: learning_rate: 'nan' must be a number above 0"),
         ({"learning_rate": "inf"}, "2: learning_rate: 'inf' must be a number above 0"),
         ({"learning_rate": "-3e-3"}, "2: learning_rate: '-3e-3' must be a number above 0"),

@@ -9,7 +9,7 @@ from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest.planning.assumptions import TWIN_START_SECONDS
 from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
-from palimpsest.planning.summary import summary
+from palimpsest.planning.summary import additions, summary
 from palimpsest.planning.wall_time import at_least, longest_chain
 from palimpsest.requests import CHECKPOINTS, OnePass, Runs
 from palimpsest.section import Derived
@@ -297,3 +297,17 @@ def test_the_summary_says_the_wall_time_where_the_number_of_gpus_is_known(defaul
     assert "of wall time, an estimate" in shown
     wide = [{**row, "gpus": 2} for row in rows]
     assert "On 1 GPU (hardware/gpus): no end; a run of " in summary(wide, replace(hardware, gpus=1))
+
+
+def test_the_plan_says_who_asks_for_what():
+    """Every training is counted once, and a study that adds models of its own names them."""
+    whole = experiment(DEFAULT)
+    total = sum(len(runs.seeds) * runs.trainings for runs in whole.requests)
+    assert sum(sum(of_models.values()) for of_models in whole.added.values()) == total
+    assert set(whole.added["exact"]) == {"opt-1.3b-twin"}
+    assert "extraction" not in whole.added  # it reads what others train
+    header, _, *rows, _, last = additions(whole.added).splitlines()
+    assert header.split() == ["asked", "for", "by", "runs", "models"]
+    assert rows[2].split() == ["exact", "260", "opt-1.3b-twin"]
+    assert last.split() == ["all", f"{total:,}"]
+    assert additions({}) == ""

@@ -102,6 +102,7 @@ def test_a_manifest_may_stand_for_several_runs(tmp_path):
         manifest(tmp_path / "b.json", variant="leave-one-out", n_runs=54, wall_time_seconds=100),
         manifest(tmp_path / "c.json", configuration={"recipe": {"epochs": 2}}, n_runs=1),
     ]
+    assert manifests.totals([]) == {}
     totals = manifests.totals(paths)
     assert totals["n_runs"] == 56
     assert totals["wall_time_seconds"] == 105.0

@@ -239,7 +239,7 @@ BASE = "{repair: finetune, share: 0.4, rate: 1"
             one("{repair: finetune, share: 1, rate: 1e-3}"),
             "(YAML reads 1e-3 as text: write 0.001)",
         ),
-        (one("{repair: finetune, share: yes, rate: 1}"), "share: True is not allowed"),
+        (one("{repair: finetune, share: true, rate: 1}"), "share: True is not allowed"),
         (one("{repair: finetune, share: .nan, rate: 1}"), "share: nan is not allowed"),
         (one("{repair: finetune, rate: 1}"), "phase 1: finetune needs the key 'share': a number"),
         (

@@ -34,7 +34,7 @@ def write(project, name: str, text: str) -> None:
         (
             "unlearning={methods: [scrub, finetune]}",
             r"unlearning/methods\[0\]: unknown method 'scrub'; known: finetune, gradient-ascent\. "
-            "Add it to small_methods.yaml",
+            "Add it to unlearning/own_methods, or to small_methods.yaml",
         ),
         ("unlearning={methods: [none, finetune]}", "unlearning/methods.0.: 'none' is always there"),
         (

@@ -379,7 +379,7 @@ CASES = {
     ),
     "a language is taken out of the grid": Case("languages=[L2]", END),
     "a model is added to the grid": Case(
-        "models=[opt-1.3b-twin, pythia-1b-twin, gemma-2-2b-twin]",
+        edited("grid.yaml", "pythia-1b-twin]", "pythia-1b-twin, gemma-2-2b-twin]"),
         [
             "train/gemma-2-2b-twin/L1/n16",
             "train/gemma-2-2b-twin/L2/n16",

@@ -65,7 +65,7 @@ rule write_report:
         grammars=experiment.tables(GRAMMAR),
         figures=experiment.all_figures,
         claims=paths.CLAIMS,
-        manifests=trained_files(experiment.single_runs, [paths.MANIFEST]),
+        manifests=manifests_of_runs(),
         models=manifest_of_every_model(),
     output:
         paths.REPORT,

@@ -30,7 +30,12 @@ from palimpsest.ends.interruption import Interruption
 from palimpsest.ends.targets import PlainTargetErrors
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.experiment import Experiment
-from palimpsest.launch import collect_rarely, is_read_by_a_shell, prefer_this_python
+from palimpsest.launch import (
+    asked_targets,
+    collect_rarely,
+    is_read_by_a_shell,
+    prefer_this_python,
+)
 from palimpsest.recovery import WorkingFolder, put_damaged_aside
 from palimpsest.snakemake_3744 import wake_the_scheduler_only_when_jobs_wait
 from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
@@ -62,17 +67,29 @@ configfile: "config/config.yaml"
 
 
 # Snakemake leaves the numbers inside of `--config 'training={epochs: 3}'` as text.
-command_line = as_yaml(workflow.config_settings.config)
+try:
+    command_line = as_yaml(workflow.config_settings.config)
+except UserError as error:
+    sys.exit(f"error: {error}")
 update_config(config, command_line)
 
 # Later files override earlier ones.
 default = [path for path in workflow.configfiles if path not in given]
 sources = Sources([os.path.relpath(path) for path in [*default, *given]], command_line)
 try:
-    experiment = Experiment(config, sources, os.path.join(PROJECT, "config/schemas"))
+    experiment = Experiment(
+        config,
+        sources,
+        os.path.join(PROJECT, "config/schemas"),
+        # A job makes what the main process has checked.
+        targets=asked_targets(sys.argv[1:]) if workflow.is_main_process else (),
+    )
     check_names(config["languages_folder"], sys.argv[1:])
 except UserError as error:
     sys.exit(f"error: {error}")
+
+for note in experiment.notes if workflow.is_main_process else ():
+    print(f"note: {note}", file=sys.stderr)
 
 prefer_this_python()
 keep_outputs_of_failed_updates()

@@ -172,8 +172,8 @@ rule measure_forgotten_memorisation:
         runtime=120,
     params:
         **SETUPS,
-        loss_threshold=lookup("memorisation/loss_threshold", within=config, default=None),
-        accuracy_threshold=lookup("memorisation/accuracy_threshold", within=config, default=None),
+        loss_threshold=THRESHOLDS["loss_threshold"],
+        accuracy_threshold=THRESHOLDS["accuracy_threshold"],
         code=of_code("unlearning_memorisation.py"),
     script:
         "../scripts/unlearning_memorisation.py"

@@ -1,6 +1,6 @@
 # Content of the plan.
 import time
-from palimpsest.planning.summary import summary
+from palimpsest.planning.summary import additions, summary
 
 
 def plan_rows(wildcards):
@@ -9,8 +9,10 @@ def plan_rows(wildcards):
 
 
 def plan_summary(wildcards):
-    """A text with the totals of all runs."""
-    return summary(experiment.plan, planner.hardware, experiment.derived)
+    """A text with the runs that each section and study adds, and the totals of all runs."""
+    whole = summary(experiment.plan, planner.hardware, experiment.derived)
+    parts = additions(experiment.added), whole
+    return "\n\n".join(filter(None, parts))
 
 
 def moment(wildcards):

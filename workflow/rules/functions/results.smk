@@ -10,6 +10,12 @@ def figure_inputs(wildcards):
         sys.exit(f"error: {error}")
 
 
+def manifests_of_runs():
+    """The manifests of all single runs or, where there are only replicates, of these."""
+    single = trained_files(experiment.single_runs, [paths.MANIFEST])
+    return single or trained_files(experiment.replicates, [paths.REPLICATES_MANIFEST])
+
+
 def manifest_of_every_model():
     """For each model, the manifest of one of its runs or replicates."""
     found = {}

@@ -6,6 +6,7 @@ graph of jobs.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,21 +14,31 @@ from pathlib import Path
 
 from palimpsest import paths
 from palimpsest.configuration import checks
+from palimpsest.configuration.layers import complete, follow
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.configuration.sources import Sources
 from palimpsest.configuration.yaml_files import read_file
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.ends.leftovers import leftovers
+from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
-from palimpsest.section import Derived, Section, nothing
+from palimpsest.section import Derived, Part, Section, nothing
 from palimpsest.sections import FIGURES, SECTIONS, variants_of
 from palimpsest.tables.kinds import Kind
 from palimpsest.variants import is_with_target, maker, target_rank, trained_apart
+
+# What can be made without any section: pretrained models, and what is known of a language alone
+WITHOUT_SECTIONS = ("pretrained",)
+FILES_WITHOUT_SECTIONS = (
+    paths.GRAMMAR.split("{")[0],
+    paths.PRETRAINED.split("{")[0],
+    *(figure.beginning for figure in LANGUAGE_FIGURES),
+)
 
 
 @dataclass(frozen=True)
@@ -48,8 +59,15 @@ class Drawing:
 class Experiment:
     """The settings of a configuration, and the sections for which the configuration has a block.
 
+    `config` is completed in place (`palimpsest.configuration.layers`); `notes` says in a line each
+    what changed by that. `targets` are the targets and files that Snakemake is to make; None is for
+    everything.
+
     Raises `UserError` for the first mistake. The message names the file, the key, the value, the
-    allowed values and, if there is one, a similar correct spelling.
+    allowed values and, if there is one, a similar correct spelling. Values that the schema does not
+    allow, and mistakes in the shared keys, are always refused. Other mistakes in the block of a
+    section, or of a study, are refused if a target needs the block; otherwise the block is left out
+    of the experiment, as if it were null, and `refused` has its error.
     """
 
     def __init__(
@@ -58,23 +76,80 @@ class Experiment:
         sources: Sources,
         schemas: str | Path,
         sections: Sequence[Section] = SECTIONS,
+        targets: Iterable[str] | None = None,
     ):
         """Check a configuration with the schemas in a folder and with the sections' checks."""
         self.config, self._sources, self.known = config, sources, sections
-        self._refuse(checks.of_schema(config, schema_of(schemas, sections)))
-        self.settings = Settings(config)
-        self._refuse(checks.of_values(self.settings))
+        schema = schema_of(schemas, sections)
+        complete(config, sources, schema)
+        self._refuse(checks.of_schema(config, schema))
+        parts = [part for section in sections for part in section.follows]
+        self.notes = list(follow(config, sources, parts))
+        whole = Settings(config)
+        self._refuse(checks.of_values(whole))
+        self.refused = self._broken_blocks(whole)
+        needed = self._needed(targets)
+        for block, error in self.refused.items():
+            if needed is None or block in needed:
+                raise error
+        self.settings = whole.without(self.refused)
         self.sections = [each for each in sections if self.settings.block(each.name) is not None]
-        for section in self.sections:
-            self._refuse(section.mistakes(self.settings))
-        models = [runs.model for runs in self.requests]
-        on_demand = [runs.model for runs in self.replicates_on_demand]
-        self._refuse(checks.adapters(self.settings, [*models, *on_demand]))
-        checks.incomplete_folders(self.settings, models)
-        checks.split_terminals(self.settings, models, self.languages)
-        checks.long_lines(self.settings, self.requests)
-        self._refuse(checks.nothing_to_track(self.settings, models))
-        self._refuse(does_not_fit(self.settings, self.planner, self.requests))
+        if not self.refused:
+            models = [runs.model for runs in self.requests]
+            self._refuse(checks.nothing_to_track(self.settings, models))
+
+    def _broken_blocks(self, settings: Settings) -> dict[str, UserError]:
+        """The blocks of sections, and of their parts, that have a mistake, with its error."""
+        broken = {}
+        planner = Planner(settings)
+        for section in self.known:
+            if settings.block(section.name) is None:
+                continue
+            alone = settings.without(part.key for part in section.parts)
+            error = self._first_error(section, alone, planner, section.on_demand(alone))
+            if error:
+                broken[section.name] = error
+                continue
+            for part in section.parts:
+                if error := self._first_error(part, settings, planner):
+                    broken[part.key] = error
+        return broken
+
+    def _first_error(
+        self,
+        block: Section | Part,
+        settings: Settings,
+        planner: Planner,
+        on_demand: Iterable[Runs] = (),
+    ) -> UserError | None:
+        """The error of the first mistake in a block, or in the runs that it requests."""
+        try:
+            self._refuse(block.mistakes(settings))
+            requests = merged(block.requests(settings))
+            models = [runs.model for runs in requests]
+            self._refuse(checks.adapters(settings, [*models, *(runs.model for runs in on_demand)]))
+            checks.incomplete_folders(settings, models)
+            checks.split_terminals(settings, models, dict.fromkeys(r.corpus for r in requests))
+            checks.long_lines(settings, requests)
+            self._refuse(does_not_fit(settings, planner, requests))
+        except UserError as error:
+            return error
+
+    def _needed(self, targets: Iterable[str] | None) -> set[str] | None:
+        """The blocks that some targets of Snakemake need; None for every block."""
+        if targets is None:
+            return None
+        found = set()
+        for target in map(os.path.normpath, targets):
+            if target in WITHOUT_SECTIONS or target.startswith(FILES_WITHOUT_SECTIONS):
+                continue
+            # The names of replicates do not say which section asks for them.
+            of_replicates = paths.values_in(f"{paths.REPLICATES}/{{file}}", target)
+            blocks = [key for section in self.known for key in section.needed_by(target)]
+            if of_replicates or not blocks:
+                return None
+            found.update(blocks)
+        return found
 
     def _refuse(self, mistakes: Iterable[Mistake]) -> None:
         for mistake in mistakes:
@@ -165,6 +240,21 @@ class Experiment:
     def plan(self) -> list[dict]:
         """The table `plan`."""
         return self.planner.rows(self.requests, self.derived)
+
+    @cached_property
+    def added(self) -> dict[str, dict[str, int]]:
+        """For each section and study that trains more than those before it: trainings by model."""
+        seen, found = set(), {}
+        for section in self.sections:
+            alone = self.settings.without(part.key for part in section.parts)
+            blocks = [(section, alone), *((part, self.settings) for part in section.parts)]
+            for block, settings in blocks:
+                for runs in block.requests(settings):
+                    for new in {(runs.key, seed) for seed in runs.seeds} - seen:
+                        seen.add(new)
+                        of_block = found.setdefault(block.name, {})
+                        of_block[runs.model] = of_block.get(runs.model, 0) + runs.trainings
+        return found
 
     @cached_property
     def families(self) -> dict[str, str]:

@@ -4,11 +4,12 @@ import atexit
 import contextlib
 import ctypes
 import gc
+import io
 import os
 import re
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # from malloc.h
 PR_SET_PDEATHSIG = 1  # from sys/prctl.h
@@ -29,6 +30,25 @@ def prefer_this_python() -> None:
     """
     here = os.path.dirname(sys.executable)
     os.environ["PATH"] = os.pathsep.join([here, os.environ.get("PATH", "")])
+
+
+def asked_targets(arguments: Sequence[str]) -> set[str] | None:
+    """The targets and files that a command line of Snakemake's names; None if it names none.
+
+    The rules and files of --until, --forcerun and --prioritize are made as well. Snakemake itself
+    knows its targets only after it has read the Snakefile, so its parser reads the command line
+    here. Without its command line, nothing is known of the targets: None.
+    """
+    from snakemake.cli import get_argument_parser  # only in Snakemake's processes
+
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):
+            given = get_argument_parser().parse_args(list(arguments))
+    except SystemExit:
+        return None
+    if not given.targets:
+        return None
+    return {*given.targets, *given.until, *given.forcerun, *given.prioritize}
 
 
 class Interrupted(BaseException):

@@ -59,8 +59,13 @@ def initial_weights(paths: Iterable[str]) -> list[dict]:
 
 
 def totals(paths: list[str]) -> dict:
-    """The number of runs, their total time, and the packages, hardware and code that made them."""
+    """The number of runs, their total time, and the packages, hardware and code that made them.
+
+    Empty if nothing was trained, as for a text of the user's own.
+    """
     runs = [read(path) for path in paths]
+    if not runs:
+        return {}
     revisions = sorted({run["revision"] or "unknown" for run in runs})
     return {
         "n_runs": sum(run.get("n_runs", 1) for run in runs),

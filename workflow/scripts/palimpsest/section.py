@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from palimpsest import paths
+from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import named
@@ -40,6 +41,23 @@ def nothing(settings: Settings) -> Iterable:
     return ()
 
 
+@dataclass(frozen=True)
+class Part:
+    """A part of a section with a block and a target of its own, such as a study.
+
+    `name` is the name of its target, and `key` that of its block. `uses` names the parts without
+    which it is not complete. `files` are the beginnings of the paths of its own files. Its
+    `mistakes` and `requests` are those of the part alone.
+    """
+
+    name: str
+    key: str
+    mistakes: Callable[[Settings], Iterable[Mistake]]
+    requests: Callable[[Settings], Iterable[Runs]]
+    uses: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+
+
 def unfinished_of(settings: Settings, runs: Iterable[Runs], key: str) -> Iterator[Unfinished]:
     """The jobs that query the only model of each run; `key` as in `Unfinished`."""
     for each in runs:
@@ -65,8 +83,10 @@ class Section:
     `schema`. `requests` gives the runs to train, `outputs` the files, `derived` the models made
     from trained ones, and `unfinished` the jobs that keep state. `on_demand` gives the replicates
     that only a target of the section's own needs: they are in no plan and not in `finetune`.
-    `mistakes` gives the errors in the block that its schema cannot find. `schema` may add values
-    from the section's code to the block's schema.
+    `mistakes` gives the errors in the block that its schema cannot find, except those of its
+    `parts`. `schema` may add values from the section's code to the block's schema. `targets` names
+    other targets of Snakemake that need the section only. `follows` are the keys of the block whose
+    values come from a list elsewhere.
 
     The texts `kinds`, `figures`, `claims` and `report` each name a module and an object in the
     module, such as "palimpsest.memorisation.claims:CLAIMS". The module is imported when the object
@@ -90,7 +110,30 @@ class Section:
     unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
     on_demand: Callable[[Settings], Iterable[Runs]] = nothing
     schema: Callable[[dict], dict] = lambda schema: schema
+    parts: tuple[Part, ...] = ()
+    targets: tuple[str, ...] = ()
+    follows: tuple[PartOf, ...] = ()
 
     def load(self, part: str):
         """The object of a part, for example `load("figures")`; () if the section lacks the part."""
         return named(getattr(self, part))
+
+    def needed_by(self, target: str) -> list[str]:
+        """The blocks that a target or a file of Snakemake's needs; [] if it is not this section's.
+
+        The section's own block comes first, then those of its parts.
+        """
+        for part in self.parts:
+            if target == part.name or target.startswith(part.files):
+                used = [other.key for other in self.parts if other.name in part.uses]
+                return [self.name, part.key, *used]
+        if target in (self.name, *self.targets) or target.startswith(self._files):
+            return [self.name, *(part.key for part in self.parts)]
+        return []
+
+    @property
+    def _files(self) -> tuple[str, ...]:
+        """The beginnings of the paths of the section's tables and figures."""
+        folders = {"/".join(kind.path.split("/")[:2]) for kind in self.load("kinds")}
+        figures = (figure.beginning for figure in self.load("figures"))
+        return (*(f"{folder}/" for folder in folders), *figures)

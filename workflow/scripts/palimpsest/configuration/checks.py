@@ -27,7 +27,7 @@ from palimpsest.pretrained.catalogue import CATALOGUE, made_in
 from palimpsest.requests import Runs
 
 ADAPTER = "adapter"
-MOST_VALUES, MOST_DEPTH = 10_000, 8  # of a configuration; the schema's own depth is 5
+MOST_VALUES, MOST_DEPTH = 10_000, 12  # of a configuration; phases of methods are the deepest
 
 
 def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
@@ -45,8 +45,8 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
     yield from _paths(settings)
     if not os.path.isfile(settings.config["models_table"]):
         yield Mistake("models_table", f"no such file: {settings.config['models_table']}")
-    yield from unknown_models(settings, "models", settings.config["models"])
-    yield from unknown_languages(settings, "languages", settings.config["languages"])
+    if not os.path.isdir(settings.config["languages_folder"]):
+        yield Mistake("languages_folder", f"no such folder: {settings.config['languages_folder']}")
     for pair in settings.config["datasets"]["high_entropy_counterpart"].items():
         for language in pair:
             key = f"datasets/high_entropy_counterpart/{pair[0]}"
@@ -82,9 +82,6 @@ def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Ite
 def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
     """A name that has no file, or that is not allowed in paths."""
     folder = Path(settings.config["languages_folder"])
-    if not os.path.isdir(folder):
-        yield Mistake("languages_folder", f"no such folder: {folder}")
-        return
     known = corpus_names(folder)
     if name not in known:
         yield Mistake(

@@ -8,11 +8,12 @@ because Snakemake reads profiles first: see `profiles/default/config.yaml`.
 import argparse
 import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 
 import yaml
 
-from palimpsest.configuration.yaml_files import check_file
+from palimpsest.configuration.yaml_files import check_file, check_values
 from palimpsest.errors import UserError
 
 SUFFIXES = (".yaml", ".yml", ".json")
@@ -29,12 +30,14 @@ def refuse_broken_files(arguments: Sequence[str]) -> None:
     given, _ = parser.parse_known_args(arguments)
     try:
         for pair in given.config:
-            key, equals, value = pair.partition("=")
-            if not equals:
+            if "=" not in pair:
                 raise UserError(f"--config: {pair!r} is no key=value; {OF_TARGETS} --config")
-            value = value.strip("'\"")  # as Snakemake does
-            if value and _is_blank(value):
-                raise UserError(f"--config: {key}: {value!r} is no value; give one, or drop it")
+        values = [pair.partition("=")[::2] for pair in given.config]
+        for key, value in values:
+            _check_value(key, value.strip("'\""))  # as Snakemake does
+        for key, count in Counter(key for key, _ in values).items():
+            if count > 1:
+                raise UserError(f"--config: {key}: is given {count} times; give it once")
         for path in given.configfile:
             if not os.path.exists(path):
                 hint = "" if path.endswith(SUFFIXES) else f"; {OF_TARGETS} --configfile"
@@ -44,9 +47,11 @@ def refuse_broken_files(arguments: Sequence[str]) -> None:
         sys.exit(f"error: {error}")
 
 
-def _is_blank(value: str) -> bool:
-    """Whether YAML finds nothing in a text, as in spaces or in a comment."""
+def _check_value(key: str, value: str) -> None:
+    """Refuse a value in which YAML finds nothing, or something else than is written."""
     try:
-        return yaml.load(value, Loader=yaml.BaseLoader) is None
+        if value and yaml.load(value, Loader=yaml.BaseLoader) is None:
+            raise UserError(f"--config: {key}: {value!r} is no value; give one, or drop it")
+        check_values(value, f"--config: {key}")
     except yaml.YAMLError:
-        return False
+        return  # Snakemake takes it as a text.

@@ -1,5 +1,6 @@
 """Messages about mistakes in a configuration, in one line: key, value and allowed values."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jsonschema
@@ -41,7 +42,10 @@ def explained(error: jsonschema.ValidationError) -> str:
     if error.validator == "additionalProperties":
         known = list(rules.get("properties", {}))
         (stranger,) = stranger_of(error)
-        return f"unknown key {stranger!r}; known: {', '.join(known)}{nearest(stranger, known)}"
+        # A schema may say where a value belongs that has no key in a block.
+        hint = rules.get("elsewhere", {}).get(stranger)
+        near = f"; {hint}" if hint else nearest(stranger, known)
+        return f"unknown key {stranger!r}; known: {', '.join(known)}{near}"
     if error.validator == "required":
         missing = next(name for name in error.validator_value if name not in value)
         return f"the key {missing!r} is missing"
@@ -58,12 +62,22 @@ def shown(value) -> str:
 def _hint(value, rules: dict) -> str:
     if "enum" in rules:
         return nearest(value, rules["enum"])
-    if isinstance(value, str) and rules.get("type") in ("number", "integer"):
+    kinds = [rule.get("type") for rule in (rules, *rules.get("oneOf", ()))]
+    is_numeric = "number" in kinds or "integer" in kinds
+    if isinstance(value, str) and is_numeric and (number := _number(value)):
+        return f" (YAML reads it as text; write {number})"
+    if isinstance(value, bool | int | float) and kinds == ["string"]:
+        return " (YAML reads a name without letters as a number; write it with quotes)"
+    return ""
+
+
+def _number(text: str) -> str:
+    """How YAML writes the number that a text stands for; empty if the text is no number."""
+    for reading in (int, partial(int, base=0), float):
         try:
-            number = yaml.safe_dump(float(value)).split()[0]
-            return f" (YAML reads it as text; write {number})"
+            return yaml.safe_dump(reading(text)).split()[0]
         except ValueError:
-            return ""
+            continue
     return ""
 
 

@@ -4,6 +4,7 @@ The sections decide which runs are trained with these settings.
 """
 
 import warnings
+from collections.abc import Iterable
 from functools import cached_property
 
 from palimpsest.corpora import Corpus, find_corpus, read_corpus
@@ -18,15 +19,24 @@ BY_SIZE = ("epochs", "evaluate_every")  # keys of `training` that may differ by 
 class Settings:
     """The values of a configuration that the schema allows.
 
-    `config` is the whole configuration; a section reads its own block with `block`.
+    `config` is the whole configuration; a section reads its own block with `block`. `given` is the
+    configuration with the blocks that an experiment refuses, too.
     """
 
-    def __init__(self, config: dict):
+    def __init__(self, config: dict, given: dict | None = None):
         self.config = config
+        self.given = config if given is None else given
         self._corpora: dict[str, Corpus] = {}
 
+    def without(self, blocks: Iterable[str]) -> "Settings":
+        """The same settings with some blocks set to null, such as memorisation/studies/exact."""
+        config = self.config
+        for block in blocks:
+            config = _without(config, block.split("/"))
+        return Settings(config, self.given)
+
     def block(self, section: str) -> dict | None:
-        """A section's block; None if the configuration sets it to null."""
+        """A section's block; None if the configuration sets it to null, or it is refused."""
         return self.config[section]
 
     @cached_property
@@ -92,3 +102,11 @@ class Settings:
     def counterpart(self, language: str) -> str | None:
         """The high-entropy counterpart of a language, if it has one."""
         return self.config["datasets"]["high_entropy_counterpart"].get(language)
+
+
+def _without(tree: dict | None, steps: list[str]) -> dict | None:
+    """A copy of a tree of blocks, with one block set to null if it is there."""
+    first, *rest = steps
+    if not tree or first not in tree:
+        return tree
+    return {**tree, first: _without(tree[first], rest) if rest else None}

@@ -1,21 +1,32 @@
 """The sources of a configuration: its files, and the file that last set a key."""
 
+from collections.abc import Iterator
+from functools import cached_property
+
 import yaml
 
 from palimpsest.configuration.messages import Mistake
-from palimpsest.configuration.yaml_files import read_file
+from palimpsest.configuration.yaml_files import check_values, read_file
 from palimpsest.errors import UserError
+
+COMMAND_LINE = "--config"
 
 
 class Sources:
     """The files of a configuration, and the values of `--config` (`command_line`).
 
-    Later files override earlier ones, and the command line overrides all files.
+    Later files override earlier ones, and the command line overrides all files. Each of them is a
+    layer, a pair of its name and its values; the first layer has the defaults.
     """
 
     def __init__(self, files: list[str], command_line: dict | None = None):
         self.files = [str(file) for file in files]
         self.command_line = command_line or {}
+
+    @cached_property
+    def layers(self) -> list[tuple[str, dict]]:
+        """The name and the values of every source, each overriding the ones before."""
+        return [*((file, _load(file)) for file in self.files), (COMMAND_LINE, self.command_line)]
 
     def error(self, mistake: Mistake) -> UserError:
         """A mistake as an error that names the source of the key."""
@@ -25,37 +36,73 @@ class Sources:
 
     def of(self, key: str) -> str:
         """The source that last set a key; if none did, the source of the nearest key above it."""
-        read = [("--config", self.command_line)]
-        read += [(file, _load(file)) for file in reversed(self.files)]
         steps = key.split("[")[0].split("/")
         for depth in range(len(steps), 0, -1):
-            for name, settings in read:
-                if _has(settings, steps[:depth]):
+            for name, settings in self._visible(steps):
+                if has(settings, steps[:depth]):
                     return name
-        return self.files[-1] if self.files else "--config"
+        return self.files[-1] if self.files else COMMAND_LINE
+
+    def place(self, key: str) -> int:
+        """The position of the layer that last set exactly this key; -1 if none did."""
+        steps = key.split("/")
+        found = (place for place, (_, tree) in enumerate(self.layers) if has(tree, steps))
+        return max(found, default=-1)
+
+    def _visible(self, steps: list[str]) -> Iterator[tuple[str, dict]]:
+        """The layers that a value may come from, the last first.
+
+        A layer that sets a block above the key to null hides the layers before it. If a later
+        layer opens the block again, the block has the defaults.
+        """
+        for place in range(len(self.layers) - 1, -1, -1):
+            yield self.layers[place]
+            tree = self.layers[place][1]
+            if any(has(tree, s := steps[:depth]) and not isinstance(value_at(tree, s), dict)
+                   for depth in range(1, len(steps))):  # fmt: skip
+                if place > 0:
+                    yield self.layers[0]
+                return
 
 
-def as_yaml(tree):
-    """Values from the command line, with texts read as YAML: '3' becomes 3, 'null' becomes None."""
+def as_yaml(tree, key: str = ""):
+    """Values from the command line, with texts read as YAML: '3' becomes 3, 'null' becomes None.
+
+    Raises `UserError` for a value that YAML would change, such as 010.
+    """
     if isinstance(tree, dict):
-        return {name: as_yaml(value) for name, value in tree.items()}
+        return {
+            name: as_yaml(value, f"{key}/{name}" if key else name) for name, value in tree.items()
+        }
     if isinstance(tree, list):
-        return [as_yaml(value) for value in tree]
+        return [as_yaml(value, key) for value in tree]
     if not isinstance(tree, str):
         return tree
     try:
+        check_values(tree, f"{COMMAND_LINE}: {key}")
         return yaml.safe_load(tree)
     except yaml.YAMLError:
         return tree
 
 
-def _load(file: str) -> dict:
-    return read_file(file) or {}
-
-
-def _has(tree, steps: list[str]) -> bool:
+def has(tree, steps: list[str]) -> bool:
+    """Whether a tree of blocks has a key."""
     for step in steps:
         if not isinstance(tree, dict) or step not in tree:
             return False
         tree = tree[step]
     return True
+
+
+def value_at(tree, steps: list[str]):
+    """The value of a key; None if there is no such key."""
+    for step in steps:
+        if not isinstance(tree, dict) or step not in tree:
+            return None
+        tree = tree[step]
+    return tree
+
+
+def _load(file: str) -> dict:
+    read = read_file(file)
+    return read if isinstance(read, dict) else {}

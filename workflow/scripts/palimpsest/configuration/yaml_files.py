@@ -1,31 +1,22 @@
 """Reading and checking single configuration files."""
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from palimpsest.configuration.messages import joined
 from palimpsest.errors import UserError
 
-
-class _Loader(yaml.SafeLoader):
-    """A loader of plain values that refuses a key given twice; YAML would keep the last one."""
-
-    def construct_mapping(self, node, deep=False):
-        seen = set()
-        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key.value!r} is there a second time; keep one of them",
-                    problem_mark=key.start_mark,
-                )
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)
-
-
-# Ten times as fast, if PyYAML was built with it. `check_file` does not use it, because of messages.
+# Ten times as fast, if PyYAML was built with it.
 _FAST_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST = 100  # blocks inside of blocks; the fast loader crashes at some ten thousand
+_TAG = "tag:yaml.org,2002:"
+# A number that everyone reads alike: decimal, without a zero before it
+_DECIMAL = re.compile(r"[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?", re.ASCII)
+_AS_WRITTEN = {"true", "false", "null", ""}
 
 
 def read_file(path: str | Path) -> Any:
@@ -34,16 +25,107 @@ def read_file(path: str | Path) -> Any:
 
 
 def check_file(path: str | Path) -> None:
-    """Raise `UserError` with file and line, unless a file is YAML with keys that occur once."""
+    """Raise `UserError` with file and line, unless a file is YAML that nobody reads otherwise.
+
+    Keys must occur once, and values must be as YAML reads them (`check_values`).
+    """
     path = os.path.relpath(path)
     try:
-        content = yaml.load(Path(path).read_text(encoding="utf-8-sig"), _Loader)
+        text = Path(path).read_text(encoding="utf-8-sig")
+        check_values(text, path, lines=True)
+        content = yaml.load(text, _FAST_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise UserError(
             f"{path}:{mark.line + 1 if mark else 1}: {error.problem or error.context}"
         ) from None
-    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:
         raise UserError(f"{path}: is not text in YAML: {error}") from None
     if not isinstance(content, dict):
         raise UserError(f"{path}: must hold keys and their values, such as: seeds: [0, 1, 2]")
+
+
+def check_values(text: str, where: str, lines: bool = False) -> None:
+    """Raise `UserError` for a key given twice, and for what YAML reads as something else.
+
+    Examples without quotes are 010 (the number 8), 1:30 (90), no (false) and 2020-01-01 (a date);
+    of a key given twice, YAML keeps the last value. `where` begins the message, with the number of
+    the line if `lines`. Raises `yaml.YAMLError` if the text is no YAML.
+    """
+    root = _composed(text)
+    # An alias may lead to a node that is above it, so each node is looked at once.
+    todo, seen = [((), root)] if root else [], set()
+    while todo:
+        path, node = todo.pop()
+        if id(node) in seen:
+            continue
+        seen.add(id(node))
+        place = f"{where}:{node.start_mark.line + 1}" if lines else where
+        if isinstance(node, yaml.ScalarNode):
+            _check_scalar(node, f"{place}: {joined(path)}: " if path else f"{place}: ")
+        elif isinstance(node, yaml.SequenceNode):
+            todo += [((*path, number), item) for number, item in enumerate(node.value)][::-1]
+        else:
+            _check_keys(node, where, lines)
+            for key, value in reversed(node.value):
+                todo += [((*path, str(key.value)[:60]), value), (path, key)]
+
+
+def _composed(text: str) -> yaml.Node | None:
+    """The nodes of a text in YAML."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, _FAST_LOADER):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise yaml.YAMLError("it has blocks inside of too many other blocks")
+        return yaml.compose(text, _FAST_LOADER)
+    except yaml.MarkedYAMLError:
+        # The messages of the slow loader are easier to read.
+        yaml.compose(text, yaml.SafeLoader)
+        raise
+
+
+def _check_keys(node: yaml.MappingNode, where: str, lines: bool) -> None:
+    seen = set()
+    for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+        if key.value in seen:
+            place = f"{where}:{key.start_mark.line + 1}" if lines else where
+            raise UserError(
+                f"{place}: the key {key.value!r} is there a second time; keep one of them"
+            )
+        seen.add(key.value)
+
+
+def _check_scalar(node: yaml.ScalarNode, where: str) -> None:
+    written = node.value
+    is_quoted = node.style not in (None, "")
+    read = None if is_quoted else _other_reading(written, node.tag.removeprefix(_TAG))
+    if read is None:
+        return
+    meant, hint = read
+    instead = f"{hint}, or " if hint else ""
+    raise UserError(
+        f"{where}{written} is read as {meant}; write {instead}{written!r} with quotes for the text"
+    )
+
+
+def _other_reading(written: str, kind: str) -> tuple[str, str] | None:
+    """What YAML makes of a value, and how to write that; None for a value that is as written."""
+    if kind in ("int", "float"):
+        if _DECIMAL.fullmatch(written) or written.lower().lstrip("+-") in (".inf", ".nan"):
+            return None
+        try:
+            value = yaml.safe_load(written)
+        except ValueError:
+            return "a number that cannot be worked out", ""
+        return f"the number {value}", f"{value}"
+    if kind == "bool" and written.lower() not in _AS_WRITTEN:
+        value = "true" if yaml.safe_load(written) else "false"
+        return value, value
+    if kind == "null" and written not in _AS_WRITTEN:
+        return "null, which is nothing", "null"
+    if kind == "timestamp":
+        return "a date", ""
+    return None

@@ -38,7 +38,7 @@ def outputs(settings: Settings) -> Iterator[str]:
         yield from runs.paths(kinds.TRUTH.path)
     for runs in support.runs(settings):
         yield from runs.paths(kinds.TRUTH.path)
-        if settings.block("memorisation") is not None:
+        if settings.given["memorisation"] is not None:
             yield from runs.paths(kinds.MEMORISED.path)
     yield from texts.outputs(settings)
 

@@ -60,6 +60,11 @@ class Figure:
         return found
 
     @property
+    def beginning(self) -> str:
+        """What the paths of the figure's files begin with, for any language."""
+        return fill(FIGURE, figure=self.name).split("{")[0]
+
+    @property
     def code(self) -> tuple[str, ...]:
         """The places of the code that draws the figure, for a fingerprint."""
         return "palimpsest.figures.render:render", self.draw

@@ -15,6 +15,7 @@ from palimpsest.configuration.checks import (
     unknown_models,
     without_probabilities,
 )
+from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
@@ -236,6 +237,7 @@ SECTION = Section(
     judged=(kinds.INFORMATION, kinds.EPOCHS),
     report="palimpsest.information.report:part",
     reported=(kinds.INFORMATION, kinds.EPOCHS),
+    follows=(PartOf("information/seeds", "seeds"),),
     variants=(
         Variant(MARKS, "palimpsest.information.interventions:marked"),
         Variant(SHUFFLES, "palimpsest.information.interventions:shuffled"),

@@ -5,16 +5,24 @@ Source: Learning Without Memorizing Considered Infeasible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from palimpsest.configuration.checks import too_many_strings, without_probabilities
+from palimpsest.configuration.checks import (
+    too_many_strings,
+    unknown_languages,
+    unknown_models,
+    without_probabilities,
+)
+from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.studies import STUDIES, asked
-from palimpsest.memorisation.study import NEEDS
+from palimpsest.memorisation.study import NEEDS, Study
+from palimpsest.models.table import TWIN
 from palimpsest.requests import Runs, merged
-from palimpsest.section import Section
+from palimpsest.section import Part, Section
 
 # How the measures decide where the block of the section is null, in a section that uses them, too
 DEFAULTS = {
@@ -23,6 +31,9 @@ DEFAULTS = {
     "accuracy_threshold": 0.95,
     "stand_in_gap": 0.5,
 }
+BLOCKS = "memorisation/studies"
+ONLY = "only"  # a key among the studies: the names of those to run
+CHOSEN = f"{BLOCKS}/{ONLY}"
 MEASURED = (kinds.STARTS, kinds.SCORES, kinds.DATASET, kinds.LEARNING, kinds.AVERAGES)
 
 
@@ -56,12 +67,19 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """Mistakes in the grid and in the blocks of the studies that the schema cannot find."""
+    """Mistakes in the grid that the schema cannot find, and chosen studies that have no block."""
     config = settings.config
+    yield from unknown_models(settings, "models", config["models"])
+    yield from unknown_languages(settings, "languages", config["languages"])
     yield from without_probabilities(settings, "languages", config["languages"], NEEDS)
     yield from too_many_strings(settings, "sizes", config["sizes"], config["languages"])
-    for study in asked(settings):
-        yield from study.mistakes(settings)
+    studies = settings.given["memorisation"]["studies"] or {}
+    for place, name in enumerate(studies.get(ONLY) or ()):
+        if studies.get(name) is None:
+            yield Mistake(
+                f"{CHOSEN}[{place}]",
+                f"the study {name} has no settings here; write its block as well, or leave it out",
+            )
 
 
 def with_studies(schema: dict) -> dict:
@@ -85,8 +103,20 @@ def with_studies(schema: dict) -> dict:
         }
         for study in STUDIES.values()
     }
-    studies = {**schema["properties"]["studies"], "properties": blocks}
+    only = {
+        "description": "The studies to run, of those that have a block; null for all of them.",
+        "title": f"null, or a list of names of studies: {', '.join(STUDIES)}",
+        "type": ["array", "null"],
+        "uniqueItems": True,
+        "items": {"enum": list(STUDIES)},
+    }
+    studies = {**schema["properties"]["studies"], "properties": {**blocks, ONLY: only}}
     return {**schema, "properties": {**schema["properties"], "studies": studies}}
+
+
+def _if_asked(study: Study, part: Callable[[Settings], Iterable], settings: Settings) -> Iterable:
+    """The mistakes or runs of a study; none if the study is left out."""
+    return () if study.block(settings) is None else part(settings)
 
 
 SECTION = Section(
@@ -96,6 +126,24 @@ SECTION = Section(
     outputs=outputs,
     mistakes=mistakes,
     schema=with_studies,
+    parts=tuple(
+        Part(
+            name=study.name,
+            key=f"{BLOCKS}/{study.name}",
+            mistakes=partial(_if_asked, study, study.mistakes),
+            requests=partial(_if_asked, study, study.requests),
+            uses=study.uses,
+            files=study.files,
+        )
+        for study in STUDIES.values()
+    ),
+    follows=(
+        # It retrains models for every string, which is out of reach for a full model.
+        PartOf(f"{BLOCKS}/exact/models", "models", TWIN, CHOSEN),
+        PartOf(f"{BLOCKS}/exact/seeds", "seeds", among=CHOSEN),
+        PartOf(f"{BLOCKS}/*/models", "models", among=CHOSEN),
+        PartOf(f"{BLOCKS}/*/languages", "languages", among=CHOSEN),
+    ),
     kinds="palimpsest.memorisation.studies:KINDS",
     figures="palimpsest.memorisation.studies:FIGURES",
     claims="palimpsest.memorisation.claims:CLAIMS",

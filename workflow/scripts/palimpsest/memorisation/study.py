@@ -60,11 +60,13 @@ class Study:
     makes: tuple[Kind, ...] = ()  # tables, one per model, that only this study needs
     figures: tuple[Figure, ...]
     keys: ClassVar[Mapping[str, dict]] = {"size": SIZE_KEY}
+    uses: tuple[str, ...] = ()  # other studies whose runs its table is made from
 
     def block(self, settings: Settings) -> dict | None:
         """The study's block in the configuration; None if there is none."""
-        memorisation = settings.block("memorisation") or {"studies": {}}
-        return memorisation["studies"].get(self.name)
+        studies = (settings.block("memorisation") or {"studies": None})["studies"] or {}
+        chosen = studies.get("only")
+        return studies.get(self.name) if chosen is None or self.name in chosen else None
 
     def models(self, settings: Settings) -> list[str]:
         """The study's models; `all` means the grid's models."""
@@ -136,6 +138,16 @@ class Study:
         size_key = "sizes" if "sizes" in block else "size"
         asked = self.sizes(settings), self.languages(settings)
         yield from too_many_strings(settings, f"{key}/{size_key}", *asked)
+
+    def requests(self, settings: Settings) -> Iterable[Runs]:
+        """All runs that the study needs trained."""
+        return [*self.measured(settings), *self.retrained(settings)]
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The beginnings of the paths of the study's table and figures."""
+        table = self.kind.path.split("{")[0]
+        return table, *(figure.beginning for figure in self.figures)
 
     @property
     def code(self) -> tuple[str, ...]:

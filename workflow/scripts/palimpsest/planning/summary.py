@@ -1,7 +1,7 @@
 """The plan as a text for a terminal: totals by model, and the assumptions."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from palimpsest.planning.shapes import Hardware
 from palimpsest.planning.wall_time import at_least, gpu_hours_left, longest_chain
@@ -10,6 +10,7 @@ from palimpsest.section import Derived
 HEADER = (
     "model", "runs", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
 )  # fmt: skip
+MOST_NAMED = 3  # models of a section
 
 
 def summary(rows: list[dict], hardware: Hardware, derived: Sequence[Derived] = ()) -> str:
@@ -43,6 +44,18 @@ def _on_gpus(rows: list[dict], n_gpus: int | None, derived: Sequence[Derived]) -
         f"out is {shared}, and the longest run, with what is made from it, is {chain}.",
         "",
     ]
+
+
+def additions(added: Mapping[str, Mapping[str, int]]) -> str:
+    """The trainings that each section and study adds to those before it, with their models."""
+    lines = [("asked for by", "runs", "models")]
+    for name, of_models in added.items():
+        models = ", ".join(list(of_models)[:MOST_NAMED])
+        more = len(of_models) - MOST_NAMED
+        models += f" and {more} more" if more > 0 else ""
+        lines.append((name, f"{sum(of_models.values()):,}", models))
+    lines.append(("all", f"{sum(sum(models.values()) for models in added.values()):,}", ""))
+    return "\n".join(_aligned(lines)) if added else ""
 
 
 def _line(name: str, rows: list[dict]) -> tuple[str, ...]:

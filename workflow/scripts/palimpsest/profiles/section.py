@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_models
+from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
@@ -192,6 +193,10 @@ SECTION = Section(
         kinds.NOTIONS,
         kinds.DILUTION,
         kinds.DILUTION_EFFECTS,
+    ),
+    follows=(
+        PartOf("profiles/exact/models", "profiles/models"),
+        PartOf("profiles/exact/seeds", "seeds"),
     ),
     variants=(
         Variant(STREAMS, "palimpsest.profiles.streams:stream"),

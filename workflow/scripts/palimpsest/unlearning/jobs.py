@@ -15,7 +15,7 @@ from palimpsest import paths
 from palimpsest.configuration.settings import Settings
 from palimpsest.requests import TRACE, WEIGHTS, Runs, parts
 from palimpsest.unlearning import kinds
-from palimpsest.unlearning.methods import Method, read_methods
+from palimpsest.unlearning.methods import Method, methods_of, read_methods
 from palimpsest.unlearning.setups import (
     ENDS,
     NONE,
@@ -110,8 +110,8 @@ class UnlearningJobs:
 
     @cached_property
     def table(self) -> dict[str, Method]:
-        """Every method of the table, by name."""
-        return read_methods(self.block["table"])
+        """Every method of the table, and of the block's own, by name."""
+        return {**read_methods(self.block["table"]), **methods_of(self.block["own_methods"])}
 
     @cached_property
     def methods(self) -> list[str]:
@@ -308,8 +308,10 @@ class UnlearningJobs:
     # Evaluation
 
     def tables(self) -> list[str]:
-        """Every table of the evaluation."""
+        """Every table of the evaluation that has rows: one method has no pair with another."""
         asked = [*SCORED, *REMAINING, kinds.METRICS]
+        if len(self.block["methods"]) == 1:
+            asked.remove(kinds.AGREEMENT)
         return [kind.path.format(**vars(one)) for one in self.forgetters for kind in asked]
 
     def n_predictions(self, size: int) -> int:

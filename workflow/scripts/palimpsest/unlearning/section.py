@@ -17,7 +17,7 @@ from palimpsest.configuration.checks import (
 )
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.errors import nearest
+from palimpsest.errors import UserError, nearest
 from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.section import Derived, Section
@@ -29,6 +29,7 @@ from palimpsest.unlearning.jobs import (
     jobs_of,
     models_by_method,
 )
+from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.search_jobs import search_of
 from palimpsest.unlearning.setups import BOOTSTRAP, ENDS
 from palimpsest.variants import DRAWN, ORIGINAL, UNLEARNED
@@ -124,12 +125,6 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
             yield from without_probabilities(
                 settings, key, languages, "unlearning/groups: derivation"
             )
-    if settings.block("memorisation") is None:
-        yield Mistake(
-            "memorisation",
-            "has the thresholds that unlearning is measured with; keep the block and leave out its "
-            "studies, or set unlearning to null as well",
-        )
     yield from _methods(jobs)
     yield from _adapters(jobs)
     yield from _search(jobs)
@@ -158,6 +153,14 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
     table = jobs.block["table"]
     if not os.path.isfile(table):
         yield Mistake("unlearning/table", f"no such file: {table}")
+    shipped, key = read_methods(table), "unlearning/own_methods"
+    try:
+        own = methods_of(jobs.block["own_methods"])
+    except UserError as error:
+        yield Mistake(key, str(error))
+        return
+    for name in own.keys() & shipped.keys():
+        yield Mistake(f"{key}/{name}", f"{table} has a method of this name; choose another")
     for place, name in enumerate(jobs.block["methods"]):
         key = f"unlearning/methods[{place}]"
         if name in ENDS:
@@ -167,7 +170,7 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
             yield Mistake(
                 key,
                 f"unknown method {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
-                f"Add it to {table}",
+                f"Add it to unlearning/own_methods, or to {table}",
             )
 
 
@@ -230,6 +233,7 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
+    targets=("unlearning_tuning",),
     derived=derived,
     unfinished=unfinished,
     on_demand=on_demand,

@@ -96,6 +96,7 @@ class Extraction(Study):
         "exact probability of every string."
     )
     kind = KIND
+    uses = ("exact",)
     reads = (
         STRINGS,
         LEARNING,

@@ -5,7 +5,7 @@ automatically. Modules that load slowly are not imported before a phase runs.
 """
 
 from palimpsest.unlearning.methods.phases import Edit, Phase, Select, Training, phase, registered
-from palimpsest.unlearning.methods.table import Method, read_methods
+from palimpsest.unlearning.methods.table import Method, methods_of, read_methods
 from palimpsest.unlearning.methods.values import choice, choices, number, whole
 from palimpsest.unlearning.sets import FORGET, RETAIN, SETS, VALIDATION
 
@@ -21,6 +21,7 @@ __all__ = [
     "Training",
     "choice",
     "choices",
+    "methods_of",
     "number",
     "phase",
     "read_methods",

@@ -131,16 +131,22 @@ def read_methods(path: str | Path) -> dict[str, Method]:
     similar correct spelling.
     """
     check_file(path)
-    content = read_file(path)
-    shown = os.path.relpath(path)
-    return {str(name): _read_method(shown, name, entry) for name, entry in content.items()}
+    return methods_of(read_file(path), f"{os.path.relpath(path)}: ")
 
 
-def _read_method(path: str, name: Any, entry: Any) -> Method:
-    where = f"{path}: {name}"
+def methods_of(content: Mapping, place: str = "") -> dict[str, Method]:
+    """The methods of a table that is read already; `place` begins every message.
+
+    Raises `UserError` as `read_methods` does.
+    """
+    return {str(name): _read_method(place, name, entry) for name, entry in content.items()}
+
+
+def _read_method(place: str, name: Any, entry: Any) -> Method:
+    where = f"{place}{name}"
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise UserError(
-            f"{path}: {name!r} is not a name of a method; allowed are letters, digits, '_' and "
+            f"{place}{name!r} is not a name of a method; allowed are letters, digits, '_' and "
             "'-', at most 50, in quotes if YAML would read a number"
         )
     if name in ENDS:

@@ -1,0 +1,36 @@
+"""The minimal files: one for each section, short, and enough for its report."""
+
+from pathlib import Path
+
+import pytest
+
+from helpers.experiments import DEFAULT, ROOT, experiment
+from palimpsest.sections import NAMES
+
+FOLDER = Path("config/minimal")
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch):
+    """Paths of a configuration are relative to where Snakemake runs."""
+    monkeypatch.chdir(ROOT)
+
+
+def test_every_section_has_a_minimal_file():
+    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_minimal_file_is_short_and_makes_its_section_alone(name):
+    """With models that it names, few runs, and something to test, to draw and to report."""
+    path = FOLDER / f"{name}.yaml"
+    assert len(path.read_text().splitlines()) < 15
+    alone = experiment(DEFAULT, path)
+    assert [section.name for section in alone.sections] == [name]
+    assert alone.refused == {}
+    assert alone.notes == []
+    assert {runs.model for runs in alone.requests} == {"opt-1.3b-twin"}
+    assert sum(len(runs.seeds) * runs.trainings for runs in alone.requests) <= 200
+    assert any(alone.tables(kind) for kind in alone.judged)
+    assert any(alone.tables(kind) for kind in alone.reported)
+    assert alone.figure_files(name)
