@@ -59,7 +59,7 @@ WRONG = {
     "the number of GPUs": (
         "hardware: {n_gpus: 8}",
         "hardware: unknown key 'n_gpus'; known: gpu_memory_gb, ",
-        "seeds_per_job; the number of GPUs, for the plan, is hardware/gpus; Snakemake uses those that",
+        "seeds_per_job; the number of GPUs, for the plan, is hardware/gpus; Snakemake uses",
     ),
     "a learning rate": (
         "training: {learning_rate: 0.001}",

@@ -159,6 +159,7 @@ def test_two_files_of_one_name_are_refused(folder):
     [
         ("empty.txt", b"\n  \n", "has no strings; write one string per line"),
         ("binary.txt", b"\xff\xfe\x00", "cannot be read as text in UTF-8"),
+        ("wide.txt", "two words\n".encode("utf-16-le"), "has a byte of 0"),
         ("README.md", b"a text", r"its name must end with \.pcfg or \.txt"),
         ("gap.pcfg", b"S -> 'a b' [1.0]", "is empty or has white space in it"),
     ],
@@ -300,7 +301,7 @@ def test_other_white_space_separates_words_and_is_said(tmp_path, space):
     assert "separates words (2 times, first in line 2)" in noticed(path)
 
 
-@pytest.mark.parametrize("unseen", ["\u200b", "\u200d", "\ufeff", "\u00ad", "\x00", "\ufffd"])
+@pytest.mark.parametrize("unseen", ["\u200b", "\u200d", "\ufeff", "\u00ad", "\x07", "\ufffd"])
 def test_a_character_that_nobody_sees_is_said(tmp_path, unseen):
     """It stays a part of its word; bytes that another program lost count as well."""
     path = tmp_path / "notes.txt"

@@ -148,11 +148,11 @@ BAD = {
     ),
     "two cohorts of a unit": (
         changed("cohort", 4, np.nan),
-        "row 4: unit 'b' has cohort never here and 1 in row 3; a unit has one cohort",
+        "row 4: unit 'b' has cohort never here and 1 in row 3; correct one of them",
     ),
     "two cohorts of a unit between the same times": (
         lambda frame: frame.assign(cohort=[0.5, 0.6, *frame["cohort"][2:]]),
-        "row 2: unit 'a' has cohort 0.6 here and 0.5 in row 1; a unit has one cohort",
+        "row 2: unit 'a' has cohort 0.6 here and 0.5 in row 1; correct one of them",
     ),
     "no untreated unit": (
         lambda frame: frame.iloc[:4],

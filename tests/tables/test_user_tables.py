@@ -24,7 +24,7 @@ KIND = UserKind(
 )
 REFUSED = {
     "nothing": ("a.csv", "", "a.csv:1: has no column 'id'; it has: none; a score has the columns"),
-    "a header alone": ("a.csv", "id,score\n", "a.csv: has no rows; a score has one row for each"),
+    "a header alone": ("a.csv", "id,score\n", "a.csv: has no rows; add them: a score has"),
     "a row that is too short": (
         "a.csv",
         "id,score\n\na\n",

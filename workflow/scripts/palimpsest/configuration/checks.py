@@ -43,10 +43,13 @@ def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
 def of_values(settings: Settings) -> Iterator[Mistake]:
     """Mistakes in the keys that all sections share."""
     yield from _paths(settings)
-    if not os.path.isfile(settings.config["models_table"]):
-        yield Mistake("models_table", f"no such file: {settings.config['models_table']}")
-    if not os.path.isdir(settings.config["languages_folder"]):
-        yield Mistake("languages_folder", f"no such folder: {settings.config['languages_folder']}")
+    table, folder = settings.config["models_table"], settings.config["languages_folder"]
+    if not os.path.isfile(table):
+        remedy = "give a table of models (docs/models.md)"
+        yield Mistake("models_table", f"no such file: {table}; {remedy}")
+    if not os.path.isdir(folder):
+        remedy = "give a folder of languages (docs/languages.md)"
+        yield Mistake("languages_folder", f"no such folder: {folder}; {remedy}")
     for pair in settings.config["datasets"]["high_entropy_counterpart"].items():
         for language in pair:
             key = f"datasets/high_entropy_counterpart/{pair[0]}"

@@ -16,6 +16,7 @@ _DEEPEST = 100  # blocks inside of blocks; the fast loader crashes at some ten t
 _TAG = "tag:yaml.org,2002:"
 # A number that everyone reads alike: decimal, without a zero before it
 _DECIMAL = re.compile(r"[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?", re.ASCII)
+AS_KEYS = "write keys and their values in YAML, such as: seeds: [0, 1, 2]"
 _AS_WRITTEN = {"true", "false", "null", ""}
 
 
@@ -37,12 +38,14 @@ def check_file(path: str | Path) -> None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise UserError(
-            f"{path}:{mark.line + 1 if mark else 1}: {error.problem or error.context}"
+            f"{path}:{mark.line + 1 if mark else 1}: {error.problem or error.context}; {AS_KEYS}"
         ) from None
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UserError(f"{path}: is not text in YAML: {error}") from None
+        raise UserError(
+            f"{path}: is not text in YAML: {error}; save it as text in UTF-8, and {AS_KEYS}"
+        ) from None
     if not isinstance(content, dict):
-        raise UserError(f"{path}: must hold keys and their values, such as: seeds: [0, 1, 2]")
+        raise UserError(f"{path}: must hold keys and their values; {AS_KEYS}")
 
 
 def check_values(text: str, where: str, lines: bool = False) -> None:

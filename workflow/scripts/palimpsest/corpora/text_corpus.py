@@ -11,6 +11,7 @@ import numpy as np
 
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
 from palimpsest.errors import Notice, UserError
+from palimpsest.tables.user_files import AS_UTF8, NOT_UTF8
 
 MOST_NAMED = 3  # characters of a kind that a warning names
 REPLACED = "\ufffd"  # what a program writes for bytes that it could not read
@@ -117,15 +118,19 @@ def read_strings(path: str | Path) -> list[String]:
 def _read(path: str | Path) -> str:
     """The text of a file, in which each line ends with LF."""
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error}") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise UserError(
-            f"{path}:{line}: cannot be read as text in UTF-8: {error.reason}, byte "
-            f"0x{error.object[error.start]:02X}; save the text in UTF-8"
+            f"{path}:{line}: {NOT_UTF8}: {error.reason}, byte 0x{error.object[error.start]:02X}; "
+            f"{AS_UTF8}"
         ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise UserError(f"{path}:{line}: has a byte of 0, so it is not text in UTF-8; {AS_UTF8}")
+    return text
 
 
 def _numbered(text: str) -> Iterator[tuple[int, String]]:

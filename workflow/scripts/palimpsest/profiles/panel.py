@@ -198,8 +198,8 @@ def _check_one_cohort(table: UserTable, cohort: np.ndarray, first: np.ndarray) -
         )
         raise UserError(
             f"{table.at(row)}: unit {table.value('unit', row)} has cohort {here} here and {there} "
-            f"in row {first[row] + 1}; a unit has one cohort, the time at which it was first "
-            "trained on"
+            f"in row {first[row] + 1}; correct one of them: a unit has one cohort, the time at "
+            "which it was first trained on"
         )
 
 

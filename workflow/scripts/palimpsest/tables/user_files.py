@@ -22,6 +22,7 @@ pa = lazy_import("pyarrow")
 parquet = lazy_import("pyarrow.parquet")
 
 CSV, TSV, JSONL, JSON, PARQUET, TXT = ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt"
+NOT_UTF8, AS_UTF8 = "cannot be read as text in UTF-8", "save it as text in UTF-8"
 TABLES = (CSV, TSV, JSONL, JSON, PARQUET)
 TEXTS = (*TABLES, TXT)
 LINE = "text"  # the only column of a .txt file, in which a line is a text
@@ -101,7 +102,7 @@ def delimited(
                     yield before + 1, cells
                 before = reader.line_num
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read: {error}; save it as text in UTF-8") from None
+        raise UserError(f"{path}: cannot be read: {error}; {AS_UTF8}") from None
 
 
 def _opened_json(path: str | Path, with_lines: bool) -> Opened:
@@ -188,7 +189,7 @@ def _lines(path: str | Path) -> Iterator[tuple[int, dict]]:
                 if line.strip():
                     yield number, {LINE: line.rstrip("\n")}
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as text in UTF-8: {error}") from None
+        raise UserError(f"{path}: {NOT_UTF8}: {error}; {AS_UTF8}") from None
 
 
 def _objects_of_lines(path: str | Path) -> Iterator[tuple[int, dict]]:
@@ -200,7 +201,7 @@ def _objects_of_list(path: str | Path) -> Iterator[tuple[int, dict]]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as text in UTF-8: {error}") from None
+        raise UserError(f"{path}: {NOT_UTF8}: {error}; {AS_UTF8}") from None
     remedy = "write a list of objects, one a row"
     rows = _json(str(path), text, remedy)
     if not isinstance(rows, list):

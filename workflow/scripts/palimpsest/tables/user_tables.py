@@ -289,7 +289,7 @@ def _checked(
 ) -> UserTable:
     n_rows = len(next(iter(cells.values())))
     if not n_rows:
-        raise UserError(f"{source}: has no rows; a {kind.name} has {kind.rows}")
+        raise UserError(f"{source}: has no rows; add them: a {kind.name} has {kind.rows}")
     for name, column in cells.items():
         if not isinstance(column, list) and isinstance(column.type, pa.BaseExtensionType):
             raise UserError(

@@ -61,7 +61,7 @@ def number_in(value: object) -> float:
 
 
 def moment_in(value: object) -> Moment:
-    """The time in a value: a number, a date, or a text that is written as one of them.
+    """The time in a value: a number, a date, or a text that is written as one of them, or as NaN.
 
     Raises `ValueError`, with the reason if the value is a date.
     """
@@ -76,6 +76,8 @@ def moment_in(value: object) -> Moment:
         if getattr(value, "nanosecond", 0):
             raise ValueError(TOO_FINE)
         return _of_date(value)
+    if isinstance(value, str) and value.strip(" \t").lower() == "nan":
+        return Moment(NUMBER, math.nan)  # a number's way to write that there is none
     number = number_in(value)
     if _whole(value) not in (None, number):
         raise ValueError("is too large to be told from its neighbours: count in larger units")

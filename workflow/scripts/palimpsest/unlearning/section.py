@@ -152,7 +152,9 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
     """Names that are not in the table of methods; raises `UserError` if the table is wrong."""
     table = jobs.block["table"]
     if not os.path.isfile(table):
-        yield Mistake("unlearning/table", f"no such file: {table}")
+        yield Mistake(
+            "unlearning/table", f"no such file: {table}; give a table of methods (docs/methods.md)"
+        )
     shipped, key = read_methods(table), "unlearning/own_methods"
     try:
         own = methods_of(jobs.block["own_methods"])
