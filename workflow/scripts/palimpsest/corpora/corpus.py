@@ -13,15 +13,13 @@ String = tuple[str, ...]  # the symbols of a string
 class Corpus(Protocol):
     """A source of strings.
 
-    `name` is used in messages, and so are the remedies `when_too_few` and `when_too_long`, if there
-    are not enough strings, or if one is too long for a model. `terminals` are the symbols of the
-    strings; a twin's vocabulary has one token for each. `has_probabilities` says whether the
-    probabilities of strings are known.
+    `name` is used in messages, and so is `when_too_few`, the remedy if there are too few strings.
+    `terminals` are the symbols of the strings; a twin's vocabulary has one token for each.
+    `has_probabilities` says whether the probabilities of strings are known.
     """
 
     name: str
     when_too_few: str
-    when_too_long: str
     terminals: tuple[str, ...]
     has_probabilities: bool
 
@@ -32,6 +30,9 @@ class Corpus(Protocol):
         another purpose are other strings: independent draws from a grammar, other lines of a text.
         Fewer draws with the same seed are the first of more. A text has no more strings than lines.
         """
+
+    def when_too_long(self, most: int) -> str:
+        """The remedy if a string has more than `most` tokens, with a start token."""
 
     def log_probability(self, strings: Sequence[String]) -> np.ndarray:
         """Log probability float64[n] in nats: -inf outside of the corpus, NaN if unknown."""

@@ -44,13 +44,20 @@ class GrammarCorpus:
                 stacklevel=2,
             )
         self.name = grammar.name
-        self.when_too_long = f"give a higher probability to the rules of {self.name} that end it"
         self.terminals = grammar.terminals
 
     @classmethod
     def from_file(cls, path: str | Path) -> "GrammarCorpus":
         """Read a grammar file, see `Grammar.from_file`."""
         return cls(Grammar.from_file(path))
+
+    def when_too_long(self, most: int) -> str:
+        """The remedy has the exact share of strings that are too long."""
+        share = self.grammar.probability_longer_than(most - 1)
+        return (
+            f"give a higher probability to the rules of {self.name} that end it: {share:.2%} of "
+            f"its strings have more than {most - 1:,} symbols"
+        )
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         sampled = self.grammar.sample_encoded(n, stream(seed, purpose))

@@ -98,8 +98,7 @@ class TextCorpus:
     def longest(self) -> float:
         return max(len(string) for string in self.strings)
 
-    @cached_property
-    def when_too_long(self) -> str:
+    def when_too_long(self, most: int) -> str:
         """The remedy names the longest line."""
         longest = max(range(len(self.strings)), key=lambda place: len(self.strings[place]))
         return f"cut line {self.lines[longest]} of {self.name} into shorter lines"

@@ -133,8 +133,8 @@ def encode(name: str, tokenizer, most: Limits, texts: list[str]) -> TokenisedStr
     lengths = np.array([len(row) for row in rows])
     longest = int(lengths.argmax())
     what = f"the segment {shown(texts[longest])}"
-    remedy = "make the window of the text smaller"
-    check_positions(name, what, int(lengths[longest]), most.positions, remedy)
+    n_tokens, remedy = int(lengths[longest]), "make the window of the text smaller"
+    check_positions(name, what, n_tokens, most.positions, lambda _: remedy)
     check_vocabulary(name, max(map(max, rows)), most.vocabulary)
     return TokenisedStrings.of_rows(rows, filler=start)
 

@@ -4,6 +4,7 @@ This module is fast to import, so that it can be used before Snakemake builds it
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,15 +44,18 @@ def above_0(value: object) -> int | None:
     return value if isinstance(value, int) and value > 0 else None
 
 
-def check_positions(model: str, what: str, n_tokens: int, most: int | None, remedy: str) -> None:
+def check_positions(
+    model: str, what: str, n_tokens: int, most: int | None, remedy: Callable[[int], str]
+) -> None:
     """Raise `UserError` if a string has more tokens than a model takes.
 
     `what` names the string, such as `the segment 'a b'`, and `n_tokens` counts its start token.
+    `remedy` says what to do, from the most tokens that the model takes.
     """
     if most is not None and n_tokens > most:
         raise UserError(
             f"{model}: {what} has {n_tokens:,} tokens with the start token, and the model takes at "
-            f"most {most:,}; {remedy}"
+            f"most {most:,}; {remedy(most)}"
         )
 
 

@@ -151,9 +151,8 @@ class Material:
         """Raise `UserError` if the model does not take a string's length, or one of its tokens."""
         most, row = limits(run.row, run.scale), int(self.encoded.lengths.argmax())
         what = f"the string {shown(texts.iloc[row])} in {run.dataset}"
-        remedy = run.corpus.when_too_long
         n_tokens = int(self.encoded.lengths[row])
-        check_positions(run.model, what, n_tokens, most.positions, remedy)
+        check_positions(run.model, what, n_tokens, most.positions, run.corpus.when_too_long)
         check_vocabulary(run.model, self.vocabulary - 1, most.vocabulary)
 
     def order(self, epoch: int) -> np.ndarray:
