@@ -124,7 +124,7 @@ def test_an_accepted_value_is_what_it_looks_like(written):
 @pytest.mark.parametrize(
     ("pairs", "said"),
     [
-        (["seeds=[010]"], "seeds: [0]: 010 is read as the number 8"),
+        (["seeds=[010]"], "seeds: [0]: 010 is read as the number 8; write 8 or 10, or '010' with"),
         (["title=1:30"], "title: 1:30 is read as the number 90"),
         (["save_weights=yes"], "save_weights: yes is read as true"),
         (["training={epochs: 1, epochs: 2}"], "training: the key 'epochs' is there a second time"),

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -61,6 +62,7 @@ from palimpsest.density.text_embedding import (
     of_sentences,
 )
 from palimpsest.density.texts import check_embedder, mistakes, outputs
+from palimpsest.errors import Notice
 from palimpsest.models import read_models
 from palimpsest.models.limits import Limits
 from palimpsest.pretrained.catalogue import SMOLLM2
@@ -209,30 +211,30 @@ def test_texts_are_the_same_in_every_file(texts):
         assert list(read_texts(lines, "content")) == texts
 
 
-def test_copies_and_two_forms_of_a_word_are_said(tmp_path, caplog):
+def test_copies_and_two_forms_of_a_word_are_said(tmp_path):
     """Whitespace does not tell texts apart; an accent behind its letter does, and looks alike."""
     corpus = write_lines(tmp_path / "c.jsonl", "a b", "a  b", "caf\u00e9", "d")
     queries = write_lines(tmp_path / "q.jsonl", "a b", "a b", "cafe\u0301")
     cut = [segmented(path, 50, 40) for path in (corpus, queries)]
-    say_duplicates("mine", *cut)
-    assert [record.getMessage() for record in caplog.records] == [
+    with pytest.warns(Notice) as caught:
+        say_duplicates("mine", *cut)
+    assert [str(each.message) for each in caught] == [
         "mine: copies of other texts in the corpus: 1 of 4; each copy counts",
         "mine: copies of other texts in the queries: 1 of 3; each text is asked once",
         "mine: queries that are also texts of the corpus: 1 of 2; they are at distance 0 from it",
         "mine: words in two forms of the same characters: 1, such as 'caf\\xe9' and "
         "'cafe\\u0301'; they count as different words: normalise the texts (NFC) if they are not",
     ]
-    caplog.clear()
     others = segmented(write_lines(tmp_path / "d.jsonl", "e", "f"), 50, 40)
-    say_duplicates("mine", others, segmented(write_lines(tmp_path / "f.jsonl", "g"), 50, 40))
-    assert caplog.records == []
+    with warnings.catch_warnings(action="error"):
+        say_duplicates("mine", others, segmented(write_lines(tmp_path / "f.jsonl", "g"), 50, 40))
 
 
 def test_what_is_said_of_texts_is_in_the_log_and_on_the_terminal(tmp_path, capsys):
     job_of_segments(tmp_path)
     said = (
-        "density/texts/mine: queries that are also texts of the corpus: 1 of 1; they are at "
-        "distance 0 from it\n"
+        "warning: density/texts/mine: queries that are also texts of the corpus: 1 of 1; they are "
+        "at distance 0 from it\n"
     )
     assert (tmp_path / "log").read_text() == said == capsys.readouterr().err
 

@@ -227,8 +227,7 @@ class TestWarnings:
         with pytest.warns(GrammarWarning) as caught:
             grammar = read(text)
         assert str(caught[0].message) == (
-            "my.pcfg:1: no probabilities for the rules of S and B: they are taken as equally "
-            "probable"
+            "my.pcfg:1: no probabilities for the rules of S: they are taken as equally probable"
         )
         probability = {rule.rhs[0].name: rule.probability for rule in grammar.rules if rule.rhs}
         assert probability["c"] == 0.5

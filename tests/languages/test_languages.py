@@ -373,12 +373,18 @@ class TestSampling:
 
     def test_nothing_and_nonsense(self):
         assert language("L1").sample(0, seed=0) == []
-        with pytest.raises(ValueError, match="cannot sample -1 strings"):
+        with pytest.raises(ValueError, match="n: is -1 and must be a whole number at least 0"):
             language("L1").sample(-1, seed=0)
-        with pytest.raises(ValueError, match="seed -1 is negative"):
+        with pytest.raises(ValueError, match="seed: is -1 and must be a whole number at least 0"):
             language("L1").sample(1, seed=-1)
-        with pytest.raises(ValueError, match="at least 2 samples"):
+        with pytest.raises(
+            ValueError,
+            match=r"n: is 1 and .* at least 2, the samples of an",
+        ):
             language("L1").entropy(1, seed=0)
+        for wrong in (1.5, "a", None):
+            with pytest.raises(ValueError, match=r"n: is .* and must be a whole number"):
+                language("L1").sample(wrong, seed=0)
 
 
 class TestEncoding:

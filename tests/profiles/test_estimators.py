@@ -1,5 +1,7 @@
 """The estimators of memorisation profiles: closed forms, invariants, and the bands' error rates."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -354,3 +356,32 @@ def test_a_loss_as_outcome_is_asked_about(recwarn, name):
         estimator(panel_of(noisy(effect=-3.0)))
     assert "1 of 1 effects are significantly negative" in str(found[0].message)
     assert "\n" not in str(found[0].message)
+
+
+# Rounding, and numbers at the ends of what a float can hold
+
+
+def noise(chance, level, spread, n=3, n_times=4):
+    """A panel without an effect: n treated and n untreated units, at a level and with a spread."""
+    outcome = level + spread * chance.normal(size=(2 * n, n_times))
+    return Panel(np.arange(n_times, dtype=float), np.repeat([2.0, np.inf], n), outcome)
+
+
+@pytest.mark.parametrize("spread", [3e-14, 1e-13, 3e-13])
+def test_noise_about_as_large_as_rounding_is_never_significant_without_an_error(spread):
+    """What is constant up to rounding differs up to rounding, however few units there are."""
+    chance = np.random.default_rng(0)
+    for _ in range(40):
+        found = profiles.difference_in_differences(noise(chance, 1.0, spread), n=50)
+        assert not (found["significant"] & (found["std_error"] == 0)).any()
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-170, 1e160, 1e300])
+@pytest.mark.parametrize("estimate", [profiles.difference, profiles.difference_in_differences])
+def test_the_unit_of_the_outcome_changes_the_unit_of_the_estimates_only(estimate, unit):
+    panel = noise(np.random.default_rng(1), 0.0, 1.0, n=8)
+    expected = estimate(panel, n=200)
+    found = estimate(replace(panel, outcome=panel.outcome * unit), n=200)
+    assert found["significant"].tolist() == expected["significant"].tolist()
+    names = ["estimate", "std_error", "lower", "upper"]
+    np.testing.assert_allclose(found[names] / unit, expected[names], rtol=1e-9)

@@ -5,6 +5,8 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ KIND = UserKind(
     "name",
     (Column("id", NAME, "a name"), Column("score", NUMBER, "a number")),
 )
+PANEL_UNITS = [("a", 1e6), ("b", 1e6), ("c", ""), ("d", "")]
 REFUSED = {
     "nothing": ("a.csv", "", "a.csv:1: has no column 'id'; it has: none; a score has the columns"),
     "a header alone": ("a.csv", "id,score\n", "a.csv: has no rows; add them: a score has"),
@@ -169,3 +172,24 @@ def test_numbers_are_written_with_all_of_their_digits():
         "1e+300",
         "inf",
     ]
+
+
+@pytest.mark.parametrize("times", [[1.7e9 + 0.001, 1.7e9 + 0.002], [1e-9, 2e-9, 1000000.5]])
+def test_times_that_differ_by_more_than_rounding_are_different(tmp_path, times):
+    rows = [f"{unit},{time!r},{cohort},1" for unit, cohort in PANEL_UNITS for time in times]
+    path = tmp_path / "panel.csv"
+    path.write_text("\n".join(["unit,time,cohort,outcome", *rows]))
+    assert read_panel(path).times.tolist() == times
+
+
+def test_a_date_for_which_there_is_no_value_is_one_line(tmp_path):
+    path = tmp_path / "panel.parquet"
+    table = {
+        "unit": ["a", "b"],
+        "outcome": [1.0, 2.0],
+        "cohort": pa.array([None, None], pa.int64()),
+    }
+    dates = pa.array([0, 2**50], pa.timestamp("s"))
+    pq.write_table(pa.table({**table, "time": dates}), path)
+    said = message(lambda: read_panel(path))
+    assert "row 2: time is a date outside of the years 1 to 9999; mend the row" in said

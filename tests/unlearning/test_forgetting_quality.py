@@ -85,3 +85,12 @@ def test_final_score_by_hand():
 def test_errors_say_what_is_wrong(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_last_bit_of_an_epsilon_at_the_edge_of_a_bin_decides_nothing():
+    """The edge belongs to the upper bin."""
+    for edge, width in ((1.5, 0.5), (0.3, 0.1), (0.6, 0.1), (0.7, 0.1)):
+        near = [np.nextafter(edge, 0), edge, np.nextafter(edge, 1e3), width * round(edge / width)]
+        expected = 2.0 ** -round(edge / width)
+        np.testing.assert_array_equal(points(near, 10_000, width), expected)
+    assert points([1.4999], 10_000, 0.5) == 0.25

@@ -103,3 +103,12 @@ def test_false_alarms_are_as_rare_as_the_p_values_say():
         for seed in range(200)
     ]
     assert np.mean(np.array(p) <= 0.05) <= 0.10
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+def test_the_unit_of_the_confidences_changes_no_error(unit):
+    chance = np.random.default_rng(3)
+    unlearned, retrained = chance.normal(size=(10, 4)), chance.normal(0.5, size=(10, 4))
+    expected = joint_attack(unlearned, retrained)
+    assert 0 < expected.errors < 20
+    assert joint_attack(unlearned * unit, retrained * unit) == expected

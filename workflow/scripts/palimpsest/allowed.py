@@ -69,7 +69,7 @@ class Number:
 
 
 CONFIDENCES = Number(above=0, below=1)
-SEEDS = Number(least=0, whole=True)
+SEEDS = COUNTS = Number(least=0, whole=True)
 WHOLE = Number(least=1, whole=True)
 
 

@@ -1,7 +1,6 @@
 """The context of every script of a rule: a log, and one line for an error that a user can mend."""
 
 import contextlib
-import logging
 import sys
 import warnings
 from collections.abc import Iterator
@@ -10,16 +9,14 @@ from typing import TextIO
 from palimpsest.errors import Notice, UserError
 from palimpsest.launch import Interrupted, collect_rarely, raise_when_interrupted
 
-LIBRARY = logging.getLogger("palimpsest")
-
 
 @contextlib.contextmanager
 def script_job(job) -> Iterator[TextIO]:
     """Send the warnings of a `script:` job to its log; turn a `UserError` into one line.
 
-    `job` is Snakemake's `snakemake` object, and the context's value is the open log. What the
-    library's logger says, and each `Notice`, goes to the log and to the terminal. Any exception but
-    a `UserError` is a defect, and keeps its traceback.
+    `job` is Snakemake's `snakemake` object, and the context's value is the open log. A `Notice` is
+    shown on the terminal, too. Any exception but a `UserError` is a defect, and keeps its
+    traceback.
     """
     collect_rarely()
     raise_when_interrupted()
@@ -30,9 +27,6 @@ def script_job(job) -> Iterator[TextIO]:
                 print(f"warning: {message}", file=place)
 
         warnings.showwarning = show
-        handlers = [logging.StreamHandler(stream) for stream in (log, sys.stderr)]
-        for handler in handlers:
-            LIBRARY.addHandler(handler)
         try:
             yield log
         except Interrupted as interrupted:
@@ -42,6 +36,3 @@ def script_job(job) -> Iterator[TextIO]:
             print(f"error: {error}", file=log)
             print(f"error: {error}", file=sys.stderr)
             sys.exit(1)
-        finally:
-            for handler in handlers:
-                LIBRARY.removeHandler(handler)

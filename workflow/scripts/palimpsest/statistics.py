@@ -54,7 +54,7 @@ def student(
         mean = np.round(mean, decimals)
     if n == 1:
         return Interval(mean, np.nan, np.nan)
-    spread = 0.0 if is_constant(values) else values.std(ddof=1)
+    spread = 0.0 if is_constant(values) else float(standard_deviation(values))
     reach = stdtrit(n - 1, (1 + confidence) / 2) * spread / np.sqrt(n)
     ends = mean - reach, mean + reach
     return Interval(mean, *(ends if decimals is None else np.round(ends, decimals)))
@@ -105,7 +105,28 @@ def _spread(values: np.ndarray) -> float:
     """
     if len(values) < 2 or np.ptp(values) < 10.0**-DECIMALS or is_constant(values):
         return 0.0
-    return float(values.std(ddof=1))
+    return float(standard_deviation(values))
+
+
+def standard_deviation(values: ArrayLike) -> np.ndarray:
+    """Standard deviation float[...] of a sample float[n, ...], along the first axis.
+
+    The square of no difference becomes 0 or infinite, however small or large the values are.
+    """
+    values = np.asarray(values, dtype=float)
+    unit = power_of_two(values, axis=0)
+    return (values / unit).std(axis=0, ddof=1) * unit
+
+
+def power_of_two(values: ArrayLike, axis: int | None = None) -> np.ndarray:
+    """The power of two just above the largest absolute value; 1 if that is 0 or not finite.
+
+    Division by it, and multiplication with it, change no bit of a value but its exponent.
+    """
+    largest = np.abs(np.asarray(values, dtype=float)).max(axis=axis)
+    _, exponent = np.frexp(np.where(np.isfinite(largest), largest, 1.0))
+    # Powers beyond the range of a float would be 0 or infinite.
+    return np.ldexp(1.0, np.clip(exponent, -1021, 1023))
 
 
 def is_constant(

@@ -11,8 +11,8 @@ Source: LMD3: Language Model Data Density Dependence, appendices A.1.1, A.1.2 an
 
 from __future__ import annotations
 
-import logging
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,13 +24,12 @@ from palimpsest.corpora import String, TextCorpus, text_of
 from palimpsest.datasets.strings import string_id
 from palimpsest.density.kinds import SEGMENTS
 from palimpsest.density.texts import FIELD, TEXTS
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.tables import user_tables
 from palimpsest.tables.user_values import composed_and_not
 
 CORPUS, QUERY = "corpus", "query"
 EXAMPLE = '{"text": "some words"}'
-log = logging.getLogger("palimpsest")
 
 
 def windows(words: Sequence[str], window: int, stride: int) -> list[String]:
@@ -135,33 +134,25 @@ def _check(where: str, field: str, text: object) -> None:
 
 def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
     """Say in a line each how many texts are there again, and which words in two forms."""
+
+    def say(what: str) -> None:
+        warnings.warn(Notice(f"{name}: {what}"), stacklevel=3)
+
     known, asked = set(corpus.texts), set(queries.texts)
     for role, text, distinct, meaning in (
         ("corpus", corpus, known, "each copy counts"),
         ("queries", queries, asked, "each text is asked once"),
     ):
         if copies := len(text.texts) - len(distinct):
-            log.warning(
-                "%s: copies of other texts in the %s: %d of %d; %s",
-                name,
-                role,
-                copies,
-                len(text.texts),
-                meaning,
-            )
+            say(f"copies of other texts in the {role}: {copies} of {len(text.texts)}; {meaning}")
     if shared := len(asked & known):
-        log.warning(
-            "%s: queries that are also texts of the corpus: %d of %d; they are at distance 0 from "
-            "it",
-            name,
-            shared,
-            len(asked),
+        say(
+            f"queries that are also texts of the corpus: {shared} of {len(asked)}; they are at "
+            "distance 0 from it"
         )
     if pairs := composed_and_not({*corpus.corpus.terminals, *queries.corpus.terminals}):
-        log.warning(
-            "%s: words in two forms of the same characters: %d, such as %s and %s; they count as "
-            "different words: normalise the texts (NFC) if they are not",
-            name,
-            len(pairs),
-            *map(ascii, pairs[0]),
+        say(
+            f"words in two forms of the same characters: {len(pairs)}, such as "
+            f"{' and '.join(map(ascii, pairs[0]))}; they count as different words: normalise the "
+            "texts (NFC) if they are not"
         )

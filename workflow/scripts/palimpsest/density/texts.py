@@ -32,7 +32,13 @@ from palimpsest.tables import user_files
 from palimpsest.tables.kinds import TEXT, Column, UserKind
 
 FIELD = "text"
-TEXTS = UserKind("text", "one text a row", "text", (Column(FIELD, TEXT, "a text with words"),))
+TEXTS = UserKind(
+    "text",
+    "one text a row",
+    "text",
+    (Column(FIELD, TEXT, "a text with words"),),
+    renamed="field: body",
+)
 OF_TEXT = (TEXT_DENSITY, TEXT_BINS, TEXT_REGRESSIONS)
 MODULES = "modules.json"  # a sentence-transformers model's list of its modules
 OWN_MODULES = "sentence_transformers."  # modules of other names are code in the folder

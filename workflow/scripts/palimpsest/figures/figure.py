@@ -21,8 +21,8 @@ class Figure:
     dict for a document. A language has the figure if it has tables of the first kind. The caption
     has two sentences: what the figure shows, and what to look for. `numbers` lists the
     corresponding figures of the paper `paper`, if any. `chapter` is the id of the figure's chapter
-    in the report. Tables of the kinds in `some_empty` may have no rows, if at least one of them has
-    some.
+    in the report. Tables of the kinds in `some_empty` may have no rows; of the first kind, at least
+    one must have some.
     """
 
     name: str

@@ -28,17 +28,26 @@ def render(figure: Figure, inputs: Mapping[str, Iterable[str]], svg_path: str | 
         If a table is broken, empty or of another kind.
     """
     contents = [
-        read_filled(inputs[kind.name], kind, kind in figure.some_empty) for kind in figure.tables
+        read_filled(
+            inputs[kind.name],
+            kind,
+            some_empty=kind in figure.some_empty,
+            all_empty=kind in figure.some_empty and kind is not figure.tables[0],
+        )
+        for kind in figure.tables
     ]
     save(named(figure.draw)(*contents), svg_path)
 
 
 def read_filled(
-    paths: str | Iterable[str], kind: Kind | Document, some_empty: bool = False
+    paths: str | Iterable[str],
+    kind: Kind | Document,
+    some_empty: bool = False,
+    all_empty: bool = False,
 ) -> pd.DataFrame | dict:
     """Stacked tables of a kind, each with at least one row; or the only document of a kind.
 
-    With `some_empty`, only all of them together must have a row.
+    With `some_empty`, only all of them together must have a row; with `all_empty`, none must.
     """
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     if isinstance(kind, Document):
@@ -48,7 +57,7 @@ def read_filled(
         # Columns of empty tables may have other types, which would change those of the whole.
         return pd.concat([table for table in found if not table.empty], ignore_index=True)
     for path, table in zip(paths, found, strict=True):
-        if table.empty:
+        if table.empty and not all_empty:
             raise UserError(
                 f"{path}: has no rows to draw; delete it and rerun: snakemake --cores 1 {path}"
             )

@@ -4,11 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import numeric
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.statistics import is_constant, rounding_error
 
 
-class CopiesWarning(UserWarning):
+class CopiesWarning(Notice):
     """Samples of activations are copies of each other."""
 
 

@@ -93,11 +93,14 @@ def complete(printed: PrintedGrammar) -> PrintedGrammar:
         uniform[lhs] = Fraction(1, len(rules))
     if not uniform:
         return printed
-    lines = [rule.line for rule in printed.rules if rule.lhs in uniform]
-    warn(
-        f"{printed.name}:{lines[0]}: no probabilities for the rules of {listed(list(uniform))}: "
-        "they are taken as equally probable"
-    )
+    # A single rule has the probability 1, however it is written.
+    several = [lhs for lhs, share in uniform.items() if share < 1]
+    lines = [rule.line for rule in printed.rules if rule.lhs in several]
+    if several:
+        warn(
+            f"{printed.name}:{lines[0]}: no probabilities for the rules of {listed(several)}: "
+            "they are taken as equally probable"
+        )
     rules = (
         rule._replace(probability=uniform[rule.lhs]) if rule.lhs in uniform else rule
         for rule in printed.rules

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from palimpsest.allowed import Number, checked_number
 from palimpsest.languages import emptiness, encoding, notation, structure
 from palimpsest.languages.checks import check_long_strings, checked_rules
 from palimpsest.languages.derivation import Node, most_probable
@@ -20,6 +21,8 @@ if TYPE_CHECKING:  # compiled modules, loaded on first use: reading a grammar mu
     from palimpsest.languages.sampling import SamplingTables
 
 Strings = Sequence[Sequence[str]] | EncodedStrings
+
+AT_LEAST_TWO = Number(least=2, whole=True)
 
 
 @dataclass(frozen=True)
@@ -189,8 +192,7 @@ class Grammar:
         ValueError
             If `n` is below 2, which leaves no standard error.
         """
-        if n < 2:
-            raise ValueError(f"the entropy of strings needs at least 2 samples, got {n}")
+        checked_number("n", n, AT_LEAST_TWO, ", the samples of an entropy")
         surprise = -self.log_probability(self.sample_encoded(n, seed))
         return float(surprise.mean()), float(surprise.std(ddof=1) / math.sqrt(n))
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from palimpsest.allowed import COUNTS, checked_number
 from palimpsest.languages import structure
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.errors import GrammarError
@@ -97,10 +98,9 @@ def alias_table(probabilities: Sequence[float]) -> tuple[list[float], list[int]]
 
 def sample(tables: SamplingTables, n: int, seed: int, longest: int = LONGEST) -> EncodedStrings:
     """`n` independent strings; see `Grammar.sample_encoded`."""
-    if n < 0:
-        raise ValueError(f"cannot sample {n} strings; give a count of 0 or more")
-    if seed < 0:
-        raise ValueError(f"seed {seed} is negative; give a seed of 0 or more")
+    for name, value in (("n", n), ("seed", seed), ("longest", longest)):
+        checked_number(name, value, COUNTS)
+    n, seed, longest = int(n), int(seed), int(longest)
     # numpy mixes any integer into 64 good bits, so that neighbouring seeds are unrelated.
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     room = int(n * tables.expected_length * 1.05) + 1024

@@ -63,7 +63,10 @@ class Vocabulary:
         tokenizer.no_truncation()
         added = tokenizer.get_added_tokens_decoder()
         special = {token: text.content for token, text in added.items() if text.special}
-        named = _special_names(Path(path).with_name("tokenizer_config.json"))
+        named = {
+            **_special_names(Path(path).with_name("special_tokens_map.json")),
+            **_special_names(Path(path).with_name("tokenizer_config.json")),
+        }
         ids = {role: tokenizer.token_to_id(name) for role, name in named.items()}
         special |= {ids[role]: name for role, name in named.items() if ids[role] is not None}
         unknown = ids.get("unk_token"), _unknown_of_model(tokenizer, path)
@@ -76,7 +79,7 @@ class Vocabulary:
 
 
 def _special_names(path: Path) -> dict[str, str]:
-    """The names of the special tokens by role, such as `bos_token`, in a tokenizer's configuration.
+    """The names of the special tokens by role, such as `bos_token`, in a file beside a tokenizer.
 
     Raises `ValueError` if the file is no JSON.
     """

@@ -21,20 +21,26 @@ The bootstrap and Edgeworth expansion (1992), for studentised draws.
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from palimpsest.allowed import CONFIDENCES, SEEDS, WHOLE, checked_number, shown
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.profiles.panel import NEVER, Panel, to_panel
-from palimpsest.statistics import CONFIDENCE, is_constant, rounding_error
+from palimpsest.statistics import (
+    CONFIDENCE,
+    FEWEST_TERMS,
+    is_constant,
+    power_of_two,
+    rounding_error,
+)
 
 N_DRAWS = 1000
 
 
-class LossWarning(UserWarning):
+class LossWarning(Notice):
     """Training lowers the outcome of a panel at once, as it lowers a loss."""
 
 
@@ -72,10 +78,10 @@ def difference(
 
     Source: Causal Estimation of Memorisation Profiles, eq. 7.
     """
-    panel = _checked(panel, confidence, n, seed)
+    panel, unit = _in_unit(_checked(panel, confidence, n, seed))
     table = _cells(panel, dict.fromkeys(panel.treated), confidence, n, seed)
     _warn_of_a_loss(panel, table[_is_just_after(panel, table)])
-    return table
+    return _times(table, unit)
 
 
 def difference_in_differences(
@@ -93,10 +99,10 @@ def difference_in_differences(
 
     Source: Causal Estimation of Memorisation Profiles, eq. 11.
     """
-    panel = _checked(panel, confidence, n, seed)
+    panel, unit = _in_unit(_checked(panel, confidence, n, seed))
     table = _cells(panel, _base_periods(panel), confidence, n, seed)
     _warn_of_a_loss(panel, table[_is_just_after(panel, table)])
-    return table
+    return _times(table, unit)
 
 
 def by_time_since_treatment(
@@ -118,7 +124,7 @@ def by_time_since_treatment(
 
     Source: Causal Estimation of Memorisation Profiles, section 7 and figure 4.
     """
-    panel = _checked(panel, confidence, n, seed)
+    panel, unit = _in_unit(_checked(panel, confidence, n, seed))
     bases = _base_periods(panel)
     groups, untreated = _groups(panel, n, seed)
     n_times = len(panel.times)
@@ -139,7 +145,7 @@ def by_time_since_treatment(
     table = pd.DataFrame({"since": since, "n_cohorts": counts.astype(int)})
     table = _with_bands(table, contrast, since == -1, confidence)
     _warn_of_a_loss(panel, table[since == 0])
-    return table
+    return _times(table, unit)
 
 
 @dataclass
@@ -255,7 +261,9 @@ class Group:
         return _Sums(
             mean,
             square / (self.size - 1),
-            rounding_error(magnitude, self.size),
+            # As large as the spread that `is_constant` takes for rounding: what is constant up to
+            # rounding has a mean up to rounding.
+            rounding_error(magnitude, max(self.size, FEWEST_TERMS)),
             drawn,
             spread / (self.size - 1),
         )
@@ -272,6 +280,21 @@ def _checked(panel: Panel | pd.DataFrame, confidence: float, n: int, seed: int) 
         raise UserError(f"panel: is {shown(panel)} and must be a Panel or a table")
     _check_panel(panel)
     return panel
+
+
+def _in_unit(panel: Panel) -> tuple[Panel, float]:
+    """The panel in another unit of outcome, in which no square is 0 or infinite, and that unit.
+
+    The unit is a power of two, so no estimate changes by a bit.
+    """
+    unit = power_of_two(panel.outcome)
+    return replace(panel, outcome=panel.outcome / unit), float(unit)
+
+
+def _times(table: pd.DataFrame, unit: float) -> pd.DataFrame:
+    """The table with its estimates, errors and bands in the unit of the outcome."""
+    names = ["estimate", "std_error", "lower", "upper"]
+    return table.assign(**{name: table[name] * unit for name in names})
 
 
 def _check_panel(panel: Panel) -> None:

@@ -5,7 +5,7 @@ Units that are treated at the same time are a cohort. A unit of the validation s
 its cohort is infinite.
 """
 
-import logging
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.profiles.panel_columns import PANEL, outcome_column
 from palimpsest.tables import user_files
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
@@ -21,7 +21,6 @@ from palimpsest.tables.user_values import NUMBER, composed_and_not, written_mome
 
 NEVER = np.inf
 MOST_NAMED = 5  # cohorts in a message
-log = logging.getLogger("palimpsest")
 
 
 @dataclass(frozen=True)
@@ -235,12 +234,14 @@ def _check_cohorts(panel: Panel) -> None:
 
 def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
     """Say in a line each what was taken otherwise than it was written."""
+
+    def say(what: str) -> None:
+        warnings.warn(Notice(f"{table.source}: {what}"), stacklevel=5)
+
     if sign < 0:
-        log.warning(
-            "%s: the column %r is taken as a loss: the outcome is minus the loss, so that larger "
-            "is better",
-            table.source,
-            table.written_as["outcome"],
+        say(
+            f"the column {table.written_as['outcome']!r} is taken as a loss: the outcome is minus "
+            "the loss, so that larger is better"
         )
     cohorts, times = found.treated, found.times
     places = np.searchsorted(times, cohorts)
@@ -248,8 +249,8 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
     meanings = (
         (
             is_between,
-            f"between two times counts as trained on at the later one "
-            f"({_example(found, cohorts, is_between)})",
+            "between two times: trained on, as far as can be seen, at the later one, such as "
+            f"{_example(found, cohorts, is_between)}",
         ),
         (
             cohorts < times[0],
@@ -264,14 +265,12 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
     )
     for which, meaning in meanings:
         if which.any():
-            log.warning("%s: %s: %s", table.source, _named(found, cohorts[which]), meaning)
+            say(f"{_named(found, cohorts[which])}: {meaning}")
     if pairs := composed_and_not(units):
-        log.warning(
-            "%s: units %s and %s%s have names of the same characters in two forms, and count as "
-            "different units; normalise the names (NFC) if they are not",
-            table.source,
-            *map(ascii, pairs[0]),
-            f" (and {len(pairs) - 1} pairs more)" if len(pairs) > 1 else "",
+        more = f" (and {len(pairs) - 1} pairs more)" if len(pairs) > 1 else ""
+        say(
+            f"units {' and '.join(map(ascii, pairs[0]))}{more} have names of the same characters "
+            "in two forms, and count as different units; normalise the names (NFC) if they are not"
         )
 
 
@@ -279,7 +278,7 @@ def _example(panel: Panel, cohorts: np.ndarray, which: np.ndarray) -> str:
     if not which.any():
         return ""
     cohort = cohorts[which][0]
-    return f"{panel.shown(cohort)} to {panel.shown(panel.times[panel.first_after(cohort)])}"
+    return f"{panel.shown(cohort)} at {panel.shown(panel.times[panel.first_after(cohort)])}"
 
 
 def _named(panel: Panel, cohorts: np.ndarray) -> str:

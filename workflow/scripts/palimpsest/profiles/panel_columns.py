@@ -10,9 +10,12 @@ from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 
 OUTCOME, LOSS = "outcome", "loss"
 LOSSES = {LOSS, "nll"}  # columns that take the place of an outcome
-# Words of a column's name: smaller is better, larger is better, and the other way round
-SMALLER, LARGER = LOSSES | {"losses", "perplexity", "ppl", "entropy"}, {"likelihood"}
+# Words of a column's name: smaller is better, larger is better, and each the other way round
+SMALLER = LOSSES | {"losses", "perplexity", "ppl", "entropy", "surprisal", "xent", "bpb", "bits"}
+LARGER = {"likelihood", "prob", "probability", "logprob", "logp"}
 NEGATED = {"neg", "negative", "minus"}
+# Less of a loss is more: the reduction of a loss is an outcome.
+FEWER = {"reduction", "decrease", "drop", "gain", "improvement", "saved"}
 PANEL = UserKind(
     "panel",
     "one row for each unit and time",
@@ -28,6 +31,7 @@ PANEL = UserKind(
         ),
         Column(OUTCOME, NUMBER, "what was measured, such as a log-likelihood"),
     ),
+    renamed="{file: mine.csv, unit: document, time: step}",
 )
 
 
@@ -59,4 +63,5 @@ def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -
 def is_loss(column: str) -> bool:
     """Whether the name of a column says that smaller is better, such as eval_loss."""
     words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", column).casefold()))
-    return bool(words & (LARGER if words & NEGATED else SMALLER))
+    turned = bool(words & (NEGATED | FEWER))
+    return bool(words & (LARGER if turned else SMALLER))

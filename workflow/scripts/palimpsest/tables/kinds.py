@@ -72,13 +72,15 @@ class UserKind:
     """A kind of table that users bring: its name, what its rows and items are, and its columns.
 
     An item is what a user leaves out if its rows cannot be mended. A column that may be null may
-    have empty cells. The table may have other columns, too.
+    have empty cells. The table may have other columns, too. `renamed` says how a user names columns
+    that the table calls otherwise, as an example in the configuration.
     """
 
     name: str
     rows: str
     item: str
     columns: tuple[Column, ...]
+    renamed: str = ""
 
     @property
     def names(self) -> list[str]:

@@ -40,7 +40,7 @@ from palimpsest.tables.user_values import NUMBER as A_NUMBER
 
 Cells = pa.ChunkedArray | list
 # Times are one if they differ by no more than sums of decimals do.
-RELATIVE, ABSOLUTE = 1e-12, 1e-14  # of the time itself, and of the largest time
+RELATIVE, ABSOLUTE = 2.0**-46, 2.0**-50  # of the time itself, and of the largest time
 WHAT = {
     NAME: "a name: a text or a number",
     NUMBER: "a finite number",
@@ -124,7 +124,7 @@ class UserTable:
         A time may be infinite. Raises `UserError` if a cell is no time, if it is missing and the
         column must not have empty cells, or if two times cannot be compared.
         """
-        columns = [_factorised(self.cells[name]) for name in names]
+        columns = [self._times(name) for name in names]
         for name, found in zip(names, columns, strict=True):
             if not self._column(name).nullable:
                 self._check_present(name, found.places >= 0)
@@ -142,6 +142,17 @@ class UserTable:
             ],
             kind,
         )
+
+    def _times(self, name: str) -> Factorised:
+        """A column of times as they are; `UserError` for a date that Python has no value for."""
+        try:
+            return _factorised(self.cells[name])
+        except (OverflowError, ValueError):
+            row = next(row for row in range(self.n_rows) if not _has_item(self.cells[name], row))
+            raise UserError(
+                f"{self.at(row)}: {self.written_as[name]} is a date outside of the years 1 to "
+                f"9999; mend the row or leave the {self.kind.item} out"
+            ) from None
 
     def wrong(self, name: str, row: int, reason: str = "") -> UserError:
         """The error of a cell that is not what its column must hold."""
@@ -277,6 +288,7 @@ def _no_column(kind: UserKind, name: str, own: str, known: Sequence[str]) -> str
     return (
         f"has no column {own!r}{for_what}{nearest(own, known)}; it has: "
         f"{', '.join(known) or 'none'}; a {kind.name} has the columns {', '.join(kind.names)}"
+        + (f", or name yours in the configuration: {kind.renamed}" if kind.renamed else "")
     )
 
 
@@ -338,6 +350,15 @@ def _item(cells: Cells, row: int) -> object:
     if isinstance(cells, list):
         return cells[row]
     return _items(cells.slice(row, 1))[0]
+
+
+def _has_item(cells: Cells, row: int) -> bool:
+    """Whether Python has a value for a cell."""
+    try:
+        _item(cells, row)
+    except (OverflowError, ValueError):
+        return False
+    return True
 
 
 def _items(cells: pa.ChunkedArray) -> list:

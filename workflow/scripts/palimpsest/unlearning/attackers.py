@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from palimpsest.statistics import is_constant
+from palimpsest.statistics import is_constant, standard_deviation
 from palimpsest.unlearning.thresholds import (
     DELTA,
     Attacks,
@@ -79,7 +79,7 @@ def _masses(
     The mass of a Gaussian kernel density estimate is the mean of the masses of its kernels. The two
     masses are computed separately: 1 minus a mass near 1 would lose all digits.
     """
-    spread = np.where(is_constant(values), 0.0, values.std(axis=0, ddof=1))
+    spread = np.where(is_constant(values), 0.0, standard_deviation(values))
     bandwidth = spread * len(values) ** (-1 / 5)
     above_lower = _in_bandwidths(values - lower, bandwidth)
     below_upper = _in_bandwidths(upper - values, bandwidth)

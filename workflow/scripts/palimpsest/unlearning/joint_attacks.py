@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from palimpsest.statistics import is_constant
+from palimpsest.statistics import is_constant, power_of_two
 from palimpsest.unlearning.permutation import N_RELABELLINGS, relabellings, share_as_large
 from palimpsest.unlearning.thresholds import check_samples
 
@@ -91,7 +91,8 @@ def _prepared(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[_Products, np
 
 def standardised(models: np.ndarray) -> np.ndarray:
     """Values with mean 0 and standard deviation 1 over the models; 0 if there is no spread."""
-    centred = models - models.mean(axis=0)
+    scaled = models / power_of_two(models, axis=0)
+    centred = scaled - scaled.mean(axis=0)
     return centred / np.where(is_constant(models), np.inf, centred.std(axis=0))
 
 

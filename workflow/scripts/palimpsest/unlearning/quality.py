@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import Number, checked_number, checked_numbers
+from palimpsest.statistics import rounding_error
 
 BIN_WIDTH = 0.5
 BIN_WIDTHS, MODELS = Number(above=0), Number(least=2, whole=True)
@@ -58,7 +59,12 @@ def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> 
         raise ValueError("epsilons must be 0 or more, and none may be NaN")
     most = largest_epsilon(n_models)
     checked_number("bin_width", bin_width, BIN_WIDTHS)
-    return np.where(epsilons < most, np.exp2(-np.floor(epsilons / bin_width)), 0.0)
+    bins = epsilons / bin_width
+    # An epsilon at the edge of a bin is in the upper one, whatever the last bit of the quotient is.
+    edges = np.round(bins)
+    with np.errstate(invalid="ignore"):  # an infinite epsilon is at no edge
+        is_edge = np.abs(bins - edges) <= rounding_error(edges, 1)
+    return np.where(epsilons < most, np.exp2(-np.where(is_edge, edges, np.floor(bins))), 0.0)
 
 
 def forgetting_quality(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import checked_numbers
-from palimpsest.statistics import is_constant, rounding_error
+from palimpsest.statistics import is_constant, power_of_two, rounding_error
 from palimpsest.unlearning.permutation import N_RELABELLINGS, relabellings, share_as_large
 
 
@@ -68,8 +68,9 @@ def relative_test(
     n_unlearned, n_innocent = len(samples[0]), len(samples[1])
     pooled = np.concatenate(samples)
     # An example without any spread adds no distance.
-    spread = np.where(is_constant(pooled), np.inf, pooled.std(axis=0))
-    scaled = [sample / spread for sample in samples]
+    unit = power_of_two(pooled, axis=0)
+    spread = np.where(is_constant(pooled), np.inf, (pooled / unit).std(axis=0))
+    scaled = [sample / unit / spread for sample in samples]
     both, reference = np.concatenate(scaled[:2]), scaled[2]
     across, inside = _distances(both, reference), _distances(both, both)
     # The first labelling is the true one; True is for innocent models, which come second.

@@ -53,6 +53,7 @@ FIGURES = (
         paper=PAPER,
         tables=(kinds.LEAKAGE, kinds.DENSITY_BINS),
         draw=f"{DRAWING}.effective_epochs:effective_epochs",
+        some_empty=(kinds.DENSITY_BINS,),
     ),
     Figure(
         name="density_separation",
