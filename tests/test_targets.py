@@ -154,3 +154,19 @@ def test_a_model_that_does_not_fit_is_refused_where_it_is_trained():
 def test_targets_are_read_as_snakemake_reads_them(command, targets):
     """What is not known to be less is everything."""
     assert asked_targets(command.split()) == targets
+
+
+@pytest.mark.parametrize(
+    ("over", "target", "key"),
+    [
+        ({"density": None}, "density", "density"),
+        ({"memorisation": None}, "tradeoff", "memorisation/studies/tradeoff"),
+        ({"memorisation": {"studies": None}}, "exact", "memorisation/studies/exact"),
+        ({}, "adapters", "memorisation/studies/adapters"),
+    ],
+)
+def test_a_target_whose_block_is_null_is_refused(over, target, key):
+    """A command that makes nothing would look like one that is done."""
+    said = message(lambda: experiment(DEFAULT, command_line=over, targets=["plan", target]))
+    assert f"{key}: is null, so there is nothing to make for the target {target}; " in said
+    experiment(DEFAULT, command_line=over, targets=["plan"])
