@@ -5,6 +5,7 @@ When the last test here fails, the plugin has mended #456. Then delete this file
 """
 
 import logging
+import os
 
 import pytest
 
@@ -22,6 +23,17 @@ A_QUARTER = both(
     edited(PARTITIONS, "max_runtime: 1d", "max_runtime: 15"),
     edited(PARTITIONS, "max_runtime: 2d", "max_runtime: 12"),
 )
+
+
+@pytest.fixture(autouse=True)
+def _no_cluster(monkeypatch, tmp_path_factory):
+    """SLURM does not answer here, even if other tests run a cluster on this machine."""
+    folder = tmp_path_factory.mktemp("bin")
+    for name in ("sacctmgr", "scontrol", "sinfo", "squeue", "sshare"):
+        program = folder / name
+        program.write_text("#!/bin/sh\nexit 1\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 def with_slurm(project, *arguments: str, configfiles=CONFIGFILES):
