@@ -149,13 +149,19 @@ def _languages(block: dict) -> dict[str, list[str]]:
 
 
 def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
-    """Names that are not in the table of methods; raises `UserError` if the table is wrong."""
+    """A wrong table of methods, and names that are not in it."""
     table = jobs.block["table"]
     if not os.path.isfile(table):
         yield Mistake(
             "unlearning/table", f"no such file: {table}; give a table of methods (docs/methods.md)"
         )
-    shipped, key = read_methods(table), "unlearning/own_methods"
+        return
+    try:
+        shipped = read_methods(table)
+    except UserError as error:
+        yield Mistake("unlearning/table", str(error))
+        return
+    key = "unlearning/own_methods"
     try:
         own = methods_of(jobs.block["own_methods"])
     except UserError as error:
