@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from palimpsest.allowed import SEEDS, WHOLE, checked_number
 from palimpsest.errors import UserError
 from palimpsest.information.neurons import CopiesWarning, checked, is_degenerate, share_of_copies
+from palimpsest.statistics import power_of_two
 
 NEIGHBOURS = 3
 NOISE = 1e-10  # of equal activations, in standard deviations
@@ -245,7 +246,7 @@ def _standardised(values: np.ndarray, neurons: Iterable[int], seed: int) -> np.n
     for neuron in neurons:
         own = values[:, neuron].astype(float)
         # By a power of two, so that nothing is rounded, and no square is too large or too small.
-        own = np.ldexp(own, -np.frexp(np.abs(own).max())[1])
+        own /= power_of_two(own)
         # Around 0, where the noise is not rounded away
         own -= own.mean()
         own /= own.std()
