@@ -19,8 +19,6 @@ if not os.path.isdir(os.path.join(PROJECT, "workflow/scripts/palimpsest")):
 sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 
 from palimpsest import devices
-from palimpsest.slurm.executor_slurm_456 import refuse_what_fits_nowhere
-from palimpsest.slurm.profile import check_account, slurm_profile
 from palimpsest.configuration.sources import Sources, as_yaml
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.corpora.files import check_names
@@ -37,6 +35,8 @@ from palimpsest.launch import (
     prefer_this_python,
 )
 from palimpsest.recovery import WorkingFolder, put_damaged_aside
+from palimpsest.slurm.executor_slurm_456 import refuse_what_fits_nowhere
+from palimpsest.slurm.profile import check_account, slurm_profile
 from palimpsest.snakemake_3744 import wake_the_scheduler_only_when_jobs_wait
 from palimpsest.snakemake_3808 import keep_outputs_of_failed_updates
 
