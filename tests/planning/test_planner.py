@@ -163,7 +163,8 @@ def test_the_jobs_of_the_workflow_ask_for_all_their_runs(default):
 def test_an_8b_model_is_planned_on_a_card_of_24_gb_with_adapters(tmp_path):
     """Of the same configuration without adapters, each model is refused."""
     small = "micro_batch_size: 2, evaluation_batch_size: 16"
-    text = "models: [llama-3.1-8b]\nhardware: {{gpu_memory_gb: 24}}\ntraining_by_model:\n"
+    text = "models: [llama-3.1-8b]\nmemorisation: {{studies: null}}\n"
+    text += "hardware: {{gpu_memory_gb: 24}}\ntraining_by_model:\n"
     text += f"  llama-3.1-8b: {{{{adapter: {{}}, {small}}}}}\n"
     file = tmp_path / "mine.yaml"
     file.write_text(text.format("lora"))

@@ -1,5 +1,6 @@
 """The account of a profile: a placeholder, or an account that SLURM does not list, is refused."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,8 +17,11 @@ FILE = "config/profiles/slurm/config.yaml"
 def lists(tmp_path, monkeypatch):
     """A function that makes a program `sacctmgr`, which lists some accounts; None: no program."""
 
+    (tmp_path / "which").symlink_to(shutil.which("which"))
+
     def make(*accounts: str | None) -> None:
-        monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        # Where SLURM is installed, its own program is not found.
+        monkeypatch.setenv("PATH", str(tmp_path))
         if accounts == (None,):
             return
         program = tmp_path / "sacctmgr"

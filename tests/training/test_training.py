@@ -194,7 +194,9 @@ class House:
         """Resume the killed run in a copy of what it left, damaged."""
 
         def work(run):
-            shutil.copytree(self["killed"].state, run.state)
+            # A job deletes what was noted of the progress of an earlier one of its own name.
+            progress = shutil.ignore_patterns("progress")
+            shutil.copytree(self["killed"].state, run.state, ignore=progress)
             (checkpoint,) = run.state.glob("*/epoch-*")
             damage(checkpoint)
             return run.finish()

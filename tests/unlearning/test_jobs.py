@@ -35,6 +35,7 @@ BLOCK = {
     "pool": 7,
     "setups": ["reuse-n-n"],
     "table": str(TABLE),
+    "own_methods": {},
     "methods": ["scrub", "npo"],
     "cutoff": 0.2,
     "curve": {"models": 2, "points": 4},
