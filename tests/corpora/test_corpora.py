@@ -158,7 +158,7 @@ def test_two_files_of_one_name_are_refused(folder):
     ("name", "content", "said"),
     [
         ("empty.txt", b"\n  \n", "has no strings; write one string per line"),
-        ("binary.txt", b"\xff\xfe\x00", "cannot be read as text in UTF-8"),
+        ("binary.txt", b"\xff\xfe\x00", "not UTF-8 text"),
         ("wide.txt", "two words\n".encode("utf-16-le"), "has a byte of 0"),
         ("README.md", b"a text", r"its name must end with \.pcfg or \.txt"),
         ("gap.pcfg", b"S -> 'a b' [1.0]", "is empty or has white space in it"),
@@ -332,7 +332,7 @@ def test_the_same_text_from_any_editor_is_the_same_corpus(tmp_path):
 def test_a_byte_that_is_no_text_is_named_by_its_line(tmp_path):
     path = tmp_path / "notes.txt"
     path.write_bytes(b"a b\ncaf\xe9 c\n")
-    with pytest.raises(UserError, match=r"notes\.txt:2: cannot be read as text in UTF-8: .* 0xE9"):
+    with pytest.raises(UserError, match=r"notes\.txt:2: not UTF-8 text .byte 0xe9"):
         read_corpus(path)
 
 

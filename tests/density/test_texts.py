@@ -242,7 +242,7 @@ def test_what_is_said_of_texts_is_in_the_log_and_on_the_terminal(tmp_path, capsy
 def test_bytes_that_are_no_text_are_named(tmp_path):
     path = tmp_path / "corpus.jsonl"
     path.write_bytes(b'{"text": "\xff"}\n')
-    assert "cannot be read as text in UTF-8" in message(lambda: list(read_texts(path)))
+    assert "corpus.jsonl:1: not UTF-8 text (byte 0xff)" in message(lambda: list(read_texts(path)))
 
 
 def job_of_segments(folder, **block):

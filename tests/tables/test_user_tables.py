@@ -16,7 +16,7 @@ from palimpsest.errors import UserError
 from palimpsest.profiles.panel import read_panel
 from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
 from palimpsest.tables.user_tables import read_user_table
-from palimpsest.tables.user_values import composed_and_not, written_number
+from palimpsest.tables.user_values import written_number
 
 KIND = UserKind(
     "score",
@@ -41,7 +41,11 @@ REFUSED = {
         "a.csv:1: its columns are separated by ';'; save it with commas between them",
     ),
     "a column twice": ("a.csv", "id,score,id\na,1,b\n", "a.csv:1: has the column 'id' twice"),
-    "bytes that are no text": ("a.csv", b"id,score\n\xff,1\n", "a.csv: cannot be read: 'utf-8'"),
+    "bytes that are no text": (
+        "a.csv",
+        b"id,score\n\xff,1\n",
+        "a.csv:2: not UTF-8 text (byte 0xff)",
+    ),
     "a decimal comma": ("a.tsv", "id\tscore\na\t0,5\n", "row 1: score '0,5' is not a finite"),
     "a number that no float can hold": ("a.csv", "id,score\na,1e999\n", "score '1e999' is not a"),
     "an empty cell": ("a.csv", "id,score\na,1\n,2\n", "a.csv: row 2: id is empty; mend the row"),
@@ -157,11 +161,6 @@ def test_numbers_are_read_to_the_last_bit(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("\n".join(json.dumps({"id": 1, "score": n}) for n in numbers.tolist()))
     np.testing.assert_array_equal(read_user_table(path, KIND).numbers("score"), numbers)
-
-
-def test_only_two_forms_of_one_text_are_named():
-    """A decomposed word alone is a word like any other."""
-    assert composed_and_not(["\u00e9", "e\u0301", "o\u0308", "a"]) == [("\u00e9", "e\u0301")]
 
 
 def test_numbers_are_written_with_all_of_their_digits():

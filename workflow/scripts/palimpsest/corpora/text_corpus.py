@@ -2,7 +2,6 @@
 
 import unicodedata
 import warnings
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
 from palimpsest.errors import Notice, UserError
-from palimpsest.tables.user_files import AS_UTF8, NOT_UTF8
+from palimpsest.plain_text import read_text, same_when_composed
 
 MOST_NAMED = 3  # characters of a kind that a warning names
 REPLACED = "\ufffd"  # what a program writes for bytes that it could not read
@@ -45,7 +44,7 @@ class TextCorpus:
 
         Raises `UserError` if the file cannot be read or has no string.
         """
-        text = _read(path)
+        text = read_text(path)
         numbered = list(_numbered(text))
         corpus = cls(str(path), [s for _, s in numbered], [number for number, _ in numbered])
         remarks = [*_copies(corpus), *_unusual_characters(text), *_two_spellings(corpus)]
@@ -111,25 +110,7 @@ def read_strings(path: str | Path) -> list[String]:
 
     Raises `UserError` if the file cannot be read.
     """
-    return [string for _, string in _numbered(_read(path))]
-
-
-def _read(path: str | Path) -> str:
-    """The text of a file, in which each line ends with LF."""
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error}") from None
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise UserError(
-            f"{path}:{line}: {NOT_UTF8}: {error.reason}, byte 0x{error.object[error.start]:02X}; "
-            f"{AS_UTF8}"
-        ) from None
-    if "\0" in text:
-        line = text.count("\n", 0, text.index("\0")) + 1
-        raise UserError(f"{path}:{line}: has a byte of 0, so it is not text in UTF-8; {AS_UTF8}")
-    return text
+    return [string for _, string in _numbered(read_text(path))]
 
 
 def _numbered(text: str) -> Iterator[tuple[int, String]]:
@@ -167,20 +148,15 @@ def _unusual_characters(text: str) -> Iterator[str]:
 
 def _two_spellings(corpus: TextCorpus) -> Iterator[str]:
     """A remark on words that look alike: with composed and with decomposed letters (NFC, NFD)."""
-    if all(unicodedata.is_normalized("NFC", word) for word in corpus.terminals):
-        return
-    spellings = defaultdict(list)
-    for word in corpus.terminals:
-        spellings[unicodedata.normalize("NFC", word)].append(word)
-    twice = [words for words in spellings.values() if len(words) > 1]
-    if twice:
+    groups = same_when_composed(corpus.terminals)
+    if groups:
         first: dict[str, int] = {}
         for line, string in zip(corpus.lines, corpus.strings, strict=True):
             for word in string:
                 first.setdefault(word, line)
-        lines = " and ".join(str(line) for line in sorted(first[word] for word in twice[0]))
+        lines = " and ".join(str(line) for line in sorted(first[word] for word in groups[0]))
         yield (
-            f"{len(twice):,} words are written with composed and with decomposed letters, such as "
-            f"{unicodedata.normalize('NFC', twice[0][0])!r} in lines {lines}, and count as "
+            f"{len(groups):,} words are written with composed and with decomposed letters, such as "
+            f"{unicodedata.normalize('NFC', groups[0][0])!r} in lines {lines}, and count as "
             "different words; to make them one, save the text in Unicode's normal form NFC"
         )

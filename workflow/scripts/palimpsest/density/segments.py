@@ -25,8 +25,8 @@ from palimpsest.datasets.strings import string_id
 from palimpsest.density.kinds import SEGMENTS
 from palimpsest.density.texts import FIELD, TEXTS
 from palimpsest.errors import Notice, UserError
+from palimpsest.plain_text import same_when_composed
 from palimpsest.tables import user_tables
-from palimpsest.tables.user_values import composed_and_not
 
 CORPUS, QUERY = "corpus", "query"
 EXAMPLE = '{"text": "some words"}'
@@ -150,9 +150,9 @@ def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
             f"queries that are also texts of the corpus: {shared} of {len(asked)}; they are at "
             "distance 0 from it"
         )
-    if pairs := composed_and_not({*corpus.corpus.terminals, *queries.corpus.terminals}):
+    if groups := same_when_composed({*corpus.corpus.terminals, *queries.corpus.terminals}):
         say(
-            f"words in two forms of the same characters: {len(pairs)}, such as "
-            f"{' and '.join(map(ascii, pairs[0]))}; they count as different words: normalise the "
+            f"words in two forms of the same characters: {len(groups)}, such as "
+            f"{' and '.join(map(ascii, groups[0]))}; they count as different words: normalise the "
             "texts (NFC) if they are not"
         )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from palimpsest.languages.errors import GrammarError
+from palimpsest.plain_text import ENCODING, not_utf8
 
 EXAMPLE = "a rule reads A -> B 'c' [0.5]"
 # A name may hold a bar only before '<', as in the names A|<B-C> of NLTK's Chomsky normal form.
@@ -97,13 +98,9 @@ def load(path: str | Path) -> str:
             f"{path}: cannot be read ({reason}); give the path of a readable grammar file"
         ) from None
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise GrammarError(
-            f"{path}:{line}: not UTF-8 text (byte 0x{data[error.start]:02x}); "
-            "save the file as UTF-8"
-        ) from None
+        return data.decode(ENCODING)
+    except UnicodeDecodeError:
+        raise GrammarError(not_utf8(path)) from None
 
 
 def read(text: str, name: str) -> PrintedGrammar:

@@ -14,10 +14,11 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.errors import Notice, UserError
+from palimpsest.plain_text import same_when_composed
 from palimpsest.profiles.panel_columns import PANEL, outcome_column
 from palimpsest.tables import user_files
 from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
-from palimpsest.tables.user_values import NUMBER, composed_and_not, written_moment
+from palimpsest.tables.user_values import NUMBER, written_moment
 
 NEVER = np.inf
 MOST_NAMED = 5  # cohorts in a message
@@ -266,10 +267,10 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
     for which, meaning in meanings:
         if which.any():
             say(f"{_named(found, cohorts[which])}: {meaning}")
-    if pairs := composed_and_not(units):
-        more = f" (and {len(pairs) - 1} pairs more)" if len(pairs) > 1 else ""
+    if groups := same_when_composed(units):
+        more = f" (and {len(groups) - 1} such groups more)" if len(groups) > 1 else ""
         say(
-            f"units {' and '.join(map(ascii, pairs[0]))}{more} have names of the same characters "
+            f"units {' and '.join(map(ascii, groups[0]))}{more} have names of the same characters "
             "in two forms, and count as different units; normalise the names (NFC) if they are not"
         )
 

@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
+from palimpsest.plain_text import AS_UTF8, ENCODING, not_utf8, read_text, refuse_zero_bytes
 
 pa = lazy_import("pyarrow")
 parquet = lazy_import("pyarrow.parquet")
 
 CSV, TSV, JSONL, JSON, PARQUET, TXT = ".csv", ".tsv", ".jsonl", ".json", ".parquet", ".txt"
-NOT_UTF8, AS_UTF8 = "cannot be read as text in UTF-8", "save it as text in UTF-8"
 TABLES = (CSV, TSV, JSONL, JSON, PARQUET)
 TEXTS = (*TABLES, TXT)
 LINE = "text"  # the only column of a .txt file, in which a line is a text
@@ -94,14 +94,16 @@ def delimited(
     csv.field_size_limit(LONGEST)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with open(path, encoding=ENCODING, newline="") as file:
             reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
             before = 0
             for cells in reader:
                 if cells:
                     yield before + 1, cells
                 before = reader.line_num
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError:
+        raise UserError(not_utf8(path)) from None
+    except (OSError, csv.Error) as error:
         raise UserError(f"{path}: cannot be read: {error}; {AS_UTF8}") from None
 
 
@@ -184,12 +186,16 @@ def _in_parts(
 def _lines(path: str | Path) -> Iterator[tuple[int, dict]]:
     """Yield each line of a text file that is not empty, with its number, as an object."""
     try:
-        with open(path, encoding="utf-8-sig") as file:
+        with open(path, encoding=ENCODING) as file:
             for number, line in enumerate(file, 1):
+                if "\0" in line:
+                    refuse_zero_bytes(path, number)
                 if line.strip():
                     yield number, {LINE: line.rstrip("\n")}
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: {NOT_UTF8}: {error}; {AS_UTF8}") from None
+    except UnicodeDecodeError:
+        raise UserError(not_utf8(path)) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
 
 
 def _objects_of_lines(path: str | Path) -> Iterator[tuple[int, dict]]:
@@ -198,12 +204,8 @@ def _objects_of_lines(path: str | Path) -> Iterator[tuple[int, dict]]:
 
 
 def _objects_of_list(path: str | Path) -> Iterator[tuple[int, dict]]:
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: {NOT_UTF8}: {error}; {AS_UTF8}") from None
     remedy = "write a list of objects, one a row"
-    rows = _json(str(path), text, remedy)
+    rows = _json(str(path), read_text(path), remedy)
     if not isinstance(rows, list):
         raise UserError(f"{path}: is no list; {remedy}")
     for number, fields in enumerate(rows, 1):

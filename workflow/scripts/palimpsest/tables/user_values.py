@@ -7,8 +7,6 @@ its graph of jobs. Values of NumPy and pandas are known by what they have in com
 import math
 import numbers
 import re
-import unicodedata
-from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import NamedTuple
@@ -149,17 +147,3 @@ def written_moment(kind: str, at: float) -> str:
     moment = EPOCH + round(at * MICROSECONDS_OF_DAY) * MICROSECOND
     said = moment.date().isoformat() if moment.time() == time() else moment.isoformat(sep=" ")
     return f"{said} UTC" if kind == ZONED else said
-
-
-def composed_and_not(words: Iterable[str]) -> list[tuple[str, str]]:
-    """The words that are there in two forms: composed, and any other form of the same characters.
-
-    An accented letter can be one character (NFC) or a letter with an accent behind it (NFD). They
-    look alike, and are different texts.
-    """
-    # A word of ASCII alone is no other word's form.
-    words = {word for word in words if not word.isascii()}
-    forms = ((unicodedata.normalize("NFC", word), word) for word in words)
-    return sorted(
-        (composed, word) for composed, word in forms if composed != word and composed in words
-    )
