@@ -1,5 +1,6 @@
 """The estimators of memorisation profiles: closed forms, invariants, and the bands' error rates."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -7,11 +8,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom, t
+from scipy.stats import binom, binomtest, t
 
 from helpers.panels import simulated_panel
 from palimpsest import profiles
 from palimpsest.errors import UserError
+from palimpsest.profiles.estimators import LossWarning
 from palimpsest.profiles.panel import NEVER, Panel, to_panel
 
 ESTIMATORS = ["difference", "difference_in_differences", "by_time_since_treatment"]
@@ -111,13 +113,41 @@ def test_the_unit_of_the_outcome_scales_everything(scale, seed):
     assert (more["significant"] == once["significant"]).all()
 
 
-def test_an_outcome_without_spread_is_estimated_without_error():
+def test_an_effect_without_exceptions_is_significant():
+    """Cells in which all units are equal have no error; where all treated ones differ, by hand."""
     frame = simulated_panel(np.random.default_rng(0))
     frame["outcome"] = np.where(frame["time"] >= frame["cohort"], 1.0, 0.0)
     table = profiles.difference_in_differences(frame)
     after = table["time"] >= table["cohort"]
-    assert (table.loc[after, ["estimate", "lower", "upper"]] == 1).all(axis=None)
+    assert (table["estimate"] == after).all()
+    before = table[~after].dropna()
+    assert len(before) > 0
+    assert (before[["std_error", "lower", "upper"]] == 0).all(axis=None)
+    sizes = frame.groupby("cohort", dropna=False)["unit"].nunique()
+    n_untreated = sizes.pop(NEVER)
+    for cohort, own in table[after].groupby("cohort"):
+        n, share = sizes[cohort], sizes[cohort] / (sizes[cohort] + n_untreated)
+        variance = share * (1 - share) * (n + n_untreated) / (n + n_untreated - 1)
+        expected = np.sqrt(variance / n + variance / n_untreated)
+        np.testing.assert_allclose(own["std_error"], expected)
     assert (table["significant"] == after).all()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(("n_treated", "share"), [(32, 0.1), (10, 0.2), (2, 0.5)])
+def test_rare_events_are_no_effect(name, n_treated, share):
+    """A cohort without any event is no sign of an effect, where events are rare in all strings.
+
+    Outcomes are 0 or 1, without any effect. About 5 % of panels may have a significant cell.
+    """
+    cohorts = np.repeat([*np.arange(1.0, 9.0), NEVER], [*[n_treated] * 8, 96])
+    n_false, n_panels = 0, 40
+    for seed in range(n_panels):
+        outcome = (np.random.default_rng(seed).random((len(cohorts), 9)) < share).astype(float)
+        panel = Panel(np.arange(9.0), cohorts, outcome)
+        with warnings.catch_warnings(action="ignore", category=LossWarning):
+            n_false += getattr(profiles, name)(panel, n=200)["significant"].any()
+    assert binomtest(int(n_false), n_panels, 0.05, "greater").pvalue > 0.001
 
 
 def test_one_cell_has_about_the_interval_of_student():
@@ -255,7 +285,7 @@ def test_equal_outcomes_are_no_effect(name, n_treated):
         assert (table["std_error"].dropna() == 0).all()
 
 
-def test_a_constant_group_adds_no_error():
+def test_a_constant_group_has_the_spread_of_all_units():
     """Treated units change by exactly 0.125 from any level; the others do not change alike."""
     outcome = noisy()
     outcome[:30, 4] = outcome[:30, 2] + 0.125
@@ -263,7 +293,8 @@ def test_a_constant_group_adds_no_error():
         cell = profiles.difference_in_differences(panel_of(outcome + shift)).iloc[4]
         change = outcome[30:, 4] - outcome[30:, 2]
         assert cell["estimate"] == pytest.approx(0.125 - change.mean(), abs=1e-9)
-        expected = change.std(ddof=1) / np.sqrt(30)
+        of_all = np.append(change, np.full(30, 0.125)).var(ddof=1)
+        expected = np.sqrt((change.var(ddof=1) + of_all) / 30)
         assert cell["std_error"] == pytest.approx(expected, rel=1e-6)
 
 

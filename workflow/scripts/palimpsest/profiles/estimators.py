@@ -11,8 +11,10 @@ depends on time as the data do. The draw's statistic is the largest studentised 
 cells. It is studentised by the draw's own standard error, which keeps the error rate of small
 cohorts.
 
-Outcomes or changes that are equal up to rounding have the standard error 0 and take no part in the
-draws. A cell of two such groups is known without error, and is 0 if only rounding is left of it.
+A group whose outcomes or changes are equal up to rounding shows no spread, and yet its mean is not
+known without error: 32 strings of which none was extracted may be of a kind of which a tenth is. In
+a cell with such a group, the group has the spread of all units of the cell, as in a score test.
+Where all of them are equal, the standard error is 0, and the estimate if only rounding is left.
 
 Sources: Causal Estimation of Memorisation Profiles, sections 4 and 6; Callaway and Sant'Anna,
 Difference-in-differences with multiple time periods (2021), theorem 2 and algorithm 1; Hall,
@@ -132,15 +134,17 @@ def by_time_since_treatment(
     total = _Sums.zeros(n, len(since))
     # The paths of the untreated units are averaged over cohorts before their spread is computed,
     # because all cohorts are compared with the same units.
-    control, magnitude = np.zeros((untreated.size, len(since))), np.zeros(len(since))
-    counts = np.zeros(len(since))
+    control = np.zeros((untreated.size, len(since)))
+    control_spread, magnitude, counts = np.zeros((3, len(since)))
     for cohort, group in groups.items():
         places = slice(-bases[cohort] - 1 - since[0], n_times - bases[cohort] - 1 - since[0])
-        total.add(places, group.sums(bases[cohort]))
+        spread = _spread_of_constants(group, untreated, bases[cohort])
+        total.add(places, group.sums(bases[cohort], spread))
         control[:, places] += untreated.since(bases[cohort])
+        control_spread[places] += spread
         magnitude[places] += untreated.magnitude_since(bases[cohort])
         counts[places] += 1
-    compared = Group.of(control, untreated.signs, magnitude).sums(None)
+    compared = Group.of(control, untreated.signs, magnitude).sums(None, control_spread)
     contrast = total.minus(compared).divided_by(counts)
     table = pd.DataFrame({"since": since, "n_cohorts": counts.astype(int)})
     table = _with_bands(table, contrast, since == -1, confidence)
@@ -242,17 +246,28 @@ class Group:
             return self.magnitude
         return np.maximum(self.magnitude, self.magnitude[base])
 
-    def sums(self, base: int | None) -> _Sums:
-        """The means and variances of the outcomes, or of their change since the base period."""
+    def is_constant(self, base: int | None) -> np.ndarray:
+        """bool[times]: whether outcomes, or their change since the base period, are equal."""
+        around = self.around if base is None else self.around - self.around[:, [base]]
+        return is_constant(around, self.magnitude_since(base))
+
+    def sums(self, base: int | None, spread_of_constants: np.ndarray) -> _Sums:
+        """The means and variances of the outcomes, or of their change since the base period.
+
+        `spread_of_constants` float64[times] is the standard deviation where this group has none.
+        """
         mean, drawn, around = self.mean, self.drawn, self.around
         if base is not None:
             mean, drawn = mean - mean[base], drawn - drawn[:, [base]]
             around = around - around[:, [base]]
         magnitude = self.magnitude_since(base)
-        varies = ~is_constant(around, magnitude)
-        square = np.where(varies, np.einsum("nt,nt->t", around, around) / self.size, 0.0)
-        if not varies.all():
-            drawn = np.where(varies, drawn, 0.0)
+        square = np.einsum("nt,nt->t", around, around) / self.size
+        constant = is_constant(around, magnitude)
+        if constant.any():
+            # As if each unit were this far from the mean, to a side that only a draw's sign decides
+            far = spread_of_constants * np.sqrt((self.size - 1) / self.size)
+            square = np.where(constant, far**2, square)
+            drawn = np.where(constant, self.signs.mean(axis=1, keepdims=True) * far, drawn)
         # A sign does not change a square, so a draw's mean square is that of the data.
         spread = square - drawn**2
         # Of few units, a draw may leave no spread. What is left then is the rounding of both terms.
@@ -366,11 +381,28 @@ def _groups(panel: Panel, n: int, seed: int) -> tuple[dict[float, Group], Group]
     return {cohort: group(cohort) for cohort in panel.treated}, untreated
 
 
+def _spread_of_constants(group: Group, untreated: Group, base: int | None) -> np.ndarray:
+    """float64[times]: the standard deviation of all units where either group has none.
+
+    It is 0 elsewhere, and where all units are equal up to rounding.
+    """
+    constant = group.is_constant(base) | untreated.is_constant(base)
+    spread = np.zeros(len(constant))
+    if constant.any():
+        both = np.concatenate([each.since(base)[:, constant] for each in (group, untreated)])
+        pair = [each.magnitude_since(base)[constant] for each in (group, untreated)]
+        is_one = is_constant(both, np.maximum(*pair))
+        spread[constant] = np.where(is_one, 0.0, both.std(axis=0, ddof=1))
+    return spread
+
+
 def _contrasts(panel: Panel, bases: dict[float, int | None], n: int, seed: int) -> Iterator[_Sums]:
     """Every cohort against the units that are never treated."""
     groups, untreated = _groups(panel, n, seed)
     for cohort, group in groups.items():
-        yield group.sums(bases[cohort]).minus(untreated.sums(bases[cohort]))
+        spread = _spread_of_constants(group, untreated, bases[cohort])
+        compared = untreated.sums(bases[cohort], spread)
+        yield group.sums(bases[cohort], spread).minus(compared)
 
 
 def _cells(
