@@ -160,13 +160,48 @@ def test_targets_are_read_as_snakemake_reads_them(command, targets):
     ("over", "target", "key"),
     [
         ({"density": None}, "density", "density"),
-        ({"memorisation": None}, "tradeoff", "memorisation/studies/tradeoff"),
+        ({"memorisation": None}, "tradeoff", "memorisation"),
         ({"memorisation": {"studies": None}}, "exact", "memorisation/studies/exact"),
         ({}, "adapters", "memorisation/studies/adapters"),
+        ({}, "results/studies/adapters/L2.parquet", "memorisation/studies/adapters"),
+        ({"memorisation": None}, "results/studies/tradeoff/L2.parquet", "memorisation"),
+        ({"memorisation": None}, "./results/figures/tradeoff-L2.svg", "memorisation"),
+        ({"unlearning": None}, "unlearning_tuning", "unlearning"),
+        ({"unlearning": None}, "results/figures/unlearning_gaps-L3.svg", "unlearning"),
     ],
 )
 def test_a_target_whose_block_is_null_is_refused(over, target, key):
     """A command that makes nothing would look like one that is done."""
     said = message(lambda: experiment(DEFAULT, command_line=over, targets=["plan", target]))
+    target = target.removeprefix("./")
     assert f"{key}: is null, so there is nothing to make for the target {target}; " in said
     experiment(DEFAULT, command_line=over, targets=["plan"])
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "disagreement",
+        "results/studies/disagreement/L2.parquet",
+        "results/figures/disagreement-L2.svg",
+    ],
+)
+def test_the_target_of_a_study_that_is_not_chosen_is_refused(target):
+    over = {"memorisation": {"studies": {"only": ["tradeoff"]}}}
+    said = message(lambda: experiment(DEFAULT, command_line=over, targets=[target]))
+    assert (
+        "memorisation/studies/only: does not name disagreement, so there is nothing to make for"
+        in said
+    )
+    experiment(DEFAULT, command_line=over, targets=["tradeoff"])
+
+
+@pytest.mark.parametrize("section", ["memorisation", "profiles", "unlearning"])
+def test_tables_of_runs_need_no_block(section):
+    """A run can be made that no block asks for."""
+    path = {
+        "memorisation": "results/memorisation/opt-1.3b-twin/L2/n64/base/starts.parquet",
+        "profiles": "results/profiles/opt-1.3b-twin/L1/n256/profile.parquet",
+        "unlearning": "results/unlearning/opt-1.3b-twin/L1/n256-seed0/original/0-1/trace.parquet",
+    }[section]
+    experiment(DEFAULT, command_line={section: None}, targets=[path])

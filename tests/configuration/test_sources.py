@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.experiments import DEFAULT, experiment, message
-from palimpsest.configuration.sources import as_yaml
+from palimpsest.configuration.sources import of_command_line
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,33 @@ def test_a_value_of_the_command_line_is_named_so(over, start):
 
 def test_values_of_the_command_line_are_read_as_yaml():
     """Snakemake leaves values inside a block as text."""
-    given = {"training": {"epochs": "3", "rate": "1.0e-3"}, "unlearning": "null", "seeds": ["0"]}
+    given = ["training={epochs: 3, rate: 1.0e-3}", "unlearning=null", "seeds=[0]", "models="]
     read = {"training": {"epochs": 3, "rate": 0.001}, "unlearning": None, "seeds": [0]}
-    assert as_yaml(given) == read
-    assert as_yaml("[not closed") == "[not closed"
+    assert of_command_line(given) == {**read, "models": None}
+    assert of_command_line(["title=[not closed"]) == {"title": "[not closed"}
+
+
+def test_later_entries_of_the_command_line_override_earlier_ones():
+    given = [
+        "training={epochs: 3, batch_size: 8}",
+        "training={epochs: 4}",
+        "seeds=[1]",
+        "seeds=[2]",
+    ]
+    assert of_command_line(given) == {"training": {"epochs": 4, "batch_size": 8}, "seeds": [2]}
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"),
+    [
+        ('title="Report #1"', "Report #1"),
+        ('title="a: b"', "a: b"),
+        ("title='2020'", "2020"),
+        ("title=x=y", "x=y"),
+        ("title=Report #1", "Report #1"),
+        ("title= [1", " [1"),
+    ],
+)
+def test_a_text_in_quotes_is_a_text(entry, value):
+    assert of_command_line([entry]) == {"title": value}
+    assert of_command_line(['languages=["010"]']) == {"languages": ["010"]}

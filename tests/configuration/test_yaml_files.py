@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from helpers.experiments import message
 from palimpsest.configuration.given_files import refuse_broken_files
-from palimpsest.configuration.sources import as_yaml
+from palimpsest.configuration.sources import of_command_line
 from palimpsest.configuration.yaml_files import check_file, check_values
 from palimpsest.errors import UserError
 
@@ -137,11 +137,34 @@ def test_the_command_line_is_read_as_carefully(pairs, said):
     assert str(refused.value).startswith(f"error: --config: {said}")
 
 
+@pytest.mark.parametrize("text", ["a: &a {b: *a}", "a: &a [[1], [*a]]", "a: 1\nb: &b {c: [*b]}"])
+def test_a_value_that_is_a_part_of_itself_is_refused(tmp_path, text):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    line = text.count("\n") + 1
+    said = message(lambda: check_file(path))
+    assert said.endswith(
+        f"mine.yaml:{line}: a value is a part of itself; write it out, without an alias"
+    )
+    path.write_text("a: &a [1]\nb: [*a, *a]")
+    check_file(path)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"), [("!!int '010'", 8), ('!!int "010"', 8), ("1.0e-400", 0), ("-2.5e-999", 0)]
+)
+def test_a_number_that_yaml_would_change_is_refused_in_any_form(tmp_path, written, read):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"a: [{written}]")
+    assert f"is read as the number {read}" in message(lambda: check_file(path))
+    for same in ("!!str 010", "'010'", "0.0", "0e-999", "1.0e-300"):
+        path.write_text(f"a: [{same}]")
+        check_file(path)
+
+
 def test_a_value_inside_of_the_command_line_is_refused_without_the_profile():
-    """Snakemake gives texts, of which it has read only the braces."""
-    given_values = {"training": {"epochs": "1_000"}}
-    said = message(lambda: as_yaml(given_values))
-    assert said.startswith("--config: training/epochs: 1_000 is read as the number 1000")
+    said = message(lambda: of_command_line(["training={epochs: 1_000}"]))
+    assert said.startswith("--config: training: epochs: 1_000 is read as the number 1000")
 
 
 def test_blocks_without_end_do_not_end_the_process(tmp_path):

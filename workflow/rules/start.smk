@@ -19,7 +19,7 @@ if not os.path.isdir(os.path.join(PROJECT, "workflow/scripts/palimpsest")):
 sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 
 from palimpsest import devices
-from palimpsest.configuration.sources import Sources, as_yaml
+from palimpsest.configuration.sources import Sources, of_command_line
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.corpora.files import check_names
 from palimpsest.ends.ending import Ending
@@ -68,7 +68,7 @@ configfile: "config/config.yaml"
 
 # Snakemake leaves the numbers inside of `--config 'training={epochs: 3}'` as text.
 try:
-    command_line = as_yaml(workflow.config_settings.config)
+    command_line = of_command_line(workflow.config_settings.config_args)
 except UserError as error:
     sys.exit(f"error: {error}")
 update_config(config, command_line)

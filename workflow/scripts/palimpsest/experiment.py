@@ -7,7 +7,7 @@ graph of jobs.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +17,7 @@ from palimpsest.configuration import checks
 from palimpsest.configuration.layers import complete, follow
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.configuration.sources import Sources, value_at
+from palimpsest.configuration.sources import Sources
 from palimpsest.configuration.yaml_files import read_file
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.ends.leftovers import leftovers
@@ -87,7 +87,12 @@ class Experiment:
         self.notes = list(follow(config, sources, parts))
         whole = Settings(config)
         self._refuse(checks.of_values(whole))
-        self._refuse(self._switched_off(targets or ()))
+        self._refuse(
+            mistake
+            for target in map(os.path.normpath, targets or ())
+            for section in sections
+            for mistake in section.left_out(whole, target)
+        )
         self.refused = self._broken_blocks(whole)
         needed = self._needed(targets)
         for block, error in self.refused.items():
@@ -135,15 +140,6 @@ class Experiment:
             self._refuse(does_not_fit(settings, planner, requests))
         except UserError as error:
             return error
-
-    def _switched_off(self, targets: Iterable[str]) -> Iterator[Mistake]:
-        """Targets that are the names of sections or of their parts, whose blocks are null."""
-        for section in self.known:
-            of_section = [(section.name, section.name), *((p.name, p.key) for p in section.parts)]
-            for name, key in of_section:
-                if name in targets and value_at(self.config, key.split("/")) is None:
-                    what = f"is null, so there is nothing to make for the target {name}"
-                    yield Mistake(key, f"{what}; give it a block, or leave the target out")
 
     def _needed(self, targets: Iterable[str] | None) -> set[str] | None:
         """The blocks that some targets of Snakemake need; None for every block."""

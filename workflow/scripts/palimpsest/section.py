@@ -13,6 +13,7 @@ from palimpsest import paths
 from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
+from palimpsest.configuration.sources import value_at
 from palimpsest.lazy_import import named
 from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
@@ -46,8 +47,9 @@ class Part:
     """A part of a section with a block and a target of its own, such as a study.
 
     `name` is the name of its target, and `key` that of its block. `uses` names the parts without
-    which it is not complete. `files` are the beginnings of the paths of its own files. Its
-    `mistakes` and `requests` are those of the part alone.
+    which it is not complete. `files` are the beginnings of the paths of its own files.
+    `chosen_in` is the key of a list of names that leaves out all other parts, unless it is null.
+    Its `mistakes` and `requests` are those of the part alone.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Part:
     requests: Callable[[Settings], Iterable[Runs]]
     uses: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
+    chosen_in: str = ""
 
 
 def unfinished_of(settings: Settings, runs: Iterable[Runs], key: str) -> Iterator[Unfinished]:
@@ -123,17 +126,53 @@ class Section:
 
         The section's own block comes first, then those of its parts.
         """
-        for part in self.parts:
-            if target == part.name or target.startswith(part.files):
-                used = [other.key for other in self.parts if other.name in part.uses]
-                return [self.name, part.key, *used]
-        if target in (self.name, *self.targets) or target.startswith(self._files):
+        if part := self._part_of(target):
+            used = [other.key for other in self.parts if other.name in part.uses]
+            return [self.name, part.key, *used]
+        if target in self._names or target.startswith(self._files):
             return [self.name, *(part.key for part in self.parts)]
         return []
+
+    def left_out(self, settings: Settings, target: str) -> Iterator[Mistake]:
+        """Why there is nothing to make for a target or a figure of the section's, or a part's file.
+
+        Its block is null, or a list of parts lacks it. Tables of runs have no such reason: a run
+        that no block asks for can be made, too.
+        """
+        part = self._part_of(target)
+        if not part and target not in self._names and not target.startswith(self._figures):
+            return
+        nothing_to_make = f"so there is nothing to make for the target {target}"
+        for key in (self.name, *([part.key] if part else ())):
+            if value_at(settings.config, key.split("/")) is None:
+                remedy = "give it a block, or leave the target out"
+                yield Mistake(key, f"is null, {nothing_to_make}; {remedy}")
+        if part and part.chosen_in:
+            chosen = value_at(settings.config, part.chosen_in.split("/"))
+            if chosen is not None and part.name not in chosen:
+                remedy = f"add {part.name} to it, or leave the target out"
+                what = f"does not name {part.name}, {nothing_to_make}"
+                yield Mistake(part.chosen_in, f"{what}; {remedy}")
+
+    def _part_of(self, target: str) -> Part | None:
+        """The part whose target or file this is."""
+        for part in self.parts:
+            if target == part.name or target.startswith(part.files):
+                return part
+        return None
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        """The section's own targets."""
+        return self.name, *self.targets
+
+    @property
+    def _figures(self) -> tuple[str, ...]:
+        """The beginnings of the paths of the section's figures."""
+        return tuple(figure.beginning for figure in self.load("figures"))
 
     @property
     def _files(self) -> tuple[str, ...]:
         """The beginnings of the paths of the section's tables and figures."""
         folders = {"/".join(kind.path.split("/")[:2]) for kind in self.load("kinds")}
-        figures = (figure.beginning for figure in self.load("figures"))
-        return (*(f"{folder}/" for folder in folders), *figures)
+        return (*(f"{folder}/" for folder in folders), *self._figures)

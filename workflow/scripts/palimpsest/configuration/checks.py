@@ -30,11 +30,21 @@ ADAPTER = "adapter"
 MOST_VALUES, MOST_DEPTH = 10_000, 12  # of a configuration; phases of methods are the deepest
 
 
+def _is_whole(checker: object, value: object) -> bool:
+    """Whether a value is a whole number as written: 4.0 would be so in the names of files."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+Validator = jsonschema.validators.extend(
+    jsonschema.Draft202012Validator,
+    type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine("integer", _is_whole),
+)
+
+
 def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
     """Values that cannot be checked with a schema, then the first error by the schema."""
     yield from _hostile(config)
-    validator = jsonschema.Draft202012Validator(schema)
-    errors = sorted(validator.iter_errors(config), key=lambda e: [str(p) for p in e.path])
+    errors = sorted(Validator(schema).iter_errors(config), key=lambda e: [str(p) for p in e.path])
     for error in errors[:1]:
         path = error.absolute_path
         yield Mistake(joined(path), explained(error), joined([*path, *stranger_of(error)]))

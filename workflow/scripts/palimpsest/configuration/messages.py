@@ -1,5 +1,6 @@
 """Messages about mistakes in a configuration, in one line: key, value and allowed values."""
 
+import math
 from functools import partial
 from typing import NamedTuple
 
@@ -64,20 +65,26 @@ def _hint(value, rules: dict) -> str:
         return nearest(value, rules["enum"])
     kinds = [rule.get("type") for rule in (rules, *rules.get("oneOf", ()))]
     is_numeric = "number" in kinds or "integer" in kinds
-    if isinstance(value, str) and is_numeric and (number := _number(value)):
+    is_whole = is_numeric and "number" not in kinds
+    if isinstance(value, str) and is_numeric and (number := _number(value, is_whole)):
         return f" (YAML reads it as text; write {number})"
+    if isinstance(value, float) and is_whole and value.is_integer():
+        return f" (write {int(value)})"
     if isinstance(value, bool | int | float) and kinds == ["string"]:
         return " (YAML reads a name without letters as a number; write it with quotes)"
     return ""
 
 
-def _number(text: str) -> str:
-    """How YAML writes the number that a text stands for; empty if the text is no number."""
+def _number(text: str, is_whole: bool) -> str:
+    """How YAML writes the finite number that a text stands for; empty if it is no such number."""
     for reading in (int, partial(int, base=0), float):
         try:
-            return yaml.safe_dump(reading(text)).split()[0]
+            number = reading(text)
         except ValueError:
             continue
+        if not math.isfinite(number) or (is_whole and number != int(number)):
+            return ""
+        return yaml.safe_dump(int(number) if is_whole else number).split()[0]
     return ""
 
 

@@ -1,6 +1,6 @@
 """The sources of a configuration: its files, and the file that last set a key."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 import yaml
@@ -10,6 +10,7 @@ from palimpsest.configuration.yaml_files import check_values, read_file
 from palimpsest.errors import UserError
 
 COMMAND_LINE = "--config"
+QUOTES = "\"'"
 
 
 class Sources:
@@ -65,24 +66,34 @@ class Sources:
                 return
 
 
-def as_yaml(tree, key: str = ""):
-    """Values from the command line, with texts read as YAML: '3' becomes 3, 'null' becomes None.
+def of_command_line(entries: Iterable[str]) -> dict:
+    """The values of `--config`, from the entries as they were given, such as "seeds=[0, 1]".
 
-    Raises `UserError` for a value that YAML would change, such as 010.
+    Snakemake reads an entry without the types of YAML: inside of a block, 3 and "3" are one text.
+    So each entry is read again, as a configuration file would be. A plain text is
+    itself, whatever is in it. Raises `UserError` for a value that YAML would change, such as 010.
     """
-    if isinstance(tree, dict):
-        return {
-            name: as_yaml(value, f"{key}/{name}" if key else name) for name, value in tree.items()
-        }
-    if isinstance(tree, list):
-        return [as_yaml(value, key) for value in tree]
-    if not isinstance(tree, str):
-        return tree
-    try:
-        check_values(tree, f"{COMMAND_LINE}: {key}")
-        return yaml.safe_load(tree)
-    except yaml.YAMLError:
-        return tree
+    values: dict = {}
+    for entry in entries:
+        key, _, text = entry.partition("=")
+        try:
+            check_values(text, f"{COMMAND_LINE}: {key}")
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            value = text
+        # In a plain text, YAML takes what follows " #" for a comment.
+        is_plain = isinstance(value, str) and text.lstrip()[0] not in QUOTES
+        _update(values, key, text if is_plain else value)
+    return values
+
+
+def _update(block: dict, key: str, value: object) -> None:
+    """Set a key of a block; the keys of a block of values are set one by one."""
+    if isinstance(value, dict) and isinstance(block.get(key), dict):
+        for name, inner in value.items():
+            _update(block[key], name, inner)
+    else:
+        block[key] = value
 
 
 def has(tree, steps: list[str]) -> bool:

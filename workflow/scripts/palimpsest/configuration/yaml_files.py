@@ -1,5 +1,6 @@
 """Reading and checking single configuration files."""
 
+import itertools
 import os
 import re
 from pathlib import Path
@@ -56,7 +57,9 @@ def check_values(text: str, where: str, lines: bool = False) -> None:
     the line if `lines`. Raises `yaml.YAMLError` if the text is no YAML.
     """
     root = _composed(text)
-    # An alias may lead to a node that is above it, so each node is looked at once.
+    if root:
+        _check_loops(root, where, lines, above=set(), done=set())
+    # Aliases may lead to one node, so each node is looked at once.
     todo, seen = [((), root)] if root else [], set()
     while todo:
         path, node = todo.pop()
@@ -72,6 +75,21 @@ def check_values(text: str, where: str, lines: bool = False) -> None:
             _check_keys(node, where, lines)
             for key, value in reversed(node.value):
                 todo += [((*path, str(key.value)[:60]), value), (path, key)]
+
+
+def _check_loops(node: yaml.Node, where: str, lines: bool, above: set, done: set) -> None:
+    """Refuse an alias of a node that it is a part of; `above` and `done` hold nodes by their id."""
+    if isinstance(node, yaml.ScalarNode) or id(node) in done:
+        return
+    above.add(id(node))
+    of_mapping = isinstance(node, yaml.MappingNode)
+    for child in itertools.chain.from_iterable(node.value) if of_mapping else node.value:
+        if id(child) in above:
+            place = f"{where}:{child.start_mark.line + 1}" if lines else where
+            raise UserError(f"{place}: a value is a part of itself; write it out, without an alias")
+        _check_loops(child, where, lines, above, done)
+    above.remove(id(node))
+    done.add(id(node))
 
 
 def _composed(text: str) -> yaml.Node | None:
@@ -103,8 +121,9 @@ def _check_keys(node: yaml.MappingNode, where: str, lines: bool) -> None:
 
 def _check_scalar(node: yaml.ScalarNode, where: str) -> None:
     written = node.value
-    is_quoted = node.style not in (None, "")
-    read = None if is_quoted else _other_reading(written, node.tag.removeprefix(_TAG))
+    # A value with a tag, such as !!int '010', is read by its tag, in quotes too.
+    is_text = node.tag == f"{_TAG}str" or node.style not in (None, "", "'", '"')
+    read = None if is_text else _other_reading(written, node.tag.removeprefix(_TAG))
     if read is None:
         return
     meant, hint = read
@@ -117,7 +136,13 @@ def _check_scalar(node: yaml.ScalarNode, where: str) -> None:
 def _other_reading(written: str, kind: str) -> tuple[str, str] | None:
     """What YAML makes of a value, and how to write that; None for a value that is as written."""
     if kind in ("int", "float"):
-        if _DECIMAL.fullmatch(written) or written.lower().lstrip("+-") in (".inf", ".nan"):
+        if _DECIMAL.fullmatch(written):
+            # Nothing is left of a number that is too close to 0.
+            is_lost = float(written) == 0 and any(
+                c in "123456789" for c in re.split("[eE]", written)[0]
+            )
+            return ("the number 0", "0") if is_lost else None
+        if written.lower().lstrip("+-") in (".inf", ".nan"):
             return None
         try:
             value = yaml.safe_load(written)

@@ -134,6 +134,7 @@ SECTION = Section(
             requests=partial(_if_asked, study, study.requests),
             uses=study.uses,
             files=study.files,
+            chosen_in=f"{BLOCKS}/{ONLY}",
         )
         for study in STUDIES.values()
     ),
