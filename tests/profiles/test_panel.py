@@ -19,6 +19,7 @@ from helpers.panels import simulated_panel
 from palimpsest import profiles
 from palimpsest.profiles.panel import to_panel
 from palimpsest.profiles.panel_columns import is_loss
+from palimpsest.profiles.profile import of_panel
 
 ROWS = [
     ("a", 0, 1.0, 0.5),
@@ -253,6 +254,18 @@ def test_a_cohort_that_is_never_seen_before_or_after_is_said(frame, said, cohort
     assert panel.treated.tolist() == [kept]
 
 
+SMALLER_IS_BETTER = [
+    *("logloss", "crossentropy", "CELoss", "NLLLoss", "MLMLoss", "evalloss", "nlls", "NLLs"),
+    *("neg_log_lik", "neg_ll", "negloglik", "neg_logprobs", "NegLogProb", "perplexities", "bpc"),
+    *("eval/loss", "loss.mean", "test-nll", "mean_neg_log_likelihood", "entropies", "minus_ll"),
+]
+LARGER_IS_BETTER = [
+    *("likelihood_gain", "prob_gain", "logp_gain", "logprob_improvement", "bits_memorised"),
+    *("memorized_bits", "inverse_perplexity", "loss_drop", "accuracy", "recall", "all", "full"),
+    *("skill", "negligible", "lossless_share", "log_lik", "negative_perplexity", "recollection"),
+]
+
+
 @pytest.mark.parametrize("name", ["loss", "nll", "Loss", "NLL"])
 def test_a_loss_is_an_outcome_with_the_other_sign(frame, said, name):
     panel, (line,) = said(frame.rename(columns={"outcome": name}))
@@ -266,6 +279,8 @@ def test_a_loss_is_an_outcome_with_the_other_sign(frame, said, name):
     ("name", "expected"),
     [
         ("eval_loss", True),
+        *((name, True) for name in SMALLER_IS_BETTER),
+        *((name, False) for name in LARGER_IS_BETTER),
         ("loss_reduction", False),
         ("NegLogProb", True),
         ("log_prob", False),
@@ -477,3 +492,44 @@ def test_times_that_are_equal_up_to_rounding_are_one_time(frame):
         assert panel.treated.tolist() == [0.3]
     large = frame.assign(time=frame["time"] + 2**53 - 2, cohort=frame["cohort"] + 2**53 - 2)
     assert to_panel(large).times.tolist() == [2**53 - 2, 2**53 - 1]
+
+
+def sized(treated, untreated):
+    """A panel with cohorts of some sizes, and units that are never treated."""
+    cohorts = np.repeat([*range(1, len(treated) + 1), np.inf], [*treated, untreated])
+    units = [f"u{place}" for place in range(len(cohorts))]
+    pairs = itertools.product(zip(units, cohorts, strict=True), range(3))
+    rows = [(unit, time, cohort, float(time * len(unit))) for (unit, cohort), time in pairs]
+    return pd.DataFrame(rows, columns=["unit", "time", "cohort", "outcome"])
+
+
+@pytest.mark.parametrize(
+    ("treated", "untreated", "small"),
+    [
+        ((3, 8), 30, "cohort 1"),
+        ((3, 2), 30, "cohorts 1, 2"),
+        ((3, 8), 3, "the units never treated"),
+        ((4, 8), 30, None),
+        ((2, 3), 2, None),
+    ],
+)
+def test_groups_too_small_for_their_bands_are_said(said, treated, untreated, small):
+    _, lines = said(sized(treated, untreated))
+    if small is None:
+        assert lines == []
+    else:
+        (line,) = lines
+        assert f"{small}: fewer than 4, compared with more, so bands are too narrow" in line
+
+
+def test_a_supposed_loss_that_training_lowers_is_asked_about_once(said):
+    """Its name says that it is a loss, its values say that more is better."""
+    frame = sized((9, 9), 20)
+    chance = np.random.default_rng(0)
+    effect = 5.0 * (frame["time"] >= frame["cohort"])
+    frame["loss"] = frame.pop("outcome") + effect + chance.normal(size=len(frame))
+    panel, _ = said(frame)
+    assert panel.is_loss
+    with pytest.warns(profiles.LossWarning, match="It was taken as a loss: give its") as caught:
+        of_panel(panel, "mine")
+    assert len(caught) == 1

@@ -347,8 +347,13 @@ def _warn_of_a_loss(panel: Panel, just_after: pd.DataFrame) -> None:
     if (n_negative := int((effects < 0).sum())) > len(effects) / 2:
         warnings.warn(
             f"{panel.source}: just after training, {n_negative} of {len(just_after)} effects are "
-            "significantly negative: training makes the outcome smaller. Is the outcome a loss? "
-            "More must be better: give minus the loss, such as the log likelihood.",
+            "significantly negative: training makes the outcome smaller. "
+            + (
+                "Is more of it better? It was taken as a loss: give its column another name."
+                if panel.is_loss
+                else "Is the outcome a loss? More must be better: give minus the loss, such as the "
+                "log likelihood."
+            ),
             LossWarning,
             stacklevel=3,
         )

@@ -7,7 +7,7 @@ its cohort is infinite.
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from palimpsest.tables.user_values import NUMBER, written_moment
 
 NEVER = np.inf
 MOST_NAMED = 5  # cohorts in a message
-FEWEST_UNITS = 4  # of a cohort; with fewer, bands are too narrow
+FEWEST_UNITS = 4  # of a kind; with fewer, beside more of the other kind, bands are too narrow
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ class Panel:
         The first row of each unit in its table, counted from 1, for messages.
     kind_of_time : str
         A kind of `tables.user_values`: a number, or a date with or without a time zone.
+    is_loss : bool
+        Whether the outcome is minus a loss.
     """
 
     times: np.ndarray
@@ -50,6 +52,7 @@ class Panel:
     source: str = "panel"
     rows: np.ndarray | None = None
     kind_of_time: str = NUMBER
+    is_loss: bool = False
 
     @property
     def treated(self) -> np.ndarray:
@@ -135,10 +138,8 @@ def _panel(table: UserTable, sign: int) -> Panel:
     _check_one_cohort(table, cohort, first[of_unit])
     values = np.empty((len(units), len(times)))
     values[of_unit, of_time] = outcome if sign > 0 else 0.0 - outcome
-    found = Panel(times, cohort[first], values, table.source, first + 1, kind)
-    panel = Panel(
-        times, at_checkpoints(times, found.cohorts), values, table.source, first + 1, kind
-    )
+    found = Panel(times, cohort[first], values, table.source, first + 1, kind, sign < 0)
+    panel = replace(found, cohorts=at_checkpoints(times, found.cohorts))
     _check_cohorts(panel)
     _say(table, units, found, sign)
     return panel
@@ -268,11 +269,14 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
     for which, meaning in meanings:
         if which.any():
             say(f"{_named(found, cohorts[which])}: {meaning}")
-    sizes = np.array([(found.cohorts == cohort).sum() for cohort in cohorts])
-    if (is_small := sizes < FEWEST_UNITS).any():
+    sizes = np.array([(found.cohorts == cohort).sum() for cohort in (*cohorts, NEVER)])
+    *is_small, few_untreated = sizes < FEWEST_UNITS
+    # Of two small groups, the bands are wide.
+    if not all(is_small) if few_untreated else any(is_small):
+        small = "the units never treated" if few_untreated else _named(found, cohorts[is_small])
         say(
-            f"{_named(found, cohorts[is_small])}: fewer than {FEWEST_UNITS} units, for which bands "
-            "are too narrow: an effect may be significant by chance in 12 % of panels, not in 5 %"
+            f"{small}: fewer than {FEWEST_UNITS}, compared with more, so bands are too narrow: in "
+            "12 % of panels, not in 5 %, an effect is significant by chance"
         )
     if groups := same_when_composed(units):
         more = f" (and {len(groups) - 1} such groups more)" if len(groups) > 1 else ""

@@ -10,12 +10,13 @@ from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 
 OUTCOME, LOSS = "outcome", "loss"
 LOSSES = {LOSS, "nll"}  # columns that take the place of an outcome
-# Words of a column's name: smaller is better, larger is better, and each the other way round
-SMALLER = LOSSES | {"losses", "perplexity", "ppl", "entropy", "surprisal", "xent", "bpb", "bits"}
-LARGER = {"likelihood", "prob", "probability", "logprob", "logp"}
-NEGATED = {"neg", "negative", "minus"}
-# Less of a loss is more: the reduction of a loss is an outcome.
-FEWER = {"reduction", "decrease", "drop", "gain", "improvement", "saved"}
+# Beginnings and ends of words in a column's name. Of these, smaller is better, or larger:
+SMALLER = r"(.*loss(es)?|.*nlls?|.*perplexit(y|ies)|ppl|.*entrop(y|ies)|surprisals?|xent|bp[bc])"
+LARGER = r"(.*likelihoods?|.*log_?liks?|.*ll|.*prob(abilit(y|ies)|s)?|.*logp)"
+RATE = r"(.*_)?bits_per_.*"
+# These turn what is smaller, such as the reduction of a loss.
+LESS = {"reduction", "decrease", "drop", "gain", "improvement", "saved", "inverse", "inv"}
+NEGATED = r"(neg|negative|minus)_?"
 PANEL = UserKind(
     "panel",
     "one row for each unit and time",
@@ -62,6 +63,14 @@ def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -
 
 def is_loss(column: str) -> bool:
     """Whether the name of a column says that smaller is better, such as eval_loss."""
-    words = set(re.split(r"[^a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", column).casefold()))
-    turned = bool(words & (NEGATED | FEWER))
-    return bool(words & (LARGER if turned else SMALLER))
+    name = "_".join(re.findall("[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", column).casefold()))
+    if LESS & {*name.split("_")}:
+        return False
+    if negated := re.match(f"(.*_)?{NEGATED}(?=.)", name):
+        return any(re.fullmatch(LARGER, word) for word in _words(name[negated.end() :]))
+    return bool(re.fullmatch(RATE, name)) or any(re.fullmatch(SMALLER, w) for w in name.split("_"))
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name, and the name as one of them: log_lik is one word of two."""
+    return [name, *name.split("_")]

@@ -91,9 +91,13 @@ def _beyond_the_untreated(panel: Panel) -> np.ndarray:
 
 def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tables `panel_profile` and `panel_persistence` of a user's panel."""
+    with warnings.catch_warnings():
+        # The mean over cohorts says it once, if there is anything to say.
+        warnings.simplefilter("ignore", estimators.LossWarning)
+        cells = _cells(panel)
     since = estimators.by_time_since_treatment(panel)
     return (
-        _cells(panel).assign(panel=name)[PANEL_PROFILE.names],
+        cells.assign(panel=name)[PANEL_PROFILE.names],
         since.assign(panel=name)[PANEL_PERSISTENCE.names],
     )
 
