@@ -416,3 +416,38 @@ def test_the_unit_of_the_outcome_changes_the_unit_of_the_estimates_only(estimate
     assert found["significant"].tolist() == expected["significant"].tolist()
     names = ["estimate", "std_error", "lower", "upper"]
     np.testing.assert_allclose(found[names] / unit, expected[names], rtol=1e-9)
+
+
+def stored_as_float32(seed, move):
+    """60 units at levels of 20 to 120, stored in float32: all move alike, then not at all alike."""
+    chance = np.random.default_rng(seed)
+    level = np.float32(np.r_[chance.uniform(20, 30, 30), chance.uniform(70, 120, 30)].round(1))
+    noisy = level + np.float32(chance.normal(size=60))
+    outcome = np.stack([level, level + np.float32(move), noisy], axis=1)
+    assert outcome.dtype == np.float32
+    return Panel(np.arange(3.0), np.repeat([1.0, NEVER], 30), outcome)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ESTIMATORS[1:])
+def test_rounding_of_the_stored_type_is_no_effect(name, seed):
+    """In float64, each unit has a change of its own: 0.1 is added to another level in float32."""
+    panel = stored_as_float32(seed, 0.1)
+    table = getattr(profiles, name)(panel)
+    same = table.iloc[1]
+    assert same[["estimate", "std_error", "lower", "upper"]].tolist() == [0, 0, 0, 0]
+    assert not same["significant"]
+    whole = stored_as_float32(seed, 0.0)
+    expected = getattr(profiles, name)(replace(whole, outcome=whole.outcome.astype(float)))
+    pd.testing.assert_frame_equal(table, expected)
+
+
+@pytest.mark.parametrize(
+    ("n_treated", "values"),
+    [(30, np.float32([0.3, np.float32(0.7) - np.float32(0.4)])), (72, np.float32([-4.3, -4.3]))],
+)
+def test_a_mean_of_short_floats_is_taken_in_double_precision(n_treated, values):
+    outcome = np.repeat(values, [n_treated, 60])[:, None]
+    cohorts = np.repeat([0.0, NEVER], [n_treated, 60])
+    table = profiles.difference(Panel(np.zeros(1), cohorts, outcome))
+    assert table[["estimate", "std_error"]].to_numpy().tolist() == [[0, 0]]

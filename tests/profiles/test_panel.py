@@ -533,3 +533,14 @@ def test_a_supposed_loss_that_training_lowers_is_asked_about_once(said):
     with pytest.warns(profiles.LossWarning, match="It was taken as a loss: give its") as caught:
         of_panel(panel, "mine")
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("stored", [np.float16, np.float32, np.float64])
+def test_the_type_of_stored_outcomes_is_kept(frame, tmp_path, stored):
+    """Rounding errors are those of the type in the file."""
+    frame["outcome"] = frame["outcome"].astype(stored)
+    assert to_panel(frame).stored == stored
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert profiles.read_panel(tmp_path / "a.parquet").stored == stored
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    assert profiles.read_panel(tmp_path / "a.csv").stored is float

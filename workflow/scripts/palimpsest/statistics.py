@@ -197,6 +197,11 @@ def rounding_error(magnitude: ArrayLike, n_terms: int, dtype: type = float) -> n
     return EPSILONS * n_terms * float(np.finfo(dtype).eps) * np.asarray(magnitude, dtype=float)
 
 
+def terms_of(stored: type) -> int:
+    """The number of terms of a sum in float64 that rounds as much as this type does once."""
+    return round(float(np.finfo(stored).eps / np.finfo(float).eps))
+
+
 def holm(p_values: ArrayLike) -> np.ndarray:
     """P-values float[n] corrected for testing n hypotheses at once; NaN is no test and stays NaN.
 

@@ -37,6 +37,7 @@ from palimpsest.statistics import (
     is_constant,
     power_of_two,
     rounding_error,
+    terms_of,
 )
 
 N_DRAWS = 1000
@@ -144,7 +145,9 @@ def by_time_since_treatment(
         control_spread[places] += spread
         magnitude[places] += untreated.magnitude_since(bases[cohort])
         counts[places] += 1
-    compared = Group.of(control, untreated.signs, magnitude).sums(None, control_spread)
+    compared = Group.of(control, untreated.signs, panel.stored, magnitude).sums(
+        None, control_spread
+    )
     contrast = total.minus(compared).divided_by(counts)
     table = pd.DataFrame({"since": since, "n_cohorts": counts.astype(int)})
     table = _with_bands(table, contrast, since == -1, confidence)
@@ -206,21 +209,27 @@ class Group:
     """The units of one cohort, and the means of their draws.
 
     `mean` float64[times]; `magnitude` float64[times], the largest absolute value that the outcomes
-    were computed from; `around` float64[units, times], the distances from the mean; `signs`
-    float64[draws, units]; `drawn` float64[draws, times].
+    were computed from; `n_terms`, the number of additions that would round as much as the outcomes
+    are rounded (`statistics.terms_of`); `around` float64[units, times], the distances from the
+    mean; `signs` float64[draws, units]; `drawn` float64[draws, times].
     """
 
     mean: np.ndarray
     magnitude: np.ndarray
+    n_terms: int
     around: np.ndarray
     signs: np.ndarray
     drawn: np.ndarray
 
     @classmethod
     def of(
-        cls, outcome: np.ndarray, signs: np.ndarray, magnitude: np.ndarray | None = None
+        cls,
+        outcome: np.ndarray,
+        signs: np.ndarray,
+        stored: type = float,
+        magnitude: np.ndarray | None = None,
     ) -> "Group":
-        """The group of units with the outcomes float64[units, times].
+        """The group of units with the outcomes float64[units, times], which were `stored` so.
 
         `magnitude` is that of the outcomes themselves, unless they are differences of others.
         """
@@ -228,7 +237,8 @@ class Group:
         around = outcome - mean
         if magnitude is None:
             magnitude = np.abs(outcome).max(0)
-        return cls(mean, magnitude, around, signs, signs @ around / len(outcome))
+        n_terms = max(len(outcome), FEWEST_TERMS, terms_of(stored))
+        return cls(mean, magnitude, n_terms, around, signs, signs @ around / len(outcome))
 
     @property
     def size(self) -> int:
@@ -249,7 +259,7 @@ class Group:
     def is_constant(self, base: int | None) -> np.ndarray:
         """bool[times]: whether outcomes, or their change since the base period, are equal."""
         around = self.around if base is None else self.around - self.around[:, [base]]
-        return is_constant(around, self.magnitude_since(base))
+        return is_constant(around, self.magnitude_since(base), self.n_terms)
 
     def sums(self, base: int | None, spread_of_constants: np.ndarray) -> _Sums:
         """The means and variances of the outcomes, or of their change since the base period.
@@ -262,7 +272,7 @@ class Group:
             around = around - around[:, [base]]
         magnitude = self.magnitude_since(base)
         square = np.einsum("nt,nt->t", around, around) / self.size
-        constant = is_constant(around, magnitude)
+        constant = is_constant(around, magnitude, self.n_terms)
         if constant.any():
             # As if each unit were this far from the mean, to a side that only a draw's sign decides
             far = spread_of_constants * np.sqrt((self.size - 1) / self.size)
@@ -278,7 +288,7 @@ class Group:
             square / (self.size - 1),
             # As large as the spread that `is_constant` takes for rounding: what is constant up to
             # rounding has a mean up to rounding.
-            rounding_error(magnitude, max(self.size, FEWEST_TERMS)),
+            rounding_error(magnitude, self.n_terms),
             drawn,
             spread / (self.size - 1),
         )
@@ -302,8 +312,11 @@ def _in_unit(panel: Panel) -> tuple[Panel, float]:
 
     The unit is a power of two, so no estimate changes by a bit.
     """
-    unit = power_of_two(panel.outcome)
-    return replace(panel, outcome=panel.outcome / unit), float(unit)
+    stored = panel.outcome.dtype.type if panel.outcome.dtype.kind == "f" else panel.stored
+    stored = max(stored, panel.stored, key=lambda kind: np.finfo(kind).eps)
+    outcome = panel.outcome.astype(float)
+    unit = power_of_two(outcome)
+    return replace(panel, outcome=outcome / unit, stored=stored), float(unit)
 
 
 def _times(table: pd.DataFrame, unit: float) -> pd.DataFrame:
@@ -380,7 +393,7 @@ def _groups(panel: Panel, n: int, seed: int) -> tuple[dict[float, Group], Group]
     def group(cohort: float) -> Group:
         outcome = panel.outcome[panel.cohorts == cohort]
         signs = chance.integers(0, 2, (n, len(outcome)), dtype=np.int8)
-        return Group.of(outcome, 2.0 * signs - 1.0)
+        return Group.of(outcome, 2.0 * signs - 1.0, panel.stored)
 
     untreated = group(NEVER)
     return {cohort: group(cohort) for cohort in panel.treated}, untreated
@@ -396,7 +409,7 @@ def _spread_of_constants(group: Group, untreated: Group, base: int | None) -> np
     if constant.any():
         both = np.concatenate([each.since(base)[:, constant] for each in (group, untreated)])
         pair = [each.magnitude_since(base)[constant] for each in (group, untreated)]
-        is_one = is_constant(both, np.maximum(*pair))
+        is_one = is_constant(both, np.maximum(*pair), max(group.n_terms, len(both)))
         spread[constant] = np.where(is_one, 0.0, both.std(axis=0, ddof=1))
     return spread
 

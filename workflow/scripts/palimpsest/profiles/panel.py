@@ -44,6 +44,8 @@ class Panel:
         A kind of `tables.user_values`: a number, or a date with or without a time zone.
     is_loss : bool
         Whether the outcome is minus a loss.
+    stored : type
+        The type in which the outcome was stored. What differs by its rounding only is equal.
     """
 
     times: np.ndarray
@@ -53,6 +55,7 @@ class Panel:
     rows: np.ndarray | None = None
     kind_of_time: str = NUMBER
     is_loss: bool = False
+    stored: type = float
 
     @property
     def treated(self) -> np.ndarray:
@@ -138,7 +141,8 @@ def _panel(table: UserTable, sign: int) -> Panel:
     _check_one_cohort(table, cohort, first[of_unit])
     values = np.empty((len(units), len(times)))
     values[of_unit, of_time] = outcome if sign > 0 else 0.0 - outcome
-    found = Panel(times, cohort[first], values, table.source, first + 1, kind, sign < 0)
+    stored = table.stored("outcome")
+    found = Panel(times, cohort[first], values, table.source, first + 1, kind, sign < 0, stored)
     panel = replace(found, cohorts=at_checkpoints(times, found.cohorts))
     _check_cohorts(panel)
     _say(table, units, found, sign)

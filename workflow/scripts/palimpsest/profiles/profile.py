@@ -24,7 +24,7 @@ from palimpsest.profiles.kinds import (
 )
 from palimpsest.profiles.measured import OUTCOMES, Stream
 from palimpsest.profiles.panel import NEVER, Panel
-from palimpsest.statistics import rounding_error
+from palimpsest.statistics import rounding_error, terms_of
 
 POOLED = {PROFILE.name: POOLED_PROFILE.name, PERSISTENCE.name: POOLED_PERSISTENCE.name}
 ESTIMATORS: dict[str, Callable[[Panel], pd.DataFrame]] = {
@@ -85,7 +85,9 @@ def _beyond_the_untreated(panel: Panel) -> np.ndarray:
     """
     untreated = panel.outcome[panel.cohorts == NEVER]
     beyond = panel.outcome - untreated.mean(axis=0)
-    rounding = rounding_error(np.abs(panel.outcome).max(axis=0), len(untreated))
+    rounding = rounding_error(
+        np.abs(panel.outcome).max(axis=0), max(len(untreated), terms_of(panel.stored))
+    )
     return np.where(np.abs(beyond) <= rounding, 0.0, beyond)
 
 

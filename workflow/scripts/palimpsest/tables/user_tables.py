@@ -118,6 +118,12 @@ class UserTable:
             raise self.wrong(name, int(wrong.argmax()))
         return numbers
 
+    def stored(self, name: str) -> type:
+        """The floating type of a column of numbers: float, unless the file has a shorter one."""
+        cells = self.cells[name]
+        is_short = not isinstance(cells, list) and pa.types.is_floating(cells.type)
+        return cells.type.to_pandas_dtype() if is_short else float
+
     def times(self, *names: str) -> Times:
         """Columns of times that are compared with each other.
 
