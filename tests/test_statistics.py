@@ -141,6 +141,18 @@ def test_sums_in_other_orders_are_constant(value, n, seed, power):
     assert not pair_order(values).any()
 
 
+@pytest.mark.parametrize("stored", [np.float16, np.float32])
+def test_short_floats_differ_by_their_own_rounding(stored):
+    """0.7 - 0.4 in a short type is not the nearest number to 0.3; twice the next one is another."""
+    equal = np.array([stored(0.3), stored(0.7) - stored(0.4)])
+    assert equal.dtype == stored
+    assert equal[0] != equal[1]
+    assert np.ptp(with_exact_ties(equal)) == 0
+    assert np.ptp(with_exact_ties(equal.astype(float))) > 0
+    other = np.array([0.3, 0.4], dtype=stored)
+    assert with_exact_ties(other).tolist() == other.astype(float).tolist()
+
+
 @given(
     st.lists(st.integers(-(10**6), 10**6), min_size=2, max_size=30),
     st.integers(-(10**5), 10**5),

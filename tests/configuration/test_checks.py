@@ -74,7 +74,7 @@ WRONG = {
     "a number in place of a block by size": (
         "training: {epochs: 1e2}",
         "training/epochs: '1e2' is not allowed; must be a whole number from 1 to 100000 or a block",
-        "(YAML reads it as text; write 100.0)",
+        "(YAML reads it as text; write 100)",
     ),
     "a number for a name": (
         "languages: [+10]",
@@ -257,6 +257,26 @@ WRONG = {
         "memorization: {loss_threshold: 0.3}",
         "unknown key 'memorization'",
         "(did you mean 'memorisation'?)",
+    ),
+    "a key of a section": (
+        "methods: [scrub]",
+        "unknown key 'methods'; known: title, models_table",
+        "; it is a key of the block unlearning",
+    ),
+    "a study": (
+        "tradeoff: {size: 64}",
+        "unknown key 'tradeoff'; known: ",
+        "; it is a key of the block memorisation/studies",
+    ),
+    "a key of two blocks": (
+        "density: {zero_stage: 2}",
+        "density: unknown key 'zero_stage'; known: ",
+        "; it is a key of the block training",
+    ),
+    "a file of a language": (
+        "languages: [L1.pcfg]",
+        "languages[0]: unknown language 'L1.pcfg'; known: L1, ",
+        " (write L1). Add a grammar",
     ),
     "a key that is no text": ("1: 2", "unknown key 1; known: title, models_table"),
     "duplicate model": (

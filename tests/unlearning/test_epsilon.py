@@ -53,6 +53,15 @@ def test_exact_is_every_interval_tried_one_by_one(pair, delta):
     np.testing.assert_allclose(unlearning.epsilon(*pair, delta), expected, rtol=0, atol=1e-12)
 
 
+def test_losses_in_float32_that_differ_by_rounding_tell_nothing():
+    unlearned = np.full((16, 2), np.float32(0.7) - np.float32(0.4))
+    retrained = np.full((16, 2), np.float32(0.3))
+    assert unlearning.epsilon(unlearned, retrained).tolist() == [0, 0]
+    both = unlearned, retrained
+    assert held_out_epsilon(*both, *both).tolist() == [0, 0]
+    assert (unlearning.epsilon(*(sample.astype(float) for sample in both)) > 0).all()
+
+
 @given(pair=samples())
 @UNHURRIED
 def test_exact_is_never_below_the_grid(pair):

@@ -91,12 +91,16 @@ def checked_word(name: str, value: Any, known: Sequence[str]) -> str:
     return value
 
 
-def checked_numbers(name: str, values: ArrayLike) -> np.ndarray:
-    """The values as an array float64[...]; `WrongValue` that names them if they are no numbers."""
+def checked_numbers(name: str, values: ArrayLike, keeps_short: bool = False) -> np.ndarray:
+    """The values as an array float64[...]; `WrongValue` that names them if they are no numbers.
+
+    With `keeps_short`, floats of a shorter type stay so: their rounding errors are larger.
+    """
     import numpy as np
 
     try:
-        return numeric(np.asarray(values)).astype(float)
+        numbers = numeric(np.asarray(values))
+        return numbers if keeps_short and numbers.dtype.kind == "f" else numbers.astype(float)
     except (TypeError, ValueError, OverflowError):
         raise WrongValue(f"{name}: is {shown(values)} and must be an array of numbers") from None
 

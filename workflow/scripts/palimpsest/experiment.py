@@ -147,7 +147,8 @@ class Experiment:
             return None
         found = set()
         for target in map(os.path.normpath, targets):
-            if target in WITHOUT_SECTIONS or target.startswith(FILES_WITHOUT_SECTIONS):
+            is_free = target in WITHOUT_SECTIONS or target.startswith(FILES_WITHOUT_SECTIONS)
+            if is_free or paths.values_in(paths.BASE_DATASET, target):
                 continue
             # The names of replicates do not say which section asks for them.
             of_replicates = paths.values_in(f"{paths.REPLICATES}/{{file}}", target)

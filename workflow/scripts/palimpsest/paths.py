@@ -16,6 +16,8 @@ LANGUAGE_SUMMARY = "results/languages/{language}/summary.json"
 GRAMMAR = "results/languages/{language}/grammar.parquet"
 DERIVATION = "results/languages/{language}/derivation.parquet"
 DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parquet"
+# Datasets that no section has changed
+BASE_DATASET = DATASET.replace("{variant}", "base")
 RUNS = "results/runs"
 RUN = RUNS + "/{model}/{language}/n{size}-seed{seed}/{variant}"
 TRACE = f"{RUN}/trace.parquet"

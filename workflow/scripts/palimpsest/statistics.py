@@ -171,16 +171,20 @@ def with_exact_ties(values: ArrayLike) -> np.ndarray:
     """Values float64[n, ...], in which those that differ by rounding only are exactly equal.
 
     Each column of the first axis is looked at alone. Values that have no such neighbour stay as
-    they are. Ranks, thresholds and distribution functions need this: to them, a value that is
-    larger by a rounding error is larger.
+    they are. The rounding of a shorter type is its own. Ranks, thresholds and distribution
+    functions need this: to them, a value that is larger by a rounding error is larger.
     """
-    values = np.asarray(values, dtype=float)
+    values = np.asarray(values)
+    n_terms = FEWEST_TERMS
+    if values.dtype.kind == "f":
+        n_terms = max(n_terms, terms_of(values.dtype))
+    values = values.astype(float)
     order = np.argsort(values, axis=0, kind="stable")
     rising = np.take_along_axis(values, order, axis=0)
     with np.errstate(invalid="ignore", over="ignore"):
         steps = rising[1:] - rising[:-1]
     sizes = np.maximum(np.abs(rising[1:]), np.abs(rising[:-1]))
-    is_tie = np.isfinite(steps) & (steps <= rounding_error(sizes, FEWEST_TERMS))
+    is_tie = np.isfinite(steps) & (steps <= rounding_error(sizes, n_terms))
     if not (is_tie & (steps > 0)).any():
         return values
     # Where the ties of each value begin

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -47,7 +48,7 @@ def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
     errors = sorted(Validator(schema).iter_errors(config), key=lambda e: [str(p) for p in e.path])
     for error in errors[:1]:
         path = error.absolute_path
-        yield Mistake(joined(path), explained(error), joined([*path, *stranger_of(error)]))
+        yield Mistake(joined(path), explained(error, schema), joined([*path, *stranger_of(error)]))
 
 
 def of_values(settings: Settings) -> Iterator[Mistake]:
@@ -97,9 +98,11 @@ def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistak
     folder = Path(settings.config["languages_folder"])
     known = corpus_names(folder)
     if name not in known:
+        stem = re.sub(r"\.(pcfg|txt)$", "", name)
+        near = f" (write {stem})" if stem in known else nearest(name, known)
         yield Mistake(
             key,
-            f"unknown language {name!r}; known: {', '.join(known)}{nearest(name, known)}. "
+            f"unknown language {name!r}; known: {', '.join(known)}{near}. "
             f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg, or a "
             "text as .txt",
         )

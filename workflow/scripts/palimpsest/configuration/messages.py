@@ -9,6 +9,8 @@ import yaml
 
 from palimpsest.errors import nearest
 
+MOST_BLOCKS = 3  # that a message names
+
 
 class Mistake(NamedTuple):
     """A key of the configuration, and a text on what is wrong with its value.
@@ -37,14 +39,14 @@ def stranger_of(error: jsonschema.ValidationError) -> list[str]:
     return [next(name for name in error.instance if name not in known)]
 
 
-def explained(error: jsonschema.ValidationError) -> str:
-    """One line on what is wrong with a value, and what is allowed."""
+def explained(error: jsonschema.ValidationError, schema: dict) -> str:
+    """One line on what is wrong with a value, and what is allowed by the schema of everything."""
     value, rules = error.instance, error.schema
     if error.validator == "additionalProperties":
         known = list(rules.get("properties", {}))
         (stranger,) = stranger_of(error)
         # A schema may say where a value belongs that has no key in a block.
-        hint = rules.get("elsewhere", {}).get(stranger)
+        hint = rules.get("elsewhere", {}).get(stranger) or _blocks_with(stranger, schema)
         near = f"; {hint}" if hint else nearest(stranger, known)
         return f"unknown key {stranger!r}; known: {', '.join(known)}{near}"
     if error.validator == "required":
@@ -53,6 +55,20 @@ def explained(error: jsonschema.ValidationError) -> str:
     if error.validator == "uniqueItems":
         return f"{value!r} lists a value twice; each value is allowed once"
     return f"{shown(value)} is not allowed; must be {allowed(rules)}{_hint(value, rules)}"
+
+
+def _blocks_with(key: str, schema: dict) -> str:
+    """Says which blocks have a key; empty if none has, or more than `MOST_BLOCKS` have."""
+    blocks, todo = [], [((), schema)]
+    while todo:
+        path, rules = todo.pop(0)
+        known = rules.get("properties", {})
+        if path and key in known:
+            blocks.append(joined(path))
+        todo += [((*path, name), inner) for name, inner in known.items()]
+    if not 0 < len(blocks) <= MOST_BLOCKS:
+        return ""
+    return f"it is a key of the block{'s' if len(blocks) > 1 else ''} {' and '.join(blocks)}"
 
 
 def shown(value) -> str:

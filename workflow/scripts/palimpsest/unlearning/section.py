@@ -215,10 +215,9 @@ def _forget_set(block: dict) -> Iterator[Mistake]:
         remedy = f"give a text file with one string per line, or {DRAWN}"
         yield Mistake("unlearning/forget", f"no such file: {forget}; {remedy}")
     if forget == DRAWN and round(share * size) == 0:
+        remedy = f"raise it to {1 / size:.2g} or more" if size > 1 else "raise unlearning/size"
         yield Mistake(
-            "unlearning/share",
-            f"{share:g} of {size} strings is less than one string; raise it to {1 / size:.2g} or "
-            "more",
+            "unlearning/share", f"{share:g} of {size} strings is less than one string; {remedy}"
         )
 
 

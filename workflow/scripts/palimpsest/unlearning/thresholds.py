@@ -197,7 +197,7 @@ def _narrow(unlearned: np.ndarray, retrained: np.ndarray) -> np.ndarray:
 
 def _sample(name: str, values: ArrayLike) -> np.ndarray:
     """The values as float64[models, examples]; ValueError if they are not."""
-    values = checked_numbers(name, values)
+    values = checked_numbers(name, values, keeps_short=True)
     if values.ndim != 2 or len(values) < 2:
         raise ValueError(f"{name} must be [models, examples], 2 models or more: {values.shape}")
     if not np.isfinite(values).all():
