@@ -22,6 +22,7 @@ from palimpsest.tables.user_values import NUMBER, written_moment
 
 NEVER = np.inf
 MOST_NAMED = 5  # cohorts in a message
+FEWEST_UNITS = 4  # of a cohort; with fewer, bands are too narrow
 
 
 @dataclass(frozen=True)
