@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -104,16 +105,36 @@ def test_configurations_with_other_names_or_no_limit(tmp_path):
     """GPT-2 has another key, some models have a part for text, and some have no limit."""
     row = read_models(write_checkpoint(tmp_path, "opt-1.3b"))["mine"]
     folder = tmp_path / "checkpoint"
+    gpt2, bloom = (replace(row, model_type=name) for name in ("gpt2", "bloom"))
     GPT2Config(n_positions=55).save_pretrained(folder)
-    assert known_positions(row, "full") == 55
-    assert limits.__wrapped__(row, "full").positions == 55
+    assert known_positions(gpt2, "full") == 55
+    assert limits.__wrapped__(gpt2, "full").positions == 55
     AutoConfig.for_model("bloom").save_pretrained(folder)
-    assert known_positions(row, "full") is None
-    assert limits.__wrapped__(row, "full").positions is None
-    (folder / "config.json").write_text('{"text_config": {"max_position_embeddings": 9}}')
+    assert known_positions(bloom, "full") is None
+    assert limits.__wrapped__(bloom, "full").positions is None
+    of_text = {"model_type": "opt", "max_position_embeddings": 9}
+    (folder / "config.json").write_text(json.dumps({"model_type": "both", "text_config": of_text}))
     assert known_positions(row, "full") == 9
-    (folder / "config.json").write_text("[1]")
-    assert known_positions(row, "full") is None
+    assert known_positions(replace(row, id="owner/name"), "full") is None
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[1]", "must hold one JSON object"),
+        ('{"max_position_embeddings": "4"}', "max_position_embeddings is '4'; it must be a whole"),
+        ('{"model_type": "gpt2"}', "model_type is 'gpt2', and 'opt' in the table of models"),
+    ],
+)
+def test_a_broken_configuration_is_refused(tmp_path, config, said):
+    """It must not switch the check of lengths off."""
+    row = read_models(write_checkpoint(tmp_path, "opt-1.3b"))["mine"]
+    path = tmp_path / "checkpoint/config.json"
+    path.write_text(config)
+    text = message(lambda: known_positions(row, "full"))
+    assert f"{path}: {said}" in text
+    assert "\n" not in text
 
 
 def test_a_token_without_weights_is_refused(tmp_path):
