@@ -246,9 +246,15 @@ class TestWarnings:
                 "my.pcfg: strings have 200 symbols on average, and",
             ),
             ("S -> " + 2000 * "'a' " + "[0.9] | S [0.1]", "my.pcfg: strings have 2,000 symbols on"),
+            (
+                "\n".join(f"A{n} -> A{n - 1} A{n - 1} [1]" for n in range(11, 0, -1))
+                + "\nA0 -> 'a' [0.5] | 'b' [0.5]",
+                "my.pcfg: strings have 2,048 symbols on average, and 100 % of them have more than "
+                "1,024; for shorter strings, shorten the rules; or choose models that take more",
+            ),
         ],
     )
-    def test_long_strings_of_a_recursive_language(self, text, message):
+    def test_a_language_with_long_strings(self, text, message):
         with pytest.warns(GrammarWarning) as caught:
             read(text)
         assert str(caught[0].message).startswith(message)
@@ -258,7 +264,7 @@ class TestWarnings:
         [
             "S -> S S [0.45] | 'a' [0.55]",
             "S -> 'a' S [0.99] | 'b' [0.01]",
-            "S -> " + 2000 * "'a' " + "[1]",
+            "S -> " + 1024 * "'a' " + "[1]",
             "S -> 'a' [1]\nB -> B B [0.4999] | 'b' [0.5001]",
         ],
     )

@@ -1,9 +1,11 @@
 """Checking a printed grammar, and merging and normalising its rules."""
 
+import math
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,6 +15,9 @@ from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.notation import PrintedGrammar, PrintedRule
 from palimpsest.languages.structure import Rule
 
+if TYPE_CHECKING:
+    from palimpsest.languages.grammar import Grammar
+
 # Three rules printed as 0.3333 mean a third each, and give no warning.
 WARN_OFF_BY = 0.01
 REFUSE_OFF_BY = 0.05
@@ -20,8 +25,7 @@ REFUSE_OFF_BY = 0.05
 ROUNDING = 1e-9
 LONGEST_EXPECTED = 1_000_000
 MOST_EXPECTED_RULES = 100_000_000
-# A recursive language is told apart from a near-endless one by its share of strings that are longer
-# than the context of a small model.
+# Symbols: the context of a small model, which few strings of a language should pass.
 LONG = 1_024
 WARN_SHARE_LONG = 0.001
 NOTHING = {"\u03b5", "\u03f5", "\u03bb", "\u2205", "epsilon", "eps", "EPSILON", "Epsilon"}
@@ -224,23 +228,19 @@ def check_terminals(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
         )
 
 
-def check_long_strings(
-    name: str, mean: float, deviation: float, share_longer: Callable[[int], float]
-) -> None:
-    """Warn if a recursive language has many very long strings.
-
-    `mean` and `deviation` are of the length of strings, and `share_longer` gives the exact
-    probability of more symbols. By Cantelli's inequality, most languages need not ask for it.
-    """
-    distance = LONG - mean
-    if distance > 0 and deviation**2 < WARN_SHARE_LONG * (deviation**2 + distance**2):
+def check_long_strings(grammar: "Grammar") -> None:
+    """Warn if many strings of a language are very long; most languages need no exact share."""
+    if grammar.most_longer_than(LONG) < WARN_SHARE_LONG:
         return
-    share = share_longer(LONG)
+    share = grammar.probability_longer_than(LONG)
     if share > WARN_SHARE_LONG:
+        remedy = "give a higher probability to the rules that end loops"
+        if math.isfinite(grammar.longest()):
+            remedy = "shorten the rules; or choose models that take more symbols"
         warn(
-            f"{name}: strings have {mean:,.4g} symbols on average, and {100 * share:.3g} % of them "
-            f"have more than {LONG:,}; for shorter strings, give a higher probability to the rules "
-            "that end loops"
+            f"{grammar.name}: strings have {grammar.expected_length():,.4g} symbols on average, "
+            f"and {100 * share:.3g} % of them have more than {LONG:,}; for shorter strings, "
+            f"{remedy}"
         )
 
 
