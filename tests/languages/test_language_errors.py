@@ -132,6 +132,15 @@ REFUSED = {
     ),
     "far above one": ("S -> 'a' [1e999999999]", "my.pcfg:1: probability '[1e999999999]' must be"),
     "no number": ("S -> 'a' []", "my.pcfg:1: probability '[]' must be a number"),
+    "two start symbols": (
+        "%start A\n%start B\nA -> 'a' [1]\nB -> 'b' [1]",
+        "my.pcfg:2: names the start symbol 'B', and line 1 names 'A'; a grammar has one start "
+        "symbol: delete one of these lines",
+    ),
+    "a printed start symbol and another": (
+        "Grammar with 2 productions (start state = A)\nA -> 'a' [1]\nB -> 'b' [1]\n%start B",
+        "my.pcfg:4: names the start symbol 'B', and line 1 names 'A'",
+    ),
     "supercritical": (
         "S -> A [1]\nA -> B B [0.6] | 'a' [0.4]\nB -> A [1]",
         "my.pcfg:2: strings have infinite expected length: A and B lead back to themselves "
@@ -227,7 +236,8 @@ class TestWarnings:
         with pytest.warns(GrammarWarning) as caught:
             grammar = read(text)
         assert str(caught[0].message) == (
-            "my.pcfg:1: no probabilities for the rules of S: they are taken as equally probable"
+            "my.pcfg:1: no probabilities for the rules of S: they are taken as equally probable; "
+            "repeated rules add up (line 1)"
         )
         probability = {rule.rhs[0].name: rule.probability for rule in grammar.rules if rule.rhs}
         assert probability["c"] == 0.5
@@ -273,6 +283,38 @@ class TestWarnings:
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", message=".*never reached")
             read(text)
+
+    def test_repeated_rules_add_up(self):
+        with pytest.warns(GrammarWarning, match=r"add up \(lines 1 and 2\)$"):
+            grammar = read("S -> 'a'\nS -> 'a'\nS -> 'b'")
+        assert [rule.probability for rule in grammar.rules] == [2 / 3, 1 / 3]
+        with pytest.warns(GrammarWarning, match="equally probable$"):
+            read("S -> 'a' | 'b'")
+
+    def test_terminals_that_look_alike(self):
+        with pytest.warns(GrammarWarning) as caught:
+            read("S -> 'a' T [0.5] | '\u00e9' [0.5]\nT -> 'e\u0301' [1]")
+        assert str(caught[0].message) == (
+            "my.pcfg: 1 terminals are written with composed and with decomposed letters, such as "
+            "'\u00e9' in lines 1 and 2, and count as different terminals; to make them one, save "
+            "the text in Unicode's normal form NFC"
+        )
+
+    @pytest.mark.parametrize(
+        ("character", "name"),
+        [
+            ("\u200b", "U+200B (zero width space)"),
+            ("\u00a0", "U+00A0 (no-break space)"),
+            ("\0", "U+0000 (a control character)"),
+            ("\ufffd", "U+FFFD (replacement character)"),
+        ],
+    )
+    def test_characters_of_terminals_that_nobody_sees(self, character, name):
+        with pytest.warns(GrammarWarning) as caught:
+            read(f"S -> 'a' [0.5]\nS -> 'b{character}' [0.5]")
+        assert str(caught[0].message) == (
+            f"my.pcfg: {name} is part of a terminal (1 times, first in line 2)"
+        )
 
     def test_a_sum_that_had_to_be_normalised(self):
         with pytest.warns(GrammarWarning) as caught:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from palimpsest.languages import structure
 from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.notation import PrintedGrammar, PrintedRule
 from palimpsest.languages.structure import Rule
+from palimpsest.plain_text import two_spellings, unusual_characters
 
 if TYPE_CHECKING:
     from palimpsest.languages.grammar import Grammar
@@ -46,10 +47,12 @@ def checked_rules(printed: PrintedGrammar) -> tuple[Rule, ...]:
     Warns
     -----
     GrammarWarning
-        If probabilities are missing, or had to be normalised by more than 0.01, or if rules can
-        never be used.
+        If probabilities are missing, or had to be normalised by more than 0.01, if rules can
+        never be used, or if terminals have letters that nobody sees, or that are written in two
+        ways.
     """
     check_defined(printed)
+    check_characters(printed)
     printed = complete(printed)
     rules = merge(printed)
     check_reachable(rules, printed)
@@ -80,6 +83,20 @@ def check_defined(printed: PrintedGrammar) -> None:
                 )
 
 
+def check_characters(printed: PrintedGrammar) -> None:
+    """Warn of what a reader may not see in terminals."""
+    lines = [(rule.line, [s.name for s in rule.rhs if s.terminal]) for rule in printed.rules]
+    texts = [(number, "".join(terminals)) for number, terminals in lines]
+    words = {word for _, terminals in lines for word in terminals}
+    part = "is part of a terminal"
+    remarks = [
+        *unusual_characters(texts, part, part),
+        *two_spellings(words, lines, "terminals"),
+    ]
+    if remarks:
+        warn(f"{printed.name}: {'; '.join(remarks)}")
+
+
 def complete(printed: PrintedGrammar) -> PrintedGrammar:
     """The same grammar with a probability at every rule; an error if only some rules have one."""
     uniform = {}
@@ -99,11 +116,14 @@ def complete(printed: PrintedGrammar) -> PrintedGrammar:
         return printed
     # A single rule has the probability 1, however it is written.
     several = [lhs for lhs, share in uniform.items() if share < 1]
-    lines = [rule.line for rule in printed.rules if rule.lhs in several]
+    without = [rule for rule in printed.rules if rule.lhs in several]
     if several:
+        times = Counter((rule.lhs, rule.rhs) for rule in without)
+        repeated = [rule for rule in without if times[rule.lhs, rule.rhs] > 1]
         warn(
-            f"{printed.name}:{lines[0]}: no probabilities for the rules of {listed(several)}: "
-            "they are taken as equally probable"
+            f"{printed.name}:{without[0].line}: no probabilities for the rules of "
+            f"{listed(several)}: they are taken as equally probable"
+            + (f"; repeated rules add up ({listed_lines(repeated)})" if repeated else "")
         )
     rules = (
         rule._replace(probability=uniform[rule.lhs]) if rule.lhs in uniform else rule
