@@ -156,6 +156,20 @@ REFUSED = {
     ),
     "unary cycle": ("S -> A [1]\nA -> S [1]", "my.pcfg:1: S derives no finite string"),
     "end of probability zero": ("S -> S [1] | 'a' [0]", "my.pcfg:1: S derives no finite string"),
+    "just below critical": (
+        "S -> S [0.9999999999] | 'a' [0.0000000001]",
+        "my.pcfg:1: strings have derivations that are too long: S leads back to itself "
+        "0.9999999999 times on average; this must be at most 0.999999999, so give",
+    ),
+    "just below critical, in two steps": (
+        "S -> T [0.999999999] | 'a' [1e-9]\nT -> S [1.0]",
+        "my.pcfg:1: strings have derivations that are too long: S and T lead back to themselves "
+        "0.9999999995 times on average; this must be at most 0.999999999, so give",
+    ),
+    "just above critical": (
+        "S -> S S [0.50000001] | 'a' [0.49999999]",
+        "my.pcfg:1: strings have infinite expected length: S leads back to itself 1.00000002 times",
+    ),
     "critical with empty strings": (
         "S -> '(' S ')' S [0.5] | [0.5]",
         "my.pcfg:1: strings have infinite expected length: S leads back to itself 1 times",
@@ -171,7 +185,8 @@ REFUSED = {
     ),
     "far too long": (
         "\n".join(f"A{i} -> A{i + 1} A{i + 1} [1]" for i in range(2000)) + "\nA2000 -> 'a' [1]",
-        "my.pcfg: strings have an expected length of",
+        "my.pcfg: strings have an expected length of inf symbols; at most 1,000,000 are "
+        "supported, so shorten the rules, or give a higher probability to those that end loops",
     ),
 }
 

@@ -24,6 +24,7 @@ WARN_OFF_BY = 0.01
 REFUSE_OFF_BY = 0.05
 # A loop this near to 1 counts as one that never ends.
 ROUNDING = 1e-9
+NO_DIFFERENCE = 1e-12  # of a computed number from 1
 LONGEST_EXPECTED = 1_000_000
 MOST_EXPECTED_RULES = 100_000_000
 # Symbols: the context of a small model, which few strings of a language should pass.
@@ -208,12 +209,16 @@ def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
             continue
         growth = structure.growth(matrix)
         if growth >= 1 - ROUNDING:
+            one = len(loop) == 1
+            # Strings of a loop below 1 are finite, but their probabilities would be inexact.
+            finite = growth < 1 - NO_DIFFERENCE
+            what = "derivations that are too long" if finite else "infinite expected length"
+            must = f"be at most {1 - ROUNDING!r}" if finite else "be less than 1"
             raise GrammarError(
-                f"{printed.name}:{first_line(printed, loop)}: strings have infinite expected "
-                f"length: {listed(sorted(loop))} {'leads' if len(loop) == 1 else 'lead'} back to "
-                f"{'itself' if len(loop) == 1 else 'themselves'} {growth:.4g} times on average; "
-                "this must be less than 1, so give a higher probability to the rules that end the "
-                "loop"
+                f"{printed.name}:{first_line(printed, loop)}: strings have {what}: "
+                f"{listed(sorted(loop))} {'leads' if one else 'lead'} back to "
+                f"{'itself' if one else 'themselves'} {near_one(growth)} times on average; this "
+                f"must {must}, so give a higher probability to the rules that end the loop"
             )
     with np.errstate(all="ignore"):
         length = structure.expected_lengths(rules, printed.start)[printed.start]
@@ -221,7 +226,8 @@ def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
     if not length <= LONGEST_EXPECTED:
         raise GrammarError(
             f"{printed.name}: strings have an expected length of {length:.3g} symbols; "
-            f"at most {LONGEST_EXPECTED:,} are supported"
+            f"at most {LONGEST_EXPECTED:,} are supported, so shorten the rules, or give a higher "
+            "probability to those that end loops"
         )
     if not steps[printed.start] <= MOST_EXPECTED_RULES:
         raise GrammarError(
@@ -291,3 +297,9 @@ def decimal(value: float) -> str:
     """`0.90`, `0.9499`: two decimals, or up to six if fewer would hide the difference."""
     whole, _, decimals = f"{value:.6f}".rstrip("0").partition(".")
     return f"{whole}.{decimals:0<2}"
+
+
+def near_one(value: float) -> str:
+    """`1.095`, `0.9999999999`: four digits, or twelve if fewer would show another number as 1."""
+    short = f"{value:.4g}"
+    return f"{value:.12g}" if short == "1" else short

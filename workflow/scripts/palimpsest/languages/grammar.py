@@ -111,7 +111,7 @@ class Grammar:
         """
         from palimpsest.languages import sampling
 
-        return sampling.sample(self._sampling_tables, n, seed, longest)
+        return sampling.sample(self.name, self._sampling_tables, n, seed, longest)
 
     def encode(self, strings: Sequence[Sequence[str]]) -> EncodedStrings:
         """Strings as codes into `terminals`; a symbol outside the alphabet becomes 65535.
@@ -148,7 +148,7 @@ class Grammar:
         """
         from palimpsest.languages import inside
 
-        return inside.log_probability(self._inside_tables, self._encoded(strings))
+        return inside.log_probability(self.name, self._inside_tables, self._encoded(strings))
 
     def log_prefix_probability(self, strings: Strings) -> np.ndarray:
         """float64[n], nats: log of the total probability of all strings with each prefix.
@@ -160,7 +160,7 @@ class Grammar:
         """
         from palimpsest.languages import inside
 
-        return inside.log_prefix_probability(self._inside_tables, self._encoded(strings))
+        return inside.log_prefix_probability(self.name, self._inside_tables, self._encoded(strings))
 
     def derivation(self, string: Sequence[str]) -> list[Node]:
         """The nodes of a string's most probable derivation; parents stand before their children.
