@@ -406,6 +406,6 @@ class TestTails:
         monkeypatch.setattr(inside, "MOST_ROOM", 2**14)
         assert np.isfinite(grammar.log_probability([("a",) * 170])).all()
         with pytest.raises(
-            GrammarError, match="^.+: a string of 190 symbols is too long for exact prob"
+            GrammarError, match=r"^.+: a string of 190 symbols is too long for exact prob"
         ):
             grammar.log_probability([("a",), ("a",) * 190])

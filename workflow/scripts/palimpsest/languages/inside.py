@@ -135,8 +135,8 @@ def too_long(name: str, length: int) -> GrammarError:
     """The error for a string whose chart does not fit into memory."""
     return GrammarError(
         f"{name}: a string of {length:,} symbols is too long for exact probabilities (its "
-        f" chart has more than {MOST_ROOM:,} entries); leave it out, or give a higher probability "
-        " to the rules that end loops"
+        f"chart has more than {MOST_ROOM:,} entries); leave it out, or give a higher probability "
+        "to the rules that end loops"
     )
 
 
