@@ -5,7 +5,6 @@ import warnings
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.notation import PrintedGrammar, PrintedRule
 from palimpsest.languages.structure import Rule
 from palimpsest.plain_text import two_spellings, unusual_characters
-
-if TYPE_CHECKING:
-    from palimpsest.languages.grammar import Grammar
 
 # Three rules printed as 0.3333 mean a third each, and give no warning.
 WARN_OFF_BY = 0.01
@@ -254,8 +250,8 @@ def check_terminals(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
         )
 
 
-def check_long_strings(grammar: "Grammar") -> None:
-    """Warn if many strings of a language are very long; most languages need no exact share."""
+def check_long_strings(grammar) -> None:
+    """Warn if many strings of a `Grammar` are very long; most need no exact share."""
     if grammar.most_longer_than(LONG) < WARN_SHARE_LONG:
         return
     share = grammar.probability_longer_than(LONG)
