@@ -351,5 +351,5 @@ def test_the_remedy_is_what_a_user_can_change():
     with pytest.raises(UserError, match="lower the train size, or add lines to the text"):
         text.train(3)
     # The only string is on one side, so there is none for the other.
-    with pytest.raises(UserError, match="or set datasets/split to independent, or choose a richer"):
+    with pytest.raises(UserError, match=": set datasets/split to independent, or choose a richer"):
         grammar.train(1) and grammar.unseen(1)

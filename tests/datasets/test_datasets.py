@@ -412,6 +412,24 @@ def test_a_language_too_small_for_distinct_strings_is_refused():
     assert "the language is too small" in message(error)
 
 
+def test_a_language_too_small_for_two_sides_is_refused():
+    """A smaller train size would not help if both strings are on the other side."""
+    two = corpus("S -> 'a' [0.5] | 'b' [0.5]")
+    said = set()
+    for seed in range(8):
+        try:
+            build(Sampler("two", two, seed, split="disjoint"), "base", 16, 8, False)
+        except UserError as error:
+            said.add(str(error))
+    for_training = next(text for text in said if "for training" in text)
+    assert for_training == (
+        "language two, one side of datasets/split disjoint: 0 draws hold only 0 of the 16 strings "
+        "needed for training; a side has all copies of its strings, and the language has few "
+        "strings, at most 2: set datasets/split to independent, or choose a richer language"
+    )
+    assert any("to set apart; a side has all copies" in text for text in said)
+
+
 @pytest.mark.parametrize("kind", ["with", "without"])
 def test_a_language_of_the_target_alone_is_refused(kind):
     """Without the language's only string, nothing can be drawn."""

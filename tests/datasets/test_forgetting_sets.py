@@ -1,5 +1,6 @@
 """Forget sets: whole groups, some of the train set but never all of it."""
 
+import warnings
 from collections import Counter
 
 import numpy as np
@@ -14,7 +15,7 @@ from palimpsest.datasets.forgetting import (
     read_forget_set,
 )
 from palimpsest.datasets.sampling import Sampler
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
 
@@ -154,10 +155,16 @@ def test_check_is_of_all_copies():
 
 
 def test_forget_sets_are_read_from_text(tmp_path):
-    """One string per line; blank lines and repetitions are left out."""
+    """One string per line; blank lines and repetitions are left out, with a notice."""
     path = tmp_path / "forget.txt"
     path.write_text("a x y\n\nb x  x\na x y\n")
-    assert read_forget_set(path) == [("a", "x", "y"), ("b", "x", "x")]
+    with pytest.warns(Notice, match="1 of its 3 lines are copies of others") as caught:
+        assert read_forget_set(path) == [("a", "x", "y"), ("b", "x", "x")]
+    assert len(caught) == 1
+    path.write_text("a x y\nb x x\n")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_forget_set(path)
     with pytest.raises(UserError, match="cannot be read"):
         read_forget_set(tmp_path / "none.txt")
 

@@ -132,6 +132,15 @@ REFUSED = {
     ),
     "far above one": ("S -> 'a' [1e999999999]", "my.pcfg:1: probability '[1e999999999]' must be"),
     "no number": ("S -> 'a' []", "my.pcfg:1: probability '[]' must be a number"),
+    "two start symbols": (
+        "%start A\n%start B\nA -> 'a' [1]\nB -> 'b' [1]",
+        "my.pcfg:2: names the start symbol 'B', and line 1 names 'A'; a grammar has one start "
+        "symbol: delete one of these lines",
+    ),
+    "a printed start symbol and another": (
+        "Grammar with 2 productions (start state = A)\nA -> 'a' [1]\nB -> 'b' [1]\n%start B",
+        "my.pcfg:4: names the start symbol 'B', and line 1 names 'A'",
+    ),
     "supercritical": (
         "S -> A [1]\nA -> B B [0.6] | 'a' [0.4]\nB -> A [1]",
         "my.pcfg:2: strings have infinite expected length: A and B lead back to themselves "
@@ -147,6 +156,20 @@ REFUSED = {
     ),
     "unary cycle": ("S -> A [1]\nA -> S [1]", "my.pcfg:1: S derives no finite string"),
     "end of probability zero": ("S -> S [1] | 'a' [0]", "my.pcfg:1: S derives no finite string"),
+    "just below critical": (
+        "S -> S [0.9999999999] | 'a' [0.0000000001]",
+        "my.pcfg:1: strings have derivations that are too long: S leads back to itself "
+        "0.9999999999 times on average; this must be at most 0.999999999, so give",
+    ),
+    "just below critical, in two steps": (
+        "S -> T [0.999999999] | 'a' [1e-9]\nT -> S [1.0]",
+        "my.pcfg:1: strings have derivations that are too long: S and T lead back to themselves "
+        "0.9999999995 times on average; this must be at most 0.999999999, so give",
+    ),
+    "just above critical": (
+        "S -> S S [0.50000001] | 'a' [0.49999999]",
+        "my.pcfg:1: strings have infinite expected length: S leads back to itself 1.00000002 times",
+    ),
     "critical with empty strings": (
         "S -> '(' S ')' S [0.5] | [0.5]",
         "my.pcfg:1: strings have infinite expected length: S leads back to itself 1 times",
@@ -162,7 +185,8 @@ REFUSED = {
     ),
     "far too long": (
         "\n".join(f"A{i} -> A{i + 1} A{i + 1} [1]" for i in range(2000)) + "\nA2000 -> 'a' [1]",
-        "my.pcfg: strings have an expected length of",
+        "my.pcfg: strings have an expected length of inf symbols; at most 1,000,000 are "
+        "supported, so shorten the rules, or give a higher probability to those that end loops",
     ),
 }
 
@@ -227,7 +251,8 @@ class TestWarnings:
         with pytest.warns(GrammarWarning) as caught:
             grammar = read(text)
         assert str(caught[0].message) == (
-            "my.pcfg:1: no probabilities for the rules of S: they are taken as equally probable"
+            "my.pcfg:1: no probabilities for the rules of S: they are taken as equally probable; "
+            "repeated rules add up (line 1)"
         )
         probability = {rule.rhs[0].name: rule.probability for rule in grammar.rules if rule.rhs}
         assert probability["c"] == 0.5
@@ -246,9 +271,15 @@ class TestWarnings:
                 "my.pcfg: strings have 200 symbols on average, and",
             ),
             ("S -> " + 2000 * "'a' " + "[0.9] | S [0.1]", "my.pcfg: strings have 2,000 symbols on"),
+            (
+                "\n".join(f"A{n} -> A{n - 1} A{n - 1} [1]" for n in range(11, 0, -1))
+                + "\nA0 -> 'a' [0.5] | 'b' [0.5]",
+                "my.pcfg: strings have 2,048 symbols on average, and 100 % of them have more than "
+                "1,024; for shorter strings, shorten the rules; or choose models that take more",
+            ),
         ],
     )
-    def test_long_strings_of_a_recursive_language(self, text, message):
+    def test_a_language_with_long_strings(self, text, message):
         with pytest.warns(GrammarWarning) as caught:
             read(text)
         assert str(caught[0].message).startswith(message)
@@ -258,7 +289,7 @@ class TestWarnings:
         [
             "S -> S S [0.45] | 'a' [0.55]",
             "S -> 'a' S [0.99] | 'b' [0.01]",
-            "S -> " + 2000 * "'a' " + "[1]",
+            "S -> " + 1024 * "'a' " + "[1]",
             "S -> 'a' [1]\nB -> B B [0.4999] | 'b' [0.5001]",
         ],
     )
@@ -267,6 +298,38 @@ class TestWarnings:
             warnings.simplefilter("error")
             warnings.filterwarnings("ignore", message=".*never reached")
             read(text)
+
+    def test_repeated_rules_add_up(self):
+        with pytest.warns(GrammarWarning, match=r"add up \(lines 1 and 2\)$"):
+            grammar = read("S -> 'a'\nS -> 'a'\nS -> 'b'")
+        assert [rule.probability for rule in grammar.rules] == [2 / 3, 1 / 3]
+        with pytest.warns(GrammarWarning, match="equally probable$"):
+            read("S -> 'a' | 'b'")
+
+    def test_terminals_that_look_alike(self):
+        with pytest.warns(GrammarWarning) as caught:
+            read("S -> 'a' T [0.5] | '\u00e9' [0.5]\nT -> 'e\u0301' [1]")
+        assert str(caught[0].message) == (
+            "my.pcfg: 1 terminals are written with composed and with decomposed letters, such as "
+            "'\u00e9' in lines 1 and 2, and count as different terminals; to make them one, save "
+            "the text in Unicode's normal form NFC"
+        )
+
+    @pytest.mark.parametrize(
+        ("character", "name"),
+        [
+            ("\u200b", "U+200B (zero width space)"),
+            ("\u00a0", "U+00A0 (no-break space)"),
+            ("\0", "U+0000 (a control character)"),
+            ("\ufffd", "U+FFFD (replacement character)"),
+        ],
+    )
+    def test_characters_of_terminals_that_nobody_sees(self, character, name):
+        with pytest.warns(GrammarWarning) as caught:
+            read(f"S -> 'a' [0.5]\nS -> 'b{character}' [0.5]")
+        assert str(caught[0].message) == (
+            f"my.pcfg: {name} is part of a terminal (1 times, first in line 2)"
+        )
 
     def test_a_sum_that_had_to_be_normalised(self):
         with pytest.warns(GrammarWarning) as caught:

@@ -201,7 +201,7 @@ def test_a_table_that_is_no_text_is_refused(tmp_path):
     path = tmp_path / "models.tsv"
     assert "No such file" in refused(path)
     path.write_bytes(b"model\xff\xfe")
-    assert refused(path).startswith(" cannot be read:")
+    assert refused(path).startswith("1: not UTF-8 text")
     assert "cannot be read" in refused(tmp_path)
 
 

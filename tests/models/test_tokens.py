@@ -4,6 +4,7 @@ Each tokenizer is made here. Both readers of a tokenizer must agree: transformer
 file alone, before any job.
 """
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
-from tokenizers.models import BPE, Unigram, WordPiece
+from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from palimpsest.errors import UserError
@@ -210,6 +211,119 @@ def test_a_special_token_of_the_configuration_counts(tmp_path):
     (tmp_path / "tokenizer_config.json").write_text('{"bos_token": {"content": "<s>"}}')
     with pytest.raises(UserError, match="special token '<s>'"):
         check_local(ROW, tmp_path / "tokenizer.json", [("1", "<s>")])
+
+
+def both_readers(folder, made, **specials):
+    """A tokenizer as transformers reads it, and as it is read from its file, in a dictionary."""
+    folder.mkdir(exist_ok=True)
+    PreTrainedTokenizerFast(tokenizer_object=made, **specials).save_pretrained(folder)
+    return {"made": read_both(folder)}
+
+
+def read_both(folder):
+    """The tokenizer of a folder, as both readers see it."""
+    return [
+        Vocabulary.of_transformers(AutoTokenizer.from_pretrained(folder)),
+        Vocabulary.of_file(folder / "tokenizer.json"),
+    ]
+
+
+def test_a_token_stands_for_all_letters_of_its_terminal(tmp_path):
+    """A tokenizer without an unknown token drops the letters that it does not know."""
+    made = Tokenizer(BPE({"a": 0, "b": 1, "ab": 2}, [("a", "b")]))
+    vocabularies = both_readers(tmp_path, made)
+    assert taken(vocabularies, "made", "a", "ab") == ["a", "ab"]
+    for terminal in ("ac", "ca", "cca"):
+        line = refused(vocabularies, "made", terminal)
+        assert f"leaves out a part of the terminal {terminal!r}, and gives the token 'a'" in line
+    assert "has no token for the terminal 'c'" in refused(vocabularies, "made", "c")
+
+
+def test_a_token_does_not_stand_for_part_of_a_letter(tmp_path):
+    """A byte-level tokenizer that has one of a letter's two bytes drops the other."""
+    made = Tokenizer(BPE({"a": 0, "Ã": 1}, []))
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    assert "a part of the terminal 'é'" in refused(both_readers(tmp_path, made), "made", "é")
+
+
+@pytest.mark.parametrize("terminal", ["a ", " a", "a\u200b"])
+def test_blanks_and_unseen_characters_are_not_dropped(tmp_path, terminal):
+    made, specials = word_piece()
+    if not terminal.isprintable():
+        made.normalizer = normalizers.BertNormalizer()
+    vocabularies = both_readers(tmp_path, made, **specials)
+    assert "leaves out a part of the terminal" in refused(vocabularies, "made", terminal)
+
+
+def test_letters_may_change_their_form(tmp_path):
+    """Two characters become one letter, and capitals small ones; no text is lost."""
+    composed = Tokenizer(BPE({"é": 0, "ガ": 1, "a": 2}, []))
+    composed.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    vocabularies = both_readers(tmp_path, composed)
+    assert taken(vocabularies, "made", "e\u0301", "ｶﾞ", "A") == ["é", "ガ", "a"]
+    line = refused(vocabularies, "made", "é", "e\u0301")
+    assert "one token for the terminals" in line
+
+
+def test_a_byte_level_token_may_begin_with_a_blank(vocabularies):
+    """The blank is in the token's text, though the library does not count its width."""
+    assert taken(vocabularies, "byte_level", " a", "a") == ["Ġa", "a"]
+
+
+def test_an_unknown_token_that_is_not_in_the_vocabulary(tmp_path):
+    """The library fails for a word that it does not know; other words have their tokens."""
+    vocabularies = both_readers(tmp_path, Tokenizer(WordLevel({"a": 0, "b": 1}, "<unk>")))
+    assert taken(vocabularies, "made", "a", "b") == ["a", "b"]
+    assert "has no token for the terminal 'c'" in refused(vocabularies, "made", "c")
+
+
+def test_an_unknown_token_that_only_the_model_names(tmp_path):
+    vocabularies = both_readers(tmp_path, Tokenizer(WordLevel({"a": 0, "<unk>": 1}, "<unk>")))
+    assert "does not know the terminal 'c'" in refused(vocabularies, "made", "c")
+
+
+@pytest.mark.parametrize(
+    "special",
+    [
+        {"additional_special_tokens": ["x"]},
+        {"extra_special_tokens": ["x"]},
+        {"extra_special_tokens": {"image_token": "x"}},
+        {"image_token": "x"},
+        {"added_tokens_decoder": {"2": {"content": "x", "special": True}}},
+        {"bos_token": "X"},
+    ],
+)
+def test_each_key_of_the_configuration_makes_a_token_special(tmp_path, special):
+    """In a job and before it, also if the tokenizer's own file says that the token is a word."""
+    made = Tokenizer(WordLevel({"a": 0, "b": 1}, "a"))
+    made.normalizer = normalizers.Lowercase()
+    made.add_tokens(["x"])
+    both_readers(tmp_path, made)
+    path = tmp_path / "tokenizer_config.json"
+    path.write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast", **special}))
+    terminal = special.get("bos_token", "x")
+    line = refused({"made": read_both(tmp_path)}, "made", "b", terminal)
+    assert f"takes the terminal {terminal!r} for its special token {terminal!r}" in line
+
+
+@pytest.mark.parametrize("name", ["tokenizer_config.json", "special_tokens_map.json"])
+@pytest.mark.parametrize(
+    ("text", "said"), [("[1]", "must hold one JSON object"), ("{bad", "cannot be read as JSON")]
+)
+def test_a_broken_file_beside_the_tokenizer_is_named(tmp_path, name, text, said):
+    made, _ = unigram()
+    made.save(str(tmp_path / "tokenizer.json"))
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError) as error:
+        check_local(ROW, tmp_path / "tokenizer.json", [("1",)])
+    assert str(error.value).startswith(f"{tmp_path / name}: {said}")
+
+
+def test_a_file_that_is_no_tokenizer_is_named(tmp_path):
+    (tmp_path / "tokenizer.json").write_text("{}")
+    with pytest.raises(UserError, match=r"tokenizer\.json: not a tokenizer: .*save_pretrained"):
+        check_local(ROW, tmp_path / "tokenizer.json", [("1",)])
 
 
 @settings(max_examples=60, deadline=None)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -9,9 +10,11 @@ import torch
 from transformers import AutoConfig, GPT2Config
 
 from helpers.checkpoints import write_checkpoint
-from helpers.experiments import DEFAULT, ROOT, experiment, message
+from helpers.experiments import DEFAULT, ROOT, configuration, experiment, message
 from helpers.families import FAMILIES
 from palimpsest import tables
+from palimpsest.configuration import checks
+from palimpsest.configuration.settings import Settings
 from palimpsest.corpora import GrammarCorpus, TextCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
@@ -20,6 +23,7 @@ from palimpsest.models import read_models
 from palimpsest.models.build import build as build_model
 from palimpsest.models.build import limits
 from palimpsest.models.limits import TWIN_POSITIONS, known_positions
+from palimpsest.requests import Runs
 from palimpsest.sections import KINDS
 from palimpsest.training.fleet import FleetEngine
 from palimpsest.training.fleet import probe as fleet_probe
@@ -67,12 +71,17 @@ def test_the_limit_itself_is_taken(tmp_path):
     message(lambda: Material(run_of(tmp_path, text_of(TWIN_POSITIONS))))
 
 
+@pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
 def test_the_remedy_of_a_grammar_is_in_its_rules(tmp_path):
     long = " ".join(f"'{DIGITS[n % 9]}'" for n in range(1100))
     grammar = GrammarCorpus(Grammar.from_string(f"S -> {long} [1.0]", name="long.pcfg"))
     text = message(lambda: Material(run_of(tmp_path, grammar)))
-    remedy = "give a higher probability to the rules of long.pcfg that end it"
+    remedy = "shorten the strings of long.pcfg, or choose a model that takes more"
     assert text.endswith(f"{remedy}: 100.00% of its strings have more than 1,023 symbols")
+    grammar = GrammarCorpus(Grammar.from_string("S -> 'a' S [0.9] | 'b' [0.1]", name="loop.pcfg"))
+    remedy = "give a higher probability to the rules of loop.pcfg that end it"
+    text = f"{remedy}: 72.90% of its strings have more than 3 symbols"
+    assert grammar.when_too_long(4) == text
 
 
 def test_every_engine_refuses_before_training(tmp_path):
@@ -104,16 +113,36 @@ def test_configurations_with_other_names_or_no_limit(tmp_path):
     """GPT-2 has another key, some models have a part for text, and some have no limit."""
     row = read_models(write_checkpoint(tmp_path, "opt-1.3b"))["mine"]
     folder = tmp_path / "checkpoint"
+    gpt2, bloom = (replace(row, model_type=name) for name in ("gpt2", "bloom"))
     GPT2Config(n_positions=55).save_pretrained(folder)
-    assert known_positions(row, "full") == 55
-    assert limits.__wrapped__(row, "full").positions == 55
+    assert known_positions(gpt2, "full") == 55
+    assert limits.__wrapped__(gpt2, "full").positions == 55
     AutoConfig.for_model("bloom").save_pretrained(folder)
-    assert known_positions(row, "full") is None
-    assert limits.__wrapped__(row, "full").positions is None
-    (folder / "config.json").write_text('{"text_config": {"max_position_embeddings": 9}}')
+    assert known_positions(bloom, "full") is None
+    assert limits.__wrapped__(bloom, "full").positions is None
+    of_text = {"model_type": "opt", "max_position_embeddings": 9}
+    (folder / "config.json").write_text(json.dumps({"model_type": "both", "text_config": of_text}))
     assert known_positions(row, "full") == 9
-    (folder / "config.json").write_text("[1]")
-    assert known_positions(row, "full") is None
+    assert known_positions(replace(row, id="owner/name"), "full") is None
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[1]", "must hold one JSON object"),
+        ('{"max_position_embeddings": "4"}', "max_position_embeddings is '4'; it must be a whole"),
+        ('{"model_type": "gpt2"}', "model_type is 'gpt2', and 'opt' in the table of models"),
+    ],
+)
+def test_a_broken_configuration_is_refused(tmp_path, config, said):
+    """It must not switch the check of lengths off."""
+    row = read_models(write_checkpoint(tmp_path, "opt-1.3b"))["mine"]
+    path = tmp_path / "checkpoint/config.json"
+    path.write_text(config)
+    text = message(lambda: known_positions(row, "full"))
+    assert f"{path}: {said}" in text
+    assert "\n" not in text
 
 
 def test_a_token_without_weights_is_refused(tmp_path):
@@ -158,6 +187,51 @@ def test_a_text_that_fits_is_planned(long_text):
     path = long_text / "notes.txt"
     path.write_text(path.read_text().replace("word ", "", 1))
     assert "notes" in asked(long_text).languages
+
+
+@pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
+@pytest.mark.parametrize(("repeats", "refused"), [("0.999", True), ("0.99", False)])
+def test_a_language_whose_strings_are_too_long_is_refused(long_text, repeats, refused):
+    """If its datasets have such strings all but surely; a job refuses a rarer string."""
+    path = long_text / "notes.pcfg"
+    (long_text / "notes.txt").unlink()
+    path.write_text(f"S -> 'a' S [{repeats}] | 'b' S [0.0005] | 'b' [{0.9995 - float(repeats)}]")
+    if not refused:
+        assert "notes" in asked(long_text).languages
+        return
+    text = message(lambda: asked(long_text))
+    assert (
+        f"strings of {path} have more tokens than the model takes, which is at most 1,024" in text
+    )
+    assert "give a higher probability to the rules" in text
+    assert text.endswith("of its strings have more than 1,023 symbols")
+
+
+def test_a_language_too_long_for_a_local_folder_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    table = write_checkpoint(tmp_path, "opt-1.3b")
+    config = tmp_path / "checkpoint/config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "max_position_embeddings": 4}))
+    (tmp_path / "loop.pcfg").write_text("S -> '1' S [0.9] | '2' [0.1]")
+    given = {"models_table": str(table), "languages_folder": str(tmp_path)}
+    settings = Settings({**configuration(DEFAULT), **given})
+    asked = [Runs("mine", "loop", 16, seeds=(0,))]
+    text = message(lambda: checks.long_strings(settings, asked))
+    assert "mine: strings of" in text
+    assert "at most 4 with the start token" in text
+    assert "72.90% of its strings" in text
+    checks.long_strings(settings, [Runs("mine-twin", "loop", 16, seeds=(0,))])
+
+
+def test_only_what_is_all_but_sure_counts():
+    """A million strings of which each is shorter with probability 0.9 ** limit."""
+    corpus = GrammarCorpus(Grammar.from_string("S -> 'a' S [0.9] | 'b' [0.1]"))
+    assert not corpus.has_longer(100, 0)
+    assert corpus.has_longer(100, 10**6)  # 0.9 ** 100 is 2.7e-5
+    assert not corpus.has_longer(100, 10**5)
+    finite = GrammarCorpus(Grammar.from_string("S -> 'a' 'b' [1]"))
+    assert finite.has_longer(1, 1)
+    assert not finite.has_longer(2, 10**9)
 
 
 # What the fleet says of a model that it cannot train

@@ -136,7 +136,7 @@ class Experiment:
             self._refuse(checks.adapters(settings, [*models, *(runs.model for runs in on_demand)]))
             checks.incomplete_folders(settings, models)
             checks.split_terminals(settings, models, dict.fromkeys(r.corpus for r in requests))
-            checks.long_lines(settings, requests)
+            checks.long_strings(settings, requests)
             self._refuse(does_not_fit(settings, planner, requests))
         except UserError as error:
             return error

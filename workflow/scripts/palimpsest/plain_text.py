@@ -2,12 +2,14 @@
 
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from palimpsest.errors import UserError
 
 AS_UTF8 = "save the file as UTF-8"
+MOST_NAMED = 3  # characters of a kind that a remark names
+REPLACED = "\ufffd"  # what a program writes for bytes that it could not read
 ENCODING = "utf-8-sig"  # UTF-8, with or without a mark of the byte order
 
 
@@ -56,3 +58,51 @@ def same_when_composed(words: Iterable[str]) -> list[tuple[str, ...]]:
     for word in sorted(words, key=lambda word: (len(word), word)):
         groups[unicodedata.normalize("NFC", word)].append(word)
     return sorted(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def unusual_characters(
+    lines: Sequence[tuple[int, str]], of_spaces: str, of_unseen: str
+) -> Iterator[str]:
+    """Remarks on white space other than blanks and tabs, and on characters that nobody sees.
+
+    `lines` are the texts of some numbered lines. `of_spaces` and `of_unseen` say what such
+    characters do there, such as `is part of a word`.
+    """
+    found = set().union(*(line for _, line in lines)) - set(" \t\n")
+    spaces = {character for character in found if character.isspace()}
+    unseen = {c for c in found - spaces if not c.isprintable() or c == REPLACED}
+    for characters, what in ((spaces, of_spaces), (unseen, of_unseen)):
+        first = {c: _first_place(c, lines) for c in characters}
+        in_order = sorted(first, key=first.get)
+        for character in in_order[:MOST_NAMED]:
+            name = unicodedata.name(character, "a control character").lower()
+            times = sum(line.count(character) for _, line in lines)
+            line = lines[first[character][0]][0]
+            yield f"U+{ord(character):04X} ({name}) {what} ({times:,} times, first in line {line})"
+        if more := in_order[MOST_NAMED:]:
+            yield f"so do {len(more)} other characters"
+
+
+def _first_place(character: str, lines: Sequence[tuple[int, str]]) -> tuple[int, int]:
+    """Where a character stands first: the place of the line, and the place in the line."""
+    place = next(place for place, (_, line) in enumerate(lines) if character in line)
+    return place, lines[place][1].index(character)
+
+
+def two_spellings(
+    words: Iterable[str], lines: Iterable[tuple[int, Sequence[str]]], noun: str
+) -> Iterator[str]:
+    """A remark on words that look alike: with composed and with decomposed letters (NFC, NFD).
+
+    `lines` are the words of numbered lines, and `noun` is what the words are called.
+    """
+    groups = same_when_composed(words)
+    if groups:
+        first = {word: number for number, found in reversed(list(lines)) for word in found}
+        numbers = sorted({first[word] for word in groups[0]})
+        where = f"line{'s' if len(numbers) > 1 else ''} {' and '.join(map(str, numbers))}"
+        yield (
+            f"{len(groups):,} {noun} are written with composed and with decomposed letters, such "
+            f"as {unicodedata.normalize('NFC', groups[0][0])!r} in {where}, and count as different "
+            f"{noun}; to make them one, save the text in Unicode's normal form NFC"
+        )

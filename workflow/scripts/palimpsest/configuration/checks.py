@@ -26,6 +26,7 @@ from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
 from palimpsest.pretrained.catalogue import CATALOGUE, made_in
 from palimpsest.requests import Runs
+from palimpsest.variants import BASE
 
 ADAPTER = "adapter"
 MOST_VALUES, MOST_DEPTH = 10_000, 12  # of a configuration; phases of methods are the deepest
@@ -172,15 +173,34 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
             check_local(row, tokenizer, (settings.corpus(name).terminals for name in languages))
 
 
-def long_lines(settings: Settings, requests: Iterable[Runs]) -> None:
-    """Raise `UserError` if a model takes no string as long as a text's longest line."""
+def long_strings(settings: Settings, requests: Iterable[Runs]) -> None:
+    """Raise `UserError` if a model takes no string as long as a corpus has.
+
+    That is a text's longest line. Of a grammar, it is a share of its strings of which the datasets
+    have one all but surely; a rarer string is refused by the job that trains.
+    """
+    requests = list(requests)
     more = 1 + settings.config["datasets"]["predict_end"]  # tokens: a start, and an end
     for model, name in dict.fromkeys((runs.model, runs.corpus) for runs in requests):
         corpus = settings.corpus(name)
+        most = known_positions(*resolve(model, settings.models))
         if not corpus.has_probabilities:
-            most = known_positions(*resolve(model, settings.models))
             what = f"the longest line of {corpus.name}"
             check_positions(model, what, corpus.longest() + more, most, corpus.when_too_long)
+            continue
+        drawn = [runs for runs in requests if (runs.model, runs.corpus) == (model, name)]
+        n_strings = sum(_independent_strings(settings, runs) for runs in drawn)
+        if most is not None and corpus.has_longer(most - more, n_strings):
+            raise UserError(
+                f"{model}: strings of {corpus.name} have more tokens than the model takes, which "
+                f"is at most {most:,} with the start token; {corpus.when_too_long(most)}"
+            )
+
+
+def _independent_strings(settings: Settings, runs: Runs) -> int:
+    """How many independent strings of the corpus are surely in the datasets of some runs."""
+    n_training = runs.size if runs.variant == BASE else 0
+    return len(runs.seeds) * (settings.config["datasets"]["test_size"] + n_training)
 
 
 def incomplete_folders(settings: Settings, models: Iterable[str]) -> None:

@@ -12,6 +12,7 @@ from palimpsest.errors import UserError
 from palimpsest.languages import Grammar, GrammarWarning, emptiness
 from palimpsest.languages.structure import Rule
 
+ALL_BUT_SURE = 1e-6  # the chance that it is otherwise
 FIRST = "first choice"  # no name of a grammar file has a space
 
 
@@ -51,13 +52,27 @@ class GrammarCorpus:
         """Read a grammar file, see `Grammar.from_file`."""
         return cls(Grammar.from_file(path))
 
+    def has_longer(self, limit: int, n: int) -> bool:
+        """Whether one of `n` independent strings has more than `limit` symbols, all but surely.
+
+        The exact share takes seconds, and most languages need only its upper bound.
+        """
+
+        def is_sure(share: float) -> bool:
+            return share >= 1 or n * math.log1p(-share) < math.log(ALL_BUT_SURE)
+
+        grammar = self.grammar
+        if limit < 0 or grammar.longest() <= limit or not is_sure(grammar.most_longer_than(limit)):
+            return limit < 0
+        return is_sure(grammar.probability_longer_than(limit))
+
     def when_too_long(self, most: int) -> str:
         """The remedy has the exact share of strings that are too long."""
         share = self.grammar.probability_longer_than(most - 1)
-        return (
-            f"give a higher probability to the rules of {self.name} that end it: {share:.2%} of "
-            f"its strings have more than {most - 1:,} symbols"
-        )
+        remedy = f"give a higher probability to the rules of {self.name} that end it"
+        if math.isfinite(self.longest()):
+            remedy = f"shorten the strings of {self.name}, or choose a model that takes more"
+        return f"{remedy}: {share:.2%} of its strings have more than {most - 1:,} symbols"
 
     def draw(self, n: int, seed: int, purpose: int = TRAIN) -> tuple[list[String], np.ndarray]:
         sampled = self.grammar.sample_encoded(n, stream(seed, purpose))

@@ -1,6 +1,5 @@
 """A user's text as a corpus; probabilities of strings are unknown."""
 
-import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from functools import cached_property
@@ -10,10 +9,7 @@ import numpy as np
 
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string
 from palimpsest.errors import Notice, UserError
-from palimpsest.plain_text import read_text, same_when_composed
-
-MOST_NAMED = 3  # characters of a kind that a warning names
-REPLACED = "\ufffd"  # what a program writes for bytes that it could not read
+from palimpsest.plain_text import read_text, two_spellings, unusual_characters
 
 
 class TextCorpus:
@@ -47,7 +43,12 @@ class TextCorpus:
         text = read_text(path)
         numbered = list(_numbered(text))
         corpus = cls(str(path), [s for _, s in numbered], [number for number, _ in numbered])
-        remarks = [*_copies(corpus), *_unusual_characters(text), *_two_spellings(corpus)]
+        lines = list(enumerate(text.split("\n"), 1))
+        remarks = [
+            *_copies(corpus),
+            *unusual_characters(lines, "separates words", "is part of a word"),
+            *two_spellings(corpus.terminals, numbered, "words"),
+        ]
         if remarks:
             warnings.warn(Notice(f"{path}: {'; '.join(remarks)}"), stacklevel=2)
         return corpus
@@ -127,36 +128,4 @@ def _copies(corpus: TextCorpus) -> Iterator[str]:
         yield (
             f"{n_copies:,} of its {len(corpus.strings):,} lines are copies of others; a line and "
             "its copies are on one side: training, test or validation"
-        )
-
-
-def _unusual_characters(text: str) -> Iterator[str]:
-    """Remarks on white space other than blanks and tabs, and on characters that nobody sees."""
-    found = set(text) - set(" \t\n")
-    spaces = {character for character in found if character.isspace()}
-    unseen = {c for c in found - spaces if not c.isprintable() or c == REPLACED}
-    for characters, verb in ((spaces, "separates words"), (unseen, "is part of a word")):
-        in_order = sorted(characters, key=text.index)
-        for character in in_order[:MOST_NAMED]:
-            line = text.count("\n", 0, text.index(character)) + 1
-            name = unicodedata.name(character, "a control character").lower()
-            times = text.count(character)
-            yield f"U+{ord(character):04X} ({name}) {verb} ({times:,} times, first in line {line})"
-        if more := in_order[MOST_NAMED:]:
-            yield f"so do {len(more)} other characters"
-
-
-def _two_spellings(corpus: TextCorpus) -> Iterator[str]:
-    """A remark on words that look alike: with composed and with decomposed letters (NFC, NFD)."""
-    groups = same_when_composed(corpus.terminals)
-    if groups:
-        first: dict[str, int] = {}
-        for line, string in zip(corpus.lines, corpus.strings, strict=True):
-            for word in string:
-                first.setdefault(word, line)
-        lines = " and ".join(str(line) for line in sorted(first[word] for word in groups[0]))
-        yield (
-            f"{len(groups):,} words are written with composed and with decomposed letters, such as "
-            f"{unicodedata.normalize('NFC', groups[0][0])!r} in lines {lines}, and count as "
-            "different words; to make them one, save the text in Unicode's normal form NFC"
         )

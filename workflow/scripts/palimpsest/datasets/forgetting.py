@@ -6,6 +6,7 @@ share a top-level derivation. A group is either forgotten or retained as a whole
 Source: Are we making progress in unlearning?, section A.3 (there a group is a person).
 """
 
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from palimpsest.corpora import String, text_of
 from palimpsest.corpora.text_corpus import read_strings
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.datasets.sampling import Sampler
-from palimpsest.errors import UserError
+from palimpsest.errors import Notice, UserError
 from palimpsest.variants import ORIGINAL, RETAIN
 
 
@@ -129,7 +130,16 @@ def check_forget_set(forget: list[String], names: dict[String, str], language: s
 
 def read_forget_set(path: str | Path) -> list[String]:
     """The strings of a text file: one per line, with spaces between terminals."""
-    strings = list(dict.fromkeys(read_strings(path)))
+    named = read_strings(path)
+    strings = list(dict.fromkeys(named))
+    if n_copies := len(named) - len(strings):
+        warnings.warn(
+            Notice(
+                f"{path}: {n_copies:,} of its {len(named):,} lines are copies of others; a string "
+                "is forgotten with all its copies in the training set, so name it once"
+            ),
+            stacklevel=2,
+        )
     if not strings:
         raise UserError(
             f"{path}: names no string to forget; write one string per line, its symbols separated "

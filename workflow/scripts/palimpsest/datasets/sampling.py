@@ -1,5 +1,6 @@
 """Streams of strings of a corpus: one stream for each purpose, decided by a dataset's seed."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,16 +42,16 @@ class Sampler:
         draw = self._draw_train
         if self._has_two_sides:
             draw = partial(self._draw_side, is_trained=True)
-        purpose = "for training", "lower the train size", *self._one_side
-        return self._first(draw, n, lambda seen, s: s != but, *purpose)
+        purpose = "for training", "lower the train size"
+        return self._first(draw, n, lambda seen, s: s != but, *purpose, of_side=True)
 
     def unseen(self, n: int) -> list[String]:
         """The first `n` strings that are set apart from training; none if there are no sides."""
         if not self._has_two_sides:
             return []
         draw = partial(self._draw_side, is_trained=False)
-        purpose = "to set apart", "lower datasets/test_size", *self._one_side
-        return self._first(draw, n, lambda seen, s: True, *purpose)
+        purpose = "to set apart", "lower datasets/test_size"
+        return self._first(draw, n, lambda seen, s: True, *purpose, of_side=True)
 
     def test(self, n: int) -> list[String]:
         """The first `n` strings of the test stream, which does not depend on the training size."""
@@ -94,18 +95,26 @@ class Sampler:
         )
 
     def _first(
-        self, draw: Callable[[int], list[String]], n: int, wanted, purpose: str, *remedies: str
+        self,
+        draw: Callable[[int], list[String]],
+        n: int,
+        wanted,
+        purpose: str,
+        remedy: str,
+        of_side: bool = False,
     ) -> list[String]:
-        """The first `n` wanted strings; see `first_wanted`."""
+        """The first `n` wanted strings, of one side if there are sides; see `first_wanted`."""
+        where = f"language {self.language}"
         is_grammar = self.corpus.has_probabilities
         cause = "the language is too small" if is_grammar else "the text is too short"
-        why = f"{purpose}; {cause}: {', or '.join([*remedies, self.corpus.when_too_few])}"
-        return first_wanted(draw, n, wanted, f"language {self.language}", why)
-
-    @property
-    def _one_side(self) -> list[str]:
-        """The remedy if the strings of one side are too few."""
-        return ["set datasets/split to independent"] if self._has_two_sides else []
+        if of_side and self._has_two_sides:
+            where += ", one side of datasets/split disjoint"
+            most = self.corpus.n_strings()
+            strings = "strings" if math.isinf(most) else f"strings, at most {most:,.0f}"
+            cause = f"a side has all copies of its strings, and the language has few {strings}"
+            remedy = "set datasets/split to independent"
+        why = f"{purpose}; {cause}: {remedy}, or {self.corpus.when_too_few}"
+        return first_wanted(draw, n, wanted, where, why)
 
     @property
     def _has_two_sides(self) -> bool:

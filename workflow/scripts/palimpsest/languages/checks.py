@@ -1,8 +1,9 @@
 """Checking a printed grammar, and merging and normalising its rules."""
 
+import math
 import warnings
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -12,16 +13,17 @@ from palimpsest.languages import structure
 from palimpsest.languages.errors import GrammarError, GrammarWarning
 from palimpsest.languages.notation import PrintedGrammar, PrintedRule
 from palimpsest.languages.structure import Rule
+from palimpsest.plain_text import two_spellings, unusual_characters
 
 # Three rules printed as 0.3333 mean a third each, and give no warning.
 WARN_OFF_BY = 0.01
 REFUSE_OFF_BY = 0.05
 # A loop this near to 1 counts as one that never ends.
 ROUNDING = 1e-9
+NO_DIFFERENCE = 1e-12  # of a computed number from 1
 LONGEST_EXPECTED = 1_000_000
 MOST_EXPECTED_RULES = 100_000_000
-# A recursive language is told apart from a near-endless one by its share of strings that are longer
-# than the context of a small model.
+# Symbols: the context of a small model, which few strings of a language should pass.
 LONG = 1_024
 WARN_SHARE_LONG = 0.001
 NOTHING = {"\u03b5", "\u03f5", "\u03bb", "\u2205", "epsilon", "eps", "EPSILON", "Epsilon"}
@@ -42,10 +44,12 @@ def checked_rules(printed: PrintedGrammar) -> tuple[Rule, ...]:
     Warns
     -----
     GrammarWarning
-        If probabilities are missing, or had to be normalised by more than 0.01, or if rules can
-        never be used.
+        If probabilities are missing, or had to be normalised by more than 0.01, if rules can
+        never be used, or if terminals have letters that nobody sees, or that are written in two
+        ways.
     """
     check_defined(printed)
+    check_characters(printed)
     printed = complete(printed)
     rules = merge(printed)
     check_reachable(rules, printed)
@@ -76,6 +80,20 @@ def check_defined(printed: PrintedGrammar) -> None:
                 )
 
 
+def check_characters(printed: PrintedGrammar) -> None:
+    """Warn of what a reader may not see in terminals."""
+    lines = [(rule.line, [s.name for s in rule.rhs if s.terminal]) for rule in printed.rules]
+    texts = [(number, "".join(terminals)) for number, terminals in lines]
+    words = {word for _, terminals in lines for word in terminals}
+    part = "is part of a terminal"
+    remarks = [
+        *unusual_characters(texts, part, part),
+        *two_spellings(words, lines, "terminals"),
+    ]
+    if remarks:
+        warn(f"{printed.name}: {'; '.join(remarks)}")
+
+
 def complete(printed: PrintedGrammar) -> PrintedGrammar:
     """The same grammar with a probability at every rule; an error if only some rules have one."""
     uniform = {}
@@ -95,11 +113,14 @@ def complete(printed: PrintedGrammar) -> PrintedGrammar:
         return printed
     # A single rule has the probability 1, however it is written.
     several = [lhs for lhs, share in uniform.items() if share < 1]
-    lines = [rule.line for rule in printed.rules if rule.lhs in several]
+    without = [rule for rule in printed.rules if rule.lhs in several]
     if several:
+        times = Counter((rule.lhs, rule.rhs) for rule in without)
+        repeated = [rule for rule in without if times[rule.lhs, rule.rhs] > 1]
         warn(
-            f"{printed.name}:{lines[0]}: no probabilities for the rules of {listed(several)}: "
-            "they are taken as equally probable"
+            f"{printed.name}:{without[0].line}: no probabilities for the rules of "
+            f"{listed(several)}: they are taken as equally probable"
+            + (f"; repeated rules add up ({listed_lines(repeated)})" if repeated else "")
         )
     rules = (
         rule._replace(probability=uniform[rule.lhs]) if rule.lhs in uniform else rule
@@ -184,12 +205,16 @@ def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
             continue
         growth = structure.growth(matrix)
         if growth >= 1 - ROUNDING:
+            one = len(loop) == 1
+            # Strings of a loop below 1 are finite, but their probabilities would be inexact.
+            finite = growth < 1 - NO_DIFFERENCE
+            what = "derivations that are too long" if finite else "infinite expected length"
+            must = f"be at most {1 - ROUNDING!r}" if finite else "be less than 1"
             raise GrammarError(
-                f"{printed.name}:{first_line(printed, loop)}: strings have infinite expected "
-                f"length: {listed(sorted(loop))} {'leads' if len(loop) == 1 else 'lead'} back to "
-                f"{'itself' if len(loop) == 1 else 'themselves'} {growth:.4g} times on average; "
-                "this must be less than 1, so give a higher probability to the rules that end the "
-                "loop"
+                f"{printed.name}:{first_line(printed, loop)}: strings have {what}: "
+                f"{listed(sorted(loop))} {'leads' if one else 'lead'} back to "
+                f"{'itself' if one else 'themselves'} {near_one(growth)} times on average; this "
+                f"must {must}, so give a higher probability to the rules that end the loop"
             )
     with np.errstate(all="ignore"):
         length = structure.expected_lengths(rules, printed.start)[printed.start]
@@ -197,7 +222,8 @@ def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
     if not length <= LONGEST_EXPECTED:
         raise GrammarError(
             f"{printed.name}: strings have an expected length of {length:.3g} symbols; "
-            f"at most {LONGEST_EXPECTED:,} are supported"
+            f"at most {LONGEST_EXPECTED:,} are supported, so shorten the rules, or give a higher "
+            "probability to those that end loops"
         )
     if not steps[printed.start] <= MOST_EXPECTED_RULES:
         raise GrammarError(
@@ -224,23 +250,19 @@ def check_terminals(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
         )
 
 
-def check_long_strings(
-    name: str, mean: float, deviation: float, share_longer: Callable[[int], float]
-) -> None:
-    """Warn if a recursive language has many very long strings.
-
-    `mean` and `deviation` are of the length of strings, and `share_longer` gives the exact
-    probability of more symbols. By Cantelli's inequality, most languages need not ask for it.
-    """
-    distance = LONG - mean
-    if distance > 0 and deviation**2 < WARN_SHARE_LONG * (deviation**2 + distance**2):
+def check_long_strings(grammar) -> None:
+    """Warn if many strings of a `Grammar` are very long; most need no exact share."""
+    if grammar.most_longer_than(LONG) < WARN_SHARE_LONG:
         return
-    share = share_longer(LONG)
+    share = grammar.probability_longer_than(LONG)
     if share > WARN_SHARE_LONG:
+        remedy = "give a higher probability to the rules that end loops"
+        if math.isfinite(grammar.longest()):
+            remedy = "shorten the rules; or choose models that take more symbols"
         warn(
-            f"{name}: strings have {mean:,.4g} symbols on average, and {100 * share:.3g} % of them "
-            f"have more than {LONG:,}; for shorter strings, give a higher probability to the rules "
-            "that end loops"
+            f"{grammar.name}: strings have {grammar.expected_length():,.4g} symbols on average, "
+            f"and {100 * share:.3g} % of them have more than {LONG:,}; for shorter strings, "
+            f"{remedy}"
         )
 
 
@@ -271,3 +293,9 @@ def decimal(value: float) -> str:
     """`0.90`, `0.9499`: two decimals, or up to six if fewer would hide the difference."""
     whole, _, decimals = f"{value:.6f}".rstrip("0").partition(".")
     return f"{whole}.{decimals:0<2}"
+
+
+def near_one(value: float) -> str:
+    """`1.095`, `0.9999999999`: four digits, or twelve if fewer would show another number as 1."""
+    short = f"{value:.4g}"
+    return f"{value:.12g}" if short == "1" else short

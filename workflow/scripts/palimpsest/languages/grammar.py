@@ -11,7 +11,7 @@ import numpy as np
 
 from palimpsest.allowed import Number, checked_number
 from palimpsest.languages import emptiness, encoding, notation, structure
-from palimpsest.languages.checks import check_long_strings, checked_rules
+from palimpsest.languages.checks import LONG, check_long_strings, checked_rules
 from palimpsest.languages.derivation import Node, most_probable
 from palimpsest.languages.encoding import EncodedStrings
 from palimpsest.languages.structure import Rule
@@ -70,11 +70,8 @@ class Grammar:
         """
         printed = notation.read(text, name)
         grammar = cls(name, printed.start, checked_rules(printed))
-        if math.isinf(grammar.longest()):
-            deviation = math.sqrt(structure.length_variance(grammar.rules, grammar.start))
-            check_long_strings(
-                name, grammar.expected_length(), deviation, grammar.probability_longer_than
-            )
+        if grammar.longest() > LONG:
+            check_long_strings(grammar)
         return grammar
 
     def __str__(self) -> str:
@@ -114,7 +111,7 @@ class Grammar:
         """
         from palimpsest.languages import sampling
 
-        return sampling.sample(self._sampling_tables, n, seed, longest)
+        return sampling.sample(self.name, self._sampling_tables, n, seed, longest)
 
     def encode(self, strings: Sequence[Sequence[str]]) -> EncodedStrings:
         """Strings as codes into `terminals`; a symbol outside the alphabet becomes 65535.
@@ -151,7 +148,7 @@ class Grammar:
         """
         from palimpsest.languages import inside
 
-        return inside.log_probability(self._inside_tables, self._encoded(strings))
+        return inside.log_probability(self.name, self._inside_tables, self._encoded(strings))
 
     def log_prefix_probability(self, strings: Strings) -> np.ndarray:
         """float64[n], nats: log of the total probability of all strings with each prefix.
@@ -163,7 +160,7 @@ class Grammar:
         """
         from palimpsest.languages import inside
 
-        return inside.log_prefix_probability(self._inside_tables, self._encoded(strings))
+        return inside.log_prefix_probability(self.name, self._inside_tables, self._encoded(strings))
 
     def derivation(self, string: Sequence[str]) -> list[Node]:
         """The nodes of a string's most probable derivation; parents stand before their children.
@@ -231,6 +228,12 @@ class Grammar:
         from palimpsest.languages import lengths
 
         return float(lengths.lengths(self._inside_tables, limit)[1][limit])
+
+    def most_longer_than(self, limit: int) -> float:
+        """An upper bound of `probability_longer_than`, in no time: Cantelli's inequality."""
+        distance = limit + 1 - self.expected_length()
+        variance = structure.length_variance(self.rules, self.start)
+        return variance / (variance + distance**2) if distance > 0 else 1.0
 
     def without_empty_string(self) -> "Grammar":
         """The language of the strings with a symbol; itself if no string is empty.

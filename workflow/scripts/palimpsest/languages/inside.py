@@ -98,26 +98,28 @@ class Workspace(NamedTuple):
     part_symbols: np.ndarray
 
 
-def log_probability(tables: InsideTables, strings: EncodedStrings) -> np.ndarray:
+def log_probability(name: str, tables: InsideTables, strings: EncodedStrings) -> np.ndarray:
     """float64[n], nats: see `Grammar.log_probability`."""
-    return _score(tables, strings, of_prefixes=False)
+    return _score(name, tables, strings, of_prefixes=False)
 
 
-def log_prefix_probability(tables: InsideTables, strings: EncodedStrings) -> np.ndarray:
+def log_prefix_probability(name: str, tables: InsideTables, strings: EncodedStrings) -> np.ndarray:
     """float64[n], nats: see `Grammar.log_prefix_probability`."""
-    return _score(tables, strings, of_prefixes=True)
+    return _score(name, tables, strings, of_prefixes=True)
 
 
-def _score(tables: InsideTables, strings: EncodedStrings, of_prefixes: bool) -> np.ndarray:
+def _score(
+    name: str, tables: InsideTables, strings: EncodedStrings, of_prefixes: bool
+) -> np.ndarray:
     which, copy_of = _distinct(strings)
     scores = np.empty(len(which))
     longest = max(strings.lengths, default=0)
     if (longest + 1) * tables.n_symbols > MOST_CELLS:
-        raise too_long(longest)
+        raise too_long(name, longest)
     done, room = 0, FIRST_ROOM
     while done < len(which):
         if room > MOST_ROOM:
-            raise too_long(strings.lengths[which[done]])
+            raise too_long(name, strings.lengths[which[done]])
         arrays = (*tables[:-1], *_workspace(longest, tables.n_symbols, room))
         done = _score_from(
             done, which, strings.symbols, strings.offsets, of_prefixes, scores, arrays
@@ -129,12 +131,12 @@ def _score(tables: InsideTables, strings: EncodedStrings, of_prefixes: bool) -> 
     return np.minimum(scores, 0.0)[copy_of]
 
 
-def too_long(length: int) -> GrammarError:
+def too_long(name: str, length: int) -> GrammarError:
     """The error for a string whose chart does not fit into memory."""
     return GrammarError(
-        f"a string of {length:,} symbols is too long for exact probabilities under this grammar "
-        f"(its chart has more than {MOST_ROOM:,} entries); leave it out, or give a higher "
-        "probability to the rules that end loops"
+        f"{name}: a string of {length:,} symbols is too long for exact probabilities (its "
+        f"chart has more than {MOST_ROOM:,} entries); leave it out, or give a higher probability "
+        "to the rules that end loops"
     )
 
 

@@ -124,12 +124,16 @@ def read(text: str, name: str) -> PrintedGrammar:
     start: tuple[str, int] | None = None
     for number, line in _lines(text):
         where = f"{name}:{number}"
-        if printed := NLTK_HEADER.fullmatch(line):
-            start = printed[1], number
-        elif line.startswith("%"):
-            start = _read_start(line, where), number
-        else:
+        named = _start_named(line, where)
+        if named is None:
             rules += _read_rule(line, where, number)
+            continue
+        if start and start[0] != named:
+            raise GrammarError(
+                f"{where}: names the start symbol {named!r}, and line {start[1]} names "
+                f"{start[0]!r}; a grammar has one start symbol: delete one of these lines"
+            )
+        start = start or (named, number)
     if not rules:
         raise GrammarError(f"{name}: empty file, it has no rules; {EXAMPLE}")
     start = start or (rules[0].lhs, rules[0].line)
@@ -161,7 +165,12 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
         yield number, begun.strip()
 
 
-def _read_start(line: str, where: str) -> str:
+def _start_named(line: str, where: str) -> str | None:
+    """The start symbol that a line names; None for a line with rules."""
+    if printed := NLTK_HEADER.fullmatch(line):
+        return printed[1]
+    if not line.startswith("%"):
+        return None
     directive, *rest = line.split(maxsplit=1)
     if directive != "%start":
         raise GrammarError(f"{where}: unknown directive {_short(directive)}; only %start is known")

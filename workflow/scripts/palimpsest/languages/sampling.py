@@ -96,10 +96,12 @@ def alias_table(probabilities: Sequence[float]) -> tuple[list[float], list[int]]
     return keep, alias
 
 
-def sample(tables: SamplingTables, n: int, seed: int, longest: int = LONGEST) -> EncodedStrings:
-    """`n` independent strings; see `Grammar.sample_encoded`."""
-    for name, value in (("n", n), ("seed", seed), ("longest", longest)):
-        checked_number(name, value, COUNTS)
+def sample(
+    name: str, tables: SamplingTables, n: int, seed: int, longest: int = LONGEST
+) -> EncodedStrings:
+    """`n` independent strings of the grammar `name`; see `Grammar.sample_encoded`."""
+    for argument, value in (("n", n), ("seed", seed), ("longest", longest)):
+        checked_number(argument, value, COUNTS)
     n, seed, longest = int(n), int(seed), int(longest)
     # numpy mixes any integer into 64 good bits, so that neighbouring seeds are unrelated.
     state = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
@@ -107,10 +109,10 @@ def sample(tables: SamplingTables, n: int, seed: int, longest: int = LONGEST) ->
     symbols, offsets, log_probability, done = _sample(*tables[:-1], n, state, room, longest)
     if done < n:
         raise GrammarError(
-            f"string {done + 1:,} of a sample of {n:,} has more than {longest:,} symbols (strings "
-            f"have {tables.expected_length:,.4g} on average); to leave it out would change the "
-            "language, so give a higher probability to the rules that end loops, or call sample "
-            "with a larger value of longest"
+            f"{name}: string {done + 1:,} of a sample of {n:,} has more than {longest:,} symbols "
+            f"(strings have {tables.expected_length:,.4g} on average); to leave it out would "
+            "change the language, so lower the probability of the rules that repeat, and raise "
+            "that of the rules that end loops"
         )
     # A copy, unless next to nothing was over: a view would keep the whole buffer alive.
     used = symbols[: offsets[-1]]

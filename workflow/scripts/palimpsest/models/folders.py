@@ -3,6 +3,7 @@
 This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
 """
 
+import json
 from pathlib import Path
 
 from palimpsest.errors import UserError
@@ -10,12 +11,24 @@ from palimpsest.models.table import Model
 
 # Without its vocabulary, some tokenizers of transformers are loaded in silence, with no tokens.
 TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json", "*.tiktoken")
+SAVE_AGAIN = "save the model and its tokenizer again with save_pretrained"
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def is_folder(id: str) -> bool:
     """Whether an `id` names a local folder, there or not; an id of the hub is `owner/name`."""
     return Path(id).is_dir() or id.startswith((".", "/", "~")) or id.count("/") > 1
+
+
+def read_json(path: str | Path) -> dict:
+    """The JSON object in a file of a model's folder; `UserError` if it holds anything else."""
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: cannot be read as JSON: {error}; {SAVE_AGAIN}") from None
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: must hold one JSON object, {{...}}; {SAVE_AGAIN}")
+    return found
 
 
 def check_folder(row: Model) -> None:

@@ -3,12 +3,12 @@
 This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from palimpsest.errors import UserError
+from palimpsest.models.folders import SAVE_AGAIN, read_json
 from palimpsest.models.table import Model
 
 TWIN_POSITIONS = 1024  # tokens that every twin takes
@@ -28,14 +28,32 @@ class Limits:
 
 
 def known_positions(row: Model, scale: str) -> int | None:
-    """The most tokens at once, as far as it is known without loading; None if it is not."""
+    """The most tokens at once, as far as it is known without loading; None if it is not.
+
+    Raises `UserError` if the configuration in a local folder is broken, or is of another type of
+    model than the row.
+    """
     if scale == "twin":
         return TWIN_POSITIONS
-    try:
-        config = json.loads((Path(row.id) / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    path = Path(row.id) / "config.json"
+    if not path.is_file():
         return None
-    found = {**config, **(config.get("text_config") or {})} if isinstance(config, dict) else {}
+    config = read_json(path)
+    of_text = config.get("text_config")
+    of_text = of_text if isinstance(of_text, dict) else {}
+    types = [each["model_type"] for each in (config, of_text) if "model_type" in each]
+    if types and row.model_type not in types:
+        raise UserError(
+            f"{row.model}: {path}: model_type is {types[0]!r}, and {row.model_type!r} in the table "
+            "of models; correct the row's model_type or its id"
+        )
+    found = {**config, **of_text}
+    for name in POSITIONS:
+        value = found.get(name)
+        if value is not None and type(value) is not int:
+            raise UserError(
+                f"{row.model}: {path}: {name} is {value!r}; it must be a whole number: {SAVE_AGAIN}"
+            )
     return next((most for name in POSITIONS if (most := above_0(found.get(name)))), None)
 
 

@@ -5,30 +5,45 @@ This module is fast to import, so that it can be used before Snakemake builds it
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from palimpsest.errors import UserError
+from palimpsest.models.folders import read_json
 from palimpsest.models.table import Model
 
 # Some tokenizers begin a text with a blank. After this character, a token is that of a word within
 # a text.
 BEFORE = "\n"
 BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # the name of a token that is one byte of a letter
+REPLACED = "\ufffd"  # in the text of a token that is a part of a letter
+REMEDY = "choose other terminals for the language or another model"
+# Lists of special tokens in the files beside a tokenizer
+LISTS = ("additional_special_tokens", "extra_special_tokens")
+
+
+class Token(NamedTuple):
+    """A token of a text, and how many of the text's characters it stands for; None if unknown."""
+
+    id: int
+    width: int | None
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     """A tokenizer, as far as one token per terminal needs it.
 
-    `encode` gives the token ids of a text, without a start or an end token. `name` gives the name
-    of a token, which is not its text: in a byte-level vocabulary, `é` is the name of one byte.
-    `special` are the names of the tokens that are no text, such as those of start, end and padding,
-    by id; `unknown` are the ids for text that the tokenizer does not know.
+    `encode` gives the tokens of a text, without a start or an end token. `text` gives the text of
+    a token, and `name` its name, which is another thing: in a byte-level vocabulary, `é` is the
+    name of one byte. `special` are the names of the tokens that are no text, such as those of
+    start, end and padding, by id; `unknown` are the ids for text that the tokenizer does not know.
     """
 
-    encode: Callable[[str], list[int]]
+    encode: Callable[[str], list[Token]]
+    text: Callable[[int], str]
     name: Callable[[int], str | None]
     special: Mapping[int, str]
     unknown: frozenset[int]
@@ -36,70 +51,103 @@ class Vocabulary:
     @classmethod
     def of_transformers(cls, tokenizer) -> "Vocabulary":
         """The vocabulary of a tokenizer of transformers."""
+
+        def encode(text: str) -> list[Token]:
+            if not tokenizer.is_fast:
+                ids = tokenizer.encode(text, add_special_tokens=False)
+                return [Token(token, None) for token in ids]
+            found = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+            return _tokens(found["input_ids"], found["offset_mapping"])
+
         added = tokenizer.added_tokens_decoder
         marked = {token: str(text) for token, text in added.items() if text.special}
         named = zip(tokenizer.all_special_ids, tokenizer.all_special_tokens, strict=True)
+        of_model = _unknown_of_model(tokenizer.backend_tokenizer) if tokenizer.is_fast else None
         return cls(
-            encode=lambda text: tokenizer.encode(text, add_special_tokens=False),
+            encode=encode,
+            text=lambda token: tokenizer.decode([token], clean_up_tokenization_spaces=False),
             name=tokenizer.convert_ids_to_tokens,
             special={**marked, **dict(named)},
-            unknown=frozenset({tokenizer.unk_token_id} - {None}),
+            unknown=frozenset({tokenizer.unk_token_id, of_model} - {None}),
         )
 
     @classmethod
     def of_file(cls, path: str | Path) -> "Vocabulary":
         """The vocabulary of a `tokenizer.json`, and of the configuration in the same folder.
 
-        Raises `ValueError` or `OSError` if it cannot be read.
+        Raises `UserError`, with the name of the file, if one of them cannot be read.
         """
         from tokenizers import Tokenizer
 
         try:
             tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
-            raise ValueError(str(error)) from None
+            raise UserError(
+                f"{path}: not a tokenizer: {error}; save the tokenizer again with save_pretrained"
+            ) from None
         # A file may ask for both, which would change the number of tokens.
         tokenizer.no_padding()
         tokenizer.no_truncation()
+        named = [
+            *_special_names(Path(path).with_name("special_tokens_map.json")),
+            *_special_names(Path(path).with_name("tokenizer_config.json")),
+        ]
+        # As transformers does with a name that the vocabulary does not have
+        tokenizer.add_special_tokens([name for _, name in named])
         added = tokenizer.get_added_tokens_decoder()
-        special = {token: text.content for token, text in added.items() if text.special}
-        named = {
-            **_special_names(Path(path).with_name("special_tokens_map.json")),
-            **_special_names(Path(path).with_name("tokenizer_config.json")),
-        }
-        ids = {role: tokenizer.token_to_id(name) for role, name in named.items()}
-        special |= {ids[role]: name for role, name in named.items() if ids[role] is not None}
-        unknown = ids.get("unk_token"), _unknown_of_model(tokenizer, path)
+        marked = {token: text.content for token, text in added.items() if text.special}
+        unknown = {tokenizer.token_to_id(name) for role, name in named if role == "unk_token"}
+
+        def encode(text: str) -> list[Token]:
+            found = tokenizer.encode(text, add_special_tokens=False)
+            return _tokens(found.ids, found.offsets)
+
         return cls(
-            encode=lambda text: tokenizer.encode(text, add_special_tokens=False).ids,
+            encode=encode,
+            text=lambda token: tokenizer.decode([token], skip_special_tokens=False),
             name=tokenizer.id_to_token,
-            special=special,
-            unknown=frozenset(unknown) - {None},
+            special={**marked, **{tokenizer.token_to_id(name): name for _, name in named}},
+            unknown=frozenset({*unknown, _unknown_of_model(tokenizer)} - {None}),
         )
 
 
-def _special_names(path: Path) -> dict[str, str]:
-    """The names of the special tokens by role, such as `bos_token`, in a file beside a tokenizer.
+def _tokens(ids: Sequence[int], offsets: Sequence[tuple[int, int]]) -> list[Token]:
+    return [Token(id, end - start) for id, (start, end) in zip(ids, offsets, strict=True)]
 
-    Raises `ValueError` if the file is no JSON.
+
+def _special_names(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the role and the name of each special token in a file beside a tokenizer.
+
+    The role is a key, such as `bos_token`. Raises `UserError` if the file is no JSON object.
     """
     if not path.is_file():
-        return {}
-    found = {}
-    for role, value in json.loads(path.read_text(encoding="utf-8")).items():
-        name = value.get("content") if isinstance(value, dict) else value
-        if role.endswith("_token") and isinstance(name, str):
-            found[role] = name
-    return found
+        return
+    for role, value in read_json(path).items():
+        values = [value] if role.endswith("_token") else []
+        if role in LISTS:
+            values = _elements(value)
+        if role == "added_tokens_decoder":
+            values = [v for v in _elements(value) if isinstance(v, dict) and v.get("special")]
+        for each in values:
+            name = each.get("content") if isinstance(each, dict) else each
+            if name and isinstance(name, str):
+                yield role, name
 
 
-def _unknown_of_model(tokenizer, path: str | Path) -> int | None:
+def _elements(value: object) -> list:
+    """The elements of a list, or the values of an object; none of another value."""
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _unknown_of_model(tokenizer) -> int | None:
     """The id of the unknown token in the model of a `tokenizers.Tokenizer`."""
     if hasattr(tokenizer.model, "unk_token"):
         name = tokenizer.model.unk_token
         return None if name is None else tokenizer.token_to_id(name)
     # The library does not show this number of its unigram models.
-    return json.loads(Path(path).read_text(encoding="utf-8"))["model"].get("unk_id")
+    return json.loads(tokenizer.to_str())["model"].get("unk_id")
 
 
 def single_token(row: Model, terminal: str, vocabulary: Vocabulary) -> int:
@@ -109,40 +157,84 @@ def single_token(row: Model, terminal: str, vocabulary: Vocabulary) -> int:
     a text of its own, where some tokenizers add a blank at the start. The names of tokens are not
     compared with the terminal, because a name need not be the text that it stands for.
 
-    Raises `UserError` if the tokenizer has no single token for the terminal, or if that token is
-    special.
+    Raises `UserError` if the tokenizer has no single token for the whole terminal, or if that token
+    is special.
     """
-    alone = vocabulary.encode(terminal)
-    ids = next((ids for ids in (_within(vocabulary, terminal), alone) if len(ids) == 1), alone)
-    remedy = "choose other terminals for the language or another model"
+    tokens = _of_terminal(vocabulary, terminal)
+    ids = [token.id for token in tokens]
     names = [vocabulary.name(token) or str(token) for token in ids]
     if unknown := vocabulary.unknown.intersection(ids):
         raise UserError(
             f"{row.model}: its tokenizer does not know the terminal {terminal!r}, and gives its "
-            f"unknown token {vocabulary.name(min(unknown))!r} for it; {remedy}"
+            f"unknown token {vocabulary.name(min(unknown))!r} for it; {REMEDY}"
         )
     if special := [vocabulary.special[token] for token in ids if token in vocabulary.special]:
         raise UserError(
             f"{row.model}: its tokenizer takes the terminal {terminal!r} for its special token "
-            f"{special[0]!r}, which is no text; {remedy}"
+            f"{special[0]!r}, which is no text; {REMEDY}"
+        )
+    if not ids:
+        raise UserError(
+            f"{row.model}: its tokenizer has no token for the terminal {terminal!r}; {REMEDY}"
         )
     if len(ids) != 1:
         raise UserError(
             f"{row.model}: its tokenizer splits the terminal {terminal!r} into {len(ids)} tokens "
-            f"{names}; every terminal must be one token: {remedy}"
+            f"{names}; every terminal must be one token: {REMEDY}"
         )
     if names == [terminal] and BYTE.fullmatch(terminal):
         raise UserError(
             f"{row.model}: its tokenizer takes the terminal {terminal!r} for one byte of a letter; "
-            f"{remedy}"
+            f"{REMEDY}"
+        )
+    if not _is_whole(vocabulary, terminal, tokens[0]):
+        raise UserError(
+            f"{row.model}: its tokenizer leaves out a part of the terminal {terminal!r}, and gives "
+            f"the token {names[0]!r} for it; {REMEDY}"
         )
     return ids[0]
 
 
-def _within(vocabulary: Vocabulary, terminal: str) -> list[int]:
+def _of_terminal(vocabulary: Vocabulary, terminal: str) -> list[Token]:
+    """The tokens of a terminal: within a text if that is one token, else alone."""
+    alone = _encoded(vocabulary, terminal)
+    both = (_within(vocabulary, terminal), alone)
+    return next((tokens for tokens in both if len(tokens) == 1), alone)
+
+
+def _within(vocabulary: Vocabulary, terminal: str) -> list[Token]:
     """The tokens of a terminal after another character; [] if they merge with that character."""
-    before, both = vocabulary.encode(BEFORE), vocabulary.encode(BEFORE + terminal)
+    before, both = _encoded(vocabulary, BEFORE), _encoded(vocabulary, BEFORE + terminal)
     return both[len(before) :] if both[: len(before)] == before else []
+
+
+def _encoded(vocabulary: Vocabulary, text: str) -> list[Token]:
+    """The tokens of a text; [] if the tokenizer fails, such as for an unknown token it lacks."""
+    try:
+        return vocabulary.encode(text)
+    except Exception:  # the library raises nothing narrower
+        return []
+
+
+def _is_whole(vocabulary: Vocabulary, terminal: str, token: Token) -> bool:
+    """Whether a terminal's single token stands for all of its characters.
+
+    A tokenizer may drop letters that it does not know, and blanks at the ends. A token may stand
+    for fewer characters than the terminal has if its letters become composed, see `forms`, or if
+    a byte-level tokenizer counts no blanks, which are in the token's text.
+    """
+    text = vocabulary.text(token.id)
+    if text == terminal or token.width is None:
+        return True
+    if REPLACED in text:
+        return False
+    forms = [terminal, *(unicodedata.normalize(form, terminal) for form in ("NFC", "NFKC"))]
+    return any(
+        found.width >= len(form)
+        for form in dict.fromkeys(forms)
+        for found in _of_terminal(vocabulary, form)
+        if found.id == token.id
+    )
 
 
 def single_tokens(row: Model, terminals: Sequence[str], vocabulary: Vocabulary) -> tuple[int, ...]:
@@ -154,7 +246,7 @@ def single_tokens(row: Model, terminals: Sequence[str], vocabulary: Vocabulary) 
             raise UserError(
                 f"{row.model}: its tokenizer has one token for the terminals "
                 f"{terminal_of[token]!r} and {terminal!r}; every terminal must be a token of its "
-                "own: choose other terminals for the language or another model"
+                f"own: {REMEDY}"
             )
         terminal_of[token] = terminal
     return tuple(terminal_of)
@@ -165,9 +257,6 @@ def check_local(row: Model, file: str | Path, languages: Iterable[Sequence[str]]
 
     `languages` are the terminals of each language.
     """
-    try:
-        vocabulary = Vocabulary.of_file(file)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{row.model}: {file}: not a tokenizer: {error}") from None
+    vocabulary = Vocabulary.of_file(file)
     for terminals in languages:
         single_tokens(row, terminals, vocabulary)
