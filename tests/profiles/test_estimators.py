@@ -360,6 +360,13 @@ def test_arguments_that_are_not_allowed_are_named(frame, name, given, words):
         (None, "panel: is None and must be a Panel or a table"),
         (Panel(np.arange(6.0), np.full(60, NEVER), noisy()), "panel: cohorts: must be times of"),
         (Panel(np.arange(6.0), np.full(60, 3.0), noisy()), "panel: cohorts: must be times of"),
+        (
+            Panel(np.arange(6.0), np.repeat([-NEVER, NEVER], 30), noisy()),
+            "panel: cohorts: must be times of",
+        ),
+        (Panel(np.arange(6.0)[::-1], panel_of(noisy()).cohorts, noisy()), "panel: times: must be"),
+        (Panel(list("abcdef"), panel_of(noisy()).cohorts, noisy()), "panel: times: is "),
+        (Panel(np.arange(6.0), panel_of(noisy()).cohorts, [["a"]]), "panel: outcome: is "),
         (Panel(np.arange(5.0), panel_of(noisy()).cohorts, noisy()), "panel: outcome: has the shap"),
         (
             panel_of(noisy() * np.nan),
@@ -451,3 +458,10 @@ def test_a_mean_of_short_floats_is_taken_in_double_precision(n_treated, values):
     cohorts = np.repeat([0.0, NEVER], [n_treated, 60])
     table = profiles.difference(Panel(np.zeros(1), cohorts, outcome))
     assert table[["estimate", "std_error"]].to_numpy().tolist() == [[0, 0]]
+
+
+def test_lists_and_objects_are_read_as_arrays():
+    panel = panel_of(noisy().round(3))
+    given = Panel(panel.times.tolist(), panel.cohorts.tolist(), panel.outcome.astype(object))
+    table = profiles.difference_in_differences(given)
+    pd.testing.assert_frame_equal(table, profiles.difference_in_differences(panel))

@@ -28,7 +28,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from palimpsest.allowed import CONFIDENCES, SEEDS, WHOLE, checked_number, shown
+from palimpsest.allowed import (
+    CONFIDENCES,
+    SEEDS,
+    WHOLE,
+    checked_number,
+    checked_numbers,
+    shown,
+)
 from palimpsest.errors import Notice, UserError
 from palimpsest.profiles.panel import NEVER, Panel, to_panel
 from palimpsest.statistics import (
@@ -303,6 +310,12 @@ def _checked(panel: Panel | pd.DataFrame, confidence: float, n: int, seed: int) 
         return to_panel(panel)
     if not isinstance(panel, Panel):
         raise UserError(f"panel: is {shown(panel)} and must be a Panel or a table")
+    outcome = checked_numbers(f"{panel.source}: outcome", panel.outcome, keeps_short=True)
+    times, cohorts = (
+        checked_numbers(f"{panel.source}: {name}", getattr(panel, name))
+        for name in ("times", "cohorts")
+    )
+    panel = replace(panel, times=times, cohorts=cohorts, outcome=outcome)
     _check_panel(panel)
     return panel
 
@@ -312,8 +325,7 @@ def _in_unit(panel: Panel) -> tuple[Panel, float]:
 
     The unit is a power of two, so no estimate changes by a bit.
     """
-    stored = panel.outcome.dtype.type if panel.outcome.dtype.kind == "f" else panel.stored
-    stored = max(stored, panel.stored, key=lambda kind: np.finfo(kind).eps)
+    stored = max(panel.outcome.dtype.type, panel.stored, key=lambda kind: np.finfo(kind).eps)
     outcome = panel.outcome.astype(float)
     unit = power_of_two(outcome)
     return replace(panel, outcome=outcome / unit, stored=stored), float(unit)
@@ -333,8 +345,10 @@ def _check_panel(panel: Panel) -> None:
             f"{panel.source}: outcome: has the shape {panel.outcome.shape} and must have a row for "
             f"each unit and a column for each time, {shape}"
         )
+    if not (np.isfinite(panel.times).all() and (np.diff(panel.times) > 0).all()):
+        raise UserError(f"{panel.source}: times: must be finite numbers in ascending order")
     sizes = dict(zip(*np.unique(panel.cohorts, return_counts=True), strict=True))
-    if len(sizes) < 2 or NEVER not in sizes or min(sizes.values()) < 2:
+    if len(sizes) < 2 or NEVER not in sizes or -NEVER in sizes or min(sizes.values()) < 2:
         raise UserError(
             f"{panel.source}: cohorts: must be times of treatment, and infinite for units that are "
             "never treated; at least two units of each"
