@@ -24,6 +24,7 @@ The bootstrap and Edgeworth expansion (1992), for studentised draws.
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -146,15 +147,14 @@ def by_time_since_treatment(
     control_spread, magnitude, counts = np.zeros((3, len(since)))
     for cohort, group in groups.items():
         places = slice(-bases[cohort] - 1 - since[0], n_times - bases[cohort] - 1 - since[0])
-        spread = _spread_of_constants(group, untreated, bases[cohort])
-        total.add(places, group.sums(bases[cohort], spread))
-        control[:, places] += untreated.since(bases[cohort])
+        treated, compared = (each.since(bases[cohort]) for each in (group, untreated))
+        spread = _spread_of_constants(treated, compared)
+        total.add(places, treated.sums(spread))
+        control[:, places] += compared.at(slice(None))
         control_spread[places] += spread
-        magnitude[places] += untreated.magnitude_since(bases[cohort])
+        magnitude[places] += compared.magnitude
         counts[places] += 1
-    compared = Group.of(control, untreated.signs, panel.stored, magnitude).sums(
-        None, control_spread
-    )
+    compared = Group.of(control, untreated.signs, panel.stored, magnitude).sums(control_spread)
     contrast = total.minus(compared).divided_by(counts)
     table = pd.DataFrame({"since": since, "n_cohorts": counts.astype(int)})
     table = _with_bands(table, contrast, since == -1, confidence)
@@ -218,7 +218,8 @@ class Group:
     `mean` float64[times]; `magnitude` float64[times], the largest absolute value that the outcomes
     were computed from; `n_terms`, the number of additions that would round as much as the outcomes
     are rounded (`statistics.terms_of`); `around` float64[units, times], the distances from the
-    mean; `signs` float64[draws, units]; `drawn` float64[draws, times].
+    mean; `signs` float64[draws, units], and `mean_sign` float64[draws]; `drawn` float64[draws,
+    times].
     """
 
     mean: np.ndarray
@@ -226,6 +227,7 @@ class Group:
     n_terms: int
     around: np.ndarray
     signs: np.ndarray
+    mean_sign: np.ndarray
     drawn: np.ndarray
 
     @classmethod
@@ -245,57 +247,65 @@ class Group:
         if magnitude is None:
             magnitude = np.abs(outcome).max(0)
         n_terms = max(len(outcome), FEWEST_TERMS, terms_of(stored))
-        return cls(mean, magnitude, n_terms, around, signs, signs @ around / len(outcome))
+        drawn = signs @ around / len(outcome)
+        return cls(mean, magnitude, n_terms, around, signs, signs.mean(axis=1), drawn)
 
     @property
     def size(self) -> int:
         """Number of units."""
         return len(self.around)
 
-    def since(self, base: int | None) -> np.ndarray:
-        """float64[units, times]: the outcomes, or their change since the base period."""
-        paths = self.around + self.mean
-        return paths if base is None else paths - paths[:, [base]]
+    def at(self, times: np.ndarray) -> np.ndarray:
+        """The outcomes at some times, which are given as bool[times] or as a slice."""
+        return self.around[:, times] + self.mean[times]
 
-    def magnitude_since(self, base: int | None) -> np.ndarray:
-        """float64[times]: the largest absolute value that outcomes or changes come from."""
+    @cached_property
+    def square(self) -> np.ndarray:
+        """float64[times]: the mean square of the distances from the mean."""
+        return np.einsum("nt,nt->t", self.around, self.around) / self.size
+
+    @cached_property
+    def constant(self) -> np.ndarray:
+        """bool[times]: whether outcomes are equal up to rounding."""
+        # No distance from the mean of equal outcomes is larger than the rounding.
+        found = self.square <= rounding_error(self.magnitude, self.n_terms) ** 2
+        found[found] = is_constant(self.around[:, found], self.magnitude[found], self.n_terms)
+        return found
+
+    def since(self, base: int | None) -> "Group":
+        """The changes of the outcomes since the base period; without one, the outcomes."""
         if base is None:
-            return self.magnitude
-        return np.maximum(self.magnitude, self.magnitude[base])
+            return self
+        return replace(
+            self,
+            mean=self.mean - self.mean[base],
+            magnitude=np.maximum(self.magnitude, self.magnitude[base]),
+            around=self.around - self.around[:, [base]],
+            drawn=self.drawn - self.drawn[:, [base]],
+        )
 
-    def is_constant(self, base: int | None) -> np.ndarray:
-        """bool[times]: whether outcomes, or their change since the base period, are equal."""
-        around = self.around if base is None else self.around - self.around[:, [base]]
-        return is_constant(around, self.magnitude_since(base), self.n_terms)
-
-    def sums(self, base: int | None, spread_of_constants: np.ndarray) -> _Sums:
-        """The means and variances of the outcomes, or of their change since the base period.
+    def sums(self, spread_of_constants: np.ndarray) -> _Sums:
+        """The means and variances of the outcomes.
 
         `spread_of_constants` float64[times] is the standard deviation where this group has none.
         """
-        mean, drawn, around = self.mean, self.drawn, self.around
-        if base is not None:
-            mean, drawn = mean - mean[base], drawn - drawn[:, [base]]
-            around = around - around[:, [base]]
-        magnitude = self.magnitude_since(base)
-        square = np.einsum("nt,nt->t", around, around) / self.size
-        constant = is_constant(around, magnitude, self.n_terms)
-        if constant.any():
+        drawn, square = self.drawn, self.square
+        if self.constant.any():
             # As if each unit were this far from the mean, to a side that only a draw's sign decides
             far = spread_of_constants * np.sqrt((self.size - 1) / self.size)
-            square = np.where(constant, far**2, square)
-            drawn = np.where(constant, self.signs.mean(axis=1, keepdims=True) * far, drawn)
+            square = np.where(self.constant, far**2, square)
+            drawn = np.where(self.constant, np.outer(self.mean_sign, far), drawn)
         # A sign does not change a square, so a draw's mean square is that of the data.
         spread = square - drawn**2
         # Of few units, a draw may leave no spread. What is left then is the rounding of both terms.
-        rounding = rounding_error(square + np.sqrt(square) * magnitude, self.size)
+        rounding = rounding_error(square + np.sqrt(square) * self.magnitude, self.size)
         np.copyto(spread, 0.0, where=spread <= rounding)
         return _Sums(
-            mean,
+            self.mean,
             square / (self.size - 1),
             # As large as the spread that `is_constant` takes for rounding: what is constant up to
             # rounding has a mean up to rounding.
-            rounding_error(magnitude, self.n_terms),
+            rounding_error(self.magnitude, self.n_terms),
             drawn,
             spread / (self.size - 1),
         )
@@ -413,18 +423,18 @@ def _groups(panel: Panel, n: int, seed: int) -> tuple[dict[float, Group], Group]
     return {cohort: group(cohort) for cohort in panel.treated}, untreated
 
 
-def _spread_of_constants(group: Group, untreated: Group, base: int | None) -> np.ndarray:
+def _spread_of_constants(group: Group, untreated: Group) -> np.ndarray:
     """float64[times]: the standard deviation of all units where either group has none.
 
     It is 0 elsewhere, and where all units are equal up to rounding.
     """
-    constant = group.is_constant(base) | untreated.is_constant(base)
-    spread = np.zeros(len(constant))
-    if constant.any():
-        both = np.concatenate([each.since(base)[:, constant] for each in (group, untreated)])
-        pair = [each.magnitude_since(base)[constant] for each in (group, untreated)]
-        is_one = is_constant(both, np.maximum(*pair), max(group.n_terms, len(both)))
-        spread[constant] = np.where(is_one, 0.0, both.std(axis=0, ddof=1))
+    where = group.constant | untreated.constant
+    spread = np.zeros(len(where))
+    if where.any():
+        both = np.concatenate([each.at(where) for each in (group, untreated)])
+        magnitude = np.maximum(group.magnitude, untreated.magnitude)[where]
+        is_one = is_constant(both, magnitude, max(group.n_terms, untreated.n_terms, len(both)))
+        spread[where] = np.where(is_one, 0.0, both.std(axis=0, ddof=1))
     return spread
 
 
@@ -432,9 +442,9 @@ def _contrasts(panel: Panel, bases: dict[float, int | None], n: int, seed: int) 
     """Every cohort against the units that are never treated."""
     groups, untreated = _groups(panel, n, seed)
     for cohort, group in groups.items():
-        spread = _spread_of_constants(group, untreated, bases[cohort])
-        compared = untreated.sums(bases[cohort], spread)
-        yield group.sums(bases[cohort], spread).minus(compared)
+        treated, compared = (each.since(bases[cohort]) for each in (group, untreated))
+        spread = _spread_of_constants(treated, compared)
+        yield treated.sums(spread).minus(compared.sums(spread))
 
 
 def _cells(
