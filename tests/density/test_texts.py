@@ -160,6 +160,14 @@ def test_a_wrong_line_is_named(tmp_path, content, words):
     assert words in message(lambda: list(read_texts(path)))
 
 
+@pytest.mark.parametrize("content", ["", "\ufeff", "\n\r\n\n"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt"])
+def test_an_empty_file_has_no_texts(tmp_path, suffix, content):
+    path = tmp_path / f"corpus{suffix}"
+    path.write_text(content, newline="")
+    assert message(lambda: list(read_texts(path))).startswith(f"{path}: has no texts; write one")
+
+
 def test_a_wrong_parquet_file_is_named(tmp_path):
     path = tmp_path / "corpus.parquet"
     path.write_bytes(b"no table")

@@ -27,6 +27,8 @@ KIND = UserKind(
 PANEL_UNITS = [("a", 1e6), ("b", 1e6), ("c", ""), ("d", "")]
 REFUSED = {
     "nothing": ("a.csv", "", "a.csv:1: has no column 'id'; it has: none; a score has the columns"),
+    "a byte order mark alone": ("a.csv", "\ufeff", "a.csv:1: has no column 'id'; it has: none; a"),
+    "blank lines alone": ("a.tsv", "\n\n", "a.tsv:1: has no column 'id'; it has: none; a score"),
     "a header alone": ("a.csv", "id,score\n", "a.csv: has no rows; add them: a score has"),
     "a row that is too short": (
         "a.csv",

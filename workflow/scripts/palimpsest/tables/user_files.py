@@ -123,6 +123,8 @@ def _opened_delimited(path: str | Path, delimiter: str) -> Opened:
     line, header = next(delimited(path, delimiter), (1, []))
 
     def read(columns: list[str]) -> Iterator[Rows]:
+        if not header:
+            return
         places = [header.index(name) for name in columns]
         rows = _of_one_width(path, header, delimited(path, delimiter))
         for part in _parts(rows):
