@@ -15,7 +15,7 @@ from helpers.experiments import message
 from palimpsest.errors import UserError
 from palimpsest.profiles.panel import read_panel
 from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
-from palimpsest.tables.user_tables import read_user_table
+from palimpsest.tables.user_tables import read_texts, read_user_table
 from palimpsest.tables.user_values import written_number
 
 KIND = UserKind(
@@ -194,3 +194,18 @@ def test_a_date_for_which_there_is_no_value_is_one_line(tmp_path):
     pq.write_table(pa.table({**table, "time": dates}), path)
     said = message(lambda: read_panel(path))
     assert "row 2: time is a date outside of the years 1 to 9999; mend the row" in said
+
+
+@pytest.mark.parametrize("form", ["string", "large_string", "string_view", "dictionary"])
+@pytest.mark.parametrize("size", [2, 5000])
+def test_a_text_that_is_not_utf8_is_named_with_its_row(tmp_path, form, size):
+    """Also in a later part of the file, as a text and as a name."""
+    path = tmp_path / "a.parquet"
+    kind = {"large_string": pa.large_binary(), "string_view": pa.binary_view()}
+    cells = pa.array([b"a"] * (size - 1) + [b"a\xff"], kind.get(form, pa.binary()))
+    cells = cells.view(pa.string() if form == "dictionary" else getattr(pa, form)())
+    cells = cells.dictionary_encode() if form == "dictionary" else cells
+    pq.write_table(pa.table({"id": cells, "score": range(size)}), path)
+    said = f"{path}: row {size}: 'id' is not UTF-8 text (byte 0xff); save the table again, with "
+    assert message(lambda: read_user_table(path, KIND)).startswith(said)
+    assert message(lambda: list(read_texts(path, KIND, "id"))).startswith(said)

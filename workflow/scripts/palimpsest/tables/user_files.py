@@ -157,13 +157,36 @@ def _opened_parquet(path: str | Path) -> Opened:
         raise _broken_parquet(path, error) from None
 
     def read(columns: list[str]) -> Iterator[Rows]:
+        n_before = 0
         try:
             for batch in file.iter_batches(AT_ONCE, columns=columns):
+                for name in columns:
+                    _check_texts(path, name, batch.column(name), n_before)
                 yield Rows({name: batch.column(name) for name in columns}, None)
+                n_before += len(batch)
         except (pa.ArrowException, OSError) as error:
             raise _broken_parquet(path, error) from None
 
     return Opened(str(path), file.schema_arrow.names, read)
+
+
+def _check_texts(path: str | Path, name: str, cells: pa.Array, n_before: int) -> None:
+    """Raise `UserError` if a text is not UTF-8: Parquet's writers do not look."""
+    # A dictionary is that of a whole part of the file.
+    cells = cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+    try:
+        cells.validate(full=True)
+    except pa.ArrowInvalid as error:
+        for row, cell in enumerate(cells, n_before + 1):
+            try:
+                cell.as_py()
+            except UnicodeDecodeError as found:
+                byte = found.object[found.start]
+                raise UserError(
+                    f"{path}: row {row}: {name!r} is not UTF-8 text (byte 0x{byte:02x}); save the "
+                    "table again, with texts in UTF-8"
+                ) from None
+        raise _broken_parquet(path, error) from None
 
 
 def _broken_parquet(path: str | Path, error: Exception) -> UserError:
