@@ -2,9 +2,11 @@
 
 import json
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +17,7 @@ from helpers.experiments import message
 from palimpsest.errors import UserError
 from palimpsest.profiles.panel import read_panel
 from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
-from palimpsest.tables.user_tables import read_texts, read_user_table
+from palimpsest.tables.user_tables import read_texts, read_user_table, user_table
 from palimpsest.tables.user_values import written_number
 
 KIND = UserKind(
@@ -149,6 +151,26 @@ def test_names_and_numbers_are_as_written(tmp_path):
     found = table.names("id")
     assert [found.values[place] for place in found.places] == names
     assert table.numbers("score").tolist() == list(range(len(names)))
+
+
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_numbers_that_are_names_are_as_written(tmp_path, name):
+    """The same numbers are numbers in a column of numbers."""
+    numbers = ["1.1", "1.10", "1e5", "100000.0", "100000", "-0", "0", "0.12345678901234567890"]
+    numbers += ["0.12345678901234567891", "123456789012345678901", "1.0"]
+    rows = [f'{{"id": {number}, "score": {number}}}' for number in numbers]
+    path = tmp_path / name
+    path.write_text(f"[{','.join(rows)}]" if name == "a.json" else "\n".join(rows))
+    table = read_user_table(path, KIND)
+    found = table.names("id")
+    assert [found.values[place] for place in found.places] == numbers
+    assert [table.value("id", row) for row in range(len(numbers))] == numbers
+    assert table.numbers("score").tolist() == list(map(float, numbers))
+
+
+def test_decimals_that_are_names_are_as_written():
+    frame = pd.DataFrame({"id": [Decimal("1.10"), Decimal("1.1")], "score": [1, 2]})
+    assert user_table(frame, KIND, "scores").names("id").values == ["1.10", "1.1"]
 
 
 def test_numbers_are_read_to_the_last_bit(tmp_path):

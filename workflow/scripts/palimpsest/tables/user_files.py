@@ -18,6 +18,7 @@ from typing import NamedTuple
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
 from palimpsest.plain_text import AS_UTF8, ENCODING, not_utf8, read_text, refuse_zero_bytes
+from palimpsest.tables.user_values import WrittenNumber
 
 pa = lazy_import("pyarrow")
 parquet = lazy_import("pyarrow.parquet")
@@ -248,7 +249,7 @@ def _object(where: str, text: str, remedy: str) -> dict:
 
 def _json(where: str, text: str, remedy: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_distinct, parse_float=_finite)
+        return json.loads(text, object_pairs_hook=_distinct, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: is not JSON ({error}); {remedy}") from None
 
@@ -263,8 +264,13 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict:
     return fields
 
 
-def _finite(text: str) -> float:
+def _finite(text: str) -> WrittenNumber:
     """The number in a text; Python's own reader takes 1e999 as infinite."""
-    if math.isinf(number := float(text)):
-        raise ValueError(f"the number {text} is too large")
+    if math.isinf(number := WrittenNumber(text)):
+        raise ValueError(f"the number {text:.60} is too large")
     return number
+
+
+def _whole(text: str) -> int | WrittenNumber:
+    """The whole number in a text, which Python writes as the text has it, but for -0."""
+    return WrittenNumber(text) if text == "-0" else int(text)

@@ -393,13 +393,13 @@ def _factorised(cells: Cells) -> Factorised:
 
 
 def _factorised_list(cells: list) -> Factorised:
-    # 1, True and 1.0 are equal in Python, and different as written.
-    keys = [(type(cell), cell) for cell in cells]
+    # 1, True, 1.0 and 1.00 are equal in Python, and different as written.
+    keys = [(type(cell), cell, str(cell)) for cell in cells]
     try:
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     except TypeError:  # a list, or another value that cannot be a key
         return _without_missing(np.arange(len(cells)), cells)
-    return _without_missing(np.array([order[key] for key in keys]), [cell for _, cell in order])
+    return _without_missing(np.array([order[key] for key in keys]), [cell for _, cell, _ in order])
 
 
 def _without_missing(places: np.ndarray, values: list) -> Factorised:

@@ -33,6 +33,18 @@ class Moment(NamedTuple):
     at: float
 
 
+class WrittenNumber(float):
+    """A number that is written as its file has it, such as 1.10 or 1e5."""
+
+    def __new__(cls, text: str) -> "WrittenNumber":
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self) -> str:
+        return self.text
+
+
 def number_in(value: object) -> float:
     """The number in a value, which may be infinite; `ValueError` if there is none.
 
@@ -110,7 +122,8 @@ def _of_date(value: date) -> Moment:
 def name_in(value: object) -> str:
     """A name as it is written; `ValueError` for a value that is neither a text nor a number.
 
-    A number that is stored as a number is written in the shortest way that names it.
+    A number that is stored as a number is written in the shortest way that names it; one of a JSON
+    file, as the file has it.
     """
     if isinstance(value, str):
         return str(value)
@@ -126,7 +139,7 @@ def written(value: object) -> str:
     """
     if isinstance(value, str):
         said = repr(str(value))
-    elif isinstance(value, float):
+    elif isinstance(value, float) and not isinstance(value, WrittenNumber):
         said = written_number(float(value))
     elif isinstance(value, datetime):
         said = value.isoformat(sep=" ")
