@@ -207,6 +207,31 @@ def test_a_file_that_is_no_panel(tmp_path):
 # What is taken otherwise than it is written, and said
 
 
+LINES = {
+    "a unit twice at a time": (
+        changed("time", 2, 0),
+        ":4: unit 'a' is at time 0 a second time, after line 2; keep",
+    ),
+    "two cohorts of a unit": (changed("cohort", 4, np.nan), "here and 1.0 in line 6; correct one"),
+    "a date as cohort": (
+        changed("cohort", 3, "2024-01-31"),
+        "time 0 in line 2 is a number and cohort '2024-01-31' in line 6 is a date",
+    ),
+    "one unit in a cohort": (lambda frame: frame.drop([0, 1]), ":2: cohort 1 has only one unit"),
+}
+
+
+@pytest.mark.parametrize("mistake", LINES)
+def test_rows_are_counted_as_lines_where_they_are_lines(frame, tmp_path, mistake):
+    """Before each object is an empty line."""
+    edit, expected = LINES[mistake]
+    path = as_jsonl(edit(frame), tmp_path)
+    path.write_text("".join(f"\n{line}\n" for line in path.read_text().splitlines()))
+    said = message(lambda: profiles.read_panel(path))
+    assert expected in said
+    assert " row " not in said.partition(";")[0]
+
+
 @pytest.fixture
 def said():
     """A function that reads a frame, and gives the panel and the lines that this says."""

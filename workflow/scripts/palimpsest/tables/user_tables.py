@@ -90,9 +90,15 @@ class UserTable:
 
     def at(self, row: int) -> str:
         """The place of a row, which is counted from 0 here, in messages."""
-        if self.lines is not None:
-            return f"{self.source}:{self.lines[row]}"
-        return f"{self.source}: row {row + 1}"
+        return place_of_row(self.source, self.number(row), self.lines is not None)
+
+    def number(self, row: int) -> int:
+        """The line of a row in the file, or its number from 1 if rows are no lines."""
+        return row + 1 if self.lines is None else self.lines[row]
+
+    def another(self, row: int) -> str:
+        """The same without the file, for a second row in a message."""
+        return f"{'row' if self.lines is None else 'line'} {self.number(row)}"
 
     def value(self, name: str, row: int) -> str:
         """The cell of a column in a row, as messages have it."""
@@ -201,14 +207,19 @@ class UserTable:
                 if np.isfinite(moment.at):
                     first[moment.kind] = min(first.get(moment.kind, (row, place)), (row, place))
         said = [
-            f"{self.written_as[names[place]]} {self.value(names[place], row)} in row {row + 1} is "
-            f"{kind}"
+            f"{self.written_as[names[place]]} {self.value(names[place], row)} in "
+            f"{self.another(row)} is {kind}"
             for kind, (row, place) in sorted(first.items(), key=lambda item: item[1])[:2]
         ]
         raise UserError(
             f"{self.source}: {' and '.join(said)}, which cannot be compared; write all times as "
             + ("numbers, or all as dates" if A_NUMBER in first else "dates with a time zone")
         )
+
+
+def place_of_row(source: str, number: int, is_line: bool) -> str:
+    """The place of a row in messages, by its line in the file or its number."""
+    return f"{source}:{number}" if is_line else f"{source}: row {number}"
 
 
 def read_user_table(
@@ -259,10 +270,9 @@ def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[st
     for rows in file.read([name]):
         cells = rows.cells[name]
         values = cells if isinstance(cells, list) else cells.to_pylist()
-        for place, value in enumerate(values):
-            number += 1
-            where = f":{rows.lines[place]}" if rows.lines else f": row {number}"
-            yield f"{path}{where}", value
+        for row, value in enumerate(values):
+            number = rows.lines[row] if rows.lines else number + 1
+            yield place_of_row(str(path), number, rows.lines is not None), value
 
 
 def named_columns(
