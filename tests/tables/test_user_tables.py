@@ -38,7 +38,21 @@ REFUSED = {
         "a.csv:3: has 1 cells, and the header has 2; give every row a cell for each column",
     ),
     "a comma without quotes": ("a.csv", "id,score\na,b,1\n", "a.csv:2: has 3 cells, and the"),
-    "a quotation mark without end": ("a.csv", 'id,score\n"a,1\n', "a.csv: cannot be read: "),
+    "a quotation mark without end": (
+        "a.csv",
+        'id,score\n\nb,1\n"a,1\nc,2\n',
+        "a.csv:4: a cell begins with a quotation mark and does not end with one; put one around",
+    ),
+    "a quotation mark within a cell": (
+        "a.tsv",
+        'id\tscore\n"Hi" he said\t1\n',
+        "a.tsv:2: a cell begins with a quotation mark and does not end with one; put one around",
+    ),
+    "two rows between two quotation marks": (
+        "a.tsv",
+        'score\tid\n1\t"Hi he said\n2\tother "\n3\tmore\n',
+        "a.tsv:2: a cell that begins with a quotation mark ends on line 3; put one around the",
+    ),
     "semicolons": (
         "a.csv",
         "id;score\na;1\n",

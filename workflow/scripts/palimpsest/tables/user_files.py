@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
-from palimpsest.plain_text import AS_UTF8, ENCODING, not_utf8, read_text, refuse_zero_bytes
+from palimpsest.plain_text import ENCODING, not_utf8, read_text, refuse_zero_bytes
 from palimpsest.tables.user_values import WrittenNumber
 
 pa = lazy_import("pyarrow")
@@ -30,6 +30,7 @@ LINE = "text"  # the only column of a .txt file, in which a line is a text
 DELIMITERS = {CSV: ",", TSV: "\t"}
 AT_ONCE = 4096  # rows
 LONGEST = 2**31 - 1  # characters of a cell
+QUOTES = 'put one around the whole cell, and double each inside of it, such as """Hi"" he said"'
 
 
 class Rows(NamedTuple):
@@ -90,22 +91,33 @@ def delimited(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each row of a text file, header included, and the row's first line.
 
-    Empty lines are skipped. Raises `UserError` if the file cannot be read.
+    Empty lines are skipped. Raises `UserError` if the file cannot be read, or if a cell goes on in
+    the next line of a file with tabs: it is more often two rows with a quotation mark each.
     """
     csv.field_size_limit(LONGEST)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    before = 0  # the last line of the row before
     try:
         with open(path, encoding=ENCODING, newline="") as file:
             reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
-            before = 0
             for cells in reader:
+                if delimiter == "\t" and reader.line_num > before + 1:
+                    raise UserError(
+                        f"{path}:{before + 1}: a cell that begins with a quotation mark ends on "
+                        f"line {reader.line_num}; {QUOTES}, or save texts of several lines as {CSV}"
+                    )
                 if cells:
                     yield before + 1, cells
                 before = reader.line_num
     except UnicodeDecodeError:
         raise UserError(not_utf8(path)) from None
-    except (OSError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read: {error}; {AS_UTF8}") from None
+    except csv.Error:
+        raise UserError(
+            f"{path}:{before + 1}: a cell begins with a quotation mark and does not end with one; "
+            f"{QUOTES}"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
 
 
 def _opened_json(path: str | Path, with_lines: bool) -> Opened:
