@@ -2,6 +2,7 @@
 
 import json
 import tempfile
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -245,3 +246,26 @@ def test_a_text_that_is_not_utf8_is_named_with_its_row(tmp_path, form, size):
     said = f"{path}: row {size}: 'id' is not UTF-8 text (byte 0xff); save the table again, with "
     assert message(lambda: read_user_table(path, KIND)).startswith(said)
     assert message(lambda: list(read_texts(path, KIND, "id"))).startswith(said)
+
+
+def test_a_time_zone_that_nobody_knows_is_named(tmp_path):
+    path = tmp_path / "panel.parquet"
+    times = pa.array([0, 1], pa.timestamp("us", "Mars/X"))
+    table = {"unit": ["a", "b"], "outcome": [1.0, 2.0], "cohort": times, "time": times}
+    pq.write_table(pa.table(table), path)
+    said = message(lambda: read_panel(path))
+    assert said == (
+        f"{path}: column 'time' has the time zone 'Mars/X', which is not known here; save it in UTC"
+    )
+    said = message(lambda: list(read_texts(path, replace(KIND, columns=KIND.columns[:1]), "time")))
+    assert said == f"{path}: column 'time' is of the type timestamp[us, tz=Mars/X]; save it as text"
+
+
+@pytest.mark.parametrize("read", [read_panel, lambda path, own: read_user_table(path, KIND, own)])
+def test_a_column_that_nobody_has_is_named(tmp_path, read):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{PANEL.splitlines()[0]},id,score\n")
+    said = message(lambda: read(path, {"ud": "id"}))
+    assert f"{path}:1: columns: a " in said
+    assert "has no column 'ud'" in said
+    assert "; choose from " in said

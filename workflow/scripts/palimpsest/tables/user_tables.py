@@ -258,7 +258,8 @@ def user_table(
 def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[str, object]]:
     """Yield the cells of one column of a file, and where each is; the file may be a .txt.
 
-    Raises `UserError` as `read_user_table` does, but for a file without rows.
+    Raises `UserError` as `read_user_table` does, but for a file without rows, and if a Parquet file
+    has a column of another type than text.
     """
     file = user_files.opened(path, user_files.TEXTS, f"a {kind.name}")
     column = kind.names[0]
@@ -269,7 +270,7 @@ def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[st
     number = 0
     for rows in file.read([name]):
         cells = rows.cells[name]
-        values = cells if isinstance(cells, list) else cells.to_pylist()
+        values = cells if isinstance(cells, list) else _texts(cells, f"{path}: column {name!r}")
         for row, value in enumerate(values):
             number = rows.lines[row] if rows.lines else number + 1
             yield place_of_row(str(path), number, rows.lines is not None), value
@@ -282,6 +283,12 @@ def named_columns(
 
     `asked` has the names that differ from those of the kind.
     """
+    for name in asked:
+        if name not in kind.names:
+            raise UserError(
+                f"{where}: columns: a {kind.name} has no column {name!r}"
+                f"{nearest(name, kind.names)}; choose from {', '.join(kind.names)}"
+            )
     written_as = {name: asked.get(name, name) for name in kind.names}
     for name, own in written_as.items():
         if own not in known:
@@ -318,6 +325,11 @@ def _checked(
                 f"{source}: column {written_as[name]!r} is of the type {column.type}, which is not "
                 "read; save it as text, numbers or dates"
             )
+        if _is_in_unknown_zone(column):
+            raise UserError(
+                f"{source}: column {written_as[name]!r} has the time zone {column.type.tz!r}, "
+                "which is not known here; save it in UTC"
+            )
     return UserTable(source, kind, cells, written_as, n_rows, lines)
 
 
@@ -341,6 +353,13 @@ def _plain(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     return cells
 
 
+def _texts(cells: pa.Array, column: str) -> list:
+    plain = _plain(pa.chunked_array([cells]))
+    if not pa.types.is_large_string(plain.type) and not pa.types.is_null(plain.type):
+        raise UserError(f"{column} is of the type {cells.type}; save it as text")
+    return cells.to_pylist()
+
+
 def _of_series(series: pd.Series) -> Cells:
     """A column of a frame; what has no type of its own is a list of Python's values."""
     if isinstance(series.dtype, pd.CategoricalDtype):
@@ -360,6 +379,12 @@ def _item(cells: Cells, row: int) -> object:
     if isinstance(cells, list):
         return cells[row]
     return _items(cells.slice(row, 1))[0]
+
+
+def _is_in_unknown_zone(cells: Cells) -> bool:
+    if isinstance(cells, list) or not pa.types.is_timestamp(cells.type):
+        return False
+    return not _has_item(pa.chunked_array([pa.array([0], cells.type)]), 0)
 
 
 def _has_item(cells: Cells, row: int) -> bool:
