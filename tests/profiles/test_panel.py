@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -126,6 +127,18 @@ BAD = {
     "a time that is finer than a microsecond": (
         changed("time", 2, pd.Timestamp(1)),
         "row 2: time 1970-01-01 00:00:00.000000001 is finer than a microsecond",
+    ),
+    "a date after the year 9999": (
+        changed("time", 2, np.datetime64("20000-01-01")),
+        "row 2: time 20000-01-01 is a date outside of the years 1 to 9999; mend the row",
+    ),
+    "a date that microseconds cannot reach": (
+        changed("time", 2, np.datetime64(2**62, "s")),
+        "row 2: time 146138514283-06-19T07:45:04 is a date outside of the years 1 to 9999",
+    ),
+    "a tensor as time": (
+        changed("time", 2, torch.tensor(1.0)),
+        "row 2: time tensor(1.) is not a time: a number, or a date such as 2024-01-31; mend the",
     ),
     "months as time": (
         lambda frame: frame.assign(time=pd.PeriodIndex(dated(frame)["time"], freq="M")),

@@ -30,6 +30,7 @@ from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 from palimpsest.tables.user_values import (
     MICROSECONDS_OF_DAY,
     NUMERAL,
+    OUTSIDE,
     Moment,
     moment_in,
     name_in,
@@ -156,8 +157,8 @@ class UserTable:
         except (OverflowError, ValueError):
             row = next(row for row in range(self.n_rows) if not _has_item(self.cells[name], row))
             raise UserError(
-                f"{self.at(row)}: {self.written_as[name]} is a date outside of the years 1 to "
-                f"9999; mend the row or leave the {self.kind.item} out"
+                f"{self.at(row)}: {self.written_as[name]} {OUTSIDE}; mend the row or leave the "
+                f"{self.kind.item} out"
             ) from None
 
     def wrong(self, name: str, row: int, reason: str = "") -> UserError:

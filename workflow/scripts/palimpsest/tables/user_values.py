@@ -23,6 +23,7 @@ MICROSECOND = timedelta(microseconds=1)
 MICROSECONDS_OF_DAY = timedelta(days=1) // MICROSECOND
 EPOCH = datetime(1970, 1, 1)
 TOO_FINE = "is finer than a microsecond"
+OUTSIDE = "is a date outside of the years 1 to 9999"
 MOST_SHOWN = 60  # characters
 
 
@@ -75,11 +76,8 @@ def moment_in(value: object) -> Moment:
 
     Raises `ValueError`, with the reason if the value is a date.
     """
-    if hasattr(value, "dtype") and hasattr(value, "item") and value.dtype.kind == "M":
-        whole = value.astype("datetime64[us]")
-        if whole != value:
-            raise ValueError(TOO_FINE)
-        value = whole.item()
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        value = _of_numpy(value)
     if isinstance(value, str) and (found := ISO_DATE.fullmatch(value.strip(" \t"))):
         return _of_date(_read(found))
     if isinstance(value, date):
@@ -92,6 +90,19 @@ def moment_in(value: object) -> Moment:
     if _whole(value) not in (None, number):
         raise ValueError("is too large to be told from its neighbours: count in larger units")
     return Moment(NUMBER, number)
+
+
+def _of_numpy(value: object) -> datetime:
+    """The date in a datetime64 of NumPy."""
+    whole = value.astype("datetime64[us]")
+    found = whole.item()
+    # A date that is too far becomes another date, or a whole number.
+    is_same_day = whole.astype("datetime64[D]") == value.astype("datetime64[D]")
+    if not is_same_day or not isinstance(found, datetime):
+        raise ValueError(OUTSIDE)
+    if whole != value:
+        raise ValueError(TOO_FINE)
+    return found
 
 
 def _whole(value: object) -> int | None:
