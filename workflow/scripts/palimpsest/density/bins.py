@@ -157,8 +157,6 @@ def _bins_of_groups(
                 strings = rows[["string_id", "length"]].assign(
                     x=rows[X_OF_PART[part]].astype(float), y=rows[y].astype(float)
                 )
-                # Where density is too small for a number, its log is no number to average.
-                strings["x"] = strings["x"].replace(-np.inf, np.nan)
                 bins = binned(strings, outcome)
                 if not bins.empty:
                     yield bins.assign(**about, part=part)
