@@ -34,7 +34,7 @@ from transformers import (
 from helpers.checkpoints import write_checkpoint
 from helpers.experiments import message
 from palimpsest import tables
-from palimpsest.density import bins
+from palimpsest.density import Approximation, bins
 from palimpsest.density import text_density as densities
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -46,6 +46,7 @@ from palimpsest.density.kinds import (
     TEXT_EMBEDDINGS,
 )
 from palimpsest.density.language_model import encode
+from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import (
     CORPUS,
     QUERY,
@@ -697,6 +698,43 @@ def test_an_interval_of_equal_answers_has_a_width():
     found = bins.binned(frame, ACCURACY)
     np.testing.assert_allclose(found["upper"], 1)
     assert (found["lower"] < 0.9).all()
+
+
+def test_a_corpus_that_shares_nothing_with_the_queries_predicts_nothing():
+    """Every distance is sqrt(2) up to rounding in float32, by which densities differ as well."""
+    chance = np.random.default_rng(0)
+    vectors = chance.uniform(size=(500, 384))
+    vectors[:300, :192] = vectors[300:, 192:] = 0
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    queries = pd.DataFrame(
+        {
+            "language": "mine",
+            "segment_id": [f"{number:03}" for number in range(300)],
+            "embedding": "ngrams",
+            "n_characters": chance.integers(100, 200, 300),
+            "document": np.arange(300) // 3,
+            "perplexity": chance.uniform(10, 20, 300),
+        }
+    )
+    kernels = {"gaussian": [0.02, 0.5, 5.0], "exponential": [0.02, 0.5, 5.0]}
+    asked = Approximation(k=10, m1=150, m2=100)
+    shared = vectors.copy()
+    shared[:300, :192] = chance.uniform(0, 0.1, size=(300, 192))
+    for embeddings, is_empty in ((vectors, True), (shared, False)):
+        text = densities.EmbeddedText(queries, embeddings[:300], embeddings[300:])
+        table = densities.text_density(text, kernels, 10, asked)
+        assert np.ptp(table["mean_distance"]) > 0
+        assert bins.text_bins(table).empty == is_empty
+        found = regress_text(table)
+        found = found[found["term"].isin(["density", "mean distance"])]
+        assert found["estimate"].isna().all() == is_empty
+        assert found["estimate"].isna().any() == is_empty
+
+
+def test_equal_x_have_no_bins():
+    frame = strings()
+    for x in (0.1, frame["x"] * 1e-17 + 0.1):
+        assert bins.binned(frame.assign(x=x), PERPLEXITY).empty
 
 
 def test_text_bins_are_of_every_setting_and_part(tmp_path):
