@@ -683,7 +683,7 @@ def test_intervals_hold_over_strings(outcome):
             {
                 "string_id": np.repeat(np.arange(n).astype(str), runs),
                 "length": 10,
-                "x": 0.0,
+                "x": np.arange(float(n * runs)),
                 "y": np.repeat(y, runs),
             }
         )
