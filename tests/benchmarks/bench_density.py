@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT / "workflow/scripts")]
 from rows import Row, at_most, main, shown  # noqa: E402
 
 from palimpsest import density  # noqa: E402
-from palimpsest.density.kernel import random_parts  # noqa: E402
+from palimpsest.density.kernel import log_random_parts  # noqa: E402
 from palimpsest.density.neighbours import Index  # noqa: E402
 
 BANDWIDTH = 0.5  # the paper's
@@ -169,7 +169,7 @@ def costs(queries: np.ndarray, corpus: np.ndarray, asked: density.Approximation)
     build_ivf, search_ivf, found = of_index(queries, corpus, asked.k, density.IVF)
     recall = np.mean([np.isin(*pair).mean() for pair in zip(rows, found, strict=True)])
     _, random = timed(
-        lambda: random_parts(queries, corpus, found, [(density.GAUSSIAN, BANDWIDTH)], asked)
+        lambda: log_random_parts(queries, corpus, found, [(density.GAUSSIAN, BANDWIDTH)], asked)
     )
     _, whole = timed(lambda: density.kernel_density(queries, corpus, BANDWIDTH))
     return Costs(build, search / n, build_ivf, search_ivf / n, random / n, whole / n, recall)

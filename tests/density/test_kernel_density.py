@@ -11,7 +11,7 @@ from sklearn.neighbors import KernelDensity
 from helpers.experiments import message
 from palimpsest import density
 from palimpsest.density import distances, neighbours
-from palimpsest.density.kernel import sample_without
+from palimpsest.density.kernel import log_parts_of_densities, sample_without
 
 KERNELS = ["gaussian", "exponential"]
 
@@ -189,6 +189,23 @@ def test_the_parts_are_added_up_by_their_sizes():
     np.testing.assert_allclose(combined, (20 * local + 480 * random) / 500, rtol=1e-12)
     np.testing.assert_allclose(combined, density.kernel_density(queries, corpus, 0.3), rtol=1e-9)
     assert (local > random).all()
+
+
+def test_the_parts_of_a_density_that_is_too_small_for_a_number_have_logs():
+    """Far from all points, they are those of the exact density."""
+    queries, corpus = with_copies()
+    asked = density.Approximation(k=20, m1=500, m2=480)
+    settings = [("gaussian", 0.02), ("exponential", 0.0005)]
+    for (kernel, bandwidth), found in zip(
+        settings, log_parts_of_densities(queries + 9, corpus, settings, asked), strict=True
+    ):
+        exact = density.log_kernel_density(queries + 9, corpus, bandwidth, kernel)
+        assert (exact < -10000).all()
+        np.testing.assert_allclose(found.combined, exact, rtol=1e-9)
+        # The nearest neighbour decides alone.
+        np.testing.assert_allclose(found.local, exact + np.log(500 / 20), rtol=1e-9)
+        assert (found.random < found.local).all()
+        assert np.isfinite(found.random).all()
 
 
 QUERIES, POINTS = points(3), points(10)

@@ -423,6 +423,33 @@ def test_a_table_that_is_not_whole_gives_one_line(leakage, change, said):
 # Texts
 
 
+@pytest.mark.parametrize("of_term", [0.0, 3.0])
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 1.0), (1e-4, 0.0), (1e5, 1e4)])
+def test_an_outcome_that_terms_and_groups_decide_is_not_fitted(of_term, scale, offset):
+    """A little noise is enough to fit it."""
+    chance = np.random.default_rng(0)
+    x, noise = chance.normal(size=(2, 300))
+    groups = {"group": chance.integers(0, 10, 300), "length": chance.integers(0, 5, 300)}
+    exact = of_term * x + offset + 0.5 * groups["group"]
+    found = mixed_models.fit(scale * exact, x[:, None], groups)
+    assert not found.converged
+    assert np.isnan(found.p_values).all()
+    found = mixed_models.fit(scale * (exact + 0.01 * noise), x[:, None], groups)
+    assert found.converged
+    assert found.residual == pytest.approx(0.01 * scale, rel=0.1)
+
+
+def test_a_fit_that_fails_is_none(monkeypatch):
+    def fail(formula, frame):
+        raise RuntimeError("Linear optimization did not produce a valid fit")
+
+    monkeypatch.setattr(mixed_models, "_linear", fail)
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    found = mixed_models.fit(x[:, 0] ** 2, x, {"group": np.arange(50) % 5})
+    assert not found.converged
+    assert np.isnan(found.estimates).all()
+
+
 def test_density_predicts_the_perplexity_of_a_text(tmp_path):
     table = regressions.regress_text(density_worlds.text(0, dense=0.4))
     tables.write(tmp_path / "regressions.parquet", table, TEXT_REGRESSIONS)

@@ -34,7 +34,7 @@ from transformers import (
 from helpers.checkpoints import write_checkpoint
 from helpers.experiments import message
 from palimpsest import tables
-from palimpsest.density import bins
+from palimpsest.density import Approximation, bins
 from palimpsest.density import text_density as densities
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -46,6 +46,7 @@ from palimpsest.density.kinds import (
     TEXT_EMBEDDINGS,
 )
 from palimpsest.density.language_model import encode
+from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import (
     CORPUS,
     QUERY,
@@ -149,7 +150,8 @@ def test_counts_are_those_of_equal_segments(tmp_path, suffix):
             "jsonl:1: has no column 'text' (did you mean 'txt'?); it has: txt",
         ),
         ('{"text": "a"}\n{"text": null}\n', "corpus.jsonl:2: 'text' is null"),
-        ('{"text": 7}\n', "corpus.jsonl:1: 'text' is of type int"),
+        ('{"text": 7}\n', "corpus.jsonl:1: 'text' is 7; must be a text"),
+        ('{"text": 7.50}\n', "corpus.jsonl:1: 'text' is 7.50; must be a text"),
         ('{"text": " "}\n', "corpus.jsonl:1: 'text' has no words"),
         ('{"text": "\\ud800"}\n', "corpus.jsonl:1: 'text' has half a character"),
     ],
@@ -158,6 +160,14 @@ def test_a_wrong_line_is_named(tmp_path, content, words):
     path = tmp_path / "corpus.jsonl"
     path.write_text(content)
     assert words in message(lambda: list(read_texts(path)))
+
+
+@pytest.mark.parametrize("content", ["", "\ufeff", "\n\r\n\n"])
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".jsonl", ".txt"])
+def test_an_empty_file_has_no_texts(tmp_path, suffix, content):
+    path = tmp_path / f"corpus{suffix}"
+    path.write_text(content, newline="")
+    assert message(lambda: list(read_texts(path))).startswith(f"{path}: has no texts; write one")
 
 
 def test_a_wrong_parquet_file_is_named(tmp_path):
@@ -673,7 +683,7 @@ def test_intervals_hold_over_strings(outcome):
             {
                 "string_id": np.repeat(np.arange(n).astype(str), runs),
                 "length": 10,
-                "x": 0.0,
+                "x": np.arange(float(n * runs)),
                 "y": np.repeat(y, runs),
             }
         )
@@ -688,6 +698,43 @@ def test_an_interval_of_equal_answers_has_a_width():
     found = bins.binned(frame, ACCURACY)
     np.testing.assert_allclose(found["upper"], 1)
     assert (found["lower"] < 0.9).all()
+
+
+def test_a_corpus_that_shares_nothing_with_the_queries_predicts_nothing():
+    """Every distance is sqrt(2) up to rounding in float32, by which densities differ as well."""
+    chance = np.random.default_rng(0)
+    vectors = chance.uniform(size=(500, 384))
+    vectors[:300, :192] = vectors[300:, 192:] = 0
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    queries = pd.DataFrame(
+        {
+            "language": "mine",
+            "segment_id": [f"{number:03}" for number in range(300)],
+            "embedding": "ngrams",
+            "n_characters": chance.integers(100, 200, 300),
+            "document": np.arange(300) // 3,
+            "perplexity": chance.uniform(10, 20, 300),
+        }
+    )
+    kernels = {"gaussian": [0.02, 0.5, 5.0], "exponential": [0.02, 0.5, 5.0]}
+    asked = Approximation(k=10, m1=150, m2=100)
+    shared = vectors.copy()
+    shared[:300, :192] = chance.uniform(0, 0.1, size=(300, 192))
+    for embeddings, is_empty in ((vectors, True), (shared, False)):
+        text = densities.EmbeddedText(queries, embeddings[:300], embeddings[300:])
+        table = densities.text_density(text, kernels, 10, asked)
+        assert np.ptp(table["mean_distance"]) > 0
+        assert bins.text_bins(table).empty == is_empty
+        found = regress_text(table)
+        found = found[found["term"].isin(["density", "mean distance"])]
+        assert found["estimate"].isna().all() == is_empty
+        assert found["estimate"].isna().any() == is_empty
+
+
+def test_equal_x_have_no_bins():
+    frame = strings()
+    for x in (0.1, frame["x"] * 1e-17 + 0.1):
+        assert bins.binned(frame.assign(x=x), PERPLEXITY).empty
 
 
 def test_text_bins_are_of_every_setting_and_part(tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import entropy
 
 from helpers.experiments import message
-from palimpsest.information import is_degenerate, neuron_entropy
+from palimpsest.information import is_degenerate, mutual_information, neuron_entropy
 
 
 @pytest.fixture
@@ -44,6 +44,20 @@ def test_other_numbers_are_those_of_their_float64(chance, dtype):
     np.testing.assert_array_equal(neuron_entropy(activations), neuron_entropy(exact))
     np.testing.assert_array_equal(is_degenerate(activations), is_degenerate(exact))
     np.testing.assert_array_equal(neuron_entropy(activations.tolist()), neuron_entropy(exact))
+
+
+def test_the_rounding_of_float16_has_no_entropy(chance):
+    """What varies, or is not finite, is left as it is."""
+    varying = chance.normal(size=300)
+    noise = np.float16(0.3) + np.arange(300) % 2 * np.spacing(np.float16(0.3))
+    infinite = np.where(np.arange(300) == 7, np.inf, 1.0)
+    activations = np.column_stack([varying, noise, infinite]).astype(np.float16)
+    found = neuron_entropy(activations)
+    assert found[1] == 0
+    assert is_degenerate(activations).tolist() == [False, True, True]
+    assert np.isnan(mutual_information(activations)[1]).all()
+    assert np.isnan(found[2])
+    assert found[0] == neuron_entropy(activations.astype(float))[0]
 
 
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=30), st.integers(1, 40))

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -128,6 +129,18 @@ BAD = {
         changed("time", 2, pd.Timestamp(1)),
         "row 2: time 1970-01-01 00:00:00.000000001 is finer than a microsecond",
     ),
+    "a date after the year 9999": (
+        changed("time", 2, np.datetime64("20000-01-01")),
+        "row 2: time 20000-01-01 is a date outside of the years 1 to 9999; mend the row",
+    ),
+    "a date that microseconds cannot reach": (
+        changed("time", 2, np.datetime64(2**62, "s")),
+        "row 2: time 146138514283-06-19T07:45:04 is a date outside of the years 1 to 9999",
+    ),
+    "a tensor as time": (
+        changed("time", 2, torch.tensor(1.0)),
+        "row 2: time tensor(1.) is not a time: a number, or a date such as 2024-01-31; mend the",
+    ),
     "months as time": (
         lambda frame: frame.assign(time=pd.PeriodIndex(dated(frame)["time"], freq="M")),
         "column 'time' is of the type extension<pandas.period",
@@ -206,6 +219,31 @@ def test_a_file_that_is_no_panel(tmp_path):
 
 
 # What is taken otherwise than it is written, and said
+
+
+LINES = {
+    "a unit twice at a time": (
+        changed("time", 2, 0),
+        ":4: unit 'a' is at time 0 a second time, after line 2; keep",
+    ),
+    "two cohorts of a unit": (changed("cohort", 4, np.nan), "here and 1.0 in line 6; correct one"),
+    "a date as cohort": (
+        changed("cohort", 3, "2024-01-31"),
+        "time 0 in line 2 is a number and cohort '2024-01-31' in line 6 is a date",
+    ),
+    "one unit in a cohort": (lambda frame: frame.drop([0, 1]), ":2: cohort 1 has only one unit"),
+}
+
+
+@pytest.mark.parametrize("mistake", LINES)
+def test_rows_are_counted_as_lines_where_they_are_lines(frame, tmp_path, mistake):
+    """Before each object is an empty line."""
+    edit, expected = LINES[mistake]
+    path = as_jsonl(edit(frame), tmp_path)
+    path.write_text("".join(f"\n{line}\n" for line in path.read_text().splitlines()))
+    said = message(lambda: profiles.read_panel(path))
+    assert expected in said
+    assert " row " not in said.partition(";")[0]
 
 
 @pytest.fixture

@@ -2,9 +2,12 @@
 
 import json
 import tempfile
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -15,7 +18,7 @@ from helpers.experiments import message
 from palimpsest.errors import UserError
 from palimpsest.profiles.panel import read_panel
 from palimpsest.tables.kinds import NAME, NUMBER, Column, UserKind
-from palimpsest.tables.user_tables import read_user_table
+from palimpsest.tables.user_tables import read_texts, read_user_table, user_table
 from palimpsest.tables.user_values import written_number
 
 KIND = UserKind(
@@ -27,6 +30,8 @@ KIND = UserKind(
 PANEL_UNITS = [("a", 1e6), ("b", 1e6), ("c", ""), ("d", "")]
 REFUSED = {
     "nothing": ("a.csv", "", "a.csv:1: has no column 'id'; it has: none; a score has the columns"),
+    "a byte order mark alone": ("a.csv", "\ufeff", "a.csv:1: has no column 'id'; it has: none; a"),
+    "blank lines alone": ("a.tsv", "\n\n", "a.tsv:1: has no column 'id'; it has: none; a score"),
     "a header alone": ("a.csv", "id,score\n", "a.csv: has no rows; add them: a score has"),
     "a row that is too short": (
         "a.csv",
@@ -34,7 +39,21 @@ REFUSED = {
         "a.csv:3: has 1 cells, and the header has 2; give every row a cell for each column",
     ),
     "a comma without quotes": ("a.csv", "id,score\na,b,1\n", "a.csv:2: has 3 cells, and the"),
-    "a quotation mark without end": ("a.csv", 'id,score\n"a,1\n', "a.csv: cannot be read: "),
+    "a quotation mark without end": (
+        "a.csv",
+        'id,score\n\nb,1\n"a,1\nc,2\n',
+        "a.csv:4: a cell begins with a quotation mark and does not end with one; put one around",
+    ),
+    "a quotation mark within a cell": (
+        "a.tsv",
+        'id\tscore\n"Hi" he said\t1\n',
+        "a.tsv:2: a cell begins with a quotation mark and does not end with one; put one around",
+    ),
+    "two rows between two quotation marks": (
+        "a.tsv",
+        'score\tid\n1\t"Hi he said\n2\tother "\n3\tmore\n',
+        "a.tsv:2: a cell that begins with a quotation mark ends on line 3; put one around the",
+    ),
     "semicolons": (
         "a.csv",
         "id;score\na;1\n",
@@ -149,6 +168,26 @@ def test_names_and_numbers_are_as_written(tmp_path):
     assert table.numbers("score").tolist() == list(range(len(names)))
 
 
+@pytest.mark.parametrize("name", ["a.json", "a.jsonl"])
+def test_numbers_that_are_names_are_as_written(tmp_path, name):
+    """The same numbers are numbers in a column of numbers."""
+    numbers = ["1.1", "1.10", "1e5", "100000.0", "100000", "-0", "0", "0.12345678901234567890"]
+    numbers += ["0.12345678901234567891", "123456789012345678901", "1.0"]
+    rows = [f'{{"id": {number}, "score": {number}}}' for number in numbers]
+    path = tmp_path / name
+    path.write_text(f"[{','.join(rows)}]" if name == "a.json" else "\n".join(rows))
+    table = read_user_table(path, KIND)
+    found = table.names("id")
+    assert [found.values[place] for place in found.places] == numbers
+    assert [table.value("id", row) for row in range(len(numbers))] == numbers
+    assert table.numbers("score").tolist() == list(map(float, numbers))
+
+
+def test_decimals_that_are_names_are_as_written():
+    frame = pd.DataFrame({"id": [Decimal("1.10"), Decimal("1.1")], "score": [1, 2]})
+    assert user_table(frame, KIND, "scores").names("id").values == ["1.10", "1.1"]
+
+
 def test_numbers_are_read_to_the_last_bit(tmp_path):
     """As text and as JSON, with signs, blanks and exponents."""
     numbers = np.random.default_rng(0).normal(size=500) * 10.0 ** np.arange(-250, 250)
@@ -192,3 +231,41 @@ def test_a_date_for_which_there_is_no_value_is_one_line(tmp_path):
     pq.write_table(pa.table({**table, "time": dates}), path)
     said = message(lambda: read_panel(path))
     assert "row 2: time is a date outside of the years 1 to 9999; mend the row" in said
+
+
+@pytest.mark.parametrize("form", ["string", "large_string", "string_view", "dictionary"])
+@pytest.mark.parametrize("size", [2, 5000])
+def test_a_text_that_is_not_utf8_is_named_with_its_row(tmp_path, form, size):
+    """Also in a later part of the file, as a text and as a name."""
+    path = tmp_path / "a.parquet"
+    kind = {"large_string": pa.large_binary(), "string_view": pa.binary_view()}
+    cells = pa.array([b"a"] * (size - 1) + [b"a\xff"], kind.get(form, pa.binary()))
+    cells = cells.view(pa.string() if form == "dictionary" else getattr(pa, form)())
+    cells = cells.dictionary_encode() if form == "dictionary" else cells
+    pq.write_table(pa.table({"id": cells, "score": range(size)}), path)
+    said = f"{path}: row {size}: 'id' is not UTF-8 text (byte 0xff); save the table again, with "
+    assert message(lambda: read_user_table(path, KIND)).startswith(said)
+    assert message(lambda: list(read_texts(path, KIND, "id"))).startswith(said)
+
+
+def test_a_time_zone_that_nobody_knows_is_named(tmp_path):
+    path = tmp_path / "panel.parquet"
+    times = pa.array([0, 1], pa.timestamp("us", "Mars/X"))
+    table = {"unit": ["a", "b"], "outcome": [1.0, 2.0], "cohort": times, "time": times}
+    pq.write_table(pa.table(table), path)
+    said = message(lambda: read_panel(path))
+    assert said == (
+        f"{path}: column 'time' has the time zone 'Mars/X', which is not known here; save it in UTC"
+    )
+    said = message(lambda: list(read_texts(path, replace(KIND, columns=KIND.columns[:1]), "time")))
+    assert said == f"{path}: column 'time' is of the type timestamp[us, tz=Mars/X]; save it as text"
+
+
+@pytest.mark.parametrize("read", [read_panel, lambda path, own: read_user_table(path, KIND, own)])
+def test_a_column_that_nobody_has_is_named(tmp_path, read):
+    path = tmp_path / "a.csv"
+    path.write_text(f"{PANEL.splitlines()[0]},id,score\n")
+    said = message(lambda: read(path, {"ud": "id"}))
+    assert f"{path}:1: columns: a " in said
+    assert "has no column 'ud'" in said
+    assert "; choose from " in said

@@ -9,7 +9,7 @@ Source: LMD3: Language Model Data Density Dependence, section 6.2, figures 4 and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,7 @@ from palimpsest.density.kinds import (
     PERPLEXITY,
     TEXT_BINS,
 )
+from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.statistics import CONFIDENCE, student
 from palimpsest.tables.kinds import Kind
 
@@ -37,12 +38,18 @@ X_OF_PART = {
 }
 
 
-def binned(strings: pd.DataFrame, outcome: str, most_bins: int = MOST_BINS) -> pd.DataFrame:
+def binned(
+    strings: pd.DataFrame,
+    outcome: str,
+    most_bins: int = MOST_BINS,
+    magnitude: float | None = None,
+) -> pd.DataFrame:
     """Bins of equally many rows, in order of x, with the columns `BINS` of a table.
 
     A row is a string in a run, so a string can have several rows, and rows in several bins. Within
     a bin, a string counts once, by the means of its rows: the interval is over strings, not over
-    runs. A bin has at least ten strings; without as many, there is no bin.
+    runs. A bin has at least ten strings; without as many, there is no bin. Nor is there one if x
+    does not vary.
 
     Parameters
     ----------
@@ -50,13 +57,14 @@ def binned(strings: pd.DataFrame, outcome: str, most_bins: int = MOST_BINS) -> p
     outcome : `perplexity`, of which values above 500 are dropped; its interval is Student's. Or
         `accuracy`, from 0 to 1; its interval is Wilson's, in which the strings are the trials
     most_bins : number of bins, if there are enough strings
+    magnitude : that of `rounding.is_flat` for x
     """
     rows = strings.dropna(subset=["x", "y"])
     if outcome == PERPLEXITY:
         rows = rows[rows["y"] <= MOST_PERPLEXITY]
     rows, shortest, longest = _of_similar_length(rows)
     most_bins = min(most_bins, rows["string_id"].nunique() // FEWEST_STRINGS)
-    if most_bins < 1:
+    if most_bins < 1 or is_flat(rows["x"], magnitude):
         return pd.DataFrame(columns=[column.name for column in BINS])
     # Equal x are in order of the string's name, which is a hash: the order of rows has no effect.
     rows = rows.sort_values(["x", "string_id", "y"])
@@ -128,7 +136,12 @@ def text_bins(density: pd.DataFrame) -> pd.DataFrame:
     Local and random parts are only there with an approximation.
     """
     density = density.rename(columns={"n_characters": "length", "segment_id": "string_id"})
-    return _tabulated(density, {PERPLEXITY: PERPLEXITY}, tuple(X_OF_PART), TEXT_BINS)
+    return _tabulated(density, {PERPLEXITY: PERPLEXITY}, tuple(X_OF_PART), TEXT_BINS, _of_text)
+
+
+def _of_text(part: str, kernel: str, bandwidth: float) -> float:
+    """The magnitude of a part in users' texts, see `rounding.is_flat`."""
+    return OF_DISTANCE if part == DISTANCE else of_log_density(kernel, bandwidth)
 
 
 def leakage_bins(leakage: pd.DataFrame) -> pd.DataFrame:
@@ -138,27 +151,34 @@ def leakage_bins(leakage: pd.DataFrame) -> pd.DataFrame:
 
 
 def _tabulated(
-    frame: pd.DataFrame, y_of: dict[str, str], parts: tuple[str, ...], kind: Kind
+    frame: pd.DataFrame,
+    y_of: dict[str, str],
+    parts: tuple[str, ...],
+    kind: Kind,
+    magnitude_of: Callable[[str, str, float], float | None] = lambda *_: None,
 ) -> pd.DataFrame:
     """Bins of every group of rows that have equal values in the table's further columns."""
     own = {"part", *(column.name for column in BINS)}
     keys = [name for name in kind.names if name not in own]
-    found = list(_bins_of_groups(frame, keys, y_of, parts))
+    found = list(_bins_of_groups(frame, keys, y_of, parts, magnitude_of))
     return pd.concat(found)[kind.names] if found else kind.schema.empty_table().to_pandas()
 
 
 def _bins_of_groups(
-    frame: pd.DataFrame, keys: list[str], y_of: dict[str, str], parts: tuple[str, ...]
+    frame: pd.DataFrame,
+    keys: list[str],
+    y_of: dict[str, str],
+    parts: tuple[str, ...],
+    magnitude_of: Callable[[str, str, float], float | None],
 ) -> Iterator[pd.DataFrame]:
     for values, rows in frame.groupby(keys, sort=False):
         about = dict(zip(keys, values, strict=True))
         for part in parts:
+            magnitude = magnitude_of(part, about["kernel"], about["bandwidth"])
             for outcome, y in y_of.items():
                 strings = rows[["string_id", "length"]].assign(
                     x=rows[X_OF_PART[part]].astype(float), y=rows[y].astype(float)
                 )
-                # Where density is too small for a number, its log is no number to average.
-                strings["x"] = strings["x"].replace(-np.inf, np.nan)
-                bins = binned(strings, outcome)
+                bins = binned(strings, outcome, magnitude=magnitude)
                 if not bins.empty:
                     yield bins.assign(**about, part=part)

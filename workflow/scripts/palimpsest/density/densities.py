@@ -11,7 +11,7 @@ import pandas as pd
 from palimpsest.density.kernel import (
     log_density_of_others,
     log_kernel_density,
-    parts_of_densities,
+    log_parts_of_densities,
 )
 from palimpsest.density.kinds import DENSITY, HIDDEN, NEIGHBOURS, NGRAMS
 from palimpsest.density.neighbours import nearest
@@ -115,9 +115,7 @@ def log_densities(
     if approximation is None:
         parts = np.full((len(settings), len(APPROXIMATE)), np.nan)
     else:
-        found = parts_of_densities(queries, corpus, settings, approximation)
-        with np.errstate(divide="ignore"):
-            parts = [np.log(of_setting) for of_setting in found]
+        parts = log_parts_of_densities(queries, corpus, settings, approximation)
     for (kernel, bandwidth), of_setting in zip(settings, parts, strict=True):
         yield {
             "kernel": kernel,

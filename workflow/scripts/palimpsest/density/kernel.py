@@ -141,13 +141,17 @@ def parts_of_density(
     Source: LMD3, algorithm 1.
     """
     asked = Approximation() if approximation is None else approximation
-    return parts_of_densities(queries, corpus, [(kernel, bandwidth)], asked)[0]
+    (of_setting,) = log_parts_of_densities(queries, corpus, [(kernel, bandwidth)], asked)
+    return Parts(*map(np.exp, of_setting))
 
 
-def parts_of_densities(
+def log_parts_of_densities(
     queries: ArrayLike, corpus: ArrayLike, settings: Sequence[Setting], asked: Approximation
 ) -> list[Parts]:
-    """The same for several kernels and bandwidths, which share the neighbours and the samples."""
+    """The logs of the parts for several kernels and bandwidths, also where a part is too small.
+
+    All of them share the neighbours and the samples.
+    """
     settings = [_checked_setting(*setting) for setting in settings]
     if not isinstance(asked, Approximation):
         raise UserError(
@@ -157,23 +161,24 @@ def parts_of_densities(
     queries, corpus = checked(queries=queries, corpus=corpus)
     asked.check(len(corpus))
     distances, neighbours = Index(corpus, asked.index, asked.seed).search(queries, asked.k)
-    random = random_parts(queries, corpus, neighbours, settings, asked)
+    random = log_random_parts(queries, corpus, neighbours, settings, asked)
     share = asked.k / len(corpus)
     found = []
     for (kernel, bandwidth), of_others in zip(settings, random, strict=True):
-        local = np.exp(_log_kernel(distances**2, bandwidth, kernel)).mean(axis=1)
-        found.append(Parts(local, of_others, share * local + (1 - share) * of_others))
+        local = _log_of_mean(_log_kernel(distances**2, bandwidth, kernel))
+        combined = np.logaddexp(np.log(share) + local, np.log1p(-share) + of_others)
+        found.append(Parts(local, of_others, combined))
     return found
 
 
-def random_parts(
+def log_random_parts(
     queries: np.ndarray,
     corpus: np.ndarray,
     neighbours: np.ndarray,
     settings: Sequence[Setting],
     asked: Approximation,
 ) -> np.ndarray:
-    """The densities float64[settings, Q] over a random sample without each query's neighbours.
+    """The log densities float64[settings, Q] over a sample without each query's neighbours.
 
     `queries` and `corpus` come from `palimpsest.density.distances.checked`, and `neighbours`
     int[Q, k] from `nearest`.
@@ -191,7 +196,7 @@ def random_parts(
         for place, (kernel, bandwidth) in enumerate(settings):
             # A copy, because the kernel may be computed in place
             log_kernel = _log_kernel(squares.copy(), bandwidth, kernel)
-            random[place, number] = np.exp(log_kernel).mean()
+            random[place, number] = _log_of_mean(log_kernel)
     return random
 
 
@@ -215,6 +220,13 @@ def _checked_setting(kernel: str, bandwidth: float) -> Setting:
     """A kernel and its bandwidth; `UserError` if one of them is not allowed."""
     kernel = checked_word("kernel", kernel, KERNELS)
     return kernel, checked_number("bandwidth", bandwidth, BANDWIDTHS)
+
+
+def _log_of_mean(log_kernel: np.ndarray) -> np.ndarray:
+    """The log of the kernel's mean float[...], from logs float[..., n], which are overwritten."""
+    peak = log_kernel.max(axis=-1)
+    log_kernel -= peak[..., None]
+    return peak + np.log(np.exp(log_kernel, out=log_kernel).mean(axis=-1))
 
 
 def _log_kernel(squares: np.ndarray, bandwidth: float, kernel: str) -> np.ndarray:

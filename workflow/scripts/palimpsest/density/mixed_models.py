@@ -25,6 +25,10 @@ NO_SPREAD = 1e-4
 # If a term separates right from wrong answers, no finite estimate is the most probable one. Then
 # its standard error, in log odds per standard deviation of the term, exceeds this.
 LARGEST_ERROR = 5.0
+# A standard deviation of the residuals below this share of the largest difference from the mean
+# outcome is none in a fit by `mixedlm`: where nothing is left of an outcome, it ends at 1e-17 to
+# 1e-5.
+NO_RESIDUAL = 2e-5
 # More steps than any fit of our data took
 MOST_STEPS = 500
 
@@ -121,8 +125,9 @@ def fit(
     Returns
     -------
     Fit
-        All NaN and not converged if the model cannot be fitted (see `can_be_fitted`), or if it
-        leaves nothing but rounding of the outcome: then there is nothing to tell errors from.
+        All NaN and not converged if the model cannot be fitted (see `can_be_fitted`), if the fit
+        fails, or if it leaves nothing but rounding of the outcome (with intercepts, nothing above
+        `NO_RESIDUAL`): then there is nothing to tell errors from.
     """
     if not can_be_fitted(outcome, terms) or (is_logistic and not intercepts):
         return _unfitted(len(outcome), terms.shape[1])
@@ -136,9 +141,12 @@ def fit(
         frame[name] = pd.Categorical(codes)
     formula = "y ~ " + " + ".join(["1", *names, *(f"(1|{name})" for name in intercepts)])
     # Singular fits and fits without convergence are marked in the result.
-    with warnings.catch_warnings(), contextlib.suppress(np.linalg.LinAlgError, ValueError):
+    failures = np.linalg.LinAlgError, ValueError, RuntimeError
+    with warnings.catch_warnings(), contextlib.suppress(*failures):
         warnings.simplefilter("ignore")
-        return _unless_exact(_linear(formula, frame), outcome)
+        found = _linear(formula, frame)
+        if found.residual > NO_RESIDUAL * np.abs(outcome - outcome.mean()).max():
+            return _unless_exact(found, outcome)
     return _unfitted(len(outcome), terms.shape[1])
 
 

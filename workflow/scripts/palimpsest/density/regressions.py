@@ -49,8 +49,9 @@ from palimpsest.density.mixed_models import (
     fit,
     random_intercepts,
 )
+from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.errors import UserError
-from palimpsest.statistics import NO_INTERVAL, is_constant
+from palimpsest.statistics import NO_INTERVAL
 from palimpsest.variants import MOST_COPIES, MOST_PARAPHRASES
 
 PERMUTATION, PERMUTATIONS = "permutation", 4999
@@ -119,16 +120,22 @@ def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     return _tabulated([{**study, **row} for row in rows], REGRESSIONS)
 
 
-def in_units(rows: pd.DataFrame) -> pd.DataFrame:
+def in_units(
+    rows: pd.DataFrame, of_density: float | None = None, of_distance: float | None = None
+) -> pd.DataFrame:
     """The rows with columns `raw`, `log` and `distance`: densities and distances, standardised.
 
     A unit is one standard deviation over all rows of a setting. Leaked strings and placebos are
-    among them, so effects on both have one unit.
+    among them, so effects on both have one unit. `of_density` and `of_distance` are magnitudes as
+    in `rounding.is_flat`.
     """
     of_setting = rows.groupby(OF_SETTING)
     return rows.assign(
-        **{form: of_setting["log_density"].transform(in_form, form) for form in PREDICTORS},
-        distance=of_setting["mean_distance"].transform(standardised),
+        **{
+            form: of_setting["log_density"].transform(in_form, form, of_density)
+            for form in PREDICTORS
+        },
+        distance=of_setting["mean_distance"].transform(standardised, of_distance),
     )
 
 
@@ -227,22 +234,28 @@ def of_length(lengths: pd.Series) -> dict[str, np.ndarray]:
     return {LOG_LENGTH: values} if values.any() else {}
 
 
-def in_form(log_density: pd.Series, form: str) -> np.ndarray:
+def in_form(log_density: pd.Series, form: str, magnitude: float | None = None) -> np.ndarray:
     """The standardised density (`raw`), or its logarithm (`log`).
 
     A density is divided by the highest one first. Standardising undoes this, and a density that is
-    too small for a number does not become 0 with all others.
+    too small for a number does not become 0 with all others. All are 0 if log densities of this
+    magnitude (see `rounding.is_flat`) do not vary.
     """
     values = log_density.to_numpy(dtype=float)
+    if is_flat(values, magnitude):
+        return np.zeros(len(values))
     return standardised(np.exp(values - values.max()) if form == RAW else values)
 
 
-def standardised(values: ArrayLike) -> np.ndarray:
-    """Values float[n] with mean 0 and standard deviation 1; all 0 if they do not vary."""
+def standardised(values: ArrayLike, magnitude: float | None = None) -> np.ndarray:
+    """Values float[n] with mean 0 and standard deviation 1; all 0 if they do not vary.
+
+    `magnitude` is that of `rounding.is_flat`.
+    """
     values = np.asarray(values, dtype=float)
     centred = values - values.mean()
     spread = centred.std()
-    return np.zeros(len(values)) if is_constant(values) else centred / spread
+    return np.zeros(len(values)) if is_flat(values, magnitude) else centred / spread
 
 
 def regress_text(density: pd.DataFrame) -> pd.DataFrame:
@@ -267,7 +280,8 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     table of kind `text_regressions`
-        Empty without perplexities. P-values are Satterthwaite's, because a query has only one row.
+        Empty without perplexities. Estimates are null where densities or distances differ by
+        rounding in float32 only. P-values are Satterthwaite's, because a query has only one row.
 
     Raises
     ------
@@ -305,12 +319,14 @@ def regressions_of_text(rows: pd.DataFrame) -> list[Regression]:
     has_parts = rows["log_local"].notna().all()
     density = rows["log_local"] if has_parts else rows["log_density"]
     own = rows.assign(length=rows["n_characters"])
-    asked = _on_densities(in_units(own.assign(log_density=density)))
+    kernel, bandwidth = rows.iloc[0][["kernel", "bandwidth"]]
+    magnitudes = of_log_density(kernel, bandwidth), OF_DISTANCE
+    asked = _on_densities(in_units(own.assign(log_density=density), *magnitudes))
     if has_parts:
-        of_random = _on_densities(in_units(own.assign(log_density=rows["log_random"])))
+        in_random = in_units(own.assign(log_density=rows["log_random"]), *magnitudes)
         asked += [
             each._replace(columns=each.columns | {"regression": ON_RANDOM})
-            for each in of_random
+            for each in _on_densities(in_random)
             if each.columns["regression"] == ON_DENSITY
         ]
     return [*asked, _on_distance(own)]
@@ -320,7 +336,7 @@ def _on_distance(rows: pd.DataFrame) -> Regression:
     """The distance alone (A.9)."""
     columns = {"regression": ON_DISTANCE, **dict.fromkeys(["predictor", *OF_SETTING])}
     columns["embedding"] = rows["embedding"].iloc[0]
-    distance = {DISTANCE: standardised(rows["mean_distance"])}
+    distance = {DISTANCE: standardised(rows["mean_distance"], OF_DISTANCE)}
     return Regression(columns, {**distance, **of_length(rows["length"])})
 
 

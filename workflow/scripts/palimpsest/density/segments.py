@@ -27,6 +27,7 @@ from palimpsest.density.texts import FIELD, TEXTS
 from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import same_when_composed
 from palimpsest.tables import user_tables
+from palimpsest.tables.user_values import written
 
 CORPUS, QUERY = "corpus", "query"
 EXAMPLE = '{"text": "some words"}'
@@ -119,7 +120,7 @@ def read_texts(path: str | Path, field: str = FIELD) -> Iterator[str]:
 def _check(where: str, field: str, text: object) -> None:
     """Raise `UserError` unless a value is a text with words, that can be written in UTF-8."""
     if not isinstance(text, str):
-        what = "null" if text is None else f"of type {type(text).__name__}"
+        what = "null" if text is None else written(text)
         raise UserError(f"{where}: {field!r} is {what}; must be a text: mend or delete the row")
     if not text.strip():
         raise UserError(f"{where}: {field!r} has no words; delete the row")

@@ -15,6 +15,9 @@ class CopiesWarning(Notice):
 def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
     """Activations as an array float[samples, neurons], in float32 if they are, or float64.
 
+    A neuron of float16 that is constant up to its rounding is made constant: in float64, nobody
+    could tell.
+
     Raises
     ------
     UserError
@@ -32,6 +35,7 @@ def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
             f"activations: an array {values.dtype}{list(values.shape)}; they must be "
             "float[samples, neurons]"
         )
+    is_half = values.dtype == np.float16
     if values.dtype != np.float32:
         values = values.astype(float)
     n_samples, n_neurons = values.shape
@@ -40,6 +44,11 @@ def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
             f"activations: {n_samples} samples of {n_neurons} neurons; at least {fewest} samples "
             "of one neuron are needed: raise the number of evaluated strings"
         )
+    if is_half:
+        with np.errstate(invalid="ignore"):
+            rounding = rounding_error(np.abs(values).max(axis=0), 1, np.float16)
+            is_flat = np.isfinite(rounding) & (np.ptp(values, axis=0) <= rounding)
+        values[:, is_flat] = values[0, is_flat]
     return values
 
 

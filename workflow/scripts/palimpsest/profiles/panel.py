@@ -17,7 +17,7 @@ from palimpsest.errors import Notice, UserError
 from palimpsest.plain_text import same_when_composed
 from palimpsest.profiles.panel_columns import PANEL, outcome_column
 from palimpsest.tables import user_files
-from palimpsest.tables.user_tables import UserTable, read_user_table, user_table
+from palimpsest.tables.user_tables import UserTable, place_of_row, read_user_table, user_table
 from palimpsest.tables.user_values import NUMBER, written_moment
 
 NEVER = np.inf
@@ -40,6 +40,8 @@ class Panel:
         The name of the panel in messages.
     rows : int64[units], optional
         The first row of each unit in its table, counted from 1, for messages.
+    has_lines : bool
+        Whether `rows` are lines of a file.
     kind_of_time : str
         A kind of `tables.user_values`: a number, or a date with or without a time zone.
     is_loss : bool
@@ -53,6 +55,7 @@ class Panel:
     outcome: np.ndarray
     source: str = "panel"
     rows: np.ndarray | None = None
+    has_lines: bool = False
     kind_of_time: str = NUMBER
     is_loss: bool = False
     stored: type = float
@@ -66,8 +69,12 @@ class Panel:
         """Where a cohort is, for messages: the panel, and the first row of the cohort."""
         if self.rows is None:
             return self.source
-        place = f"{self.source}: row {self.rows[self.cohorts == cohort].min()}"
-        return place if self.shown(cohort) == f"{cohort:g}" else f"{place} ({self.shown(cohort)})"
+        at = self.first_row(cohort)
+        return at if self.shown(cohort) == f"{cohort:g}" else f"{at} ({self.shown(cohort)})"
+
+    def first_row(self, cohort: float) -> str:
+        """The place of the first row of a cohort."""
+        return place_of_row(self.source, self.rows[self.cohorts == cohort].min(), self.has_lines)
 
     def shown(self, time: float) -> str:
         """A time or a cohort, as messages have it."""
@@ -141,8 +148,9 @@ def _panel(table: UserTable, sign: int) -> Panel:
     _check_one_cohort(table, cohort, first[of_unit])
     values = np.empty((len(units), len(times)))
     values[of_unit, of_time] = outcome if sign > 0 else 0.0 - outcome
-    stored = table.stored("outcome")
-    found = Panel(times, cohort[first], values, table.source, first + 1, kind, sign < 0, stored)
+    numbers = np.array([table.number(row) for row in first.tolist()])
+    about = table.source, numbers, table.lines is not None, kind, sign < 0
+    found = Panel(times, cohort[first], values, *about, table.stored("outcome"))
     panel = replace(found, cohorts=at_checkpoints(times, found.cohorts))
     _check_cohorts(panel)
     _say(table, units, found, sign)
@@ -182,7 +190,7 @@ def _check_cells(
         more = f" ({again.sum()} rows of the table are such)" if again.sum() > 1 else ""
         raise UserError(
             f"{table.at(row)}: unit {units[of_unit[row]]!r} is at time {table.value('time', row)} "
-            f"a second time, after row {earlier + 1}; keep one of its rows{more}"
+            f"a second time, after {table.another(earlier)}; keep one of its rows{more}"
         )
     if counts.min() == 0:
         unit, place = divmod(int(counts.argmin()), n_times)
@@ -204,8 +212,8 @@ def _check_one_cohort(table: UserTable, cohort: np.ndarray, first: np.ndarray) -
         )
         raise UserError(
             f"{table.at(row)}: unit {table.value('unit', row)} has cohort {here} here and {there} "
-            f"in row {first[row] + 1}; correct one of them: a unit has one cohort, the time at "
-            "which it was first trained on"
+            f"in {table.another(first[row])}; correct one of them: a unit has one cohort, the time "
+            "at which it was first trained on"
         )
 
 
@@ -233,10 +241,7 @@ def _check_cohorts(panel: Panel) -> None:
         )
         if alone[alone != NEVER].max() > panel.times[-1]:
             remedy += "; within this panel, a unit of a cohort after the last time is never treated"
-    raise UserError(
-        f"{panel.source}: row {panel.rows[panel.cohorts == alone[0]].min()}: {what}, so its spread "
-        f"is unknown; {remedy}"
-    )
+    raise UserError(f"{panel.first_row(alone[0])}: {what}, so its spread is unknown; {remedy}")
 
 
 def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:

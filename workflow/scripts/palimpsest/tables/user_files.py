@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
-from palimpsest.plain_text import AS_UTF8, ENCODING, not_utf8, read_text, refuse_zero_bytes
+from palimpsest.plain_text import ENCODING, not_utf8, read_text, refuse_zero_bytes
+from palimpsest.tables.user_values import WrittenNumber
 
 pa = lazy_import("pyarrow")
 parquet = lazy_import("pyarrow.parquet")
@@ -29,6 +30,7 @@ LINE = "text"  # the only column of a .txt file, in which a line is a text
 DELIMITERS = {CSV: ",", TSV: "\t"}
 AT_ONCE = 4096  # rows
 LONGEST = 2**31 - 1  # characters of a cell
+QUOTES = 'put one around the whole cell, and double each inside of it, such as """Hi"" he said"'
 
 
 class Rows(NamedTuple):
@@ -89,22 +91,33 @@ def delimited(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each row of a text file, header included, and the row's first line.
 
-    Empty lines are skipped. Raises `UserError` if the file cannot be read.
+    Empty lines are skipped. Raises `UserError` if the file cannot be read, or if a cell goes on in
+    the next line of a file with tabs: it is more often two rows with a quotation mark each.
     """
     csv.field_size_limit(LONGEST)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+    before = 0  # the last line of the row before
     try:
         with open(path, encoding=ENCODING, newline="") as file:
             reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
-            before = 0
             for cells in reader:
+                if delimiter == "\t" and reader.line_num > before + 1:
+                    raise UserError(
+                        f"{path}:{before + 1}: a cell that begins with a quotation mark ends on "
+                        f"line {reader.line_num}; {QUOTES}, or save texts of several lines as {CSV}"
+                    )
                 if cells:
                     yield before + 1, cells
                 before = reader.line_num
     except UnicodeDecodeError:
         raise UserError(not_utf8(path)) from None
-    except (OSError, csv.Error) as error:
-        raise UserError(f"{path}: cannot be read: {error}; {AS_UTF8}") from None
+    except csv.Error:
+        raise UserError(
+            f"{path}:{before + 1}: a cell begins with a quotation mark and does not end with one; "
+            f"{QUOTES}"
+        ) from None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error}") from None
 
 
 def _opened_json(path: str | Path, with_lines: bool) -> Opened:
@@ -123,6 +136,8 @@ def _opened_delimited(path: str | Path, delimiter: str) -> Opened:
     line, header = next(delimited(path, delimiter), (1, []))
 
     def read(columns: list[str]) -> Iterator[Rows]:
+        if not header:
+            return
         places = [header.index(name) for name in columns]
         rows = _of_one_width(path, header, delimited(path, delimiter))
         for part in _parts(rows):
@@ -155,13 +170,36 @@ def _opened_parquet(path: str | Path) -> Opened:
         raise _broken_parquet(path, error) from None
 
     def read(columns: list[str]) -> Iterator[Rows]:
+        n_before = 0
         try:
             for batch in file.iter_batches(AT_ONCE, columns=columns):
+                for name in columns:
+                    _check_texts(path, name, batch.column(name), n_before)
                 yield Rows({name: batch.column(name) for name in columns}, None)
+                n_before += len(batch)
         except (pa.ArrowException, OSError) as error:
             raise _broken_parquet(path, error) from None
 
     return Opened(str(path), file.schema_arrow.names, read)
+
+
+def _check_texts(path: str | Path, name: str, cells: pa.Array, n_before: int) -> None:
+    """Raise `UserError` if a text is not UTF-8: Parquet's writers do not look."""
+    # A dictionary is that of a whole part of the file.
+    cells = cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
+    try:
+        cells.validate(full=True)
+    except pa.ArrowInvalid as error:
+        for row, cell in enumerate(cells, n_before + 1):
+            try:
+                cell.as_py()
+            except UnicodeDecodeError as found:
+                byte = found.object[found.start]
+                raise UserError(
+                    f"{path}: row {row}: {name!r} is not UTF-8 text (byte 0x{byte:02x}); save the "
+                    "table again, with texts in UTF-8"
+                ) from None
+        raise _broken_parquet(path, error) from None
 
 
 def _broken_parquet(path: str | Path, error: Exception) -> UserError:
@@ -223,7 +261,7 @@ def _object(where: str, text: str, remedy: str) -> dict:
 
 def _json(where: str, text: str, remedy: str) -> object:
     try:
-        return json.loads(text, object_pairs_hook=_distinct, parse_float=_finite)
+        return json.loads(text, object_pairs_hook=_distinct, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{where}: is not JSON ({error}); {remedy}") from None
 
@@ -238,8 +276,13 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict:
     return fields
 
 
-def _finite(text: str) -> float:
+def _finite(text: str) -> WrittenNumber:
     """The number in a text; Python's own reader takes 1e999 as infinite."""
-    if math.isinf(number := float(text)):
-        raise ValueError(f"the number {text} is too large")
+    if math.isinf(number := WrittenNumber(text)):
+        raise ValueError(f"the number {text:.60} is too large")
     return number
+
+
+def _whole(text: str) -> int | WrittenNumber:
+    """The whole number in a text, which Python writes as the text has it, but for -0."""
+    return WrittenNumber(text) if text == "-0" else int(text)

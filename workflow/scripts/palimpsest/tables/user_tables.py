@@ -30,6 +30,7 @@ from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 from palimpsest.tables.user_values import (
     MICROSECONDS_OF_DAY,
     NUMERAL,
+    OUTSIDE,
     Moment,
     moment_in,
     name_in,
@@ -90,9 +91,15 @@ class UserTable:
 
     def at(self, row: int) -> str:
         """The place of a row, which is counted from 0 here, in messages."""
-        if self.lines is not None:
-            return f"{self.source}:{self.lines[row]}"
-        return f"{self.source}: row {row + 1}"
+        return place_of_row(self.source, self.number(row), self.lines is not None)
+
+    def number(self, row: int) -> int:
+        """The line of a row in the file, or its number from 1 if rows are no lines."""
+        return row + 1 if self.lines is None else self.lines[row]
+
+    def another(self, row: int) -> str:
+        """The same without the file, for a second row in a message."""
+        return f"{'row' if self.lines is None else 'line'} {self.number(row)}"
 
     def value(self, name: str, row: int) -> str:
         """The cell of a column in a row, as messages have it."""
@@ -156,8 +163,8 @@ class UserTable:
         except (OverflowError, ValueError):
             row = next(row for row in range(self.n_rows) if not _has_item(self.cells[name], row))
             raise UserError(
-                f"{self.at(row)}: {self.written_as[name]} is a date outside of the years 1 to "
-                f"9999; mend the row or leave the {self.kind.item} out"
+                f"{self.at(row)}: {self.written_as[name]} {OUTSIDE}; mend the row or leave the "
+                f"{self.kind.item} out"
             ) from None
 
     def wrong(self, name: str, row: int, reason: str = "") -> UserError:
@@ -207,14 +214,19 @@ class UserTable:
                 if np.isfinite(moment.at):
                     first[moment.kind] = min(first.get(moment.kind, (row, place)), (row, place))
         said = [
-            f"{self.written_as[names[place]]} {self.value(names[place], row)} in row {row + 1} is "
-            f"{kind}"
+            f"{self.written_as[names[place]]} {self.value(names[place], row)} in "
+            f"{self.another(row)} is {kind}"
             for kind, (row, place) in sorted(first.items(), key=lambda item: item[1])[:2]
         ]
         raise UserError(
             f"{self.source}: {' and '.join(said)}, which cannot be compared; write all times as "
             + ("numbers, or all as dates" if A_NUMBER in first else "dates with a time zone")
         )
+
+
+def place_of_row(source: str, number: int, is_line: bool) -> str:
+    """The place of a row in messages, by its line in the file or its number."""
+    return f"{source}:{number}" if is_line else f"{source}: row {number}"
 
 
 def read_user_table(
@@ -253,7 +265,8 @@ def user_table(
 def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[str, object]]:
     """Yield the cells of one column of a file, and where each is; the file may be a .txt.
 
-    Raises `UserError` as `read_user_table` does, but for a file without rows.
+    Raises `UserError` as `read_user_table` does, but for a file without rows, and if a Parquet file
+    has a column of another type than text.
     """
     file = user_files.opened(path, user_files.TEXTS, f"a {kind.name}")
     column = kind.names[0]
@@ -264,11 +277,10 @@ def read_texts(path: str | Path, kind: UserKind, name: str) -> Iterator[tuple[st
     number = 0
     for rows in file.read([name]):
         cells = rows.cells[name]
-        values = cells if isinstance(cells, list) else cells.to_pylist()
-        for place, value in enumerate(values):
-            number += 1
-            where = f":{rows.lines[place]}" if rows.lines else f": row {number}"
-            yield f"{path}{where}", value
+        values = cells if isinstance(cells, list) else _texts(cells, f"{path}: column {name!r}")
+        for row, value in enumerate(values):
+            number = rows.lines[row] if rows.lines else number + 1
+            yield place_of_row(str(path), number, rows.lines is not None), value
 
 
 def named_columns(
@@ -278,6 +290,12 @@ def named_columns(
 
     `asked` has the names that differ from those of the kind.
     """
+    for name in asked:
+        if name not in kind.names:
+            raise UserError(
+                f"{where}: columns: a {kind.name} has no column {name!r}"
+                f"{nearest(name, kind.names)}; choose from {', '.join(kind.names)}"
+            )
     written_as = {name: asked.get(name, name) for name in kind.names}
     for name, own in written_as.items():
         if own not in known:
@@ -314,6 +332,11 @@ def _checked(
                 f"{source}: column {written_as[name]!r} is of the type {column.type}, which is not "
                 "read; save it as text, numbers or dates"
             )
+        if _is_in_unknown_zone(column):
+            raise UserError(
+                f"{source}: column {written_as[name]!r} has the time zone {column.type.tz!r}, "
+                "which is not known here; save it in UTC"
+            )
     return UserTable(source, kind, cells, written_as, n_rows, lines)
 
 
@@ -337,6 +360,13 @@ def _plain(cells: pa.ChunkedArray) -> pa.ChunkedArray:
     return cells
 
 
+def _texts(cells: pa.Array, column: str) -> list:
+    plain = _plain(pa.chunked_array([cells]))
+    if not pa.types.is_large_string(plain.type) and not pa.types.is_null(plain.type):
+        raise UserError(f"{column} is of the type {cells.type}; save it as text")
+    return cells.to_pylist()
+
+
 def _of_series(series: pd.Series) -> Cells:
     """A column of a frame; what has no type of its own is a list of Python's values."""
     if isinstance(series.dtype, pd.CategoricalDtype):
@@ -356,6 +386,12 @@ def _item(cells: Cells, row: int) -> object:
     if isinstance(cells, list):
         return cells[row]
     return _items(cells.slice(row, 1))[0]
+
+
+def _is_in_unknown_zone(cells: Cells) -> bool:
+    if isinstance(cells, list) or not pa.types.is_timestamp(cells.type):
+        return False
+    return not _has_item(pa.chunked_array([pa.array([0], cells.type)]), 0)
 
 
 def _has_item(cells: Cells, row: int) -> bool:
@@ -399,13 +435,13 @@ def _factorised(cells: Cells) -> Factorised:
 
 
 def _factorised_list(cells: list) -> Factorised:
-    # 1, True and 1.0 are equal in Python, and different as written.
-    keys = [(type(cell), cell) for cell in cells]
+    # 1, True, 1.0 and 1.00 are equal in Python, and different as written.
+    keys = [(type(cell), cell, str(cell)) for cell in cells]
     try:
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
     except TypeError:  # a list, or another value that cannot be a key
         return _without_missing(np.arange(len(cells)), cells)
-    return _without_missing(np.array([order[key] for key in keys]), [cell for _, cell in order])
+    return _without_missing(np.array([order[key] for key in keys]), [cell for _, cell, _ in order])
 
 
 def _without_missing(places: np.ndarray, values: list) -> Factorised:

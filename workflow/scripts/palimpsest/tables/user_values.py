@@ -23,6 +23,7 @@ MICROSECOND = timedelta(microseconds=1)
 MICROSECONDS_OF_DAY = timedelta(days=1) // MICROSECOND
 EPOCH = datetime(1970, 1, 1)
 TOO_FINE = "is finer than a microsecond"
+OUTSIDE = "is a date outside of the years 1 to 9999"
 MOST_SHOWN = 60  # characters
 
 
@@ -31,6 +32,18 @@ class Moment(NamedTuple):
 
     kind: str
     at: float
+
+
+class WrittenNumber(float):
+    """A number that is written as its file has it, such as 1.10 or 1e5."""
+
+    def __new__(cls, text: str) -> "WrittenNumber":
+        number = super().__new__(cls, text)
+        number.text = text
+        return number
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def number_in(value: object) -> float:
@@ -63,11 +76,8 @@ def moment_in(value: object) -> Moment:
 
     Raises `ValueError`, with the reason if the value is a date.
     """
-    if hasattr(value, "dtype") and hasattr(value, "item") and value.dtype.kind == "M":
-        whole = value.astype("datetime64[us]")
-        if whole != value:
-            raise ValueError(TOO_FINE)
-        value = whole.item()
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        value = _of_numpy(value)
     if isinstance(value, str) and (found := ISO_DATE.fullmatch(value.strip(" \t"))):
         return _of_date(_read(found))
     if isinstance(value, date):
@@ -80,6 +90,19 @@ def moment_in(value: object) -> Moment:
     if _whole(value) not in (None, number):
         raise ValueError("is too large to be told from its neighbours: count in larger units")
     return Moment(NUMBER, number)
+
+
+def _of_numpy(value: object) -> datetime:
+    """The date in a datetime64 of NumPy."""
+    whole = value.astype("datetime64[us]")
+    found = whole.item()
+    # A date that is too far becomes another date, or a whole number.
+    is_same_day = whole.astype("datetime64[D]") == value.astype("datetime64[D]")
+    if not is_same_day or not isinstance(found, datetime):
+        raise ValueError(OUTSIDE)
+    if whole != value:
+        raise ValueError(TOO_FINE)
+    return found
 
 
 def _whole(value: object) -> int | None:
@@ -110,7 +133,8 @@ def _of_date(value: date) -> Moment:
 def name_in(value: object) -> str:
     """A name as it is written; `ValueError` for a value that is neither a text nor a number.
 
-    A number that is stored as a number is written in the shortest way that names it.
+    A number that is stored as a number is written in the shortest way that names it; one of a JSON
+    file, as the file has it.
     """
     if isinstance(value, str):
         return str(value)
@@ -126,7 +150,7 @@ def written(value: object) -> str:
     """
     if isinstance(value, str):
         said = repr(str(value))
-    elif isinstance(value, float):
+    elif isinstance(value, float) and not isinstance(value, WrittenNumber):
         said = written_number(float(value))
     elif isinstance(value, datetime):
         said = value.isoformat(sep=" ")
