@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from helpers.experiments import message
 from helpers.panels import simulated_panel
 from palimpsest import profiles
+from palimpsest.profiles.figures.heat_maps import panel_profile
 from palimpsest.profiles.panel import to_panel
 from palimpsest.profiles.panel_columns import is_loss
 from palimpsest.profiles.profile import of_panel
@@ -582,3 +583,21 @@ def test_the_type_of_stored_outcomes_is_kept(frame, tmp_path, stored):
     assert profiles.read_panel(tmp_path / "a.parquet").stored == stored
     frame.to_csv(tmp_path / "a.csv", index=False)
     assert profiles.read_panel(tmp_path / "a.csv").stored is float
+
+
+@pytest.mark.figures
+@pytest.mark.parametrize(
+    ("first", "shown"),
+    [("2024-02-28", ["2024-02-28", "2024-02-29", "2024-03-01"]), (10, ["10", "11", "12"])],
+)
+def test_the_figure_of_a_panel_names_dates_and_losses(said, first, shown):
+    frame = sized((9, 9), 20)
+    for name in ("time", "cohort"):
+        days = frame[name].replace(np.inf, np.nan)
+        dated = isinstance(first, str)
+        frame[name] = pd.Timestamp(first) + pd.to_timedelta(days, "D") if dated else days + first
+    panel, _ = said(frame.rename(columns={"outcome": "loss"}))
+    left, right, bar = panel_profile(*of_panel(panel, "mine")).axes
+    assert [tick.get_text() for tick in left.get_xticklabels()] == shown
+    assert [tick.get_text() for tick in left.get_yticklabels()] == shown[1:]
+    assert right.get_ylabel() == bar.get_ylabel() == "effect on minus the loss"

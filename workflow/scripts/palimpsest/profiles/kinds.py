@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from palimpsest.tables.columns import LANGUAGE, MODEL, SEED, SIZE, STRING_ID
 from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.user_values import LOCAL, NUMBER, ZONED
 
 TRAINED, PLACEBO = "trained", "placebo"
 DIFFERENCE, DIFFERENCE_IN_DIFFERENCES = "difference", "difference_in_differences"
@@ -316,6 +317,8 @@ PANEL_PROFILE = Kind(
             "days since 1970-01-01, in UTC if it has a time zone",
         ),
         Column("time", float, "time of the measurement, in the same unit"),
+        Column("kind_of_time", str, f"what times are: {NUMBER}, {LOCAL} or {ZONED}"),
+        Column("is_loss", bool, "whether the outcome is minus a loss"),
         *BANDED,
     ),
 )

@@ -99,7 +99,9 @@ def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         cells = _cells(panel)
     since = estimators.by_time_since_treatment(panel)
     return (
-        cells.assign(panel=name)[PANEL_PROFILE.names],
+        cells.assign(panel=name, kind_of_time=panel.kind_of_time, is_loss=panel.is_loss)[
+            PANEL_PROFILE.names
+        ],
         since.assign(panel=name)[PANEL_PERSISTENCE.names],
     )
 

@@ -12,6 +12,7 @@ from palimpsest.figures import curves, style
 from palimpsest.profiles.figures import looks
 from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES
 from palimpsest.profiles.summaries import by_size, estimates
+from palimpsest.tables.user_values import NUMBER, written_moment
 
 MAP = "PuOr_r"
 NOT_SIGNIFICANT = "0.93"
@@ -47,12 +48,15 @@ def panel_profile(table: pd.DataFrame, since: pd.DataFrame) -> Figure:
     cells = table[table["estimator"] == DIFFERENCE_IN_DIFFERENCES]
     figure = curves.figure_of(3.1, f"The profile of the panel {table['panel'].iloc[0]}")
     left, right = figure.subplots(1, 2)
-    mesh = draw_cells(left, cells, largest(cells))
-    left.set(xlabel="time", ylabel="cohort")
-    figure.colorbar(mesh, ax=left, label="effect (units of the outcome)", pad=0.02)
+    kind, is_loss = table[["kind_of_time", "is_loss"]].iloc[0]
+    effect = "effect on minus the loss" if is_loss else "effect (units of the outcome)"
+    mesh = draw_cells(left, cells, largest(cells), kind)
+    left.set(title="difference-in-differences", xlabel="time", ylabel="cohort")
+    left.tick_params(axis="x", rotation=0 if kind == NUMBER else 30)
+    figure.colorbar(mesh, ax=left, label=effect, pad=0.02)
     right.axhline(0, **looks.ZERO)
     looks.banded(right, since, "since", looks.MODELS)
-    right.set(xlabel="times since the treatment", ylabel="effect (units of the outcome)")
+    right.set(title="mean over cohorts", xlabel="times since the treatment", ylabel=effect)
     note = f"Bands: simultaneous, 95 %, over units. {looks.FILLED}"
     curves.legend(figure, cell_handles(), note)
     return figure
@@ -64,7 +68,9 @@ def largest(cells: pd.DataFrame) -> float:
     return max(shown["estimate"].abs().max(), 1e-12)
 
 
-def draw_cells(axes: Axes, cells: pd.DataFrame, reach: float) -> QuadMesh:
+def draw_cells(
+    axes: Axes, cells: pd.DataFrame, reach: float, kind_of_time: str = NUMBER
+) -> QuadMesh:
     """The cells of one profile: colour is the estimate, grey is not significant.
 
     The staircase separates times before and after the treatment.
@@ -85,16 +91,22 @@ def draw_cells(axes: Axes, cells: pd.DataFrame, reach: float) -> QuadMesh:
     first = np.searchsorted(times, cohorts)
     corners = [(x, y + up) for y, x in enumerate(first) for up in (0, 1)]
     axes.plot(*zip(*corners, strict=True), color=style.INK, linewidth=1.0)
-    name_ticks(axes.xaxis, times)
-    name_ticks(axes.yaxis, cohorts)
+    for axis, values in ((axes.xaxis, times), (axes.yaxis, cohorts)):
+        name_ticks(axis, values, kind_of_time)
     axes.grid(False)
     return mesh
 
 
-def name_ticks(axis, values: np.ndarray) -> None:
-    """At most seven ticks, in the middle of their cells."""
+def name_ticks(axis, values: np.ndarray, kind_of_time: str) -> None:
+    """At most seven ticks, in the middle of their cells; a date is written as one."""
     places = np.arange(0, len(values), -(-len(values) // 7))
-    axis.set_ticks(places + 0.5, [f"{values[place]:.10g}" for place in places])
+    names = [
+        f"{values[place]:.10g}"
+        if kind_of_time == NUMBER
+        else written_moment(kind_of_time, values[place])
+        for place in places
+    ]
+    axis.set_ticks(places + 0.5, names)
 
 
 def cell_handles() -> list:
