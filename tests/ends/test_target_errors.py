@@ -14,6 +14,7 @@ KNOWN += [f"results/figures/tradeoff-L{n}.svg" for n in range(1, 9)]
         ("tradeof", "tradeoff"),
         ("memorization", "memorisation"),
         ("Report", "report"),
+        ("TRADEOFF", "tradeoff"),
         ("stale-state", "stale_state"),
         ("results/reprot.html", "results/report.html"),
         ("results/figures/tradeof-L1.svg", "results/figures/tradeoff-L1.svg"),

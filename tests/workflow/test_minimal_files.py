@@ -1,9 +1,10 @@
-"""The minimal files, and targets that need less than everything, as Snakemake plans them."""
+"""The minimal files, planned and run, and targets that need less than everything."""
 
 import pytest
 
-from helpers.projects import Project, refused, run_in
-from palimpsest.sections import NAMES
+from helpers.projects import TOUR, Project, refused, run_in
+from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
+from palimpsest.sections import NAMES, SECTIONS
 
 
 def dry_run(project: Project, *arguments: str, configfiles=()):
@@ -19,6 +20,23 @@ def test_a_minimal_file_is_one_section_and_its_report(project, name):
     assert name in folders
     # Replicates of every section are in the folder of unlearning.
     assert not folders & {*NAMES} - {name}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_minimal_file_runs_from_nothing_to_its_report(project, name):
+    """With the small numbers of the tour, wherever the file gives none."""
+    done = project.snakemake(configfiles=(TOUR, f"config/minimal/{name}.yaml"))
+    assert done.returncode == 0, done.stdout
+    results = project.folder / "results"
+    report = (results / "report.html").read_text()
+    (section,) = (section for section in SECTIONS if section.name == name)
+    assert section.title in report
+    assert not any(other.title in report for other in SECTIONS if other is not section)
+    figures = {path.stem.rsplit("-", 1)[0] for path in (results / "figures").glob("*.png")}
+    of_section = {figure.name for figure in section.load("figures")}
+    assert figures
+    assert figures <= of_section | {figure.name for figure in LANGUAGE_FIGURES}
+    assert figures & of_section
 
 
 def test_a_mistake_is_in_the_way_of_those_who_need_its_block_only(project):

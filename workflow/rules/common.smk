@@ -11,16 +11,18 @@ from palimpsest.sections import FIGURES
 settings = experiment.settings
 planner = experiment.planner
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+# n64 and n064 would be two files of one run.
+WHOLE = r"0|[1-9]\d*"
 
 
 wildcard_constraints:
     model=NAME,
     language=NAME,
     variant=NAME,
-    size=r"\d+",
-    seed=r"\d+",
-    first=r"\d+",
-    last=r"\d+",
+    size=WHOLE,
+    seed=WHOLE,
+    first=WHOLE,
+    last=WHOLE,
     figure="|".join(FIGURES),
 
 

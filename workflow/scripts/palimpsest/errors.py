@@ -34,5 +34,12 @@ class OutOfMemory(UserError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint `` (did you mean 'L8'?)`` naming the known word closest to `word`, or nothing."""
-    close = difflib.get_close_matches(str(word), list(known), n=1, cutoff=0.5)
+    close = near_names(str(word), known, 1, 0.5)
     return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def near_names(word: str, known: Iterable[str], most: int, cutoff: float) -> list[str]:
+    """The known words most like a word, whatever is in capitals; `cutoff` as in `difflib`."""
+    by_small = {name.casefold(): name for name in known}
+    found = difflib.get_close_matches(word.casefold(), by_small, n=most, cutoff=cutoff)
+    return [by_small[small] for small in found]

@@ -17,7 +17,7 @@ from palimpsest.configuration import checks
 from palimpsest.configuration.layers import complete, follow
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.configuration.sources import Sources
+from palimpsest.configuration.sources import Sources, value_at
 from palimpsest.configuration.yaml_files import read_file
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.ends.leftovers import leftovers
@@ -87,12 +87,7 @@ class Experiment:
         self.notes = list(follow(config, sources, parts))
         whole = Settings(config)
         self._refuse(checks.of_values(whole))
-        self._refuse(
-            mistake
-            for target in map(os.path.normpath, targets or ())
-            for section in sections
-            for mistake in section.left_out(whole, target)
-        )
+        self._refuse(self._left_out(map(os.path.normpath, targets or ())))
         self.refused = self._broken_blocks(whole)
         needed = self._needed(targets)
         for block, error in self.refused.items():
@@ -140,6 +135,25 @@ class Experiment:
             self._refuse(does_not_fit(settings, planner, requests))
         except UserError as error:
             return error
+
+    def _left_out(self, targets: Iterable[str]) -> Iterator[Mistake]:
+        """Why there is nothing to make for some targets: a block is null, or not in a list.
+
+        Tables of runs are no such targets: a run that no block asks for can be made, too.
+        """
+        made = ((target, section) for target in targets for section in self.known)
+        for target, section in ((t, section) for t, section in made if section.is_made_by(t)):
+            part = section.part_of(target)
+            nothing_to_make = f"so there is nothing to make for the target {target}"
+            for key in (section.name, *([part.key] if part else ())):
+                if value_at(self.config, key.split("/")) is None:
+                    remedy = "give it a block, or leave the target out"
+                    yield Mistake(key, f"is null, {nothing_to_make}; {remedy}")
+            chosen = value_at(self.config, part.chosen_in.split("/")) if part else None
+            if chosen is not None and part.name not in chosen:
+                what = f"does not name {part.name}, {nothing_to_make}"
+                remedy = f"add {part.name} to it, or leave the target out"
+                yield Mistake(part.chosen_in, f"{what}; {remedy}")
 
     def _needed(self, targets: Iterable[str] | None) -> set[str] | None:
         """The blocks that some targets of Snakemake need; None for every block."""

@@ -13,7 +13,6 @@ from palimpsest import paths
 from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.configuration.sources import value_at
 from palimpsest.lazy_import import named
 from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
@@ -126,35 +125,20 @@ class Section:
 
         The section's own block comes first, then those of its parts.
         """
-        if part := self._part_of(target):
+        if part := self.part_of(target):
             used = [other.key for other in self.parts if other.name in part.uses]
             return [self.name, part.key, *used]
         if target in self._names or target.startswith(self._files):
             return [self.name, *(part.key for part in self.parts)]
         return []
 
-    def left_out(self, settings: Settings, target: str) -> Iterator[Mistake]:
-        """Why there is nothing to make for a target or a figure of the section's, or a part's file.
+    def is_made_by(self, target: str) -> bool:
+        """Whether this is a target or a figure of the section's, or a file of one of its parts."""
+        return (
+            bool(self.part_of(target)) or target in self._names or target.startswith(self._figures)
+        )
 
-        Its block is null, or a list of parts lacks it. Tables of runs have no such reason: a run
-        that no block asks for can be made, too.
-        """
-        part = self._part_of(target)
-        if not part and target not in self._names and not target.startswith(self._figures):
-            return
-        nothing_to_make = f"so there is nothing to make for the target {target}"
-        for key in (self.name, *([part.key] if part else ())):
-            if value_at(settings.config, key.split("/")) is None:
-                remedy = "give it a block, or leave the target out"
-                yield Mistake(key, f"is null, {nothing_to_make}; {remedy}")
-        if part and part.chosen_in:
-            chosen = value_at(settings.config, part.chosen_in.split("/"))
-            if chosen is not None and part.name not in chosen:
-                remedy = f"add {part.name} to it, or leave the target out"
-                what = f"does not name {part.name}, {nothing_to_make}"
-                yield Mistake(part.chosen_in, f"{what}; {remedy}")
-
-    def _part_of(self, target: str) -> Part | None:
+    def part_of(self, target: str) -> Part | None:
         """The part whose target or file this is."""
         for part in self.parts:
             if target == part.name or target.startswith(part.files):

@@ -150,7 +150,8 @@ def _other_reading(written: str, kind: str) -> tuple[str, str] | None:
             return "a number that cannot be worked out", ""
         # Other readers take a number with zeros before it as it stands.
         plain = written.lstrip("+-").lstrip("0")
-        other = f" or {plain}" if plain.isdecimal() and written.lstrip("+-")[0] == "0" else ""
+        has_zero = plain.isdecimal() and written.lstrip("+-")[0] == "0" and plain != str(value)
+        other = f" or {plain}" if has_zero else ""
         return f"the number {value}", f"{value}{other}"
     if kind == "bool" and written.lower() not in _AS_WRITTEN:
         value = "true" if yaml.safe_load(written) else "false"

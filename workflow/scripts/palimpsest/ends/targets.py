@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import logging
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from palimpsest.errors import UserError, nearest
+from palimpsest.errors import UserError, near_names, nearest
 
 NO_RULE = re.compile(r"No rule to produce (.+) \(if you use input functions", re.DOTALL)
 NO_INPUT = re.compile(r"Missing input files for rule (\w+):.*affected files:\s*(.+)", re.DOTALL)
@@ -66,7 +65,7 @@ def unknown_target(target: str, known: Iterable[str]) -> str:
     """The line about a target that no rule makes: up to three near names of its kind."""
     is_path = "/" in target
     alike = [name for name in known if ("/" in name) == is_path]
-    near = difflib.get_close_matches(target, alike, n=3, cutoff=0.6)
+    near = near_names(target, alike, 3, 0.6)
     hint = f" (did you mean {' or '.join(map(repr, near))}?)" if near else ""
     if not OF_A_NAME.fullmatch(target):
         hint += "; names have only letters from a to z, digits, '.', '_' and '-'"
