@@ -134,9 +134,8 @@ class Section:
 
     def is_made_by(self, target: str) -> bool:
         """Whether this is a target or a figure of the section's, or a file of one of its parts."""
-        return (
-            bool(self.part_of(target)) or target in self._names or target.startswith(self._figures)
-        )
+        is_own = target in self._names or target.startswith(self._figures)
+        return is_own or self.part_of(target) is not None
 
     def part_of(self, target: str) -> Part | None:
         """The part whose target or file this is."""
