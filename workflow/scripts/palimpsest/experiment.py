@@ -6,6 +6,7 @@ graph of jobs.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -141,8 +142,9 @@ class Experiment:
 
         Tables of runs are no such targets: a run that no block asks for can be made, too.
         """
-        made = ((target, section) for target in targets for section in self.known)
-        for target, section in ((t, section) for t, section in made if section.is_made_by(t)):
+        for target, section in itertools.product(targets, self.known):
+            if not section.is_made_by(target):
+                continue
             part = section.part_of(target)
             nothing_to_make = f"so there is nothing to make for the target {target}"
             for key in (section.name, *([part.key] if part else ())):

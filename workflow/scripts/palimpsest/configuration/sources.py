@@ -70,8 +70,8 @@ def of_command_line(entries: Iterable[str]) -> dict:
     """The values of `--config`, from the entries as they were given, such as "seeds=[0, 1]".
 
     Snakemake reads an entry without the types of YAML: inside of a block, 3 and "3" are one text.
-    So each entry is read again, as a configuration file would be. A plain text is
-    itself, whatever is in it. Raises `UserError` for a value that YAML would change, such as 010.
+    So each entry is read again, as a configuration file would be. A plain text is itself, whatever
+    is in it. Raises `UserError` for a value that YAML would change, such as 010.
     """
     values: dict = {}
     for entry in entries:
