@@ -2,10 +2,11 @@
 
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from helpers.forks import python
 
 FOLDER = Path(__file__).parent
 pytestmark = pytest.mark.slow
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 def run(program: Path, *arguments: str) -> subprocess.CompletedProcess:
     """Run a program of the benchmarks to its end."""
-    command = [sys.executable, str(program), *arguments]
+    command = [python(), str(program), *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=500)
 
 

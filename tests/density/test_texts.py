@@ -33,6 +33,7 @@ from transformers import (
 
 from helpers.checkpoints import write_checkpoint
 from helpers.experiments import message
+from helpers.forks import python
 from palimpsest import tables
 from palimpsest.density import Approximation, bins
 from palimpsest.density import text_density as densities
@@ -389,7 +390,7 @@ def embedded(folder, embedding, model=None, models=ROOT / MODELS, corpus=None, q
     files = ["--segments", segments, "--embeddings", path, "--state", folder / "state"]
     how = ["--embedding", embedding, "--model", model, "--models", models, "--precision", "fp32"]
     script = ROOT / "workflow/scripts/embed_text.py"
-    command = [sys.executable, script, "--name", "mine", *files, *how]
+    command = [python(), script, "--name", "mine", *files, *how]
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return segments, path

@@ -1,13 +1,13 @@
 """Words that a language model's tokenizer does not know, and texts that look like its own marks."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from transformers import AutoTokenizer
 
 from helpers.checkpoints import write_checkpoint
+from helpers.forks import python
 from palimpsest import tables
 from palimpsest.density.kinds import SEGMENTS, TEXT_EMBEDDINGS
 from palimpsest.density.language_model import encode
@@ -44,7 +44,7 @@ def embedded(tmp_path_factory):
     tables.write(segments, made, SEGMENTS)
     files = ["--segments", segments, "--embeddings", path, "--state", folder / "state"]
     how = ["--embedding", "hidden", "--model", "mine", "--models", table, "--precision", "fp32"]
-    command = [sys.executable, ROOT / "workflow/scripts/embed_text.py", "--name", "mine"]
+    command = [python(), ROOT / "workflow/scripts/embed_text.py", "--name", "mine"]
     done = subprocess.run(list(map(str, [*command, *files, *how])), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return tables.read(path, TEXT_EMBEDDINGS), done.stderr

@@ -1,8 +1,9 @@
 """The command lines of the scripts that train and that unlearn, as the workflow gives them."""
 
-import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+from helpers.forks import python
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -50,7 +51,7 @@ def question_streams(**flags) -> list[str]:
 
 def command(script: str, **flags) -> list[str]:
     """The command line of a script; a flag may have several values."""
-    words = [sys.executable, SCRIPTS / script]
+    words = [python(), SCRIPTS / script]
     for name, given in flags.items():
         several = isinstance(given, Iterable) and not isinstance(given, str)
         words += [f"--{name.replace('_', '-')}", *(given if several else [given])]

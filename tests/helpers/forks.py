@@ -1,14 +1,17 @@
-"""Fast runs of Snakemake: every run is a fork of a process that has already imported Snakemake.
+"""Fast starts of Snakemake and of its jobs: each is a fork of a process that has imported before.
 
-Imports take most of Snakemake's start. As a script, this file is a server on a socket. For each
-request with a folder, arguments and an environment, it forks a Snakemake and answers with its exit
-status. It ends with the process that started it.
+Imports take most of Snakemake's start, and most of a small job. As a script, this file is a server
+on a socket. For each request with a folder, arguments and an environment, it forks a process and
+answers with its exit status. It ends with the process that started it. There are two kinds of
+servers: one has imported what Snakemake needs, the other what jobs need. Neither has imported the
+library, because each project has its own copy of it.
 """
 
 import atexit
 import gc
 import json
 import os
+import runpy
 import select
 import signal
 import socket
@@ -16,14 +19,17 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 AT_ONCE = 2
 SECONDS = 120
-PAUSE = 0.02  # seconds between two looks whether a Snakemake has ended
+PAUSE = 0.02  # seconds between two looks whether a process has ended
+PYTHON = Path(__file__).with_name("python_of_forks.py")
 
 
 @dataclass(frozen=True)
@@ -36,105 +42,192 @@ class Outcome:
 
 def snakemake_in_forks(runs: list[tuple[Path, list[str]]]) -> list[Outcome]:
     """Run Snakemake in each folder with its arguments, several at the same time."""
-    _server()
+    _server("snakemake")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda run: snakemake_in_a_fork(*run), runs))
 
 
-def snakemake_in_a_fork(folder: Path, arguments: list[str], seconds: int = SECONDS) -> Outcome:
-    """Run Snakemake in a folder with the current environment, to its end or for some seconds."""
-    with tempfile.NamedTemporaryFile() as printed:
+def snakemake_in_a_fork(
+    folder: Path, arguments: list[str], seconds: int = SECONDS, forked_jobs: bool = True
+) -> Outcome:
+    """Run Snakemake in a folder with the current environment, to its end or for some seconds.
+
+    The Python scripts of its jobs are run in forks as well, unless `forked_jobs` is false.
+    """
+    with tempfile.TemporaryFile() as printed, open(os.devnull) as nothing:
         asked = {
             "folder": str(folder),
             "arguments": arguments,
             "environment": {**os.environ, "PYTHONPATH": ""},
-            "printed": printed.name,
+            "python": python() if forked_jobs else sys.executable,
             "seconds": seconds,
         }
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(_server())
+            connection.connect(_server("snakemake"))
+            files = [nothing.fileno(), printed.fileno(), printed.fileno()]
+            socket.send_fds(connection, [b"f"], files)
             connection.sendall(json.dumps(asked).encode() + b"\n")
             status = connection.makefile().read()
-        return Outcome(int(status), Path(printed.name).read_text(errors="replace"))
+        printed.seek(0)
+        return Outcome(int(status), printed.read().decode(errors="replace"))
 
 
 @cache
-def _server() -> str:
-    """The socket of this process's server, which is started when it is first needed."""
+def python() -> str:
+    """A command to use like `python`, which runs scripts as forks of this process's server of jobs.
+
+    The scripts see two threads where no environment variable says otherwise, as on two cores.
+    """
+    place = Path(_server("job"))
+    command = place.with_name("bin") / "python"
+    command.parent.mkdir()
+    text = f"#!{sys.executable} -IS\nSERVER = {str(place)!r}\n{PYTHON.read_text()}"
+    command.write_text(text)
+    command.chmod(0o755)
+    return str(command)
+
+
+@cache
+def _server(kind: str) -> str:
+    """The socket of this process's server of a kind, which is started when it is first needed."""
     folder = tempfile.TemporaryDirectory()
     atexit.register(folder.cleanup)
     place = Path(folder.name) / "socket"
     server = subprocess.Popen(
-        [sys.executable, __file__, place],
+        [sys.executable, __file__, kind, place],
         stdin=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": ""},
     )
     while not place.exists():
-        assert server.poll() is None, "the server of Snakemakes has ended"
+        assert server.poll() is None, f"the server of kind {kind} has ended"
         time.sleep(PAUSE)
     return str(place)
 
 
-# The server
+# The servers
 
 
-def import_ahead() -> None:
-    """Import what every run needs, but nothing of the library: each run has its own copy of it."""
+def import_for_snakemake() -> None:
+    """Import what every run of Snakemake needs."""
     import jsonschema  # noqa: F401
     import numpy  # noqa: F401
     import snakemake.cli
 
     # Plugins are looked for by importing whatever is installed.
     snakemake.cli.get_argument_parser()
-    assert "palimpsest" not in sys.modules
 
 
-def become_snakemake(
-    folder: str, arguments: list[str], environment: dict[str, str], printed: str, seconds: int
-) -> None:
-    """Turn this process into `python -m snakemake` in a folder, all that it prints in one file."""
+def become_snakemake(python: str, seconds: int) -> None:
+    """Turn this process into `python -m snakemake`; its jobs run with another `python`."""
     from snakemake.cli import main
 
     signal.alarm(seconds)
-    os.chdir(folder)
-    os.environ.clear()
-    os.environ.update(environment)
-    sys.path[0] = folder
-    sys.argv = ["snakemake", *arguments]
-    output = os.open(printed, os.O_WRONLY)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    sys.path[0] = os.getcwd()
+    sys.argv.insert(0, "snakemake")
+    sys.executable = python
     main()
 
 
-def serve(place: str) -> None:
-    """Fork a Snakemake for every connection until the standard input is closed."""
-    import_ahead()
-    gc.freeze()  # no fork looks through all that, nor gets a copy of it by doing so
+def import_for_jobs() -> None:
+    """Import what takes long in jobs: trainings, tables and figures."""
+    import importlib
+
+    for name in (
+        "jinja2",
+        "jsonschema",
+        "matplotlib.backends.backend_svg",
+        "matplotlib.figure",
+        "numba",
+        "pandas",
+        "pyarrow.parquet",
+        "scipy.optimize",
+        "scipy.stats",
+        "sklearn",
+        "snakemake.script",
+        "torch",
+        "transformers",
+        "transformers.core_model_loading",
+        "transformers.modeling_utils",
+        "yaml",
+    ):
+        importlib.import_module(name)
+
+
+def become_job() -> None:
+    """Turn this process into `python SCRIPT ...`."""
+    import torch
+
+    # Read from the environment by the import, which was long ago.
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", os.cpu_count())))
+    script = sys.argv[0]
+    others = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:1] = [os.path.dirname(os.path.abspath(script)), *filter(None, others)]
+    runpy.run_path(script, run_name="__main__")
+
+
+SERVERS: dict[str, tuple[Callable, Callable]] = {
+    "snakemake": (import_for_snakemake, become_snakemake),
+    "job": (import_for_jobs, become_job),
+}
+
+
+def serve(place: str, become: Callable) -> None:
+    """Fork a process for every connection until the standard input is closed.
+
+    Bytes that come later on a connection are signals for the process; its end kills the process.
+    """
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(f"{place}.new")
     listener.listen()
     os.rename(f"{place}.new", place)
     running: dict[int, socket.socket] = {}
     while True:
-        ready, _, _ = select.select([listener, sys.stdin], [], [], PAUSE)
+        ready, _, _ = select.select([listener, sys.stdin, *running.values()], [], [], PAUSE)
         if sys.stdin in ready:
             return
-        if ready:
+        if listener in ready:
             connection, _ = listener.accept()
+            _, files, _, _ = socket.recv_fds(connection, 1, 3)
             asked = json.loads(connection.makefile().readline())
             process = os.fork()
             if process == 0:
                 for held in (listener, connection, *running.values()):
                     held.close()
-                become_snakemake(**asked)
+                begin(files, asked.pop("folder"), asked.pop("arguments"), asked.pop("environment"))
+                become(**asked)
                 return
+            for file in files:
+                os.close(file)
             running[process] = connection
+        for process, connection in running.items():
+            if connection in ready:
+                sent = connection.recv(1)
+                with suppress(ProcessLookupError):
+                    os.kill(process, sent[0]) if sent else os.killpg(process, signal.SIGKILL)
         while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
-            with running.pop(ended[0]) as connection:
+            with running.pop(ended[0]) as connection, suppress(BrokenPipeError):
                 connection.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
 
 
+def begin(files: list[int], folder: str, arguments: list[str], environment: dict[str, str]) -> None:
+    """Give this process its folder, arguments, environment and the first three files."""
+    os.setsid()
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = arguments
+    for place, file in enumerate(files):
+        os.dup2(file, place)
+        os.close(file)
+
+
+def main(kind: str, place: str) -> None:
+    import_ahead, become = SERVERS[kind]
+    import_ahead()
+    assert "palimpsest" not in sys.modules
+    gc.freeze()  # no fork looks through all that, nor gets a copy of it by doing so
+    serve(place, become)
+
+
 if __name__ == "__main__":
-    serve(sys.argv[1])
+    main(*sys.argv[1:])

@@ -100,10 +100,10 @@ class Project:
         command = [sys.executable, "-m", "snakemake", "--cores", str(cores), *arguments]
         return command + (["--configfile", *configfiles] if configfiles else [])
 
-    def snakemake(self, *arguments: str, **options) -> Outcome:
+    def snakemake(self, *arguments: str, forked_jobs: bool = True, **options) -> Outcome:
         """Run Snakemake to its end; `stdout` holds all that it printed."""
         _, _, _, *given = self.command(*arguments, **options)
-        return snakemake_in_a_fork(self.folder, given, seconds=1800)
+        return snakemake_in_a_fork(self.folder, given, seconds=1800, forked_jobs=forked_jobs)
 
     def jobs(self, *arguments: str, **options) -> dict[str, int]:
         """How many jobs of each rule a dry run lists."""

@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -16,6 +15,7 @@ from helpers import adapter_training as program
 from helpers.adapter_training import RECIPE, base_weights, logits_of, run_in, write_dataset
 from helpers.checkpoints import write_checkpoint
 from helpers.commands import MODELS, ROOT, SCRIPTS, finetune
+from helpers.forks import python
 from palimpsest.errors import UserError
 from palimpsest.models import adapters, read_models
 from palimpsest.models.adapters import initial_values, merged, with_adapter
@@ -44,7 +44,7 @@ class Trained:
     def _run(self, case):
         paths = os.pathsep.join([str(SCRIPTS), str(ROOT / "tests")])
         environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
-        command = [sys.executable, program.__file__, self.folder, *case.split("-")]
+        command = [python(), program.__file__, self.folder, *case.split("-")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return dict(np.load(self.folder / case / "found.npz"))

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -14,6 +13,7 @@ from helpers.adapter_unlearning import LEARNED
 from helpers.checkpoints import write_checkpoint
 from helpers.commands import ROOT, SCRIPTS, finetune, unlearn
 from helpers.experiments import DEFAULT, experiment
+from helpers.forks import python
 from helpers.unlearning_engine import METHODS, write_dataset
 from palimpsest import tables
 from palimpsest.sections import KINDS
@@ -54,7 +54,7 @@ class House:
     def arrays(self, case):
         path = self.folder / f"{case}.npz"
         dataset = self.folder / "original/strings.parquet"
-        call(sys.executable, program.__file__, str(dataset), str(path), *case.split("-"))
+        call(python(), program.__file__, str(dataset), str(path), *case.split("-"))
         return dict(np.load(path))
 
     def full_model(self):

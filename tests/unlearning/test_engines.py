@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from helpers import unlearning_engine
 from helpers.checkpoints import write_checkpoint
 from helpers.commands import SCRIPTS, finetune, unlearn
+from helpers.forks import python
 from helpers.unlearning_engine import METHODS, run_of, write_dataset
 from palimpsest import tables
 from palimpsest.errors import UserError
@@ -85,7 +85,7 @@ class House:
 
     def arrays(self, engine, *case) -> dict[str, np.ndarray]:
         path = self.folder / f"{'-'.join(map(str, [engine, *case]))}.npz"
-        words = [sys.executable, unlearning_engine.__file__, self.dataset, path, engine, *case]
+        words = [python(), unlearning_engine.__file__, self.dataset, path, engine, *case]
         call(*map(str, words), *methods_of(case))
         return dict(np.load(path))
 

@@ -19,7 +19,7 @@ from palimpsest.sections import KINDS
 
 FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
-EVERY, EPOCHS = 5, 120
+EVERY, EPOCHS = 5, 60
 
 
 def command(*more: str, every: int = EVERY) -> list[str]:
@@ -76,9 +76,12 @@ def killed(killed_once, tmp_path) -> tuple[Project, int]:
 
 
 def saved_epochs(project: Project) -> list[int]:
-    """The epochs of the checkpoints that are there."""
-    found = (project.folder / "results/.state").glob("*/epoch-*")
-    return [int(path.name.removeprefix("epoch-")) for path in found]
+    """The epoch of the newest checkpoint of each run that has one."""
+    newest = {}
+    for path in (project.folder / "results/.state").glob("*/epoch-*"):
+        epoch = int(path.name.removeprefix("epoch-"))
+        newest[path.parent] = max(epoch, newest.get(path.parent, 0))
+    return list(newest.values())
 
 
 def kill_training(project: Project) -> int:

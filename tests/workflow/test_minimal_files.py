@@ -2,13 +2,13 @@
 
 import pytest
 
-from helpers.projects import TOUR, Project, refused, run_in
+from helpers.projects import TOUR, Project, refused
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.sections import NAMES, SECTIONS
 
 
 def dry_run(project: Project, *arguments: str, configfiles=()):
-    return run_in(project.folder, [*project.command(configfiles=configfiles), "-n", *arguments])
+    return project.snakemake("--dry-run", *arguments, configfiles=configfiles)
 
 
 @pytest.mark.parametrize("name", NAMES)

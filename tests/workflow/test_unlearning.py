@@ -18,6 +18,7 @@ from palimpsest.variants import ORIGINAL, RETAIN
 
 PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
 FINETUNE = f"{PROBLEM}/unlearned/finetune/runs-0-3"
+APPLIED = f"{FINETUNE}/unlearned.parquet"
 DATASET = "results/datasets/L1/n16-seed0/{}/strings.parquet"
 STATE = "results/.state"
 LIBRARY = "workflow/scripts/palimpsest"
@@ -190,16 +191,22 @@ def fresh_copy(finished: Project, folder: Path) -> Project:
     return Project(folder)
 
 
-@pytest.mark.parametrize("afterwards", [1, 2])
-def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
-    """The models that it had finished are taken as they are, also if more then fit at a time."""
-    target = f"{FINETUNE}/unlearned.parquet"
-    undisturbed, killed = (fresh_copy(finished, tmp_path / name) for name in "ab")
-    slow(undisturbed, 8)
-    done = undisturbed.snakemake(target)
+@pytest.fixture(scope="module")
+def undisturbed(finished, tmp_path_factory) -> Project:
+    """A slow unlearning that nothing disturbs."""
+    project = fresh_copy(finished, tmp_path_factory.mktemp("undisturbed") / "copy")
+    slow(project, 8)
+    done = project.snakemake(APPLIED)
     assert done.returncode == 0, done.stdout
+    return project
+
+
+@pytest.mark.parametrize("afterwards", [1, 2])
+def test_a_killed_unlearning_goes_on(finished, undisturbed, tmp_path, afterwards):
+    """The models that it had finished are taken as they are, also if more then fit at a time."""
+    killed = fresh_copy(finished, tmp_path / "copy")
     slow(killed, 1)
-    with killed.running(target) as process:
+    with killed.running(APPLIED) as process:
         wait_until(lambda: waves(killed))
         for worker in workers(process, "unlearn.py"):
             worker.kill()
@@ -217,7 +224,7 @@ def test_a_killed_unlearning_goes_on(finished, tmp_path, afterwards):
             (line,) = (line for line in lines if line.endswith(about))
             assert f"{3 * n} tables saved" in line
     in_waves_of(killed, afterwards)
-    done = killed.snakemake(target)
+    done = killed.snakemake(APPLIED)
     assert done.returncode == 0, done.stdout
     (predicted, models), (expected, of_models) = unlearned(killed), unlearned(undisturbed)
     assert predicted == expected

@@ -91,7 +91,7 @@ def rules_run(done) -> set[str]:
 def in_environments(project: Project, kept: Path, *arguments: str, configfiles=STUDY):
     """Run Snakemake as with conda."""
     flags = ["--sdm", "conda", "--conda-prefix", str(kept)]
-    return project.snakemake(*flags, *arguments, configfiles=configfiles)
+    return project.snakemake(*flags, *arguments, configfiles=configfiles, forked_jobs=False)
 
 
 def environment(kept: Path, file: Path) -> Path:
