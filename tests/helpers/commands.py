@@ -1,5 +1,6 @@
 """The command lines of the scripts that train and that unlearn, as the workflow gives them."""
 
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,8 +50,13 @@ def question_streams(**flags) -> list[str]:
     return command("question_streams.py", **{**TWIN, **RECIPE, **flags})
 
 
+def in_a_new_python(words: list[str]) -> list[str]:
+    """The same command, which starts a Python of its own and not a fork."""
+    return [sys.executable, *words[1:]]
+
+
 def command(script: str, **flags) -> list[str]:
-    """The command line of a script; a flag may have several values."""
+    """The command line of a script, which runs in a fork; a flag may have several values."""
     words = [python(), SCRIPTS / script]
     for name, given in flags.items():
         several = isinstance(given, Iterable) and not isinstance(given, str)

@@ -225,12 +225,11 @@ def test_a_damaged_checkpoint(killed, undisturbed):
     assert "damaged checkpoint, discarded (a file of it is missing, torn or changed)" in log
 
 
-def test_a_truncated_trace(undisturbed, tmp_path, backend):
+def test_a_truncated_trace(undisturbed, tmp_path):
     """It is put aside, not overwritten, and made again; the trace of the other seed stays."""
     folder = tmp_path / "copy"
     shutil.copytree(undisturbed.folder, folder)
     project = Project(folder)
-    keep_records_in(project, backend)
     content = (folder / TRACE).read_bytes()
     (folder / TRACE).write_bytes(content[:1000])
     other = folder / FOLDER.replace("seed1", "seed0") / "manifest.json"
@@ -288,9 +287,8 @@ def test_a_full_disk(untrained, undisturbed, small_disk, every, full_at):
     complete(untrained, undisturbed, every=every)
 
 
-def test_a_read_only_folder(untrained, undisturbed, small_disk, backend):
+def test_a_read_only_folder(untrained, undisturbed, small_disk):
     """Refused without a traceback; what is there stays."""
-    keep_records_in(untrained, backend)
     before = untrained.contents()
     small_disk(1 << 26, "ro")
     done = untrained.snakemake(*command())
@@ -304,9 +302,8 @@ def test_a_read_only_folder(untrained, undisturbed, small_disk, backend):
     complete(untrained, undisturbed)
 
 
-def test_two_snakemakes_in_one_folder(untrained, undisturbed, backend):
+def test_two_snakemakes_in_one_folder(untrained, undisturbed):
     """The second is refused, also if it wants other files; the first is not disturbed."""
-    keep_records_in(untrained, backend)
     with untrained.running(*command()) as process:
         wait_until(lambda: saved_epochs(untrained))
         trainers = workers(process, "finetune.py")

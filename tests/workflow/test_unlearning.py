@@ -182,7 +182,7 @@ def stale(project: Project, *more: str) -> list[str]:
 def unlearned(project: Project) -> tuple[bytes, pd.DataFrame]:
     """The two tables of a job: what its models predict, byte by byte, and what is said of them."""
     models = tables.read(project.folder / FINETUNE / "models.parquet", KINDS["unlearned_models"])
-    return (project.folder / FINETUNE / "unlearned.parquet").read_bytes(), models
+    return (project.folder / APPLIED).read_bytes(), models
 
 
 def fresh_copy(finished: Project, folder: Path) -> Project:
@@ -301,10 +301,9 @@ def test_unlearning_that_is_asked_for_again_leaves_everything_as_it_was(copy_of_
     """Its datasets come out alike, so its jobs run and touch no table; then all is done."""
     changed(f"{LIBRARY}/datasets/forgetting.py")(copy_of_finished.folder)
     before = copy_of_finished.contents()
-    target = f"{FINETUNE}/unlearned.parquet"
-    done = copy_of_finished.snakemake(target)
+    done = copy_of_finished.snakemake(APPLIED)
     assert done.returncode == 0, done.stdout
     for rule in ("dataset_forgetting", "train_replicates", "unlearn"):
         assert f"rule {rule}:" in done.stdout
     assert copy_of_finished.contents() == before
-    assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run", target).stdout
+    assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run", APPLIED).stdout

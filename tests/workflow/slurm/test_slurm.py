@@ -24,9 +24,7 @@ DATASETS = [f"results/datasets/L2/n24-seed{seed}/base/strings.parquet" for seed 
 SMALL = [
     "--config",
     "languages=[L1]",
-    "memorisation={studies: {exact: null, disagreement: null, frequency: null, "
-    "deduplication: null, training_size: null, model_size: null, extraction: null, bits: null, "
-    "bits_by_rule: null}}",
+    "memorisation={studies: {only: [tradeoff]}}",
     "unlearning=null",
     "profiles=null",
     "density=null",
