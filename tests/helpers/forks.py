@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 
 AT_ONCE = 2
-SECONDS = 120
+SECONDS = 600
 PAUSE = 0.02  # seconds between two looks whether a process has ended
 PYTHON = Path(__file__).with_name("python_of_forks.py")
 
@@ -42,7 +42,7 @@ class Outcome:
 
 def snakemake_in_forks(runs: list[tuple[Path, list[str]]]) -> list[Outcome]:
     """Run Snakemake in each folder with its arguments, several at the same time."""
-    _server("snakemake")
+    _server("snakemake"), python()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda run: snakemake_in_a_fork(*run), runs))
 
@@ -76,7 +76,8 @@ def snakemake_in_a_fork(
 def python() -> str:
     """A command to use like `python`, which runs scripts as forks of this process's server of jobs.
 
-    The scripts see two threads where no environment variable says otherwise, as on two cores.
+    What is read when Python or torch starts is that of the server: hash seeds, for example, and
+    `sitecustomize`.
     """
     place = Path(_server("job"))
     command = place.with_name("bin") / "python"
@@ -184,29 +185,44 @@ def serve(place: str, become: Callable) -> None:
     while True:
         ready, _, _ = select.select([listener, sys.stdin, *running.values()], [], [], PAUSE)
         if sys.stdin in ready:
+            for process in running:
+                kill_group(process)
             return
         if listener in ready:
             connection, _ = listener.accept()
             _, files, _, _ = socket.recv_fds(connection, 1, 3)
-            asked = json.loads(connection.makefile().readline())
-            process = os.fork()
+            line = connection.makefile().readline()
+            process = os.fork() if line else None  # nothing is asked by one that was killed
             if process == 0:
                 for held in (listener, connection, *running.values()):
                     held.close()
+                asked = json.loads(line)
                 begin(files, asked.pop("folder"), asked.pop("arguments"), asked.pop("environment"))
                 become(**asked)
                 return
             for file in files:
                 os.close(file)
-            running[process] = connection
+            if process is None:
+                connection.close()
+            else:
+                running[process] = connection
         for process, connection in running.items():
             if connection in ready:
                 sent = connection.recv(1)
-                with suppress(ProcessLookupError):
-                    os.kill(process, sent[0]) if sent else os.killpg(process, signal.SIGKILL)
+                if sent:
+                    os.kill(process, sent[0])
+                else:
+                    kill_group(process)
         while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
             with running.pop(ended[0]) as connection, suppress(BrokenPipeError):
                 connection.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
+
+
+def kill_group(process: int) -> None:
+    """Kill a process that was forked, and what it has started."""
+    os.kill(process, signal.SIGKILL)
+    with suppress(ProcessLookupError):  # it had no time to make the group
+        os.killpg(process, signal.SIGKILL)
 
 
 def begin(files: list[int], folder: str, arguments: list[str], environment: dict[str, str]) -> None:

@@ -135,7 +135,7 @@ class Project:
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            process.wait(60)
+            process.wait(300)
 
 
 def refused(done: Outcome) -> str:
@@ -158,7 +158,7 @@ def workers(process: subprocess.Popen, script: str) -> list[psutil.Process]:
     return found
 
 
-def wait_until(condition: Callable, what: str = "what is waited for", seconds: float = 300):
+def wait_until(condition: Callable, what: str = "what is waited for", seconds: float = 600):
     """The first true value of a condition."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):

@@ -45,7 +45,7 @@ class Trained:
         paths = os.pathsep.join([str(SCRIPTS), str(ROOT / "tests")])
         environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
         command = [python(), program.__file__, self.folder, *case.split("-")]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return dict(np.load(self.folder / case / "found.npz"))
 
@@ -263,7 +263,7 @@ def test_the_command_refuses_an_adapter_on_a_twin(tmp_path):
     command = finetune(
         adapter="lora", dataset="none", trace="none", manifest="none", state=tmp_path / "state"
     )
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert done.stderr.strip() == (
         "error: training/adapter: lora is for full models, and llama-3.2-1b-twin is a twin, all of "

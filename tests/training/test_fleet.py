@@ -474,7 +474,7 @@ class Command:
         return subprocess.Popen([*words, *map(str, self.more)], stdout=log, stderr=log)
 
     def finish(self) -> "Command":
-        assert self.start().wait(timeout=300) == 0, (self.folder / "log").read_text()
+        assert self.start().wait(timeout=600) == 0, (self.folder / "log").read_text()
         return self
 
     def manifest(self, place: int = 0) -> dict:

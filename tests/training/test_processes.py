@@ -117,9 +117,9 @@ def test_a_killed_process_takes_the_others_along_and_the_run_resumes(
     victims = {"worker": workers[1], "launcher": launcher, "job": psutil.Process(job.pid)}
     victims["Ctrl-C"] = victims["job"]
     victims[victim].send_signal(signal.SIGINT if victim == "Ctrl-C" else signal.SIGKILL)
-    status = job.wait(120)
+    status = job.wait(300)
     assert status == 130 if victim == "Ctrl-C" else status != 0
-    left = psutil.wait_procs([launcher, *workers], timeout=60)[1]
+    left = psutil.wait_procs([launcher, *workers], timeout=300)[1]
     with contextlib.suppress(psutil.NoSuchProcess):
         assert [process.pid for process in left if process.status() != "zombie"] == []
     assert not (folder / "trace.parquet").exists()

@@ -126,12 +126,12 @@ class Run:
 
     def finish(self) -> "Run":
         """Run to the end, which must be a success."""
-        assert self.start().wait(timeout=300) == 0, self.log()
+        assert self.start().wait(timeout=600) == 0, self.log()
         return self
 
     def fail(self) -> "Run":
         """Run to the end, which must be an error that a user can mend."""
-        assert self.start().wait(timeout=300) == 1, self.log()
+        assert self.start().wait(timeout=600) == 1, self.log()
         assert "Traceback" not in self.log()
         return self
 
@@ -237,7 +237,7 @@ def train_families(folder: Path) -> None:
     """One epoch of a twin of each family in one process, without and with the end predicted."""
     command = [sys.executable, "-c", EACH_FAMILY, folder, TABLE, GRAMMAR, *FAMILIES]
     environment = {**os.environ, "PYTHONPATH": str(SCRIPTS), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
 
 

@@ -34,7 +34,7 @@ SMALL = [
 ONE_TRAINING = [
     f"{RUN}/trace.parquet",
     "--config",
-    "training={epochs: 150, checkpoint_every: 10}",
+    "training={epochs: 80, checkpoint_every: 10}",
 ]
 
 # Here and not in the fixture, so that it is said once and not for every test.
