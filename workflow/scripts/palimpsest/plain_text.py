@@ -25,7 +25,7 @@ def read_text(path: str | Path) -> str:
     except UnicodeDecodeError:
         raise UserError(not_utf8(path)) from None
     if "\0" in text:
-        refuse_zero_bytes(path, text.count("\n", 0, text.index("\0")) + 1)
+        raise UserError(has_zero_bytes(path, text.partition("\0")[0].count("\n") + 1))
     return text
 
 
@@ -41,9 +41,9 @@ def not_utf8(path: str | Path) -> str:
     return f"{path}: was not UTF-8 text, and has changed since; give the same command again"
 
 
-def refuse_zero_bytes(path: str | Path, line: int) -> None:
-    """Raise `UserError`: such a line is of a file in UTF-16, or of no text."""
-    raise UserError(f"{path}:{line}: has a byte of 0, so it is not UTF-8 text; {AS_UTF8}")
+def has_zero_bytes(path: str | Path, line: int) -> str:
+    """What is wrong with a line that has a byte of 0: its file is in UTF-16, or no text."""
+    return f"{path}:{line}: has a byte of 0, so it is not UTF-8 text; {AS_UTF8}"
 
 
 def same_when_composed(words: Iterable[str]) -> list[tuple[str, ...]]:

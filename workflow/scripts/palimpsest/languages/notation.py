@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from palimpsest.languages.errors import GrammarError
-from palimpsest.plain_text import ENCODING, not_utf8
+from palimpsest.plain_text import ENCODING, has_zero_bytes, not_utf8
 
 EXAMPLE = "a rule reads A -> B 'c' [0.5]"
 # A name may hold a bar only before '<', as in the names A|<B-C> of NLTK's Chomsky normal form.
@@ -98,9 +98,12 @@ def load(path: str | Path) -> str:
             f"{path}: cannot be read ({reason}); give the path of a readable grammar file"
         ) from None
     try:
-        return data.decode(ENCODING)
+        text = data.decode(ENCODING)
     except UnicodeDecodeError:
         raise GrammarError(not_utf8(path)) from None
+    if "\0" in text:
+        raise GrammarError(has_zero_bytes(path, text.partition("\0")[0].count("\n") + 1))
+    return text
 
 
 def read(text: str, name: str) -> PrintedGrammar:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from palimpsest.errors import UserError
 from palimpsest.lazy_import import lazy_import
-from palimpsest.plain_text import ENCODING, not_utf8, read_text, refuse_zero_bytes
+from palimpsest.plain_text import ENCODING, has_zero_bytes, not_utf8, read_text
 from palimpsest.tables.user_values import WrittenNumber
 
 pa = lazy_import("pyarrow")
@@ -99,7 +99,8 @@ def delimited(
     before = 0  # the last line of the row before
     try:
         with open(path, encoding=ENCODING, newline="") as file:
-            reader = csv.reader(file, delimiter=delimiter, quoting=quoting, strict=True)
+            lines = _of_text(path, file)
+            reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
             for cells in reader:
                 if delimiter == "\t" and reader.line_num > before + 1:
                     raise UserError(
@@ -221,13 +222,19 @@ def _in_parts(
         yield Rows(cells, [number for number, _ in part] if with_lines else None)
 
 
+def _of_text(path: str | Path, lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a file; `UserError` for one with bytes that no text has."""
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise UserError(has_zero_bytes(path, number))
+        yield line
+
+
 def _lines(path: str | Path) -> Iterator[tuple[int, dict]]:
     """Yield each line of a text file that is not empty, with its number, as an object."""
     try:
         with open(path, encoding=ENCODING) as file:
-            for number, line in enumerate(file, 1):
-                if "\0" in line:
-                    refuse_zero_bytes(path, number)
+            for number, line in enumerate(_of_text(path, file), 1):
                 if line.strip():
                     yield number, {LINE: line.rstrip("\n")}
     except UnicodeDecodeError:
