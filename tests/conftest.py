@@ -15,6 +15,9 @@ from palimpsest.pretrained.packages import find, find_folder
 # Several processes run tests at the same time; each uses only the threads that the code asks for.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# Threads that wait for others sleep. By default they try again and again for a while, and where
+# more threads run than there are cores, that takes most of the processor's time.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 # Garbage collection takes a sixth of the time of tests that run in this process.
 gc.set_threshold(50_000, 10, 10)
