@@ -34,9 +34,11 @@ def seconds(command: list[str], folder: Path) -> float:
     return taken
 
 
-def workflow(folder: Path, name: str, words: list[str], limit: float, peer: float) -> Row:
+def workflow(
+    folder: Path, name: str, words: list[str], limit: float, peer: float, compiled: bool
+) -> Row:
     """A workflow from nothing, compared with an empty one."""
-    copy_of_the_project(folder, compiled=False)
+    copy_of_the_project(folder, compiled)
     ours = seconds([*SNAKEMAKE, *words], folder)
     return at_most(f"{name}, from nothing; peer: no job", ours, peer, "s", limit)
 
@@ -62,10 +64,11 @@ def rows(tiny: bool) -> Iterator[Row]:
         folder = Path(name)
         peer = empty_workflow(folder / "empty")
         words = [*(small or ["all"]), "--configfile", TOUR]
-        yield workflow(folder / "tour", "make tour", words, TOUR_SECONDS, peer)
+        yield workflow(folder / "tour", "make tour", words, TOUR_SECONDS, peer, tiny)
         for section in ("density", "information"):
             words = ["--", *(small or [section])]
-            yield workflow(folder / section, f"snakemake {section}", words, SECTION_SECONDS, peer)
+            name = f"snakemake {section}"
+            yield workflow(folder / section, name, words, SECTION_SECONDS, peer, tiny)
     if tiny:
         yield check(["make", "help"], ["tests/test_requests.py"])
     else:

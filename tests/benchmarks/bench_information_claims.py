@@ -55,7 +55,7 @@ from palimpsest.information.trends import of_intervention, runs_of  # noqa: E402
 from palimpsest.statistics import DECIMALS, student  # noqa: E402
 from palimpsest.variants import FRESH, REPEATED  # noqa: E402
 
-SEEDS, STUDIES, FEWER, TINY, LEVEL = (2, 3, 5), 400, 150, 4, 5.0
+SEEDS, STUDIES, FEWER, TINY, LEVEL = (2, 3, 5), 400, 150, 2, 5.0
 WORLDS = {
     "normal": World(),
     "uneven": World(uneven=3.0),

@@ -18,13 +18,16 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NoReturn
 
 AT_ONCE = 2
 SECONDS = 600
@@ -198,8 +201,7 @@ def serve(place: str, become: Callable) -> None:
                     held.close()
                 asked = json.loads(line)
                 begin(files, asked.pop("folder"), asked.pop("arguments"), asked.pop("environment"))
-                become(**asked)
-                return
+                to_the_end(become, **asked)
             for file in files:
                 os.close(file)
             if process is None:
@@ -216,6 +218,27 @@ def serve(place: str, become: Callable) -> None:
         while running and (ended := os.waitpid(-1, os.WNOHANG))[0]:
             with running.pop(ended[0]) as connection, suppress(BrokenPipeError):
                 connection.sendall(str(os.waitstatus_to_exitcode(ended[1])).encode())
+
+
+def to_the_end(work: Callable, **asked) -> NoReturn:
+    """Do the work and end this process, without taking apart all that was imported."""
+    status = 1
+    try:
+        work(**asked)
+        status = 0
+    except SystemExit as error:
+        status = error.code
+        if status is None or isinstance(status, str):
+            print(status or "", end="\n" if status else "", file=sys.stderr)
+            status = int(bool(status))
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        threading._shutdown()
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
 
 def kill_group(process: int) -> None:
