@@ -29,6 +29,8 @@ hypothesis.settings.load_profile("tests")
 TESTS = Path(__file__).parent
 # Folders whose tests all have a marker; a report is made of figures.
 MARKED = {"figures": "figures", "report": "figures", "workflow": "workflow", "gpu": "gpu"}
+# Folders whose tests cost most
+COSTLY = {TESTS / name for name in ("benchmarks", "workflow/conda", "workflow/slurm")}
 # The markers of what takes long, the longest first
 LONG = ("workflow", "slow")
 
@@ -39,6 +41,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKED:
             item.add_marker(MARKED[folder])
+        if item.path.parent in COSTLY:
+            item.add_marker("costly")
     items.sort(key=lambda item: [not item.get_closest_marker(name) for name in LONG])
 
 
