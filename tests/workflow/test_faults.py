@@ -114,8 +114,10 @@ def manifest(project: Project) -> dict:
 
 def log_of_training(project: Project) -> str:
     """The log; empty while Snakemake has removed the last job's."""
-    path = project.folder / "logs/train/opt-1.3b-twin/L2/n24.log"
-    return path.read_text() if path.exists() else ""
+    try:
+        return (project.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+    except FileNotFoundError:
+        return ""
 
 
 def errors(printed: str) -> set[str]:
