@@ -29,8 +29,7 @@ hypothesis.settings.load_profile("tests")
 TESTS = Path(__file__).parent
 # Folders whose tests all have a marker; a report is made of figures.
 MARKED = {"figures": "figures", "report": "figures", "workflow": "workflow", "gpu": "gpu"}
-# Folders whose tests cost most
-COSTLY = {TESTS / name for name in ("benchmarks", "workflow/conda", "workflow/slurm")}
+MARKED |= dict.fromkeys(("benchmarks", "workflow/conda", "workflow/slurm"), "costly")
 # The markers of what takes long, the longest first
 LONG = ("workflow", "slow")
 
@@ -38,11 +37,9 @@ LONG = ("workflow", "slow")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests of these folders, and begin with those that take long."""
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0]
-        if folder in MARKED:
-            item.add_marker(MARKED[folder])
-        if item.path.parent in COSTLY:
-            item.add_marker("costly")
+        for folder in item.path.relative_to(TESTS).parents:
+            if marker := MARKED.get(folder.as_posix()):
+                item.add_marker(marker)
     items.sort(key=lambda item: [not item.get_closest_marker(name) for name in LONG])
 
 

@@ -67,8 +67,8 @@ def rows(tiny: bool) -> Iterator[Row]:
         yield workflow(folder / "tour", "make tour", words, TOUR_SECONDS, peer, tiny)
         for section in ("density", "information"):
             words = ["--", *(small or [section])]
-            name = f"snakemake {section}"
-            yield workflow(folder / section, name, words, SECTION_SECONDS, peer, tiny)
+            title = f"snakemake {section}"
+            yield workflow(folder / section, title, words, SECTION_SECONDS, peer, tiny)
     if tiny:
         yield check(["make", "help"], ["tests/test_requests.py"])
     else:

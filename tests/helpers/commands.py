@@ -35,9 +35,9 @@ TWIN = {
 }
 
 
-def finetune(**flags) -> list[str]:
+def finetune(forked: bool = True, **flags) -> list[str]:
     """The command that trains: `batch_size=8` is the flag `--batch-size 8`."""
-    return command("finetune.py", **{**TWIN, **RECIPE, **flags})
+    return command("finetune.py", forked, **{**TWIN, **RECIPE, **flags})
 
 
 def unlearn(**flags) -> list[str]:
@@ -50,14 +50,9 @@ def question_streams(**flags) -> list[str]:
     return command("question_streams.py", **{**TWIN, **RECIPE, **flags})
 
 
-def in_a_new_python(words: list[str]) -> list[str]:
-    """The same command, which starts a Python of its own and not a fork."""
-    return [sys.executable, *words[1:]]
-
-
-def command(script: str, **flags) -> list[str]:
-    """The command line of a script, which runs in a fork; a flag may have several values."""
-    words = [python(), SCRIPTS / script]
+def command(script: str, forked: bool = True, **flags) -> list[str]:
+    """The command line of a script, in a fork or a new Python; a flag may have several values."""
+    words = [python() if forked else sys.executable, SCRIPTS / script]
     for name, given in flags.items():
         several = isinstance(given, Iterable) and not isinstance(given, str)
         words += [f"--{name.replace('_', '-')}", *(given if several else [given])]

@@ -45,7 +45,9 @@ class Outcome:
 
 def snakemake_in_forks(runs: list[tuple[Path, list[str]]]) -> list[Outcome]:
     """Run Snakemake in each folder with its arguments, several at the same time."""
-    _server("snakemake"), python()
+    # Threads that start a server at the same time would start several.
+    _server("snakemake")
+    python()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(lambda run: snakemake_in_a_fork(*run), runs))
 

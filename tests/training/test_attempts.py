@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from helpers.commands import GRAMMAR, finetune, in_a_new_python
+from helpers.commands import GRAMMAR, finetune
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
@@ -73,16 +73,15 @@ def train(tmp_path_factory):
         if measured is not None:
             text = SMALL_DEVICE.replace("{measured}", str(measured))
             (folder / name / "sitecustomize.py").write_text(text)
-        words = in_a_new_python(
-            finetune(
-                dataset=folder / "strings.parquet",
-                trace=folder / name / "trace.parquet",
-                manifest=folder / name / "manifest.json",
-                state=folder / name / "state",
-                processes=processes,
-                evaluation_batch_size=8,
-                checkpoint_every=1,
-            )
+        words = finetune(
+            forked=False,
+            dataset=folder / "strings.parquet",
+            trace=folder / name / "trace.parquet",
+            manifest=folder / name / "manifest.json",
+            state=folder / name / "state",
+            processes=processes,
+            evaluation_batch_size=8,
+            checkpoint_every=1,
         )
         environment = {**os.environ, "PYTHONPATH": str(folder / name)}
         done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=500)

@@ -15,7 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from helpers.commands import GRAMMAR, SCRIPTS, finetune, in_a_new_python
+from helpers.commands import GRAMMAR, SCRIPTS, finetune
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
@@ -46,14 +46,13 @@ def dataset(tmp_path_factory) -> Path:
 def start(dataset: Path, folder: Path) -> subprocess.Popen:
     """The training of a twin by two processes, as the workflow starts it."""
     folder.mkdir(exist_ok=True)
-    words = in_a_new_python(
-        finetune(
-            dataset=dataset,
-            trace=folder / "trace.parquet",
-            manifest=folder / "manifest.json",
-            state=folder / "state",
-            **RECIPE,
-        )
+    words = finetune(
+        forked=False,
+        dataset=dataset,
+        trace=folder / "trace.parquet",
+        manifest=folder / "manifest.json",
+        state=folder / "state",
+        **RECIPE,
     )
     # A launcher that this process may itself be under is none of the job's business.
     environment = {**os.environ, "WORLD_SIZE": "7", "RANK": "3"}

@@ -25,7 +25,7 @@ def read_text(path: str | Path) -> str:
     except UnicodeDecodeError:
         raise UserError(not_utf8(path)) from None
     if "\0" in text:
-        raise UserError(has_zero_bytes(path, text.partition("\0")[0].count("\n") + 1))
+        raise UserError(has_zero_bytes(path, text))
     return text
 
 
@@ -41,8 +41,12 @@ def not_utf8(path: str | Path) -> str:
     return f"{path}: was not UTF-8 text, and has changed since; give the same command again"
 
 
-def has_zero_bytes(path: str | Path, line: int) -> str:
-    """What is wrong with a line that has a byte of 0: its file is in UTF-16, or no text."""
+def has_zero_bytes(path: str | Path, text: str, first_line: int = 1) -> str:
+    """What is wrong with a text that has a byte of 0: its file is in UTF-16, or no text.
+
+    `first_line` is the number of the text's first line in the file.
+    """
+    line = first_line + text.partition("\0")[0].count("\n")
     return f"{path}:{line}: has a byte of 0, so it is not UTF-8 text; {AS_UTF8}"
 
 

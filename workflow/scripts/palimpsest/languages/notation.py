@@ -102,7 +102,7 @@ def load(path: str | Path) -> str:
     except UnicodeDecodeError:
         raise GrammarError(not_utf8(path)) from None
     if "\0" in text:
-        raise GrammarError(has_zero_bytes(path, text.partition("\0")[0].count("\n") + 1))
+        raise GrammarError(has_zero_bytes(path, text))
     return text
 
 

@@ -226,7 +226,7 @@ def _of_text(path: str | Path, lines: Iterable[str]) -> Iterator[str]:
     """The lines of a file; `UserError` for one with bytes that no text has."""
     for number, line in enumerate(lines, 1):
         if "\0" in line:
-            raise UserError(has_zero_bytes(path, number))
+            raise UserError(has_zero_bytes(path, line, number))
         yield line
 
 
