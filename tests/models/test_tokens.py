@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, normalizers, pre_tokenizers, trainers
 from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
+from transformers import AutoTokenizer, PreTrainedTokenizer, PreTrainedTokenizerFast
 
 from palimpsest.errors import UserError
 from palimpsest.models import Model, read_models
@@ -254,6 +254,39 @@ def test_blanks_and_unseen_characters_are_not_dropped(tmp_path, terminal):
         made.normalizer = normalizers.BertNormalizer()
     vocabularies = both_readers(tmp_path, made, **specials)
     assert "leaves out a part of the terminal" in refused(vocabularies, "made", terminal)
+
+
+class TokenizerInPython(PreTrainedTokenizer):
+    """A tokenizer without a file of the library `tokenizers`; it drops what is not a letter."""
+
+    def __init__(self, **kwargs):
+        self._letters = ["<unk>", *"abcé"]
+        super().__init__(unk_token="<unk>", **kwargs)
+
+    @property
+    def vocab_size(self):
+        return len(self._letters)
+
+    def get_vocab(self):
+        return {letter: place for place, letter in enumerate(self._letters)}
+
+    def _tokenize(self, text):
+        return [letter for letter in text.lower() if letter.isalpha()]
+
+    def _convert_token_to_id(self, token):
+        return self.get_vocab().get(token, 0)
+
+    def _convert_id_to_token(self, index):
+        return self._letters[index]
+
+
+def test_a_tokenizer_that_counts_no_characters_is_checked_by_the_text_of_its_tokens():
+    vocabulary = Vocabulary.of_transformers(TokenizerInPython())
+    assert {token.width for token in vocabulary.encode("ab")} == {None}
+    assert single_tokens(ROW, ["a", "B", "é"], vocabulary) == (1, 2, 4)
+    for terminal in ("a1", "a ", "+b"):
+        with pytest.raises(UserError, match="leaves out a part of the terminal"):
+            single_tokens(ROW, [terminal], vocabulary)
 
 
 def test_letters_may_change_their_form(tmp_path):

@@ -221,13 +221,18 @@ def _is_whole(vocabulary: Vocabulary, terminal: str, token: Token) -> bool:
 
     A tokenizer may drop letters that it does not know, and blanks at the ends. A token may stand
     for fewer characters than the terminal has if its letters become composed, see `forms`, or if
-    a byte-level tokenizer counts no blanks, which are in the token's text.
+    a byte-level tokenizer counts no blanks, which are in the token's text. Where a tokenizer does
+    not say how many characters a token stands for, the token's text must be the terminal, but for
+    such forms, capitals and a blank before it.
     """
     text = vocabulary.text(token.id)
-    if text == terminal or token.width is None:
+    if text == terminal:
         return True
     if REPLACED in text:
         return False
+    if token.width is None:
+        plain, wanted = (unicodedata.normalize("NFKC", t).casefold() for t in (text, terminal))
+        return plain in (wanted, f" {wanted}")
     forms = [terminal, *(unicodedata.normalize(form, terminal) for form in ("NFC", "NFKC"))]
     return any(
         found.width >= len(form)
