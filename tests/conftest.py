@@ -35,12 +35,20 @@ LONG = ("workflow", "slow")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of these folders, and begin with those that take long."""
+    """Mark the tests of these folders, and begin with those that take long.
+
+    Benchmarks are the last of these: one of them needs the cluster that tests use at first.
+    """
     for item in items:
         for folder in item.path.relative_to(TESTS).parents:
             if marker := MARKED.get(folder.as_posix()):
                 item.add_marker(marker)
-    items.sort(key=lambda item: [not item.get_closest_marker(name) for name in LONG])
+    items.sort(
+        key=lambda item: [
+            *(not item.get_closest_marker(name) for name in LONG),
+            "benchmarks" in item.path.parts,
+        ]
+    )
 
 
 def pytest_collection_finish() -> None:

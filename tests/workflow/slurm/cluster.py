@@ -49,16 +49,12 @@ class UnusableError(Exception):
 
 @contextmanager
 def lent() -> Iterator[None]:
-    """The cluster, running, for one process at a time."""
+    """The cluster, running, for one process at a time; others wait until it is free."""
     reason = unusable()
     if reason:
         raise UnusableError(reason)
     with Path(f"{FOLDER}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            reason = "other tests or benchmarks use the cluster; wait for them to end"
-            raise UnusableError(reason) from None
+        fcntl.flock(lock, fcntl.LOCK_EX)
         start()
         try:
             yield
