@@ -449,6 +449,19 @@ def test_rounding_of_the_stored_type_is_no_effect(name, seed):
     pd.testing.assert_frame_equal(table, expected)
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("stored", [np.float16, np.float32])
+def test_no_effect_is_lost_by_the_stored_type(name, stored):
+    """Steps of 0.06 between outcomes near -80 hide no effect of 0.4, and shorten no band."""
+    panel = noise(np.random.default_rng(3), -80.0, 0.1, n=20)
+    outcome = panel.outcome + 0.4 * (panel.times >= panel.cohorts[:, None])
+    panel = replace(panel, outcome=outcome.astype(stored))
+    exact = getattr(profiles, name)(replace(panel, outcome=panel.outcome.astype(float)))
+    found = getattr(profiles, name)(panel)
+    pd.testing.assert_frame_equal(found, exact)
+    assert found["significant"].any()
+
+
 @pytest.mark.parametrize(
     ("n_treated", "values"),
     [(30, np.float32([0.3, np.float32(0.7) - np.float32(0.4)])), (72, np.float32([-4.3, -4.3]))],

@@ -3,6 +3,7 @@
 Pure functions on arrays. Nothing here knows of models, strings or sections.
 """
 
+import math
 from functools import cache
 from typing import NamedTuple
 
@@ -176,8 +177,8 @@ def with_exact_ties(values: ArrayLike) -> np.ndarray:
     """
     values = np.asarray(values)
     n_terms = FEWEST_TERMS
-    if values.dtype.kind == "f":
-        n_terms = max(n_terms, terms_of(values.dtype))
+    if values.dtype.kind == "f":  # computed in this type
+        n_terms = max(n_terms, round(_epsilons(values.dtype)))
     values = values.astype(float)
     order = np.argsort(values, axis=0, kind="stable")
     rising = np.take_along_axis(values, order, axis=0)
@@ -202,8 +203,17 @@ def rounding_error(magnitude: ArrayLike, n_terms: int, dtype: type = float) -> n
 
 
 def terms_of(stored: type) -> int:
-    """The number of terms of a sum in float64 that rounds as much as this type does once."""
-    return round(float(np.finfo(stored).eps / np.finfo(float).eps))
+    """The number of terms of a sum in float64 that rounds as much as storing numbers in this type.
+
+    A stored number is wrong by at most half an epsilon, so a change between two of them is wrong by
+    at most one, and two such changes differ by at most two.
+    """
+    return math.ceil(2 * _epsilons(stored) / EPSILONS)
+
+
+def _epsilons(stored: type) -> float:
+    """The epsilon of a type, in epsilons of float64."""
+    return float(np.finfo(stored).eps / np.finfo(float).eps)
 
 
 def holm(p_values: ArrayLike) -> np.ndarray:
