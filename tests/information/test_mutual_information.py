@@ -193,6 +193,15 @@ def test_copies_of_samples_are_counted_and_said(chance, dtype, recwarn):
     assert inflated[others].mean() > plain[others].mean() + 0.1
 
 
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_copies_up_to_a_jitter_are_copies(chance, offset):
+    """Such as activations of float32 that are given in float64."""
+    distinct = offset + chance.normal(size=(200, 2))
+    assert share_of_copies(distinct) == 0
+    twice = np.concatenate([distinct, distinct[:100] + 1e-8 * chance.normal(size=(100, 2))])
+    assert share_of_copies(twice) == 200 / 300
+
+
 def test_samples_that_share_some_neurons_are_no_copies(chance):
     activations = chance.normal(size=(100, 3))
     activations[50:, :2] = activations[:50, :2]

@@ -296,11 +296,13 @@ def test_a_cohort_that_is_never_seen_before_or_after_is_said(frame, said, cohort
 SMALLER_IS_BETTER = [
     *("logloss", "crossentropy", "CELoss", "NLLLoss", "MLMLoss", "evalloss", "nlls", "NLLs"),
     *("neg_log_lik", "neg_ll", "negloglik", "neg_logprobs", "NegLogProb", "perplexities", "bpc"),
+    *("mse", "error", "CE", "crossent", "logppl", "deviance", "-log_prob", "1/prob", "ll_neg"),
     *("eval/loss", "loss.mean", "test-nll", "mean_neg_log_likelihood", "entropies", "minus_ll"),
 ]
 LARGER_IS_BETTER = [
     *("likelihood_gain", "prob_gain", "logp_gain", "logprob_improvement", "bits_memorised"),
     *("memorized_bits", "inverse_perplexity", "loss_drop", "accuracy", "recall", "all", "full"),
+    *("loss_neg", "-loss", "-nll", "1/ppl", "exp(-loss)", "loss_negative", "lossNeg", "ce_neg"),
     *("skill", "negligible", "lossless_share", "log_lik", "negative_perplexity", "recollection"),
 ]
 
@@ -339,6 +341,31 @@ def test_a_loss_is_an_outcome_with_the_other_sign(frame, said, name):
 )
 def test_a_loss_is_known_by_the_words_of_its_name(name, expected):
     assert is_loss(name) == expected
+
+
+def test_copies_of_units_are_counted(frame, said):
+    """They have other names; a valid panel in which each string stands twice."""
+    copies = frame.assign(unit=frame["unit"] + "2")
+    _, (line,) = said(pd.concat([frame, copies], ignore_index=True))
+    assert line.startswith(
+        "mine.csv: 4 of 8 units have the outcomes of another one at every time; keep one of each"
+    )
+    counts = frame.assign(outcome=[0, 1] * 4)  # right and wrong answers
+    assert said(counts)[1] == []
+
+
+def test_a_checkpoint_that_is_there_twice_is_said(frame, said):
+    again = frame[frame["time"] == 0].assign(time=7)
+    _, (line,) = said(pd.concat([frame, again], ignore_index=True))
+    assert line.startswith(
+        "mine.csv: all units have the same outcomes at the times 0 and 7; leave one of them out"
+    )
+
+
+def test_outcomes_that_never_change_are_said(frame, said):
+    first = frame.groupby("unit")["outcome"].transform("first")
+    _, (line,) = said(frame.assign(outcome=first + [0, 0, 0, 0, 0, 0, 0.25, 0.25]))
+    assert line.startswith("mine.csv: no unit's outcome ever changes; check that")
 
 
 def test_two_forms_of_one_name_are_said(frame, said):

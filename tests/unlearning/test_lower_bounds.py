@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest, norm
 
+from palimpsest.errors import Notice
 from palimpsest.unlearning import epsilon_lower_bound
 from palimpsest.unlearning.lower_bounds import bound_of_errors, upper_bound
 
@@ -123,6 +124,18 @@ def test_it_depends_on_the_order_of_values_only_and_on_no_other_example():
 def test_few_equal_or_uneven_models_give_no_evidence():
     assert (epsilon_lower_bound(np.ones((2, 3)), np.ones((9, 3))) == 0).all()
     assert (epsilon_lower_bound(np.zeros((2, 3)), np.ones((2, 3))) == 0).all()
+
+
+def test_copies_of_a_model_are_said(recwarn):
+    """As independent models, they would show a difference that is not there."""
+    chance = np.random.default_rng(0)
+    unlearned, retrained = chance.normal(size=(2, 64, 3))
+    epsilon_lower_bound(unlearned, retrained)
+    assert not recwarn.list
+    copied = np.tile(unlearned[:4], (16, 1))
+    for first, second, name in ((copied, retrained, "unlearned"), (retrained, copied, "retrained")):
+        with pytest.warns(Notice, match=f"^{name}: 60 of 64 models have the values of another one"):
+            epsilon_lower_bound(first, second)
 
 
 def test_mistakes_are_told():

@@ -19,6 +19,8 @@ _TAG = "tag:yaml.org,2002:"
 _DECIMAL = re.compile(r"[-+]?(0|[1-9]\d*|(?=\.\d))(\.\d*)?([eE][-+]?\d+)?", re.ASCII)
 AS_KEYS = "write keys and their values in YAML, such as: seeds: [0, 1, 2]"
 _AS_WRITTEN = {"true", "false", "null", ""}
+# What keys must not be, by the kind that YAML takes them for
+_NOT_TEXT = {"int": "a number", "float": "a number", "bool": "true or false", "null": "nothing"}
 
 
 def read_file(path: str | Path) -> Any:
@@ -110,13 +112,25 @@ def _composed(text: str) -> yaml.Node | None:
 
 def _check_keys(node: yaml.MappingNode, where: str, lines: bool) -> None:
     seen = set()
-    for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+    for key, _ in node.value:
+        place = f"{where}:{key.start_mark.line + 1}" if lines else where
+        if not isinstance(key, yaml.ScalarNode):
+            raise UserError(f"{place}: a key is a list or a block; {AS_KEYS}")
         if key.value in seen:
-            place = f"{where}:{key.start_mark.line + 1}" if lines else where
             raise UserError(
                 f"{place}: the key {key.value!r} is there a second time; keep one of them"
             )
         seen.add(key.value)
+        if (kind := key.tag.removeprefix(_TAG)) in _NOT_TEXT and not _is_read_otherwise(key):
+            raise UserError(
+                f"{place}: the key {key.value or 'null'} is read as {_NOT_TEXT[kind]}, and keys "
+                f"are text; write {key.value!r} with quotes, or another name"
+            )
+
+
+def _is_read_otherwise(node: yaml.ScalarNode) -> bool:
+    """Whether YAML reads a value as another one, which `_check_scalar` refuses in its own words."""
+    return _other_reading(node.value, node.tag.removeprefix(_TAG)) is not None
 
 
 def _check_scalar(node: yaml.ScalarNode, where: str) -> None:

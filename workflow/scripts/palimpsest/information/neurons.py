@@ -5,7 +5,9 @@ from numpy.typing import ArrayLike
 
 from palimpsest.allowed import numeric
 from palimpsest.errors import Notice, UserError
-from palimpsest.statistics import is_constant, rounding_error
+from palimpsest.statistics import is_constant, rounding_error, terms_of
+
+CLOSE = 1e-6  # of a neuron's range: samples that differ by less in all neurons are copies
 
 
 class CopiesWarning(Notice):
@@ -46,7 +48,7 @@ def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
         )
     if is_half:
         with np.errstate(invalid="ignore"):
-            rounding = rounding_error(np.abs(values).max(axis=0), 1, np.float16)
+            rounding = rounding_error(np.abs(values).max(axis=0), terms_of(np.float16))
             is_flat = np.isfinite(rounding) & (np.ptp(values, axis=0) <= rounding)
         values[:, is_flat] = values[0, is_flat]
     return values
@@ -76,6 +78,7 @@ def is_constant_neuron(values: np.ndarray) -> np.ndarray:
 def share_of_copies(activations: ArrayLike) -> float:
     """The share of samples that occur more than once, all neurons together, up to rounding.
 
+    The rounding may be that of a shorter type than the one in which the activations are given.
     `activations` is float[samples, neurons], without degenerate neurons. For example, the share is
     0.5 if two of four samples are equal.
     """
@@ -86,6 +89,6 @@ def share_of_copies(activations: ArrayLike) -> float:
     scaled = values / np.maximum(largest, np.finfo(values.dtype).tiny)
     sums = scaled @ np.random.default_rng(0).normal(size=values.shape[1])
     rising = values[np.argsort(sums)]
-    rounding = rounding_error(largest, 1, values.dtype)
+    rounding = np.maximum(rounding_error(largest, 1, values.dtype), CLOSE * np.ptp(values, axis=0))
     is_next_equal = (np.abs(rising[1:] - rising[:-1]) <= rounding).all(axis=1)
     return float((np.append(is_next_equal, False) | np.append(False, is_next_equal)).mean())

@@ -6,7 +6,7 @@ its cohort is infinite.
 """
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -287,11 +287,38 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
             f"{small}: fewer than {FEWEST_UNITS}, compared with more, so bands are too narrow: in "
             "12 % of panels, not in 5 %, an effect is significant by chance"
         )
+    for what in _repetitions(found):
+        say(what)
     if groups := same_when_composed(units):
         more = f" (and {len(groups) - 1} such groups more)" if len(groups) > 1 else ""
         say(
             f"units {' and '.join(map(ascii, groups[0]))}{more} have names of the same characters "
             "in two forms, and count as different units; normalise the names (NFC) if they are not"
+        )
+
+
+def _repetitions(panel: Panel) -> Iterator[str]:
+    """What is in the panel more than once."""
+    outcome, times = panel.outcome, panel.times
+    if (outcome == np.round(outcome)).all():
+        return  # counts, such as of right answers, are often equal
+    if n_copies := len(outcome) - len(np.unique(outcome, axis=0)):
+        yield (
+            f"{n_copies} of {len(outcome)} units have the outcomes of another one at every time; "
+            "keep one of each if they are copies, because copies make bands too narrow"
+        )
+    if len(times) > 1 and (outcome == outcome[:, :1]).all():
+        yield "no unit's outcome ever changes; check that the outcomes are those of their times"
+        return
+    # Sorted, so that equal columns are neighbours
+    order = np.lexsort(outcome)
+    is_equal = (outcome[:, order[1:]] == outcome[:, order[:-1]]).all(axis=0)
+    if is_equal.any():
+        place = int(is_equal.argmax())
+        first, second = sorted(times[order[place : place + 2]])
+        yield (
+            f"all units have the same outcomes at the times {panel.shown(first)} and "
+            f"{panel.shown(second)}; leave one of them out if it is the same checkpoint"
         )
 
 

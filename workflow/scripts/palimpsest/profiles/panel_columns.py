@@ -11,12 +11,17 @@ from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 OUTCOME, LOSS = "outcome", "loss"
 LOSSES = {LOSS, "nll"}  # columns that take the place of an outcome
 # Beginnings and ends of words in a column's name. Of these, smaller is better, or larger:
-SMALLER = r"(.*loss(es)?|.*nlls?|.*perplexit(y|ies)|ppl|.*entrop(y|ies)|surprisals?|xent|bp[bc])"
+SMALLER = (
+    r"(.*loss(es)?|.*nlls?|.*perplexit(y|ies)|.*ppl|.*entrop(y|ies)|surprisals?|.*xent|bp[bc]"
+    r"|crossent|ce|r?mse|mae|errors?|deviance)"
+)
 LARGER = r"(.*likelihoods?|.*log_?liks?|.*ll|.*prob(abilit(y|ies)|s)?|.*logp)"
 RATE = r"(.*_)?bits_per_.*"
 # These turn what is smaller, such as the reduction of a loss.
 LESS = {"reduction", "decrease", "drop", "gain", "improvement", "saved", "inverse", "inv"}
 NEGATED = r"(neg|negative|minus)_?"
+NEGATED_AT_THE_END = r"_(neg|negative|negated|minus)$"
+TURNED = r"\s*(-|1\s*/|exp\(\s*-)"  # a formula: -loss, 1/ppl, exp(-loss)
 PANEL = UserKind(
     "panel",
     "one row for each unit and time",
@@ -64,10 +69,13 @@ def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -
 def is_loss(column: str) -> bool:
     """Whether the name of a column says that smaller is better, such as eval_loss."""
     name = "_".join(re.findall("[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1_\2", column).casefold()))
+    if re.match(TURNED, column) or re.search(NEGATED_AT_THE_END, name):
+        name = f"minus_{re.sub(NEGATED_AT_THE_END, '', name)}"
     if LESS & {*name.split("_")}:
         return False
     if negated := re.match(f"(.*_)?{NEGATED}(?=.)", name):
-        return any(re.fullmatch(LARGER, word) for word in _words(name[negated.end() :]))
+        rest = _words(name[negated.end() :])
+        return any(re.fullmatch(LARGER, w) and not re.fullmatch(SMALLER, w) for w in rest)
     return bool(re.fullmatch(RATE, name)) or any(re.fullmatch(SMALLER, w) for w in name.split("_"))
 
 

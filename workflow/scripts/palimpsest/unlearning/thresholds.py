@@ -1,5 +1,6 @@
 """Epsilon of every example: how well attacks by thresholds tell unlearned from retrained models."""
 
+import warnings
 from dataclasses import dataclass
 from typing import Literal
 
@@ -7,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from palimpsest.allowed import Number, checked_number, checked_numbers
+from palimpsest.errors import Notice
 from palimpsest.statistics import with_exact_ties
 
 Thresholds = Literal["exact", "grid"]
@@ -157,7 +159,8 @@ def check_rules(delta: float, thresholds: Thresholds = "exact") -> None:
 def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Both as float64[models, examples]; ValueError for other shapes or different examples.
 
-    Values of an example that are equal up to rounding are made exactly equal.
+    Values of an example that are equal up to rounding are made exactly equal. Models that may be
+    copies of each other are said in a line.
     """
     unlearned, retrained = _sample("unlearned", unlearned), _sample("retrained", retrained)
     if unlearned.shape[1] != retrained.shape[1]:
@@ -167,7 +170,16 @@ def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarra
         )
     # Attacks look at the order of values, and rounding errors are no order.
     both = with_exact_ties(np.concatenate([unlearned, retrained]))
-    return both[: len(unlearned)], both[len(unlearned) :]
+    unlearned, retrained = both[: len(unlearned)], both[len(unlearned) :]
+    for name, sample in (("unlearned", unlearned), ("retrained", retrained)):
+        if n_copies := len(sample) - len(np.unique(sample, axis=0)):
+            what = (
+                f"{name}: {n_copies} of {len(sample)} models have the values of another one for "
+                "every example; give each model once: copies count as independent trainings, and "
+                "make bounds and p-values wrong"
+            )
+            warnings.warn(Notice(what), stacklevel=3)
+    return unlearned, retrained
 
 
 def epsilon_of_rates(fpr: np.ndarray, fnr: np.ndarray, delta: float = DELTA) -> np.ndarray:
