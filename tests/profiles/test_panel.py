@@ -364,7 +364,7 @@ def test_a_checkpoint_that_is_there_twice_is_said(frame, said):
 
 def test_outcomes_that_never_change_are_said(frame, said):
     first = frame.groupby("unit")["outcome"].transform("first")
-    _, (line,) = said(frame.assign(outcome=first + [0, 0, 0, 0, 0, 0, 0.25, 0.25]))
+    _, (line,) = said(frame.assign(outcome=first.add([0, 0, 0, 0, 0, 0, 0.25, 0.25])))
     assert line.startswith("mine.csv: no unit's outcome ever changes; check that")
 
 
