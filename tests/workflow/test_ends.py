@@ -36,6 +36,8 @@ def project(tmp_path_factory) -> Project:
             "results/runs/opt-1.3b-twn/L1/n16-seed0/base/trace.parquet",
             "(did you mean 'opt-1.3b-twin'?)",
         ),
+        ("all_figures", "all_figures: no rule makes this target (did you mean 'figures'?)"),
+        ("figure", "figure: is a rule for many files, such as results/figures/{figure}-{language}"),
     ],
 )
 def test_a_misspelt_target_gets_near_names(project, target, said):
@@ -43,6 +45,36 @@ def test_a_misspelt_target_gets_near_names(project, target, said):
     done = project.snakemake("--dry-run", target)
     assert said in refused(done)
     assert "Exception" not in done.stdout
+
+
+PANEL = "unit,time,cohort,outcome\na,0,1,0.5\na,1,1,0.7\nb,0,1,0.1\nc,0,,0.3\nc,1,,0.4\n"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_job_that_refuses_its_input_says_one_line(tmp_path, others):
+    """The line is the last one if other jobs have written since; nothing is said of commands."""
+    project = Project.fresh(tmp_path / "project")
+    (project.folder / "mine.csv").write_text(PANEL)
+    targets = ["results/figures/panel_profile-mine.svg"]
+    targets += ["results/languages/L1/summary.json"] * others
+    done = project.snakemake(
+        "--keep-going", *targets, "--config", "profiles={panels: {mine: mine.csv}}"
+    )
+    line = refused(done)
+    assert line.startswith("error: mine.csv: row 3: unit 'b' has no outcome at time '1'; ")
+    for word in ("Exception", "Error", "at least one job"):
+        assert word not in done.stdout
+
+
+def test_a_job_that_fails_otherwise_is_shown_as_snakemake_shows_it(tmp_path):
+    """Its command, its exit status and its log help to find out why."""
+    project = Project.fresh(tmp_path / "project")
+    script = project.folder / "workflow/scripts/language.py"
+    script.write_text("raise SystemExit(7)\n")
+    done = project.snakemake("results/languages/L1/summary.json")
+    assert done.returncode == 1
+    for word in ("exit status 7", "Error in rule", "At least one job did not complete"):
+        assert word in done.stdout
 
 
 @pytest.mark.parametrize(

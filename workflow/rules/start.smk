@@ -25,6 +25,7 @@ from palimpsest.corpora.files import check_names
 from palimpsest.ends.ending import Ending
 from palimpsest.ends.files import WhenNothingIsToBeDone
 from palimpsest.ends.interruption import Interruption
+from palimpsest.ends.refusals import Refusals
 from palimpsest.ends.targets import PlainTargetErrors
 from palimpsest.errors import WRITE_REMEDY, UserError
 from palimpsest.experiment import Experiment
@@ -115,13 +116,18 @@ onstart:
 onerror:
     if workflow.is_main_process:
         interruption.end()
+        refusals.end()
 
 
 # How a command ends: the files to open, what another configuration left, and near names of a
 # misspelt target. If nothing is to be done, Snakemake calls no hook.
 ending = Ending(experiment, workflow, given)
+refusals = Refusals()
 if workflow.is_main_process:
-    logger.addFilter(PlainTargetErrors(ending.known_targets))
+    logger.addFilter(PlainTargetErrors(ending.known_targets, ending.patterns))
+    # A job on a cluster is looked for by the number that Snakemake's error has.
+    if workflow.resource_settings.nodes is None:
+        logger.addFilter(refusals)
     if not workflow.output_settings.dryrun:
         logger.addHandler(WhenNothingIsToBeDone(ending.print))
 

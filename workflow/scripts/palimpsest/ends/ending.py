@@ -29,8 +29,15 @@ class Ending:
             print(line, file=sys.stderr, flush=True)
 
     def known_targets(self) -> list[str]:
-        """The names of all rules, and the files that the configuration makes."""
-        return [*(rule.name for rule in self._workflow.rules), *self._experiment.all_files]
+        """The names of rules that are targets, and the files that the configuration makes."""
+        patterns = self.patterns()
+        names = (rule.name for rule in self._workflow.rules if rule.name not in patterns)
+        return [*names, *self._experiment.all_files]
+
+    def patterns(self) -> dict[str, str]:
+        """The first output of each rule that has wildcards, and so is no target, by its name."""
+        rules = self._workflow.rules
+        return {rule.name: str(rule.output[0]) for rule in rules if rule.has_wildcards()}
 
     def _lines(self) -> Iterator[str]:
         files = files_of_targets(self._workflow.dag)

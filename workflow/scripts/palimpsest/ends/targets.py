@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from palimpsest.errors import UserError, near_names, nearest
+from palimpsest.launch import asked_targets
 
 NO_RULE = re.compile(r"No rule to produce (.+) \(if you use input functions", re.DOTALL)
 NO_INPUT = re.compile(r"Missing input files for rule (\w+):.*affected files:\s*(.+)", re.DOTALL)
 NO_VALUE = re.compile(r"Error:\s+(\w+): (.+)\nWildcards:", re.DOTALL)
 # Errors of a function for inputs or parameters that are about a value in the target
 OF_A_VALUE = {"UserError", "KeyError"}
+OF_WILDCARDS = "Target rules may not contain wildcards"
 LIST = "snakemake --list-target-rules"
 OF_A_NAME = re.compile(r"[A-Za-z0-9._/-]*")
 
@@ -21,13 +24,15 @@ OF_A_NAME = re.compile(r"[A-Za-z0-9._/-]*")
 class PlainTargetErrors(logging.Filter):
     """Puts one line in the place of Snakemake's errors about a target that it cannot make.
 
-    `known` gives the names of rules and the files that can be asked for; it is called only after
-    an error. Other messages stay as they are.
+    `known` gives the names of rules and the files that can be asked for, and `patterns` the file of
+    each rule that cannot; both are called only after an error. Other messages stay as they are.
     """
 
-    def __init__(self, known: Callable[[], Iterable[str]]):
+    def __init__(
+        self, known: Callable[[], Iterable[str]], patterns: Callable[[], Mapping[str, str]]
+    ):
         super().__init__()
-        self._known = known
+        self._known, self._patterns = known, patterns
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Replace the text of such an error; keep every message."""
@@ -35,6 +40,7 @@ class PlainTargetErrors(logging.Filter):
             "MissingRuleException": self._no_rule,
             "MissingInputException": self._no_input,
             "InputFunctionException": self._no_value,
+            "WorkflowError": self._wildcards,
         }.get(getattr(record, "exception", None))
         line = about and about(record.getMessage())
         if line:
@@ -54,11 +60,27 @@ class PlainTargetErrors(logging.Filter):
         hint = nearest(file, beside)
         return f"{file}: no such file, and no rule makes it{hint}; rule {found[1]} reads it"
 
+    def _wildcards(self, message: str) -> str | None:
+        if OF_WILDCARDS not in message:
+            return None
+        patterns = self._patterns()
+        target = next(iter(patterns.keys() & (asked_targets(sys.argv[1:]) or ())), None)
+        return target and of_a_rule_with_wildcards(target, patterns[target])
+
     def _no_value(self, message: str) -> str | None:
         found = NO_VALUE.search(message)
         if not found or found[1] not in OF_A_VALUE or "unknown" not in found[2]:
             return None
         return found[2].strip().strip("\"'")
+
+
+def of_a_rule_with_wildcards(target: str, pattern: str) -> str:
+    """The line about a rule that makes one file for each value of its wildcards."""
+    pattern = re.sub(r"\{(\w+),.*?\}(?=[^}]|$)", r"{\1}", pattern)
+    return (
+        f"{target}: is a rule for many files, such as {pattern}; ask for one of these files, or "
+        f"for a target of {LIST}"
+    )
 
 
 def unknown_target(target: str, known: Iterable[str]) -> str:
