@@ -1,5 +1,6 @@
 """What a later file changes in the values of earlier ones: blocks, entries, names of the grid."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,40 @@ def test_a_study_that_is_opened_again_has_its_defaults(files):
     assert "exact" not in studies_of(experiment(DEFAULT, shut))
     found = experiment(DEFAULT, shut, again).config["memorisation"]["studies"]["exact"]
     assert found == {**default, "size": 32}
+
+
+@pytest.mark.parametrize("name", ["density", "unlearning"])
+def test_a_block_may_be_opened_again_without_a_key(files, name):
+    """Snakemake itself leaves null where an empty block is laid over it."""
+    again = experiment(DEFAULT, *files(f"{name}: null", f"{name}: {{}}"))
+    assert again.config[name] == experiment(DEFAULT).config[name]
+    shut = experiment(DEFAULT, *files(f"{name}: null", f"{name}: {{}}", f"{name}: null"))
+    assert shut.config[name] is None
+
+
+def test_a_folder_of_ones_own_is_named_where_the_defaults_need_another(files, tmp_path):
+    """The default's value is right, and the file that does not go with it is the user's."""
+    (tmp_path / "dyck.pcfg").write_text("S -> '1' S '2' [0.4] | '3' [0.6]\n")
+    (path,) = files(f"languages_folder: {tmp_path}\nlanguages: [dyck]")
+    said = message(lambda: experiment(DEFAULT, path))
+    start = f"{path}: languages_folder: does not go with {DEFAULT}: "
+    assert re.fullmatch(
+        rf"{re.escape(start)}(\w+)(/[\w/]+)\[\d\]: unknown language '(\w+)'; known: dyck. Add a "
+        rf"grammar as {re.escape(str(tmp_path))}/\3.pcfg, or a text as .txt; or set \1\2, or "
+        r"\1: null as well",
+        said,
+    )
+    path.write_text(f"languages_folder: {tmp_path}\nlanguages: [Dyck]")
+    assert message(lambda: experiment(DEFAULT, path)).startswith(f"{path}: languages[0]: unknown")
+
+
+def test_a_table_of_ones_own_is_named_where_the_defaults_need_other_models(files, tmp_path):
+    header, *rows = Path("config/models.tsv").read_text().splitlines(keepends=True)
+    table = tmp_path / "models.tsv"
+    table.write_text(header + "".join(row for row in rows if row.startswith("opt-1.3b\t")))
+    (path,) = files(f"models_table: {table}\nmodels: [opt-1.3b-twin]")
+    said = message(lambda: experiment(DEFAULT, path))
+    assert said.startswith(f"{path}: models_table: does not go with {DEFAULT}: ")
 
 
 def test_an_opened_block_has_the_defaults_and_not_what_null_took_out(files):

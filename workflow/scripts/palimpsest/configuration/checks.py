@@ -85,7 +85,7 @@ def unknown_model(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
         resolve(name, settings.models)
     except KeyError as error:
         remedy = f"; or add a row to {settings.config['models_table']}"
-        yield Mistake(key, f"{error.args[0]}{remedy}")
+        yield Mistake(key, f"{error.args[0]}{remedy}", because="models_table")
 
 
 def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
@@ -106,6 +106,7 @@ def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistak
             f"unknown language {name!r}; known: {', '.join(known)}{near}. "
             f"Add a grammar as {folder}/{name if NAME.fullmatch(name) else 'NAME'}.pcfg, or a "
             "text as .txt",
+            because="languages_folder",
         )
     elif not NAME.fullmatch(name):
         yield Mistake(

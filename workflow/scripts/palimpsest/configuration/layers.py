@@ -58,12 +58,14 @@ def _open_again(config: dict, sources: Sources) -> None:
         for steps, value in _blocks(layer):
             if value is None:
                 closed.add(steps)
+                opened.pop(steps, None)
             elif steps in closed:
                 opened[steps] = value_at(defaults, steps)
     for steps, default in opened.items():
-        block = value_at(config, steps)
-        if isinstance(block, dict) and isinstance(default, dict):
-            value_at(config, steps[:-1])[steps[-1]] = _laid_over(default, block)
+        above = value_at(config, steps[:-1])
+        # Snakemake leaves null where an empty block is laid over it.
+        if isinstance(above, dict) and isinstance(default, dict):
+            above[steps[-1]] = _laid_over(default, above.get(steps[-1]) or {})
 
 
 def _blocks(tree: dict, above: tuple = ()) -> Iterator[tuple[tuple, dict | None]]:

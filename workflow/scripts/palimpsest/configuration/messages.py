@@ -15,12 +15,15 @@ MOST_BLOCKS = 3  # that a message names
 class Mistake(NamedTuple):
     """A key of the configuration, and a text on what is wrong with its value.
 
-    The message names the file in which `place` is set; by default, `place` is `key`.
+    The message names the file in which `place` is set; by default, `place` is `key`. `because` is
+    another key, such as that of a folder: if a later file than that of `key` sets it, the message
+    is about that file.
     """
 
     key: str
     text: str
     place: str | None = None
+    because: str | None = None
 
 
 def joined(path) -> str:

@@ -31,9 +31,21 @@ class Sources:
 
     def error(self, mistake: Mistake) -> UserError:
         """A mistake as an error that names the source of the key."""
-        key, text, place = mistake
+        key, text, place, because = mistake
         where = self.of(key if place is None else place)
+        if because and where != self.of(because) and self.place(because) > self._order(where):
+            setting = key.split("[")[0]
+            section, *inner = setting.split("/")
+            remedy = f", or {section}: null" if inner else ""
+            return UserError(
+                f"{self.of(because)}: {because}: does not go with {where}: {key}: {text}; or set "
+                f"{setting}{remedy} as well"
+            )
         return UserError(f"{where}: {key + ': ' if key else ''}{text}")
+
+    def _order(self, source: str) -> int:
+        """The position of the last layer with this name."""
+        return max(place for place, (name, _) in enumerate(self.layers) if name == source)
 
     def of(self, key: str) -> str:
         """The source that last set a key; if none did, the source of the nearest key above it."""
