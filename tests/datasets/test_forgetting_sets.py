@@ -116,6 +116,19 @@ def test_an_ambiguous_string_is_of_its_most_probable_derivation():
     assert names == {("a", "a"): "B", ("a", "b"): "A"}
 
 
+def test_no_two_derivations_have_the_same_name():
+    """A terminal may be spelled like a non-terminal, or like the word for an empty rule."""
+    grammar = Grammar.from_string("""
+    S -> A [0.5] | 'A' [0.3] | 'nothing' [0.1] | [0.1]
+    A -> 'x' [1.0]
+    """)
+    corpus = GrammarCorpus(grammar)
+    names = corpus.groups([("x",), ("A",), ("nothing",)], "derivation")
+    assert len(set(names.values())) == 3
+    assert set(names.values()) <= set(corpus.productions())
+    assert len(set(corpus.productions())) == len(corpus.productions())
+
+
 def test_an_empty_forget_set_is_refused():
     """A share of a few groups that rounds to none."""
     with pytest.raises(UserError, match="the forget set is empty: 3 groups in train are too few"):

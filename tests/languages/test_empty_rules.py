@@ -378,8 +378,10 @@ class TestTails:
         grammar = grammar_of("S -> 'a' S [0.4] | 'b' [0.6]")
         assert grammar.probability_longer_than(700) == pytest.approx(0.4**700, rel=1e-10)
         assert grammar.probability_longer_than(0) == 1
-        with pytest.raises(ValueError, match="cannot have -1 symbols"):
+        with pytest.raises(ValueError, match="limit: is -1 and must be a whole number at least 0"):
             grammar.probability_longer_than(-1)
+        with pytest.raises(ValueError, match=r"limit: is 1\.5 and must be a whole number"):
+            grammar.length_probabilities(1.5)
 
     def test_a_string_beyond_the_limit_is_refused_and_not_left_out(self):
         grammar = grammar_of("S -> 'a' S [0.9] | 'b' [0.1]")

@@ -431,6 +431,14 @@ class TestEncoding:
         with pytest.raises(TypeError, match=r"tuple of symbols.*got '123'"):
             language("L1").log_probability(["123"])
 
+    @pytest.mark.parametrize("symbol", [1, 1.0, b"1", None])
+    def test_a_symbol_is_text(self, symbol):
+        """The number 1 is not the terminal '1', and no string of the language has it."""
+        with pytest.raises(TypeError, match="a symbol is text, such as '1'; got "):
+            language("L1").log_probability([("1", symbol)])
+        with pytest.raises(TypeError, match="a string is a tuple of symbols"):
+            language("L1").log_probability([("1",), None])
+
 
 class TestLogProbability:
     def test_every_string_of_a_finite_language(self):

@@ -10,6 +10,7 @@ import numpy as np
 from palimpsest.corpora.corpus import TRAIN, String, groups_by_string, stream
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar, GrammarWarning, emptiness
+from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
 
 ALL_BUT_SURE = 1e-6  # the chance that it is otherwise
@@ -107,9 +108,15 @@ class GrammarCorpus:
         return {string: names[place] for string, place in zip(strings, best, strict=True)}
 
     def productions(self) -> list[str]:
-        """The names of all groups by derivation, in the order of the grammar's rules."""
+        """The names of all groups by derivation, in the order of the grammar's rules.
+
+        Terminals have quotes if two names would be the same without them.
+        """
         left, choices = first_choice(self.grammar)
-        return [" ".join(s.name for s in rule.rhs) or "nothing" for rule in choices] or [left]
+        names = [" ".join(s.name for s in rule.rhs) or "nothing" for rule in choices]
+        if len(set(names)) < len(names):
+            names = [" ".join(map(_quoted, rule.rhs)) or "''" for rule in choices]
+        return names or [left]
 
     def n_strings(self) -> float:
         return self.grammar.n_derivations()
@@ -123,6 +130,10 @@ class GrammarCorpus:
 
     def longest(self) -> float:
         return self.grammar.longest()
+
+
+def _quoted(symbol: Symbol) -> str:
+    return repr(symbol.name) if symbol.terminal else symbol.name
 
 
 def first_choice(grammar: Grammar):

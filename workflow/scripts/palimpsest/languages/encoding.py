@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 
 import numpy as np
 
@@ -48,17 +48,22 @@ def encode(strings: Iterable[Sequence[str]], terminals: Sequence[str]) -> Encode
     Raises
     ------
     TypeError
-        If a string is a Python `str`: its letters need not be its symbols.
+        If a string is a Python `str`, because its letters need not be its symbols, if it is no
+        sequence, or if a symbol is no text: the number 1 is not the terminal '1'.
     """
     strings = list(strings)
     for string in strings:
-        if isinstance(string, str):
+        if isinstance(string, str | bytes) or not hasattr(string, "__len__"):
             raise TypeError(f"a string is a tuple of symbols, such as ('1', '2'); got {string!r}")
     offsets = np.zeros(len(strings) + 1, dtype=np.int64)
     np.cumsum([len(string) for string in strings], out=offsets[1:])
     codes = {terminal: code for code, terminal in enumerate(terminals)}
     found = (codes.get(symbol, OUTSIDE) for symbol in chain.from_iterable(strings))
     symbols = np.fromiter(found, dtype=np.uint16, count=offsets[-1])
+    if (is_outside := symbols == OUTSIDE).any():
+        for symbol in compress(chain.from_iterable(strings), is_outside):
+            if not isinstance(symbol, str):
+                raise TypeError(f"a symbol is text, such as '1'; got {symbol!r}")
     return EncodedStrings(symbols, offsets, np.full(len(strings), np.nan))
 
 

@@ -209,7 +209,7 @@ class Grammar:
         Raises
         ------
         ValueError
-            If `limit` is negative.
+            If `limit` is no whole number of 0 or more.
         """
         from palimpsest.languages import lengths
 
@@ -223,7 +223,7 @@ class Grammar:
         Raises
         ------
         ValueError
-            If `limit` is negative.
+            If `limit` is no whole number of 0 or more.
         """
         from palimpsest.languages import lengths
 

@@ -9,6 +9,7 @@ many correct digits as large ones.
 import numpy as np
 from numba import njit
 
+from palimpsest.allowed import COUNTS, checked_number
 from palimpsest.languages.inside import InsideTables
 
 
@@ -17,8 +18,7 @@ def lengths(tables: InsideTables, limit: int) -> tuple[np.ndarray, np.ndarray]:
 
     The time is in proportion to the square of `limit`, times the number of rules.
     """
-    if limit < 0:
-        raise ValueError(f"a string cannot have {limit} symbols; give a limit of 0 or more")
+    limit = checked_number("limit", limit, COUNTS)
     of_length, at_least = _lengths(
         limit + 1,
         tables.n_terminals,
