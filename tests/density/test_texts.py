@@ -329,7 +329,7 @@ def found_mistakes(**changes):
         block=lambda section: {"texts": {name: block}},
         is_twin=lambda model: model.endswith("-twin"),
     )
-    return [f"{key}: {text}" for key, text, _ in mistakes(settings)]
+    return [f"{mistake.key}: {mistake.text}" for mistake in mistakes(settings)]
 
 
 def test_the_example_has_no_mistakes():

@@ -4,7 +4,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from transformers import AutoTokenizer
+from tokenizers import Tokenizer, pre_tokenizers
+from tokenizers.models import BPE, WordLevel
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from helpers.checkpoints import write_checkpoint
 from helpers.forks import python
@@ -12,7 +14,8 @@ from palimpsest import tables
 from palimpsest.density.kinds import SEGMENTS, TEXT_EMBEDDINGS
 from palimpsest.density.language_model import encode
 from palimpsest.density.segments import CORPUS, QUERY, segmented, tabulated
-from palimpsest.density.unknown_tokens import warn_of_unknown
+from palimpsest.density.unknown_tokens import unknown_ids, warn_of_left_out, warn_of_unknown
+from palimpsest.errors import UserError
 from palimpsest.models.limits import Limits
 
 ROOT = Path(__file__).parents[2]
@@ -66,6 +69,31 @@ def test_unknown_words_are_said(embedded):
     assert all(line.startswith("WARNING: mine: its tokenizer does not know ") for line in lines)
     assert sum("37.5 % of the tokens of the segments" in line for line in lines) == 1
     assert sum("75 % of the tokens of the queries" in line for line in lines) == 1
+
+
+def in_transformers(model, **specials):
+    """A tokenizer of transformers with this model; words are parted by blanks."""
+    made = Tokenizer(model)
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    return PreTrainedTokenizerFast(tokenizer_object=made, **specials)
+
+
+def test_an_unknown_token_that_only_the_model_names_is_counted():
+    """As in a file without a configuration beside it."""
+    tokenizer = in_transformers(WordLevel({"[UNK]": 0, "a": 1}, unk_token="[UNK]"))
+    assert tokenizer.unk_token_id is None
+    assert unknown_ids(tokenizer) == [0]
+
+
+def test_characters_without_a_token_are_said(caplog):
+    """Without an unknown token, they are left out; a text of which nothing is left is refused."""
+    tokenizer = in_transformers(BPE({"a": 0, "b": 1, "</s>": 2}, []), eos_token="</s>")
+    warn_of_left_out("mine", tokenizer, ["a b", "ba\n"], "queries", "perplexities")
+    assert not caplog.text
+    warn_of_left_out("mine", tokenizer, ["a xx", "bz"], "queries", "perplexities")
+    assert "leaves out 60 % of the characters of the queries, such as 'x' 'z'; do" in caplog.text
+    with pytest.raises(UserError, match="mine: its tokenizer has no token for the segment 'xyz'"):
+        encode("mine", tokenizer, NO_LIMITS, ["a b", "xyz"])
 
 
 def test_nothing_is_said_if_all_words_are_known(caplog):

@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 
 from palimpsest.corpora import TextCorpus
 from palimpsest.density.embedding import mean_states
-from palimpsest.density.unknown_tokens import warn_of_unknown
+from palimpsest.density.unknown_tokens import unknown_ids, warn_of_left_out, warn_of_unknown
 from palimpsest.errors import UserError
 from palimpsest.jobs.deepspeed_models import DeepSpeedHolder
 from palimpsest.models import read_models, resolve
@@ -77,7 +77,7 @@ class LanguageModel:
     def mean_hidden(self, texts: list[str]) -> np.ndarray:
         """The mean float32[texts, D] of the last hidden states over each text's tokens."""
         encoded = self._encoded(texts)
-        self._unknown(encoded, "segments", "embeddings")
+        self._unknown(encoded, texts, "segments", "embeddings")
         return mean_states(self.models, encoded, self._batches(encoded), dtype=np.float32)
 
     def measure(self, texts: list[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,14 +93,18 @@ class LanguageModel:
             return self.models.logits(batch.ids_BT.unsqueeze(0)), batch.targets_BT.unsqueeze(0)
 
         (found,) = measure([list(self._batches(encoded))], [len(texts)], predict)
-        return encoded.n_tokens, self._unknown(encoded, "queries", "perplexities"), found[0]
+        n_unknown = self._unknown(encoded, texts, "queries", "perplexities")
+        return encoded.n_tokens, n_unknown, found[0]
 
-    def _unknown(self, encoded: TokenisedStrings, what: str, numbers: str) -> np.ndarray:
-        """The number of unknown tokens int64[texts]; a warning names their share."""
+    def _unknown(
+        self, encoded: TokenisedStrings, texts: list[str], what: str, numbers: str
+    ) -> np.ndarray:
+        """The number of unknown tokens int64[texts]; warns of them, and of what has no token."""
         place = np.arange(encoded.ids.shape[1])
         is_text = (place >= 1) & (place < encoded.lengths[:, None])
-        n_unknown = (is_text & (encoded.ids == self.tokenizer.unk_token_id)).sum(axis=1)
+        n_unknown = (is_text & np.isin(encoded.ids, unknown_ids(self.tokenizer))).sum(axis=1)
         warn_of_unknown(self.row.model, n_unknown.sum() / encoded.n_tokens.sum(), what, numbers)
+        warn_of_left_out(self.row.model, self.tokenizer, texts, what, numbers)
         return n_unknown
 
     def close(self) -> None:
@@ -120,7 +124,7 @@ def encode(name: str, tokenizer, most: Limits, texts: list[str]) -> TokenisedStr
 
     A text is only text: the name of a special token in it, such as `</s>`, is read letter by
     letter. `name` is the model's, in messages, and `most` are its limits. Raises `UserError` if a
-    text has more tokens than the model takes, or one that its weights do not have.
+    text has no token, more tokens than the model takes, or one that its weights do not have.
     """
     start = tokenizer.bos_token_id
     start = tokenizer.eos_token_id if start is None else start
@@ -129,6 +133,11 @@ def encode(name: str, tokenizer, most: Limits, texts: list[str]) -> TokenisedStr
     found = tokenizer(texts, add_special_tokens=False, split_special_tokens=True, verbose=False)[
         "input_ids"
     ]
+    if empty := [text for text, ids in zip(texts, found, strict=True) if not ids]:
+        raise UserError(
+            f"{name}: its tokenizer has no token for the segment {shown(empty[0])}, and leaves it "
+            "out; leave the text out, too, or choose a model that knows its characters"
+        )
     rows = [[start, *ids] for ids in found]
     lengths = np.array([len(row) for row in rows])
     longest = int(lengths.argmax())

@@ -24,7 +24,7 @@ from palimpsest.density.ngrams import LONGEST
 from palimpsest.density.segments import QUERY
 from palimpsest.density.texts import check_embedder, name_of_embedding
 from palimpsest.density.unit_vectors import of_length_one
-from palimpsest.density.unknown_tokens import warn_of_unknown
+from palimpsest.density.unknown_tokens import unknown_ids, warn_of_left_out, warn_of_unknown
 from palimpsest.errors import UserError
 from palimpsest.jobs.memory import less_next_time
 from palimpsest.lazy_import import lazy_import
@@ -186,6 +186,7 @@ def _warn_of_tokens(model, name: str, texts: list[str]) -> None:
     """Warn of texts that the model cuts, and of tokens that it does not know."""
     longest = model.max_seq_length or math.inf
     n_cut = n_tokens = n_unknown = 0
+    unknown = unknown_ids(model.tokenizer)
     for start in range(0, len(texts), AT_ONCE):
         found = model.tokenizer(
             texts[start : start + AT_ONCE],
@@ -196,8 +197,9 @@ def _warn_of_tokens(model, name: str, texts: list[str]) -> None:
         for ids, special in zip(found["input_ids"], found["special_tokens_mask"], strict=True):
             n_cut += len(ids) > longest
             n_tokens += len(ids) - sum(special)
-            n_unknown += ids.count(model.tokenizer.unk_token_id)
+            n_unknown += sum(map(ids.count, unknown))
     warn_of_unknown(name, n_unknown / max(1, n_tokens), "segments", "embeddings")
+    warn_of_left_out(name, model.tokenizer, texts, "segments", "embeddings")
     if n_cut:
         log.warning(
             "%s takes %d tokens at most: the end of %d of %d segments does not count; a smaller "
