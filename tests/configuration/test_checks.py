@@ -52,6 +52,10 @@ WRONG = {
         "unlearning: {own_methods: {mine: {phases: [{repair: finetune, share: 2, rate: 1}]}}}",
         "unlearning/own_methods: mine: ",
     ),
+    "a method of one's own with the name of other models": (
+        "unlearning: {own_methods: {retrained: {phases: [{repair: finetune, share: 1, rate: 1}]}}}",
+        "unlearning/own_methods/retrained: is the name of other models in the tables; give the",
+    ),
     "a method of one's own with a name of the table": (
         "unlearning: {own_methods: {npo: {phases: [{repair: finetune, share: 1, rate: 1}]}}}",
         "unlearning/own_methods/npo: config/unlearning.yaml has a method of this name; choose",
@@ -148,7 +152,7 @@ WRONG = {
     ),
     "boolean for an integer": (
         "training: {epochs: true}",
-        "training/epochs: True is not allowed; must be a whole number from 1 to 100000",
+        "training/epochs: true is not allowed; must be a whole number from 1 to 100000",
     ),
     "integer for a boolean": (
         "datasets: {predict_end: 1}",
@@ -156,7 +160,7 @@ WRONG = {
     ),
     "null": (
         "training: {epochs: }",
-        "training/epochs: None is not allowed; must be a whole number from 1 to 100000",
+        "training/epochs: null is not allowed; must be a whole number from 1 to 100000",
     ),
     "number for a block": (
         "training: 7",
@@ -164,7 +168,7 @@ WRONG = {
     ),
     "nothing for a block": (
         "datasets:",
-        "datasets: None is not allowed; must be a block of keys",
+        "datasets: null is not allowed; must be a block of keys",
     ),
     "text for a list": (
         "models: pythia-1b-twin",
@@ -236,7 +240,7 @@ WRONG = {
     ),
     "offload as a boolean": (
         "training: {offload_optimizer: true}",
-        "training/offload_optimizer: True is not allowed; must be one of none, cpu",
+        "training/offload_optimizer: true is not allowed; must be one of none, cpu",
     ),
     "misspelt key": (
         "training: {epoch: 3}",

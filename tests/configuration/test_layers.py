@@ -148,7 +148,7 @@ def test_null_takes_out_what_an_earlier_file_put_in(files):
 def test_null_is_no_value_of_a_required_key(files):
     (path,) = files("engine: {twin: null}")
     said = message(lambda: experiment(DEFAULT, path))
-    assert said.startswith(f"{path}: engine/twin: None is not allowed")
+    assert said.startswith(f"{path}: engine/twin: null is not allowed")
 
 
 # Only some studies

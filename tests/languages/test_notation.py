@@ -45,6 +45,9 @@ DIFFERENT = {
     "0.96": ("S -> 'a' [0.5] | 'b' [0.46]", NLTK_REFUSES),
     "0.995": ("S -> 'a' [0.5] | 'b' [0.495]", [("S", ("'a'",)), ("S", ("'b'",))]),
     "endless": ("S -> S S [0.9] | 'a' [0.1]", WE_REFUSE),
+    "no rules": ("S -> A [0.5] | 'b' [0.5]", WE_REFUSE),
+    "blanks": ("S -> 'a' [ 0.5 ] | 'b' [0.5]", NLTK_REFUSES),
+    "probability 0": ("S -> 'a' [0.0] | 'b' [1.0]", [("S", ("'b'",))]),
 }
 
 

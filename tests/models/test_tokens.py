@@ -183,6 +183,11 @@ def test_a_byte_is_not_a_letter(vocabularies, kind):
     assert "'<0x41>'" in refused(vocabularies, kind, "<0x41>")
 
 
+def test_a_mark_for_a_blank_is_no_terminal(vocabularies):
+    """SentencePiece writes a blank as `▁`, and reads `▁` as a blank."""
+    assert "leaves out a part of the terminal '▁'" in refused(vocabularies, "unigram", "1", "▁")
+
+
 def test_terminals_that_share_a_token_are_refused(vocabularies):
     """The lower case of two terminals is one token; copies of a terminal are one as well."""
     line = refused(vocabularies, "word_piece", "1", "The", "the")

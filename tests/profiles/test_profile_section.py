@@ -34,7 +34,7 @@ WRONG = {
     ),
     "a panel that is not there": (
         {"panels": {"mine": "nowhere.csv"}},
-        "profiles/panels/mine: no such file: nowhere.csv; a panel is a .csv, .tsv, "
+        "profiles/panels/mine: no such file: nowhere.csv; a panel is one .csv, .tsv, "
         ".jsonl, .json or .parquet file",
     ),
     "a panel in another format": (

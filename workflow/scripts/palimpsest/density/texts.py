@@ -127,7 +127,9 @@ def _file(key: str, path: str) -> Iterator[Mistake]:
         )
     elif not os.path.isfile(path):
         yield Mistake(
-            key, f"no such file: {path}; a text is a {user_files.listed(user_files.TEXTS)} file"
+            key,
+            f"{'a folder' if os.path.isdir(path) else 'no such file'}: {path}; a text is one "
+            f"{user_files.listed(user_files.TEXTS)} file",
         )
 
 

@@ -117,10 +117,12 @@ def complete(printed: PrintedGrammar) -> PrintedGrammar:
     if several:
         times = Counter((rule.lhs, rule.rhs) for rule in without)
         repeated = [rule for rule in without if times[rule.lhs, rule.rhs] > 1]
+        empty = [rule for rule in without if not rule.rhs]
         warn(
             f"{printed.name}:{without[0].line}: no probabilities for the rules of "
             f"{listed(several)}: they are taken as equally probable"
             + (f"; repeated rules add up ({listed_lines(repeated)})" if repeated else "")
+            + (f"; so are empty right-hand sides ({listed_lines(empty)})" if empty else "")
         )
     rules = (
         rule._replace(probability=uniform[rule.lhs]) if rule.lhs in uniform else rule

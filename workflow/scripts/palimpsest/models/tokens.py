@@ -228,7 +228,8 @@ def _is_whole(vocabulary: Vocabulary, terminal: str, token: Token) -> bool:
     text = vocabulary.text(token.id)
     if text == terminal:
         return True
-    if REPLACED in text:
+    is_blank = not text.strip() and terminal.strip()  # such as of `▁`, which means one
+    if REPLACED in text or is_blank:
         return False
     if token.width is None:
         plain, wanted = (unicodedata.normalize("NFKC", t).casefold() for t in (text, terminal))

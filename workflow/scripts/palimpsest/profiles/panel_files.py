@@ -48,7 +48,8 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         elif set("{}") & set(panel.file):
             yield Mistake(key, f"{panel.file!r} is not allowed; must be a path without braces")
         elif not os.path.isfile(panel.file):
-            yield Mistake(key, f"no such file: {panel.file}; a panel is a {listed(TABLES)} file")
+            what = "a folder" if os.path.isdir(panel.file) else "no such file"
+            yield Mistake(key, f"{what}: {panel.file}; a panel is one {listed(TABLES)} file")
         elif format_of(panel.file) not in TABLES:
             yield Mistake(key, f"{panel.file!r} is not a {listed(TABLES)} file; save it as one")
         elif OUTCOME in panel.columns and LOSS in panel.columns:

@@ -9,8 +9,7 @@ from palimpsest.unlearning.confidence import logit_scaled_confidence
 from palimpsest.unlearning.kinds import CONFIDENCES
 from palimpsest.unlearning.rules import Rules
 from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
-
-RETRAINED = "retrained"  # the models that methods are compared with; `retrain` are further ones
+from palimpsest.unlearning.setups import RETRAINED
 
 
 def confidence_samples(

@@ -31,7 +31,7 @@ from palimpsest.unlearning.jobs import (
 )
 from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.search_jobs import search_of
-from palimpsest.unlearning.setups import BOOTSTRAP, ENDS
+from palimpsest.unlearning.setups import BOOTSTRAP, ENDS, OTHER_MODELS
 from palimpsest.variants import DRAWN, ORIGINAL, UNLEARNED
 
 
@@ -169,6 +169,10 @@ def _methods(jobs: UnlearningJobs) -> Iterator[Mistake]:
         return
     for name in own.keys() & shipped.keys():
         yield Mistake(f"{key}/{name}", f"{table} has a method of this name; choose another")
+    for where, methods in ((f"{key}/", own), ("unlearning/table: ", shipped)):
+        for name in methods.keys() & OTHER_MODELS:
+            what = "is the name of other models in the tables; give the method another"
+            yield Mistake(f"{where}{name}", what)
     for place, name in enumerate(jobs.block["methods"]):
         key = f"unlearning/methods[{place}]"
         if name in ENDS:
