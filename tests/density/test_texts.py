@@ -222,6 +222,20 @@ def test_texts_are_the_same_in_every_file(texts):
         assert list(read_texts(lines, "content")) == texts
 
 
+def test_characters_that_nobody_sees_are_said(tmp_path):
+    """A zero-width space makes another word; so does the sign for bytes that were no text."""
+    corpus = write_lines(tmp_path / "c.jsonl", "a b", "a\u200b b c\ufffd", "\u200b")
+    queries = write_lines(tmp_path / "q.jsonl", "a")
+    cut = [segmented(path, 50, 40) for path in (corpus, queries)]
+    with pytest.warns(Notice) as caught:
+        say_duplicates("mine", *cut)
+    (said,) = [str(each.message) for each in caught if "nobody sees" in str(each.message)]
+    assert said.startswith(
+        "mine: words with a character that nobody sees, or that replaced another: 3; such "
+        "characters are U+200B, U+FFFD; "
+    )
+
+
 def test_copies_and_two_forms_of_a_word_are_said(tmp_path):
     """Whitespace does not tell texts apart; an accent behind its letter does, and looks alike."""
     corpus = write_lines(tmp_path / "c.jsonl", "a b", "a  b", "caf\u00e9", "d")

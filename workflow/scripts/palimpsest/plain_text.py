@@ -74,7 +74,7 @@ def unusual_characters(
     """
     found = set().union(*(line for _, line in lines)) - set(" \t\n")
     spaces = {character for character in found if character.isspace()}
-    unseen = {c for c in found - spaces if not c.isprintable() or c == REPLACED}
+    unseen = set(unseen_characters(found - spaces))
     for characters, what in ((spaces, of_spaces), (unseen, of_unseen)):
         first = {c: _first_place(c, lines) for c in characters}
         in_order = sorted(first, key=first.get)
@@ -85,6 +85,12 @@ def unusual_characters(
             yield f"U+{ord(character):04X} ({name}) {what} ({times:,} times, first in line {line})"
         if more := in_order[MOST_NAMED:]:
             yield f"so do {len(more)} other characters"
+
+
+def unseen_characters(words: Iterable[str]) -> list[str]:
+    """The characters of words that nobody sees, or that stand for a lost one; no white space."""
+    found = {c for word in words for c in word if not c.isprintable() or c == REPLACED}
+    return sorted(c for c in found if not c.isspace())
 
 
 def _first_place(character: str, lines: Sequence[tuple[int, str]]) -> tuple[int, int]:

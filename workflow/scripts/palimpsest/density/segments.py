@@ -25,7 +25,7 @@ from palimpsest.datasets.strings import string_id
 from palimpsest.density.kinds import SEGMENTS
 from palimpsest.density.texts import FIELD, TEXTS
 from palimpsest.errors import Notice, UserError
-from palimpsest.plain_text import same_when_composed
+from palimpsest.plain_text import same_when_composed, unseen_characters
 from palimpsest.tables import user_tables
 from palimpsest.tables.user_values import written
 
@@ -134,7 +134,7 @@ def _check(where: str, field: str, text: object) -> None:
 
 
 def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
-    """Say in a line each how many texts are there again, and which words in two forms."""
+    """Say in a line each how many texts are there again, and which words only look alike."""
 
     def say(what: str) -> None:
         warnings.warn(Notice(f"{name}: {what}"), stacklevel=3)
@@ -151,7 +151,16 @@ def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
             f"queries that are also texts of the corpus: {shared} of {len(asked)}; they are at "
             "distance 0 from it"
         )
-    if groups := same_when_composed({*corpus.corpus.terminals, *queries.corpus.terminals}):
+    words = {*corpus.corpus.terminals, *queries.corpus.terminals}
+    if unseen := unseen_characters(words):
+        named = ", ".join(f"U+{ord(character):04X}" for character in unseen[:3])
+        n_words = sum(not set(unseen).isdisjoint(word) for word in words)
+        say(
+            f"words with a character that nobody sees, or that replaced another: {n_words}; such "
+            f"characters are {named}; they are parts of the words: take them out if they mean "
+            "nothing"
+        )
+    if groups := same_when_composed(words):
         say(
             f"words in two forms of the same characters: {len(groups)}, such as "
             f"{' and '.join(map(ascii, groups[0]))}; they count as different words: normalise the "
