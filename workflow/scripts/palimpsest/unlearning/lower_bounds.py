@@ -51,6 +51,7 @@ def epsilon_lower_bound(
     Parameters
     ----------
     unlearned, retrained : float[models, examples], independent models
+        A warning says how many have exactly the values of another one.
     delta : float in [0, 1)
     confidence : float in (0, 1)
     seed : int, of the folds, which are the same for all examples
