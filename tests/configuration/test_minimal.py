@@ -1,4 +1,4 @@
-"""The minimal files: one for each section, short, and enough for its report."""
+"""The minimal files: one for each section and for a panel, short, and enough for a report."""
 
 from pathlib import Path
 
@@ -17,7 +17,15 @@ def _in_the_repository(monkeypatch):
 
 
 def test_every_section_has_a_minimal_file():
-    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted(NAMES)
+    assert sorted(path.stem for path in FOLDER.glob("*.yaml")) == sorted([*NAMES, "panel"])
+
+
+def test_a_panel_of_ones_own_trains_nothing():
+    path = FOLDER / "panel.yaml"
+    assert len(path.read_text().splitlines()) < 15
+    alone = experiment(DEFAULT, path)
+    assert (alone.requests, alone.notes, alone.refused) == ([], [], {})
+    assert {Path(file).stem for file in alone.figure_files("profiles")} == {"panel_profile-mine"}
 
 
 @pytest.mark.parametrize("name", NAMES)

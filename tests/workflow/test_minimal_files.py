@@ -39,6 +39,15 @@ def test_a_minimal_file_runs_from_nothing_to_its_report(project, name):
     assert figures & of_section
 
 
+def test_a_panel_of_ones_own_has_a_report_without_any_training(project):
+    done = project.snakemake(configfiles=("config/minimal/panel.yaml",))
+    assert done.returncode == 0, done.stdout
+    results = project.folder / "results"
+    assert "panel_profile-mine.svg" in (results / "report.html").read_text()
+    assert not (results / "runs").exists()
+    assert project.snakemake("plan", configfiles=("config/minimal/panel.yaml",)).returncode == 0
+
+
 def test_a_mistake_is_in_the_way_of_those_who_need_its_block_only(project):
     """The same mistake is one line for the section itself, and for everything."""
     mistake = ["--config", "unlearning={save_models: 999}"]

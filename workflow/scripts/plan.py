@@ -8,5 +8,7 @@ from palimpsest.script_job import script_job
 
 if __name__ == "__main__":
     with script_job(snakemake):
-        tables.write(snakemake.output.table, pd.DataFrame(snakemake.params.rows), PLAN)
+        # Also without any run, such as for a panel of the user alone.
+        frame = pd.DataFrame(snakemake.params.rows, columns=PLAN.names)
+        tables.write(snakemake.output.table, frame, PLAN)
         print(snakemake.params.summary)

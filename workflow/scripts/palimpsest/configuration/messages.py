@@ -123,7 +123,8 @@ def allowed(rules: dict) -> str:
     if kind == ["object", "null"]:
         return "a block of keys, or null"
     if kind == "array":
-        return f"a list of at least {rules.get('minItems', 0)}, each {allowed(rules['items'])}"
+        least = f" of at least {rules['minItems']}" if rules.get("minItems") else ""
+        return f"a list{least}, each {allowed(rules['items'])}"
     words = {
         "integer": "a whole number",
         "number": "a number",
