@@ -67,8 +67,14 @@ def test_a_job_that_refuses_its_input_says_one_line(tmp_path, others):
 
 
 def test_a_job_that_fails_otherwise_is_shown_as_snakemake_shows_it(tmp_path):
-    """Its command, its exit status and its log help to find out why."""
+    """Its command, its exit status and its log help to find out why.
+
+    The log of an earlier command, in which the job refused its input, is no reason.
+    """
     project = Project.fresh(tmp_path / "project")
+    old = project.folder / "logs/language/L1.log"
+    old.parent.mkdir(parents=True)
+    old.write_text("error: of an earlier command\n")
     script = project.folder / "workflow/scripts/language.py"
     script.write_text("raise SystemExit(7)\n")
     done = project.snakemake("results/languages/L1/summary.json")
