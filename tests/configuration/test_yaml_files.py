@@ -141,13 +141,16 @@ def test_the_command_line_is_read_as_carefully(pairs, said):
     ("key", "kind"),
     [("1", "a number"), ("1.5", "a number"), ("true", "true or false"), ("null", "nothing")],
 )
-@pytest.mark.parametrize("text", ["{}: 1", "profiles: {{panels: {{{}: mine.csv}}}}"])
-def test_a_key_that_is_no_text_is_refused(tmp_path, key, kind, text):
+@pytest.mark.parametrize(
+    ("text", "block"),
+    [("{}: 1", ""), ("profiles: {{panels: {{{}: mine.csv}}}}", "profiles/panels: ")],
+)
+def test_a_key_that_is_no_text_is_refused(tmp_path, key, kind, text, block):
     """Such as the number of a panel; with quotes, it is a name."""
     said = f"the key {key} is read as {kind}, and keys are text; write '{key}' with quotes"
     path = tmp_path / "a.yaml"
     path.write_text(text.format(key))
-    assert f"a.yaml:1: {said}" in message(lambda: check_file(path))
+    assert f"a.yaml:1: {block}{said}" in message(lambda: check_file(path))
     with pytest.raises(SystemExit) as refused:
         refuse_broken_files(["--cores", "1", "--config", f"a={{{key}: 1}}"])
     assert said in str(refused.value)

@@ -9,7 +9,7 @@ import pytest
 from helpers.slurm_projects import SlurmProject
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # a benchmark in another process may wait for the cluster
 def cluster() -> Iterator[None]:
     """The cluster, running. Without SLURM, root, or a machine to itself, tests are skipped."""
     with ExitStack() as stack:

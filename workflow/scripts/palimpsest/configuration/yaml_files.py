@@ -74,7 +74,7 @@ def check_values(text: str, where: str, lines: bool = False) -> None:
         elif isinstance(node, yaml.SequenceNode):
             todo += [((*path, number), item) for number, item in enumerate(node.value)][::-1]
         else:
-            _check_keys(node, where, lines)
+            _check_keys(node, path, where, lines)
             for key, value in reversed(node.value):
                 todo += [((*path, str(key.value)[:60]), value), (path, key)]
 
@@ -110,7 +110,7 @@ def _composed(text: str) -> yaml.Node | None:
         raise
 
 
-def _check_keys(node: yaml.MappingNode, where: str, lines: bool) -> None:
+def _check_keys(node: yaml.MappingNode, path: tuple, where: str, lines: bool) -> None:
     seen = set()
     for key, _ in node.value:
         place = f"{where}:{key.start_mark.line + 1}" if lines else where
@@ -122,9 +122,10 @@ def _check_keys(node: yaml.MappingNode, where: str, lines: bool) -> None:
             )
         seen.add(key.value)
         if (kind := key.tag.removeprefix(_TAG)) in _NOT_TEXT and not _is_read_otherwise(key):
+            block = f"{joined(path)}: " if path else ""
             raise UserError(
-                f"{place}: the key {key.value or 'null'} is read as {_NOT_TEXT[kind]}, and keys "
-                f"are text; write {key.value!r} with quotes, or another name"
+                f"{place}: {block}the key {key.value or 'null'} is read as {_NOT_TEXT[kind]}, and "
+                f"keys are text; write {key.value!r} with quotes, or another name"
             )
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from palimpsest.allowed import Number, checked_number, shown
+from palimpsest.allowed import Number, checked_number
+from palimpsest.configuration.messages import shown
 from palimpsest.configuration.yaml_files import check_file, read_file
 from palimpsest.errors import UserError, nearest
 
@@ -75,12 +76,12 @@ def read_partitions(path: str) -> Sequence:
     return read_partition_file(path)
 
 
-def _check_limits(where: str, name: Any, limits: Any) -> None:
+def _check_limits(where: str, name: str, limits: Any) -> None:
     from snakemake_executor_plugin_slurm.partitions import PartitionLimits
 
     known = [*(field.name for field in fields(PartitionLimits)), *CLUSTERS]
-    if not isinstance(name, str) or not name.strip():
-        raise UserError(f"{where}: a partition's name must be text; put it between quotes")
+    if not name.strip():
+        raise UserError(f"{where}: a partition's name must have letters; give it one")
     if not isinstance(limits, dict):
         raise UserError(f"{where}: {shown(limits)} must be a block of limits: {', '.join(known)}")
     for key, value in limits.items():
