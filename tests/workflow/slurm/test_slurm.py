@@ -134,7 +134,7 @@ def snakemake_killed(folder: Path) -> SlurmProject:
     return project
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def side_by_side(cluster, finished, tmp_path_factory) -> dict[str, Future]:
     """What is under way at once: an experiment, faults, and a training that is undisturbed.
 
