@@ -33,7 +33,7 @@ class Sources:
         """A mistake as an error that names the source of the key."""
         key, text, place, because = mistake
         where = self.of(key if place is None else place)
-        if because and where != self.of(because) and self.place(because) > self._order(where):
+        if because and self.place(because) > self._order(where):
             setting = key.split("[")[0]
             section, *inner = setting.split("/")
             remedy = f", or {section}: null" if inner else ""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from palimpsest.statistics import is_constant, power_of_two
 from palimpsest.unlearning.permutation import N_RELABELLINGS, relabellings, share_as_large
-from palimpsest.unlearning.thresholds import check_samples
+from palimpsest.unlearning.thresholds import check_independent
 
 # Smallest weight of the identity, so that a covariance can be inverted if examples are copies.
 LEAST = 1e-6
@@ -79,7 +79,7 @@ class _Products(NamedTuple):
 
 def _prepared(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[_Products, np.ndarray]:
     """Inner products of all models, and bool[models]: which of them are retrained."""
-    unlearned, retrained = check_samples(unlearned, retrained)
+    unlearned, retrained = check_independent(unlearned, retrained)
     if min(len(unlearned), len(retrained)) < FEWEST:
         raise ValueError(
             f"a joint attack needs {FEWEST} or more models of each kind, not "

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from palimpsest.allowed import CONFIDENCES, SEEDS, checked_number
 from palimpsest.unlearning.thresholds import (
     DELTA,
+    check_independent,
     check_rules,
-    check_samples,
     epsilon_of_rates,
     logs_of,
 )
@@ -72,7 +72,7 @@ def epsilon_lower_bound(
     # Imported here: compiled code is slow to import.
     from palimpsest.unlearning import bound_sweeps
 
-    unlearned, retrained = check_samples(unlearned, retrained)
+    unlearned, retrained = check_independent(unlearned, retrained)
     check_rules(delta)
     checked_number("confidence", confidence, CONFIDENCES)
     checked_number("seed", seed, SEEDS)

@@ -27,6 +27,7 @@ from palimpsest.unlearning.thresholds import (
     DELTA,
     NARROW,
     Thresholds,
+    check_independent,
     check_rules,
     check_samples,
     logs_of_rates,
@@ -76,7 +77,7 @@ def permutation_null(
     Source: Phipson and Smyth, Permutation p-values should never be zero, Statistical Applications
     in Genetics and Molecular Biology 9 (2010).
     """
-    unlearned, retrained = check_samples(unlearned, retrained)
+    unlearned, retrained = check_independent(unlearned, retrained)
     labels = relabellings(len(unlearned), len(retrained), n, seed)
     if not callable(statistic):
         raise WrongValue(f"statistic: is {shown(statistic)} and must be a function of two samples")

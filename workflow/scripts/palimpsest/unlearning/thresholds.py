@@ -159,8 +159,7 @@ def check_rules(delta: float, thresholds: Thresholds = "exact") -> None:
 def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Both as float64[models, examples]; ValueError for other shapes or different examples.
 
-    Values of an example that are equal up to rounding are made exactly equal. Models that may be
-    copies of each other are said in a line.
+    Values of an example that are equal up to rounding are made exactly equal.
     """
     unlearned, retrained = _sample("unlearned", unlearned), _sample("retrained", retrained)
     if unlearned.shape[1] != retrained.shape[1]:
@@ -170,7 +169,15 @@ def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarra
         )
     # Attacks look at the order of values, and rounding errors are no order.
     both = with_exact_ties(np.concatenate([unlearned, retrained]))
-    unlearned, retrained = both[: len(unlearned)], both[len(unlearned) :]
+    return both[: len(unlearned)], both[len(unlearned) :]
+
+
+def check_independent(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """As `check_samples`, for models that must be independent: those that may be copies are said.
+
+    A bootstrap has copies by its nature, and its scores say nothing of confidence.
+    """
+    unlearned, retrained = check_samples(unlearned, retrained)
     for name, sample in (("unlearned", unlearned), ("retrained", retrained)):
         if n_copies := len(sample) - len(np.unique(sample, axis=0)):
             what = (
