@@ -21,7 +21,7 @@ class Refusals(logging.Filter):
 
     def __init__(self):
         super().__init__()
-        self._started: dict[str, None] = {}  # logs of jobs, in order
+        self._started: set[str] = set()  # logs of jobs
         self._announced: set[str] = set()  # logs whose error of a command was dropped
         self._refusals: dict[str, str] = {}  # the last lines of logs
         self._has_others = False  # jobs that failed otherwise
@@ -31,7 +31,7 @@ class Refusals(logging.Filter):
         """Keep a message, unless it is an error about a job that refused its input."""
         logs = getattr(record, "log", None) or ()
         if hasattr(record, "rule_name") and record.levelno < logging.ERROR:
-            self._started.update(dict.fromkeys(logs))
+            self._started.update(logs)
             self._is_last = not self._refusals
         elif hasattr(record, "rule_name"):
             return self._is_kept(logs)
@@ -49,7 +49,7 @@ class Refusals(logging.Filter):
 
     def _announce(self) -> bool:
         """Whether the command of a job that refused its input failed; each job is asked once."""
-        for log in self._started.keys() - self._announced:
+        for log in self._started - self._announced:
             if refusal(log):
                 self._announced.add(log)
                 return True
