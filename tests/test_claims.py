@@ -20,7 +20,6 @@ from palimpsest.claims import (
     STAND_INS,
     Case,
     Claim,
-    Estimate,
     above,
     at_least,
     at_most,
@@ -30,7 +29,8 @@ from palimpsest.claims import (
     judge,
     judge_all,
 )
-from palimpsest.claims import SEEDS as SEEDS_VARY
+from palimpsest.estimates import SEEDS as SEEDS_VARY
+from palimpsest.estimates import Estimate
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import DECIMALS, student
 

@@ -93,7 +93,7 @@ def test_without_a_lease_no_gpu_is_seen(machine, monkeypatch):
 
 def test_too_few(machine, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.raises(UserError, match=r"needs 2 GPUs and sees 1; set training/processes to"):
+    with pytest.raises(UserError, match=r"needs 2 GPUs and sees 1; set processes in the recipe to"):
         devices.lease(2)
 
 

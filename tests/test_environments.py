@@ -215,7 +215,13 @@ def test_what_takes_seconds_shares_a_submission():
     """Every rule that runs a script is in a group of SLURM's profile, but for those of a user."""
     profile = yaml.safe_load((ROOT / "config/profiles/slurm/config.yaml").read_text())
     scripts = {name for name, rule in rules().items() if rule.script}
-    of_a_user = {"plan", "stale_state", "remove_stale_state", "set_leftovers_apart"}
+    of_a_user = {
+        "plan",
+        "stale_state",
+        "remove_stale_state",
+        "set_leftovers_apart",
+        "rename_results",
+    }
     assert profile["groups"].keys() == scripts - of_a_user
 
 

@@ -27,7 +27,7 @@ from palimpsest.paths import TRACE as RUN_TRACE
 from palimpsest.requests import TOKENS, TRACE, WEIGHTS, Runs
 from palimpsest.section import Derived, Section
 from palimpsest.sections import NAMES
-from palimpsest.tables.columns import LANGUAGE
+from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind
 from palimpsest.unlearning.jobs import jobs_of
 from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT, Variant, trained_apart
@@ -165,7 +165,7 @@ def test_every_string_is_left_out_of_the_study_exact_alone():
     # Its own tables are made of the runs of its own seeds.
     scores = study.inputs(whole.settings, "L7")
     assert {path for paths in scores.values() for path in paths} == {
-        f"results/memorisation/opt-2.7b-twin/L7/n32/{name}.parquet"
+        f"results/memorisation/default/opt-2.7b-twin/L7/n32/{name}.parquet"
         for name in ("leave_one_out", "approximation")
     }
     some = of_studies(exact={**exact, "models": ["opt-1.3b-twin"], "seeds": [0], "strings": 5})
@@ -224,8 +224,8 @@ def test_all_means_the_grid():
     studies = {"frequency": frequency, "tradeoff": {"size": 64}}
     whole = changed(models=["opt-1.3b-twin"], memorisation={"studies": studies})
     settings = whole.settings
-    (on_l7,) = with_seeds(settings, Runs("opt-1.3b-twin", "L7", 64))
-    (on_l1,) = with_seeds(settings, Runs("opt-1.3b-twin", "L1", 64))
+    (on_l7,) = with_seeds(settings, Runs("opt-1.3b-twin", "L7", 64, recipe="short"))
+    (on_l1,) = with_seeds(settings, Runs("opt-1.3b-twin", "L1", 64, recipe="short"))
     assert STUDIES["frequency"].runs(settings, "L7") == [on_l7]
     assert STUDIES["tradeoff"].runs(settings, "L1") == [on_l1]
     assert set(whole.languages) == {"L1", "L2", "L3", "L3-short", "L4", "L7"}
@@ -277,7 +277,7 @@ def test_extraction_uses_the_leave_one_out_of_exact():
     """Of the same models, language and size, for the seeds that `exact` has."""
     default = experiment(DEFAULT).settings
     left_out = STUDIES["extraction"].inputs(default, "L2")["left_out"]
-    folders = [f"results/runs/opt-1.3b-twin/L2/n64-seed{seed}" for seed in default.seeds]
+    folders = [f"results/runs/default/opt-1.3b-twin/L2/n64-seed{seed}" for seed in default.seeds]
     assert left_out == [f"{folder}/leave-one-out/trace.parquet" for folder in folders]
     traces = STUDIES["extraction"].inputs(default, "L2")["traces"]
     assert f"{folders[0]}/base/trace.parquet" in traces
@@ -423,7 +423,9 @@ def test_no_section_at_all_is_nothing_to_do():
     assert nothing.outputs == {"languages": []}
 
 
-KIND = Kind("toys", "A row per model.", "results/toys/{model}/{language}.parquet", (LANGUAGE,))
+KIND = Kind(
+    "toys", "A row per model.", "results/toys/{model}/{language}.parquet", SHARED("language")
+)
 
 
 def toy(name="toys", **more):
@@ -518,24 +520,34 @@ def test_equal_requests_of_two_sections_are_trained_once(with_toys):
     again = with_toys(toy(), toy("toys2"), toys={"size": 20}, toys2={"size": 20})
     assert len(again.requests) == 1
     assert [len(jobs) for jobs in again.training_jobs] == [1]
-    mistral = {"requests": lambda settings: [Runs("mistral-7b-v0.3-twin", "L1", 256, seeds=(2, 5))]}
+    mistral = {
+        "requests": lambda settings: [
+            Runs("mistral-7b-v0.3-twin", "L1", 256, seeds=(2, 5), recipe="short")
+        ]
+    }
     whole = with_toys(MEMORISATION, toy(**mistral), toys={"size": 64})
-    (runs,) = (r for r in whole.requests if (r.model, r.corpus) == ("mistral-7b-v0.3-twin", "L1"))
+    (runs,) = (
+        r
+        for r in whole.requests
+        if (r.model, r.corpus, r.recipe) == ("mistral-7b-v0.3-twin", "L1", "short")
+    )
     assert runs.seeds == (0, 1, 2, 3, 4, 5)
 
 
 def test_contradictory_requests_of_two_sections_are_refused(with_toys):
-    """The same replicates cannot be trained for three epochs and for four."""
+    """The same replicates cannot be trained by two jobs; by two recipes, they are not the same."""
 
-    def epochs(n):
+    def per_job(n, recipe="default"):
         of_model = "opt-1.3b-twin", "L1", 16
         many = {"replicates": range(4), "keeps": frozenset({TRACE, WEIGHTS})}
-        runs = Runs(*of_model, seeds=(0,), training={"epochs": n}, **many)
+        runs = Runs(*of_model, seeds=(0,), recipe=recipe, replicates_per_job=n, **many)
         return {"requests": lambda settings: [runs]}
 
-    sections = toy(**epochs(3)), toy("toys2", **epochs(4))
-    with pytest.raises(UserError, match="its replicates are asked for with training"):
-        with_toys(*sections, toys={"size": 1}, toys2={"size": 1})
+    blocks = {"toys": {"size": 1}, "toys2": {"size": 1}}
+    with pytest.raises(UserError, match="its replicates are asked for with replicates_per_job"):
+        with_toys(toy(**per_job(3)), toy("toys2", **per_job(4)), **blocks)
+    both = with_toys(toy(**per_job(3)), toy("toys2", **per_job(4, "leakage")), **blocks)
+    assert [runs.recipe for runs in both.replicates] == ["default", "leakage"]
 
 
 def test_models_that_a_section_makes_of_others_are_planned(with_toys):

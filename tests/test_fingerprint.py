@@ -23,6 +23,7 @@ FILES = {
     "fake/measures.py": """
         from __future__ import annotations
         from fake import thresholds
+        from fake.columns import columns
         from fake.heavy import Settings
         from fake.lazy import lazy_import
 
@@ -32,7 +33,7 @@ FILES = {
             '''The measure.'''
             # A comment
             from fake.inner import inside
-            return helper(values) + inside(values) + thresholds.USED + late.wanted(values)
+            return helper(values) + inside(values) + thresholds.USED + columns + late.wanted(values)
 
         def helper(values):
             return 1
@@ -41,6 +42,13 @@ FILES = {
             return 2
         """,
     "fake/thresholds.py": "USED = 1\nNEIGHBOUR = 2\n",
+    "fake/columns.py": '''
+        columns = SHARED.extended("""
+        loss float: nats
+            per token
+        start float?: an epoch
+        """)
+        ''',
     "fake/heavy.py": "class Settings:\n    size = 1\n",
     "fake/lazy.py": "def lazy_import(name):\n    return name\n",
     "fake/late.py": "def wanted(values):\n    return 1\n\ndef unwanted(values):\n    return 1\n",
@@ -119,6 +127,9 @@ USED = {
     "a default of a parameter": ("fake/measures.py", "helper(values):", "helper(values=0):"),
     "an annotation, as it is written": ("fake/measures.py", "-> Settings", "-> list"),
     "a constant of a module": ("fake/thresholds.py", "USED = 1", "USED = 3"),
+    "a type of a column": ("fake/columns.py", "loss float", "loss int"),
+    "whether a column may be null": ("fake/columns.py", "float?", "float"),
+    "another column": ("fake/columns.py", "an epoch\n", "an epoch\nscore float: in [0, 1]\n"),
     "a function of a lazily imported module": (
         "fake/late.py", "def wanted(values):\n    return 1", "def wanted(values):\n    return 3"
     ),
@@ -138,6 +149,8 @@ NOT_USED = {
     "a docstring": ("fake/measures.py", "'''The measure.'''", "'''What measures.'''"),
     "the docstring of a module": ("script.py", "'''The script.'''", ""),
     "the layout": ("fake/measures.py", "return 1", "return (\n        1\n    )"),
+    "a sentence on a column": ("fake/columns.py", "nats", "bits"),
+    "the next line of a sentence": ("fake/columns.py", "per token", "per string"),
     "another function": ("fake/measures.py", "return 2", "return 3"),
     "a new function": ("fake/measures.py", "def unused", "def new():\n    pass\n\ndef unused"),
     "a constant's neighbour": ("fake/thresholds.py", "NEIGHBOUR = 2", "NEIGHBOUR = 3"),
@@ -242,8 +255,8 @@ def test_the_modules_behind_a_script_are_named(library):
         "def inside(values):\n    import x\n    x.y()\n",
     )
     forget()
-    names = ("measures", "inner", "late", "package", "package.behind", "report", "thresholds")
-    expected = {"x", "fake.whole", *(f"fake.{name}" for name in names)}
+    names = ("columns", "measures", "inner", "late", "package", "package.behind", "report")
+    expected = {"x", "fake.whole", "fake.thresholds", *(f"fake.{name}" for name in names)}
     assert modules_of("script.py") == expected
 
 

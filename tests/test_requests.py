@@ -19,7 +19,7 @@ REPLICATES = Runs(
     "original",
     seeds=(5,),
     replicates=range(4, 11),
-    training={"epochs": 3},
+    recipe="long",
     keeps=frozenset({TRACE, WEIGHTS}),
     replicates_per_job=3,
 )
@@ -44,6 +44,8 @@ def test_equal_requests_are_one():
         {"corpus": "L2"},
         {"size": 17},
         {"variant": "retain"},
+        {"recipe": "short"},
+        {"recipe": "short", "replicates_per_job": 4},
         {"replicates": range(11, 12)},
     ],
 )
@@ -56,8 +58,6 @@ def test_what_differs_is_not_one(change):
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"training": {"epochs": 4}}, "training"),
-        ({"training": {"epochs": 4}, "replicates": range(11, 12)}, "training"),
         ({"replicates_per_job": 4}, "replicates_per_job"),
         ({"replicates": range(4, 12)}, "replicates"),
         ({"replicates": range(10, 12)}, "replicates"),
@@ -72,7 +72,6 @@ def test_contradictory_requests_are_refused(change, name):
 @pytest.mark.parametrize(
     ("runs", "change", "reason"),
     [
-        (BASE, {"training": {"epochs": 4}}, "only replicates may have"),
         (
             BASE,
             {"keeps": frozenset({TRACE, WEIGHTS}), "variant": "leave-one-out"},
@@ -101,7 +100,8 @@ def test_a_request_that_no_rule_can_meet_is_refused(runs, change, reason):
 def test_a_run_has_a_path_for_each_seed():
     """Of the variant; leave-one-out reads the base dataset."""
     assert BASE.paths(paths.TRACE) == [
-        f"results/runs/opt-1.3b-twin/L1/n16-seed{seed}/base/trace.parquet" for seed in (0, 1)
+        f"results/runs/default/opt-1.3b-twin/L1/n16-seed{seed}/base/trace.parquet"
+        for seed in (0, 1)
     ]
     left_out = BASE.on(LEAVE_ONE_OUT)
     assert left_out.on(left_out.dataset_variant).paths(paths.DATASET) == [

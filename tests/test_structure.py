@@ -16,11 +16,12 @@ LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
-    ["allowed", "plain_text", "statistics", "variants"],
-    ["tables"],
+    ["allowed", "number_format", "plain_text", "statistics", "variants"],
+    ["estimates", "tables"],
     ["languages", "locks", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
-    ["claims", "code_archive", "configuration", "devices", "ends", "recovery", "traces"],
+    ["configuration"],
+    ["claims", "code_archive", "devices", "ends", "recovery", "renamed_results", "traces"],
     ["section", "slurm", "token_losses"],
     ["figures", "planning"],
     ["datasets", "report"],

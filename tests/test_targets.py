@@ -25,15 +25,15 @@ BROKEN = {
 EVERYTHING = [None, ["all"], ["finetune"], ["report"], ["claims"], ["figures"], ["plan"]]
 # A file of each section, and of none
 FILES = {
-    "memorisation": "results/memorisation/opt-1.3b-twin/L2/n64/base/starts.parquet",
+    "memorisation": "results/memorisation/default/opt-1.3b-twin/L2/n64/base/starts.parquet",
     "unlearning": "results/figures/unlearning_gaps-L3.svg",
-    "profiles": "results/profiles/llama-3.2-1b-twin/L1/n256/profile.parquet",
-    "density": "./results/density/opt-1.3b-twin/L3/n72/leakage.parquet",
-    "information": "results/information/opt-1.3b-twin/L3-short/n240/information.parquet",
+    "profiles": "results/profiles/default/llama-3.2-1b-twin/L1/n256/profile.parquet",
+    "density": "./results/density/leakage/opt-1.3b-twin/L3/n72/leakage.parquet",
+    "information": "results/information/shortcuts/opt-1.3b-twin/L3-short/n240/information.parquet",
 }
 DATASET = "results/datasets/L2/n64-seed0/base/strings.parquet"
-RUN = "results/runs/opt-1.3b-twin/L2/n64-seed0/base/trace.parquet"
-REPLICATES = "results/unlearning/pythia-1b-twin/L3/n48-seed1/retain/draws-0-95/trace.parquet"
+RUN = "results/runs/default/opt-1.3b-twin/L2/n64-seed0/base/trace.parquet"
+REPLICATES = "results/replicates/forgetting/pythia-1b-twin/L3/n48-seed1/retain/0-95/trace.parquet"
 
 
 def broken(name, targets):
@@ -114,7 +114,7 @@ def test_every_study_is_a_part():
         {"unlearning": {"n": 1}},
         {"unlearning": {"number": 8}},
         {"memorisation": {"studies": {"exact": {"size": 0}}}},
-        {"training": {"offload_optimizer": "cpu"}},
+        {"recipes": {"default": {"offload_optimizer": "cpu"}}},
         {"engine": {"pythia-1-twin": "fleet"}},
     ],
 )
@@ -201,8 +201,8 @@ def test_the_target_of_a_study_that_is_not_chosen_is_refused(target):
 def test_tables_of_runs_need_no_block(section):
     """A run can be made that no block asks for."""
     path = {
-        "memorisation": "results/memorisation/opt-1.3b-twin/L2/n64/base/starts.parquet",
-        "profiles": "results/profiles/opt-1.3b-twin/L1/n256/profile.parquet",
-        "unlearning": "results/unlearning/opt-1.3b-twin/L1/n256-seed0/original/0-1/trace.parquet",
+        "memorisation": "results/memorisation/default/opt-1.3b-twin/L2/n64/base/starts.parquet",
+        "profiles": "results/profiles/default/opt-1.3b-twin/L1/n256/profile.parquet",
+        "unlearning": "results/unlearning/forgetting/opt-1.3b-twin/L1/n256-seed0/scores.parquet",
     }[section]
     experiment(DEFAULT, command_line={section: None}, targets=[path])

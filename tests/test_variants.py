@@ -110,11 +110,6 @@ def test_leave_one_out_reads_base():
     assert variants.dataset_variant("dedup") == "dedup"
 
 
-def test_innocent_models_read_retain():
-    assert variants.dataset_variant("retain-innocent") == "retain"
-    assert variants.replicate_of("retain-innocent-3", "retain") is None
-
-
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda variant: variant.pattern)
 def test_what_makes_a_variant_stands_where_its_row_says(variant):
     assert callable(named(variant.made_by))

@@ -23,7 +23,9 @@ sys.path.insert(0, str(ROOT / "workflow/scripts"))
 from rows import Row, at_most, main, shown  # noqa: E402
 
 from palimpsest import claims  # noqa: E402
-from palimpsest.memorisation.claim_statistics import over_seeds  # noqa: E402
+from palimpsest.estimates import SEEDS as OVER_SEEDS  # noqa: E402
+from palimpsest.estimates import Estimate  # noqa: E402
+from palimpsest.memorisation.claim_statistics import estimator  # noqa: E402
 from palimpsest.statistics import DECIMALS, rank_association, student  # noqa: E402
 
 N_STUDIES, TINY = 1000, 10
@@ -82,7 +84,7 @@ ON_THE_BOUND = [
 
 def claim_on(bound: float, limits: tuple[float, float] = claims.ANY_NUMBER) -> claims.Claim:
     """The claim that a statistic is at least a bound; the statistic is in the table."""
-    estimate = over_seeds(lambda table: table.set_index(["model", "seed"])["value"])
+    estimate = estimator(lambda table: table.set_index(["model", "seed"])["value"])
     region = claims.at_least(bound)
     return claims.Claim("", "", "values", "", region, estimate, limits=limits)
 
@@ -92,9 +94,7 @@ def verdicts(values: np.ndarray, claim: claims.Claim) -> np.ndarray:
 
     The first studies are also judged as the workflow judges them, from a table.
     """
-    estimates = [
-        claims.Estimate(tuple(each), *student(each, DECIMALS), claims.SEEDS) for each in values
-    ]
+    estimates = [Estimate(tuple(each), *student(each, DECIMALS), OVER_SEEDS) for each in values]
     found = np.array([claims.judge(each, claim)["verdict"] for each in estimates])
     study, seed = np.indices(values[:N_FROM_TABLES].shape)
     table = pd.DataFrame({"language": study.ravel(), "model": "m", "seed": seed.ravel()})

@@ -66,8 +66,8 @@ WRONG = {
         "seeds_per_job; the number of GPUs, for the plan, is hardware/gpus; Snakemake uses",
     ),
     "a learning rate": (
-        "training: {learning_rate: 0.001}",
-        "training: unknown key 'learning_rate'; known: epochs, ",
+        "recipes: {default: {learning_rate: 0.001}}",
+        "recipes/default: unknown key 'learning_rate'; known: epochs, ",
         "; learning rates are in the table of models (models_table)",
     ),
     "an octal number for a count": (
@@ -76,8 +76,8 @@ WRONG = {
         "(YAML reads it as text; write 8)",
     ),
     "a number in place of a block by size": (
-        "training: {epochs: 1e2}",
-        "training/epochs: '1e2' is not allowed; must be a whole number from 1 to 100000 or a block",
+        "recipes: {default: {epochs: 1e2}}",
+        "recipes/default/epochs: '1e2' is not allowed; must be a whole number from 1 to 100000",
         "(YAML reads it as text; write 100)",
     ),
     "a number for a name": (
@@ -129,42 +129,56 @@ WRONG = {
         "bootstrap (did you mean 'full'?)",
     ),
     "text for a number": (
-        "training: {epochs: fifty}",
-        "training/epochs: 'fifty' is not allowed; must be a whole number from 1 to 100000",
+        "recipes: {default: {epochs: fifty}}",
+        "recipes/default/epochs: 'fifty' is not allowed; must be a whole number from 1 to 100000",
     ),
-    "epochs by size, without the other sizes": (
-        "training: {epochs: {64: 5}}",
-        "training/epochs: {'n256': 25, 'n72': 10, 'n240': 30, 'other': 50, 64: 5} is not allowed; "
-        "must be a whole number from 1 to 100000 or a block as {n256: 25, other: 50}",
+    "epochs by size, as in earlier versions": (
+        "recipes: {default: {epochs: {n64: 5, other: 10}}}",
+        "recipes/default/epochs: {'n64': 5, 'other': 10} is not allowed; must be a whole number "
+        "from 1 to 100000",
+    ),
+    "the block of earlier versions": (
+        "training: {epochs: 5}",
+        "unknown key 'training'; known: title, ",
+        "; how models are trained is in the block recipes; write recipes: {default: {epochs: 50}}",
+    ),
+    "an unknown recipe": (
+        "density: {leakage: {recipe: leakige}}",
+        "density/leakage/recipe: unknown recipe 'leakige'; known: default, short, leakage, "
+        "forgetting, shortcuts (did you mean 'leakage'?). Define it in the block recipes",
+    ),
+    "a recipe with the name of the grid's": (
+        "recipes: {grid: {epochs: 5}}",
+        "recipes: ",
     ),
     "YAML reads 3e-3 as text": (
-        "training: {weight_decay: 3e-3}",
-        "training/weight_decay: '3e-3' is not allowed; must be a number from 0 to 1 "
+        "recipes: {default: {weight_decay: 3e-3}}",
+        "recipes/default/weight_decay: '3e-3' is not allowed; must be a number from 0 to 1 "
         "(YAML reads it as text; write 0.003)",
     ),
     "quoted number": (
-        "training: {batch_size: '8'}",
-        "training/batch_size: '8' is not allowed; must be a whole number from 1 to 65536",
+        "recipes: {default: {batch_size: '8'}}",
+        "recipes/default/batch_size: '8' is not allowed; must be a whole number from 1 to 65536",
     ),
     "float for an integer": (
-        "training: {epochs: 2.5}",
-        "training/epochs: 2.5 is not allowed; must be a whole number from 1 to 100000",
+        "recipes: {default: {epochs: 2.5}}",
+        "recipes/default/epochs: 2.5 is not allowed; must be a whole number from 1 to 100000",
     ),
     "boolean for an integer": (
-        "training: {epochs: true}",
-        "training/epochs: true is not allowed; must be a whole number from 1 to 100000",
+        "recipes: {default: {epochs: true}}",
+        "recipes/default/epochs: true is not allowed; must be a whole number from 1 to 100000",
     ),
     "integer for a boolean": (
         "datasets: {predict_end: 1}",
         "datasets/predict_end: 1 is not allowed; must be true or false",
     ),
     "null": (
-        "training: {epochs: }",
-        "training/epochs: null is not allowed; must be a whole number from 1 to 100000",
+        "recipes: {default: {epochs: }}",
+        "recipes/default/epochs: null is not allowed; must be a whole number from 1 to 100000",
     ),
     "number for a block": (
-        "training: 7",
-        "training: 7 is not allowed; must be a block of keys",
+        "recipes: {default: 7}",
+        "recipes/default: 7 is not allowed; must be a block of keys",
     ),
     "nothing for a block": (
         "datasets:",
@@ -175,7 +189,10 @@ WRONG = {
         "models: 'pythia-1b-twin' is not allowed; must be a list of at least 1, each a text",
     ),
     "block for a list": ("seeds: {a: 1}", "seeds: {'a': 1} is not allowed; must be a list"),
-    "zero epochs": ("training: {epochs: 0}", "training/epochs: 0 is not allowed; must be a whole"),
+    "zero epochs": (
+        "recipes: {default: {epochs: 0}}",
+        "recipes/default/epochs: 0 is not allowed; must be a whole",
+    ),
     "an engine that is none": (
         "engine: {twin: fleets}",
         "engine/twin: 'fleets' is not allowed; must be one of fleet, deepspeed "
@@ -205,8 +222,8 @@ WRONG = {
         "seeds[0]: 4294967296 is not allowed; must be a whole number from 0 to 4294967295",
     ),
     "not a number": (
-        "training: {gradient_clipping: .nan}",
-        "training/gradient_clipping: nan is not a finite number",
+        "recipes: {default: {gradient_clipping: .nan}}",
+        "recipes/default/gradient_clipping: nan is not a finite number",
     ),
     "infinite": (
         "memorisation: {loss_threshold: .inf}",
@@ -214,8 +231,8 @@ WRONG = {
     ),
     "minus infinite in a list": ("sizes: [64, -.inf]", "sizes[1]: -inf is not a finite number"),
     "warm-up over 1": (
-        "training: {warmup_ratio: 5}",
-        "training/warmup_ratio: 5 is not allowed; must be a number from 0 to 1",
+        "recipes: {default: {warmup_ratio: 5}}",
+        "recipes/default/warmup_ratio: 5 is not allowed; must be a number from 0 to 1",
     ),
     "accuracy of 1": (
         "memorisation: {accuracy_threshold: 1}",
@@ -226,12 +243,12 @@ WRONG = {
         "memorisation/studies/frequency/share: 0.6 is not allowed; must be a number above 0 to 0.5",
     ),
     "ZeRO stage": (
-        "training: {zero_stage: 4}",
-        "training/zero_stage: 4 is not allowed; must be a whole number from 0 to 3",
+        "recipes: {default: {zero_stage: 4}}",
+        "recipes/default/zero_stage: 4 is not allowed; must be a whole number from 0 to 3",
     ),
     "precision": (
-        "training: {precision: fp16}",
-        "training/precision: 'fp16' is not allowed; must be one of auto, fp32, bf16",
+        "recipes: {default: {precision: fp16}}",
+        "recipes/default/precision: 'fp16' is not allowed; must be one of auto, fp32, bf16",
     ),
     "misspelt choice": (
         "memorisation: {start: after_last_mis}",
@@ -239,18 +256,18 @@ WRONG = {
         "first_crossing (did you mean 'after_last_miss'?)",
     ),
     "offload as a boolean": (
-        "training: {offload_optimizer: true}",
-        "training/offload_optimizer: true is not allowed; must be one of none, cpu",
+        "recipes: {default: {offload_optimizer: true}}",
+        "recipes/default/offload_optimizer: true is not allowed; must be one of none, cpu",
     ),
     "misspelt key": (
-        "training: {epoch: 3}",
-        "training: unknown key 'epoch'; known: epochs, batch_size",
+        "recipes: {default: {epoch: 3}}",
+        "recipes/default: unknown key 'epoch'; known: epochs, batch_size",
         "(did you mean 'epochs'?)",
     ),
     "misspelt section": (
-        "trainings: {epochs: 3}",
-        "unknown key 'trainings'; known: title, models_table",
-        "(did you mean 'training'?)",
+        "recipies: {epochs: 3}",
+        "unknown key 'recipies'; known: title, models_table",
+        "(did you mean 'recipes'?)",
     ),
     "misspelt study": (
         "memorisation: {studies: {trade_off: {models: all}}}",
@@ -275,7 +292,7 @@ WRONG = {
     "a key of two blocks": (
         "density: {zero_stage: 2}",
         "density: unknown key 'zero_stage'; known: ",
-        "; it is a key of the block training",
+        "; it is a key of the block recipes/default",
     ),
     "a file of a language": (
         "languages: [L1.pcfg]",
@@ -365,13 +382,13 @@ WRONG = {
     ),
     "an empty path": ("models_table: ''", "models_table: '' is not allowed; must be"),
     "offload without ZeRO": (
-        "training: {offload_optimizer: cpu}",
-        "training/offload_optimizer: cpu needs training/zero_stage to be 1, 2 or 3; it is 0",
+        "recipes: {default: {offload_optimizer: cpu}}",
+        "recipes/default/offload_optimizer: cpu needs recipes/default/zero_stage to be 1, 2 or 3",
     ),
     "unlearning with parted weights": (
-        "training: {zero_stage: 3}\nengine: {twin: deepspeed}\n"
+        "recipes: {default: {zero_stage: 3}}\nengine: {twin: deepspeed}\n"
         "unlearning: {models: [pythia-1b-twin]}",
-        "training/zero_stage: pythia-1b-twin cannot unlearn with ZeRO 3",
+        "recipes/default/zero_stage: pythia-1b-twin cannot unlearn with ZeRO 3",
     ),
     "own settings of an unknown model": (
         "training_by_model: {llama-2-13: {zero_stage: 3}}",
@@ -400,10 +417,10 @@ WRONG = {
         "hardware/utilisation: 30 is not allowed; must be a number above 0 to 1",
     ),
     "an adapter on a twin": (
-        "training: {adapter: lora}",
-        "training/adapter: lora is for full models, and mistral-7b-v0.3-twin is a twin, all of "
-        "whose weights are trained; set it to none here, and in training_by_model for each full "
-        "model that is to have adapters",
+        "recipes: {default: {adapter: lora}}",
+        "recipes/default/adapter: lora is for full models, and mistral-7b-v0.3-twin is a twin, "
+        "all of whose weights are trained; set it to none here, and in training_by_model for each "
+        "full model that is to have adapters",
     ),
     "an adapter on a twin, under its own name": (
         "training_by_model: {opt-1.3b-twin: {adapter: lora}}",
@@ -416,14 +433,14 @@ WRONG = {
         "all-linear, fc1, fc2, k_proj, out_proj, q_proj, v_proj (did you mean 'out_proj'?)",
     ),
     "an adapter that is none": (
-        "training: {adapter: lorra}",
-        "training/adapter: 'lorra' is not allowed; must be one of none, lora "
+        "recipes: {default: {adapter: lorra}}",
+        "recipes/default/adapter: 'lorra' is not allowed; must be one of none, lora "
         "(did you mean 'lora'?)",
     ),
     "targets that are no list": (
-        "training: {adapter_targets: q_proj}",
-        "training/adapter_targets: 'q_proj' is not allowed; must be 'all-linear' or a list of at "
-        "least 1, each a text",
+        "recipes: {default: {adapter_targets: q_proj}}",
+        "recipes/default/adapter_targets: 'q_proj' is not allowed; must be 'all-linear' or a list "
+        "of at least 1, each a text",
     ),
     "a method that adapters rule out": (
         "unlearning: {models: [opt-1.3b], methods: [finetune, kookmin]}\n"
@@ -434,9 +451,9 @@ WRONG = {
     ),
     "a model that would fit with adapters": (
         "models: [llama-3.1-8b]\nhardware: {gpu_memory_gb: 24}\n"
-        "training: {zero_stage: 2, evaluation_batch_size: 64}",
-        "training/evaluation_batch_size: llama-3.1-8b needs 176 GB on each GPU with ZeRO 2 on 1 "
-        "GPU, and hardware/gpu_memory_gb is 24; it fits with ",
+        "recipes: {default: {zero_stage: 2, evaluation_batch_size: 64}}",
+        "recipes/default/evaluation_batch_size: llama-3.1-8b needs 176 GB on each GPU with ZeRO 2 "
+        "on 1 GPU, and hardware/gpu_memory_gb is 24; it fits with ",
         " or, with adapters, training_by_model/llama-3.1-8b: {adapter: lora, micro_batch_size: 2, "
         "evaluation_batch_size: 16}",
     ),
@@ -450,9 +467,9 @@ WRONG = {
         "hardware/gpu_memory_gb is 2; no settings fit; leave the model out",
     ),
     "a model that is too large": (
-        "models: [opt-1.3b-twin, llama-2-13b]\ntraining: {zero_stage: 0}",
-        "training/zero_stage: llama-2-13b needs 279 GB on each GPU with ZeRO 0 on 1 GPU, and "
-        "hardware/gpu_memory_gb is 80; it fits with training_by_model/llama-2-13b: {zero_stage: ",
+        "models: [opt-1.3b-twin, llama-2-13b]\nrecipes: {default: {zero_stage: 0}}",
+        "recipes/default/zero_stage: llama-2-13b needs 279 GB on each GPU with ZeRO 0 on 1 GPU, "
+        "and hardware/gpu_memory_gb is 80; it fits with training_by_model/llama-2-13b: ",
         "} or training_by_model/llama-2-13b: {zero_stage: 3, processes: 4}",
     ),
     "a model whose own settings are too few": (
@@ -461,8 +478,8 @@ WRONG = {
         " with ZeRO 2 on 2 GPUs, and hardware/gpu_memory_gb is 80",
     ),
     "measuring too many strings at once": (
-        "models: [opt-1.3b]\ntraining: {evaluation_batch_size: 4096}",
-        "training/evaluation_batch_size: opt-1.3b needs ",
+        "models: [opt-1.3b]\nrecipes: {default: {evaluation_batch_size: 4096}}",
+        "recipes/default/evaluation_batch_size: opt-1.3b needs ",
         "it fits with training_by_model/opt-1.3b: {evaluation_batch_size: 512}",
     ),
     "a seed of the exact study that no run has": (
@@ -503,8 +520,8 @@ WRONG = {
         "a configuration has at most 10,000 values",
     ),
     "a value of great length": (
-        f"training: {{epochs: {'x' * 500}}}",
-        "training/epochs: 'xxxxxxxxxxxxxxx",
+        f"recipes: {{default: {{epochs: {'x' * 500}}}}}",
+        "recipes/default/epochs: 'xxxxxxxxxxxxxxx",
         "... is not allowed; must be a whole number",
     ),
 }
@@ -536,9 +553,15 @@ def test_a_missing_key_is_named():
     missing = list(required(schema))
     assert len(missing) > 80
     assert {("memorisation", "studies", name, "models") for name in STUDIES} <= set(missing)
-    adapters = {"models": ["opt-1.3b", "mine"], "languages": ["L1"], "size": 16}
+    adapters = {"recipe": "grid", "models": ["opt-1.3b", "mine"], "languages": ["L1"], "size": 16}
     approximation = {"k": 10, "m1": 60, "m2": 20, "index": "exact"}
-    finetuned = {"models": ["mine"], "languages": ["L4"], "size": 16, "tests": 32}
+    finetuned = {
+        "recipe": "default",
+        "models": ["mine"],
+        "languages": ["L4"],
+        "size": 16,
+        "tests": 32,
+    }
     null = {
         "memorisation": {"studies": {"adapters": adapters}},
         "density": {"approximation": approximation},
@@ -597,9 +620,11 @@ def test_a_size_larger_than_a_language_is_refused(mine, tmp_path):
 
 
 SIZES = {
-    "memorisation/studies/tradeoff/size": {"models": "all", "languages": "all", "size": 3},
+    "memorisation/studies/tradeoff/size": {
+        "models": "all", "languages": "all", "size": 3, "recipe": "grid"
+    },
     "memorisation/studies/training_size/sizes": {
-        "models": "all", "languages": "all", "sizes": [2, 3]
+        "models": "all", "languages": "all", "sizes": [2, 3], "recipe": "grid"
     },
     "unlearning/size": {"languages": ["coin"], "size": 3},
 }  # fmt: skip

@@ -1,7 +1,8 @@
 """Settings: what a configuration says of its models and languages."""
 
 from helpers.experiments import DEFAULT, PAPER, experiment, laid_over, message
-from palimpsest.configuration.settings import Settings
+from palimpsest.configuration.checks import recipes_named
+from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 
@@ -15,10 +16,10 @@ def test_engines(mine):
 
 
 def test_a_model_may_be_trained_otherwise(mine):
-    """The model's own keys override the keys of `training`; other models keep `training`."""
-    text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2}\n"
+    """The model's own keys override those of every recipe; other models keep the recipe."""
+    text = "models: [opt-1.3b, opt-2.7b]\nrecipes: {default: {zero_stage: 2}}\n"
     changed = experiment(DEFAULT, mine(text + "training_by_model: {opt-2.7b: {processes: 4}}"))
-    every = {**changed.config["training"], "epochs": 50, "evaluate_every": 1}
+    every = changed.config["recipes"]["default"]
     plain = {key: value for key, value in every.items() if not key.startswith("adapter")}
     assert changed.settings.training("opt-1.3b") == plain
     assert changed.settings.training("opt-2.7b") == {**plain, "processes": 4}
@@ -27,7 +28,7 @@ def test_a_model_may_be_trained_otherwise(mine):
 
 def test_the_keys_of_adapters_are_only_there_with_an_adapter(mine):
     """So a change of them reruns no training of all weights; targets are one word, for a flag."""
-    text = "models: [opt-1.3b, opt-2.7b]\ntraining: {zero_stage: 2, adapter_rank: 8}\n"
+    text = "models: [opt-1.3b, opt-2.7b]\nrecipes: {default: {zero_stage: 2, adapter_rank: 8}}\n"
     own = "{adapter: lora, adapter_targets: [q_proj, fc1]}"
     settings = experiment(DEFAULT, mine(f"{text}training_by_model: {{opt-2.7b: {own}}}")).settings
     plain, adapted = settings.training("opt-1.3b"), settings.training("opt-2.7b")
@@ -43,41 +44,53 @@ def test_the_keys_of_adapters_are_only_there_with_an_adapter(mine):
     assert adapted["adapter_targets"] == "q_proj,fc1"
 
 
-def test_a_training_size_may_have_epochs_of_its_own(mine):
-    """Sizes that are not named have the epochs of `other`; a plain number is for every size."""
-    changed = experiment(DEFAULT, mine("training: {epochs: {n16: 40, other: 10}}")).settings
-    epochs = [changed.training("opt-1.3b-twin", size)["epochs"] for size in (16, 64, None)]
-    assert epochs == [40, 10, 10]
-    plain = experiment(DEFAULT, mine("training: {epochs: 7}")).settings
-    assert plain.training("opt-1.3b", 256)["epochs"] == 7
+def test_a_recipe_has_the_keys_that_differ(mine):
+    """All its other values are those of `default`; any key may differ."""
+    text = "recipes: {mine: {epochs: 7, batch_size: 4, weight_decay: 0.1, processes: 2}}"
+    settings = experiment(DEFAULT, mine(f"{text}\nrecipe: mine")).settings
+    usual, own = settings.training("opt-1.3b"), settings.training("opt-1.3b", "mine")
+    differ = {key for key in usual if own[key] != usual[key]}
+    assert differ == {"epochs", "batch_size", "weight_decay", "processes"}
+    assert settings.training("opt-1.3b-twin", "mine")["processes"] == 1
 
 
-def test_a_training_size_may_be_measured_less_often(mine):
-    """A plain number is for every size, and gives the recipe that it always gave."""
-    changed = experiment(DEFAULT, mine("training: {evaluate_every: {n16: 5, other: 2}}"))
-    every = [changed.settings.training("opt-1.3b", n)["evaluate_every"] for n in (16, 64, None)]
-    assert every == [5, 2, 2]
-    plain = experiment(DEFAULT, mine("training: {evaluate_every: 1}")).settings
-    default = experiment(DEFAULT).settings
-    for size in (16, 256, 240):
-        recipe = {**default.training("opt-1.3b-twin", size), "evaluate_every": 1}
-        assert plain.training("opt-1.3b-twin", size) == recipe
-    assert default.training("opt-1.3b-twin", 240)["evaluate_every"] == 5
+def test_a_later_files_default_recipe_beats_earlier_recipes(mine):
+    """It is the later word; what the later file itself says of a recipe is kept."""
+    changed = experiment(DEFAULT, mine("recipes: {default: {epochs: 7}}")).settings
+    assert changed.recipe("shortcuts")["epochs"] == changed.recipe("short")["epochs"] == 7
+    assert changed.recipe("shortcuts")["evaluate_every"] == 5
+    text = "recipes: {default: {epochs: 7}, short: {epochs: 3}}"
+    both = experiment(DEFAULT, mine(text)).settings
+    assert (both.recipe("short")["epochs"], both.recipe("leakage")["epochs"]) == (3, 7)
 
 
-def test_the_plan_knows_the_epochs_of_each_size(mine):
+def test_a_recipe_that_nothing_names_is_a_note(mine):
+    """A recipe of the first file is none: a section that is left out may name it."""
+    whole = experiment(DEFAULT, mine("recipes: {lonely: {epochs: 7}}\ninformation: null"))
+    (note,) = whole.notes
+    assert "recipes/lonely: nothing names this recipe" in note
+    assert not experiment(DEFAULT, mine("recipes: {own: {epochs: 7}}\nrecipe: own")).notes
+
+
+def test_every_recipe_of_the_default_is_named():
+    whole = experiment(DEFAULT)
+    named = {name for _, name in recipes_named(whole.config)}
+    assert named - {GRID} == set(whole.config["recipes"])
+
+
+def test_the_plan_knows_the_epochs_of_each_recipe(mine):
     """A run of twice the epochs takes about twice the time."""
-    text = "training: {epochs: {n64: 20, other: 10}}"
+    text = "recipes: {default: {epochs: 20}, half: {epochs: 10}}\nrecipe: half"
     planner = experiment(DEFAULT, mine(text)).planner
-    same = experiment(DEFAULT, mine("training: {epochs: 20}")).planner
-    of_64, of_16 = (planner.duration("opt-1.3b-twin", "L1", size) for size in (64, 16))
-    assert of_64 == same.duration("opt-1.3b-twin", "L1", 64)
-    assert of_16.seconds < 0.6 * same.duration("opt-1.3b-twin", "L1", 16).seconds
+    named = "opt-1.3b-twin", "L1", 64
+    assert planner.duration(*named, "half").seconds < 0.6 * planner.duration(*named).seconds
+    rows = [row for row in experiment(DEFAULT, mine(text)).plan if row["variant"] == "base"]
+    assert {row["recipe"] for row in rows} == {"default", "half"}
 
 
 def test_a_twin_is_trained_by_one_process(mine):
     """Full models may take several processes."""
-    text = "training: {zero_stage: 2, processes: 4, offload_optimizer: cpu}"
+    text = "recipes: {default: {zero_stage: 2, processes: 4, offload_optimizer: cpu}}"
     training = experiment(DEFAULT, mine(text)).settings.training("opt-1.3b-twin")
     assert (training["processes"], training["offload_optimizer"]) == (1, "none")
     assert training["zero_stage"] == 2

@@ -9,16 +9,26 @@ from palimpsest.configuration.sources import of_command_line
 @pytest.mark.parametrize(
     ("under", "over", "key", "named"),
     [
-        ("training: {epochs: 0}", "seeds: [1]", "training/epochs", "under"),
-        ("training: {epochs: 5}", "training: {epochs: 0}", "training/epochs", "over"),
-        ("training: {epochs: 0}", "training: {batch_size: 4}", "training/epochs", "under"),
-        ("seeds: [1]", "training: {epoch: 1}", "training", "over"),
+        ("recipes: {default: {epochs: 0}}", "seeds: [1]", "recipes/default/epochs", "under"),
+        (
+            "recipes: {default: {epochs: 5}}",
+            "recipes: {default: {epochs: 0}}",
+            "recipes/default/epochs",
+            "over",
+        ),
+        (
+            "recipes: {default: {epochs: 0}}",
+            "recipes: {default: {batch_size: 4}}",
+            "recipes/default/epochs",
+            "under",
+        ),
+        ("seeds: [1]", "recipes: {default: {epoch: 1}}", "recipes/default", "over"),
         ("models: [nobody]", "languages: [L1]", "models[0]", "under"),
         ("languages: [L1]", "languages: [L99]", "languages[0]", "over"),
         (
-            "training: {zero_stage: 0}",
-            "training: {offload_optimizer: cpu}",
-            "training/offload_optimizer",
+            "recipes: {default: {zero_stage: 0}}",
+            "recipes: {default: {offload_optimizer: cpu}}",
+            "recipes/default/offload_optimizer",
             "over",
         ),
     ],
@@ -34,19 +44,19 @@ def test_of_two_files_the_one_with_the_value_is_named(tmp_path, under, over, key
 
 def test_a_misspelt_key_is_sought_in_the_file_that_has_it(tmp_path):
     """A misspelt key is named with its own file, not with another file with the same block."""
-    (tmp_path / "under.yaml").write_text("training: {epoch: 1}")
-    (tmp_path / "over.yaml").write_text("training: {epochs: 3}")
+    (tmp_path / "under.yaml").write_text("recipes: {default: {epoch: 1}}")
+    (tmp_path / "over.yaml").write_text("recipes: {default: {epochs: 3}}")
     said = message(lambda: experiment(DEFAULT, tmp_path / "under.yaml", tmp_path / "over.yaml"))
-    assert said.startswith(f"{tmp_path / 'under.yaml'}: training: unknown key 'epoch'")
+    assert said.startswith(f"{tmp_path / 'under.yaml'}: recipes/default: unknown key 'epoch'")
 
 
 @pytest.mark.parametrize(
     ("over", "start"),
     [
-        ({"training": {"epochs": 0}}, "training/epochs: 0 is not allowed"),
+        ({"recipes": {"default": {"epochs": 0}}}, "recipes/default/epochs: 0 is not allowed"),
         ({"seeds": [1, 1]}, "seeds: [1, 1] lists a value twice"),
         ({"extra": 1}, "unknown key 'extra'"),
-        ({"training": {"epoch": 1}}, "training: unknown key 'epoch'"),
+        ({"recipes": {"default": {"epoch": 1}}}, "recipes/default: unknown key 'epoch'"),
         ({"languages": ["L9"]}, "languages[0]: unknown language 'L9'"),
     ],
 )
@@ -58,20 +68,28 @@ def test_a_value_of_the_command_line_is_named_so(over, start):
 
 def test_values_of_the_command_line_are_read_as_yaml():
     """Snakemake leaves values inside a block as text."""
-    given = ["training={epochs: 3, rate: 1.0e-3}", "unlearning=null", "seeds=[0]", "models="]
-    read = {"training": {"epochs": 3, "rate": 0.001}, "unlearning": None, "seeds": [0]}
+    given = [
+        "recipes={default: {epochs: 3, rate: 1.0e-3}}",
+        "unlearning=null",
+        "seeds=[0]",
+        "models=",
+    ]
+    read = {"recipes": {"default": {"epochs": 3, "rate": 0.001}}, "unlearning": None, "seeds": [0]}
     assert of_command_line(given) == {**read, "models": None}
     assert of_command_line(["title=[not closed"]) == {"title": "[not closed"}
 
 
 def test_later_entries_of_the_command_line_override_earlier_ones():
     given = [
-        "training={epochs: 3, batch_size: 8}",
-        "training={epochs: 4}",
+        "recipes={default: {epochs: 3, batch_size: 8}}",
+        "recipes={default: {epochs: 4}}",
         "seeds=[1]",
         "seeds=[2]",
     ]
-    assert of_command_line(given) == {"training": {"epochs": 4, "batch_size": 8}, "seeds": [2]}
+    assert of_command_line(given) == {
+        "recipes": {"default": {"epochs": 4, "batch_size": 8}},
+        "seeds": [2],
+    }
 
 
 @pytest.mark.parametrize(

@@ -127,7 +127,10 @@ def test_an_accepted_value_is_what_it_looks_like(written):
         (["seeds=[010]"], "seeds: [0]: 010 is read as the number 8; write 8 or 10, or '010' with"),
         (["title=1:30"], "title: 1:30 is read as the number 90"),
         (["save_weights=yes"], "save_weights: yes is read as true"),
-        (["training={epochs: 1, epochs: 2}"], "training: the key 'epochs' is there a second time"),
+        (
+            ["recipes={default: {epochs: 1, epochs: 2}}"],
+            "recipes: the key 'epochs' is there a second time",
+        ),
         (["seeds=[1]", "sizes=[8]", "seeds=[2]"], "seeds: is given 2 times; give it once"),
     ],
 )
@@ -184,8 +187,8 @@ def test_a_number_that_yaml_would_change_is_refused_in_any_form(tmp_path, writte
 
 
 def test_a_value_inside_of_the_command_line_is_refused_without_the_profile():
-    said = message(lambda: of_command_line(["training={epochs: 1_000}"]))
-    assert said.startswith("--config: training: epochs: 1_000 is read as the number 1000")
+    said = message(lambda: of_command_line(["recipes={default: {epochs: 1_000}}"]))
+    assert said.startswith("--config: recipes: default/epochs: 1_000 is read as the number 1000")
 
 
 def test_blocks_without_end_do_not_end_the_process(tmp_path):

@@ -19,7 +19,6 @@ from palimpsest.errors import UserError
 from palimpsest.figures import style
 from palimpsest.figures.render import render
 from palimpsest.lazy_import import named
-from palimpsest.statistics import student
 from palimpsest.variants import LEAK_CONDITIONS, leaked
 
 pytestmark = pytest.mark.figures
@@ -267,16 +266,6 @@ def test_colours_of_density_are_those_of_no_measure():
     assert not measures & {to_hex(colour) for colour in own}
 
 
-def test_intervals_are_student_intervals_of_the_seeds_means():
-    table = leakage(SEEDS)
-    found = looks.over_seeds(table, ["strings", "exact"], "loss")
-    some = table[(table["strings"] == kinds.NEVER) & (table["exact"] == 1)]
-    expected = student(some.groupby("seed")["loss"].mean())
-    assert tuple(found.loc[(kinds.NEVER, 1), looks.ENDS]) == pytest.approx(expected)
-    assert looks.over_seeds(table[table["seed"] == 0], ["exact"], "loss")["lower"].isna().all()
-    assert looks.over_seeds(table.assign(loss=np.nan), ["exact", "group"], "loss").empty
-
-
 def test_every_test_string_is_a_point_or_counted_below_the_panel():
     table = leakage(SEEDS)
     table.loc[table.index[::97], "log_density"] = -60.0
@@ -448,7 +437,7 @@ def test_a_text_without_a_language_model_shows_distributions(tmp_path):
 
 def test_a_figure_is_only_for_languages_that_have_its_tables():
     figure = BY_NAME["effective_epochs"]
-    path = kinds.LEAKAGE.path.format(**STUDY)
+    path = kinds.LEAKAGE.path.format(recipe="leakage", **STUDY)
     assert figure.languages([]) == []
     assert figure.languages([path]) == ["L3"]
     with pytest.raises(UserError, match="density_bins") as raised:

@@ -15,7 +15,7 @@ from sklearn.preprocessing import normalize
 
 from helpers.experiments import ROOT
 from helpers.grammars import grammar_of
-from palimpsest.claims import AGREES, DISAGREES, judge, over_seeds
+from palimpsest.claims import AGREES, DISAGREES, judge
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
@@ -25,6 +25,7 @@ from palimpsest.density.kinds import DISTRACTOR, GAUSSIAN, LEAKED, NGRAMS
 from palimpsest.density.leakage_tables import auc
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser
+from palimpsest.estimates import DROPPED, over_seeds
 from palimpsest.variants import LEAK_CONDITIONS, leaked, without_production
 
 # Productions of unequal probability; the parts of a string differ in length, and short strings are
@@ -202,7 +203,7 @@ N_LEAKED, N_NEVER = 9, 30
 def verdicts_of(claim, table: pd.DataFrame) -> list[str]:
     """The verdicts of many studies of five seeds, from one table with all their seeds."""
     values = np.array(claim.estimate(table).values).reshape(N_STUDIES, SEEDS_OF_STUDY)
-    return [judge(over_seeds(pd.Series(own)), claim)["verdict"] for own in values]
+    return [judge(over_seeds(pd.Series(own), DROPPED), claim)["verdict"] for own in values]
 
 
 def separations(shifts: dict[float, float]) -> pd.DataFrame:

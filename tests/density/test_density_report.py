@@ -9,7 +9,8 @@ from helpers.density_scores import STUDY, memorised, retrieval
 from palimpsest.density import claims, kinds
 from palimpsest.density.claims import QUESTIONS
 from palimpsest.density.kinds import GAUSSIAN, HIDDEN, LEAKED, NGRAMS, PLACEBO
-from palimpsest.density.report import CHAPTERS, earlier_or_later, part, with_interval
+from palimpsest.density.report import CHAPTERS, earlier_or_later, part
+from palimpsest.estimates import with_interval
 from palimpsest.statistics import Interval, student
 
 

@@ -253,19 +253,9 @@ def test_several_seeds_have_a_mean_with_its_interval_and_a_marker_each():
     assert any("mean over 3 seeds" in text for text in said(figure))
 
 
-def test_means_over_seeds_are_students():
-    frame = pd.DataFrame({"method": ["a", "a", "a", "b"], "seed": [0, 1, 2, 0],
-                          "value": [1.0, 2.0, 4.0, 5.0]})  # fmt: skip
-    found = seeds.over_seeds(frame, ["method"], "value").set_index("method")
-    assert tuple(found.loc["a", ["mean", "lower", "upper"]]) == student([1, 2, 4])
-    assert found.loc["b", "mean"] == 5
-    assert np.isnan(found.loc["b", "lower"])
-    assert list(found["n"]) == [3, 1]
-
-
 def test_a_curve_over_seeds_ends_where_the_first_seed_ends():
     first, second = pd.Series([0.0, 2.0], [0, 2]), pd.Series([0.0, 1.0, 3.0], [0, 1, 3])
-    mean = seeds.curve_over_seeds({0: first, 1: second})
+    mean = seeds.mean_curve({0: first, 1: second})
     assert list(mean.index) == [0, 1, 2]
     assert list(mean) == [0, 1, 2]
 

@@ -10,23 +10,18 @@ from functools import partial
 from palimpsest import launch
 from palimpsest.jobs import command
 from palimpsest.jobs.supervision import supervise
-from palimpsest.tables.columns import LANGUAGE, MODEL, SEED, SIZE, STRING_ID
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.columns import SHARED
+from palimpsest.tables.kinds import Kind
 
 SIZES = Kind(
     "sizes",
     "One row per replicate and string: how large its hidden states are.",
     "results/toy/{model}/sizes.parquet",
-    (
-        MODEL,
-        LANGUAGE,
-        SIZE,
-        SEED,
-        Column("replicate", int, "of the training"),
-        STRING_ID,
-        Column("square", float, "mean square of the last layer's states over the string's tokens"),
-        Column("nll", float, "nats"),
-        Column("continuation", str, "the two most probable tokens behind the first two"),
+    SHARED(
+        "model language size seed replicate string_id square nll continuation",
+        replicate="int: of the training",
+        square="float: mean square of the last layer's states over the string's tokens",
+        continuation="str: the two most probable tokens behind the first two",
     ),
 )
 

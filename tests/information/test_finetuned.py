@@ -117,8 +117,8 @@ def test_the_measures_are_those_of_the_weights_after_the_epoch(made):
     for (site, _), values in vectors.items():
         found = table[(table["epoch"] == 2) & (table["layer"] == site.layer)].iloc[0]
         (again,) = means_of(values, {**site._asdict(), "position": LAST}, HOW).to_dict("records")
-        for column in MEASURED:
-            assert found[column.name] == pytest.approx(again[column.name]), column.name
+        for column in MEASURED.split():
+            assert found[column] == pytest.approx(again[column]), column
 
 
 def test_a_folder_without_weights_gives_one_line(made, tmp_path):
@@ -280,7 +280,7 @@ def test_the_figure_shows_every_layer_and_the_start(start):
     ],
 )
 def test_a_wrong_block_is_refused_in_one_line(change, said):
-    asked = {"models": [MODEL], "languages": ["L4"], "size": 16, "tests": 32}
+    asked = {"models": [MODEL], "languages": ["L4"], "size": 16, "recipe": "default", "tests": 32}
     given = {"information": {"finetuned": {**asked, **change}}}
     if said is None:
         assert experiment(DEFAULT, command_line=given)

@@ -9,12 +9,13 @@ import pytest
 from scipy.stats import binom, kendalltau, pearsonr, ttest_1samp
 
 from helpers import information_worlds as worlds
-from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all, over_seeds
+from palimpsest.claims import AGREES, CANNOT_TELL, DISAGREES, judge, judge_all
+from palimpsest.estimates import DROPPED, lowest, over_seeds
 from palimpsest.information import claim_statistics as claims
 from palimpsest.information import trends
 from palimpsest.information.claims import CLAIMS, QUESTIONS
 from palimpsest.information.kinds import EPOCHS, INFORMATION, MARKERS, SHUFFLES
-from palimpsest.report.number_format import number
+from palimpsest.number_format import number
 from palimpsest.statistics import chance_of_equal_orders, student, student_p_value
 from palimpsest.tables import write
 
@@ -222,10 +223,10 @@ def test_p_values_of_several_means_agree_with_their_intervals(draw, shift):
     chance = np.random.default_rng(draw)
     parts = [pd.Series(own + shift) for own in chance.normal(size=(3, 5))]
     frames = [pd.DataFrame({"a": own}) for own in parts]
-    for found in (claims.weakest(parts, "parts"), claims.size_difference(*frames[:2])):
+    for found in (lowest(parts, "parts", bound=0), claims.size_difference(*frames[:2])):
         assert (found.p_value < 0.05) == (found.lower > 0 or found.upper < 0)
-    assert claims.weakest([], "parts").values == ()
-    alone = claims.weakest([*parts, pd.Series([shift])], "parts")
+    assert lowest([], "parts", bound=0).values == ()
+    alone = lowest([*parts, pd.Series([shift])], "parts", bound=0)
     assert np.isnan([alone.lower, alone.p_value]).all()
 
 
@@ -374,7 +375,7 @@ def of_nothing() -> pd.DataFrame:
 def test_nothing_is_claimed_where_nothing_changes(of_nothing, name):
     """A verdict is wrong in 2.5 % of the studies on either side; the bound fails once in 1000."""
     values = np.array(OF_SLOPES[name](of_nothing).values)
-    studies = [over_seeds(pd.Series(own)) for own in values.reshape(N_WORLDS, N_SEEDS)]
+    studies = [over_seeds(pd.Series(own), DROPPED) for own in values.reshape(N_WORLDS, N_SEEDS)]
     most = binom.ppf(0.999, N_WORLDS, 0.025)
     studies = [own for own in studies if own.lower < own.upper]
     assert sum(own.lower > 0 for own in studies) <= most

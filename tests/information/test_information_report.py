@@ -4,9 +4,10 @@ import pandas as pd
 import pytest
 
 from helpers import information_worlds as worlds
+from palimpsest.estimates import with_interval
 from palimpsest.information.claims import QUESTIONS
 from palimpsest.information.kinds import EPOCHS, INFORMATION, MARKERS
-from palimpsest.information.report import CHAPTERS, part, reading, with_interval
+from palimpsest.information.report import CHAPTERS, part, reading
 from palimpsest.statistics import Interval, student
 
 

@@ -125,7 +125,7 @@ def test_a_delivered_job_does_nothing_and_a_broken_flag_is_one_line(trained, tmp
     assert (tmp_path / "sizes.parquet").stat().st_mtime_ns == before
     done = asked(trained, tmp_path, "deepspeed", zero_stage=3)
     assert done.returncode == 1
-    assert done.stderr.startswith("error: training/zero_stage: with ZeRO 3 no process has a whole")
+    assert done.stderr.startswith("error: recipes: zero_stage: with ZeRO 3 no process has a whole")
 
 
 class Counting:
@@ -183,7 +183,9 @@ def crowded_bench(together: int = 5) -> SimpleNamespace:
     )
 
 
-NUMBERS = Kind("numbers", "One row per model.", "numbers.parquet", (Column("model", int, "which"),))
+NUMBERS = Kind(
+    "numbers", "One row per model.", "numbers.parquet", (Column("model", "int", "which"),)
+)
 
 
 def inquiry_of_numbers(folder: Path, engine: str = "fleet", n_models: int = 5) -> Inquiry:

@@ -18,8 +18,9 @@ from helpers.memorisation_worlds import (
     approximation,
 )
 from palimpsest import tables
-from palimpsest.claims import SEEDS as OVER_SEEDS
-from palimpsest.claims import Estimate, each_language, judge
+from palimpsest.claims import each_language, judge
+from palimpsest.estimates import SEEDS as OVER_SEEDS
+from palimpsest.estimates import Estimate
 from palimpsest.memorisation import claim_statistics as statistics
 from palimpsest.memorisation.claims import CLAIMS, QUESTIONS
 from palimpsest.memorisation.retraining_claims import BY_RETRAINING, STRONGER

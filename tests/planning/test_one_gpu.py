@@ -59,8 +59,10 @@ def test_its_models_are_the_smallest_of_their_families(one_gpu):
 def test_every_key_differs_from_the_default_and_has_a_reason():
     """A value that is the default's is left out; a key or its block has a comment."""
     default, own = configuration(ROOT / DEFAULT), configuration(ROOT / ONE_GPU)
-    for key in ("datasets", "training", "hardware"):
-        assert {k for k, v in own[key].items() if default[key][k] == v} == set()
+    blocks = [(own[key], default[key]) for key in ("datasets", "hardware")]
+    blocks.append((own["recipes"]["default"], default["recipes"]["default"]))
+    for block, usual in blocks:
+        assert {key for key, value in block.items() if usual[key] == value} == set()
     block = ""
     for line in (ROOT / ONE_GPU).read_text().splitlines():
         block = line.partition(":")[0] if re.match(r"\w", line) else block

@@ -92,7 +92,7 @@ def test_the_weights_of_every_epoch_that_is_measured_take_space(default):
 
 def test_a_finished_run_makes_its_model_measured(default, tmp_path):
     """Speeds are from manifests, but only of runs with the same engine and settings."""
-    folder = tmp_path / "runs/opt-6.7b-twin/L1/n256-seed0/base"
+    folder = tmp_path / "runs/short/opt-6.7b-twin/L1/n256-seed0/base"
     folder.mkdir(parents=True)
     (folder / "trace.parquet").touch()
     manifest = {
@@ -104,7 +104,7 @@ def test_a_finished_run_makes_its_model_measured(default, tmp_path):
         "resumed_from_epoch": 0,
         "hardware": {"gpus": []},
         "configuration": {
-            "recipe": {**default.config["training"], "epochs": 10, "evaluate_every": 1}
+            "recipe": {**default.settings.recipe("default"), "epochs": 10, "evaluate_every": 1}
         },
         "training_seconds": 10.0,
         "training_tokens_per_second": 4672.0,
@@ -123,10 +123,10 @@ def test_a_finished_run_makes_its_model_measured(default, tmp_path):
     unlike = ({"engine": "deepspeed"}, {"resumed_from_epoch": 3}, {"training_seconds": 0.0})
     for change in unlike:
         (folder / "manifest.json").write_text(json.dumps({**manifest, **change}))
-        assert Planner(default.settings, tmp_path / "runs").speed("opt-6.7b-twin") is None
+        assert Planner(default.settings, tmp_path / "runs").speed("opt-6.7b-twin", "short") is None
     for damaged in ("{", "{}", "[]", ""):
         (folder / "manifest.json").write_text(damaged)
-        assert Planner(default.settings, tmp_path / "runs").speed("opt-6.7b-twin") is None
+        assert Planner(default.settings, tmp_path / "runs").speed("opt-6.7b-twin", "short") is None
 
 
 def test_a_job_of_twins_takes_as_long_as_all_its_runs(default):
@@ -187,8 +187,9 @@ def test_an_8b_model_is_planned_on_a_card_of_24_gb_with_adapters(tmp_path):
 def test_a_finished_training_of_all_weights_says_nothing_about_adapters(tmp_path):
     """Its speed is another one; manifests of versions without adapters have no such key."""
     file = tmp_path / "mine.yaml"
-    text = "models: [opt-1.3b]\ntraining: {{zero_stage: 2}}\ntraining_by_model: {{opt-1.3b: {}}}\n"
-    folder = tmp_path / "runs/opt-1.3b/L1/n256-seed0/base"
+    text = "models: [opt-1.3b]\nrecipes: {{default: {{zero_stage: 2}}}}\n"
+    text += "training_by_model: {{opt-1.3b: {}}}\n"
+    folder = tmp_path / "runs/default/opt-1.3b/L1/n256-seed0/base"
     folder.mkdir(parents=True)
     for block in ("{adapter: lora}", "{}"):
         file.write_text(text.format(block))
@@ -215,13 +216,13 @@ def test_a_finished_training_of_all_weights_says_nothing_about_adapters(tmp_path
 
 
 def test_longer_training_takes_longer(default):
-    """A request's own values of `training` count for its runs and for their job."""
+    """The recipe counts for a run and for its job; that of the grid has half of the epochs."""
     named = "pythia-1b-twin", "L4", 48
     planner = default.planner
-    usual, twice = (planner.duration(*named, {"epochs": n}).training for n in (50, 100))
-    assert twice == pytest.approx(2 * usual)
-    assert planner.job_seconds(*named, 3, {"epochs": 100}) == pytest.approx(
-        TWIN_START_SECONDS + 3 * planner.duration(*named, {"epochs": 100}).seconds
+    half, usual = (planner.duration(*named, name).training for name in ("short", "default"))
+    assert usual == pytest.approx(2 * half)
+    assert planner.job_seconds(*named, 3, "short") == pytest.approx(
+        TWIN_START_SECONDS + 3 * planner.duration(*named, "short").seconds
     )
 
 
@@ -234,13 +235,13 @@ def test_without_gpus_only_a_large_model_gets_all_cores(default, tmp_path):
 
 
 def test_a_stream_is_one_pass(default):
-    """Not `training/epochs` passes, and measured after every macro-batch, on its panel only."""
+    """Not the recipe's passes, and measured after every macro-batch, on its panel only."""
     planner, named = default.planner, ("pythia-1b-twin", "L2", 256)
     length = OnePass(cohorts=8, measured=40)
     took = planner.duration(*named, variant="stream", one_pass=length)
     of_base = planner.duration(*named)
-    assert took.training == pytest.approx(of_base.training / 25)
-    assert took.measuring == pytest.approx(of_base.measuring * 9 / 26 * 40 / (256 + 2 * 96))
+    assert took.training == pytest.approx(of_base.training / 50)
+    assert took.measuring == pytest.approx(of_base.measuring * 9 / 51 * 40 / (256 + 2 * 96))
     job = planner.job_seconds(*named, {"stream": 5}, streams={"stream": length})
     assert job - TWIN_START_SECONDS == pytest.approx(5 * took.seconds)
 

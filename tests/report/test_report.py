@@ -17,9 +17,9 @@ from palimpsest.figures.figure import Figure as FigureRow
 from palimpsest.figures.style import save
 from palimpsest.languages import Grammar
 from palimpsest.memorisation.section import SECTION as MEMORISATION
+from palimpsest.number_format import duration, number
 from palimpsest.report import Chapter, Part
 from palimpsest.report.claims import VERDICTS, by_section, headline
-from palimpsest.report.number_format import duration, number
 from palimpsest.report.part import part_of
 from palimpsest.sections import FIGURES, KINDS, SECTIONS
 

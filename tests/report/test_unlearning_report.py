@@ -13,7 +13,7 @@ from helpers.unlearning_problems import ends, method
 from palimpsest import tables
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import Interval
-from palimpsest.unlearning import opening, outcomes, remaining, verdicts
+from palimpsest.unlearning import opening, remaining, verdicts
 from palimpsest.unlearning import report as unlearning
 
 TITLE = "What it can be made to forget"
@@ -333,7 +333,7 @@ def test_words_agree_with_rounded_numbers():
     row = rows_of(findings({"own": method([0.9, 0.95, 0.88])}))["own"]
     assert row["closed"] == "91\u00a0% [82, 100]"
     assert row["words"] == "forgets; the interval reaches retraining"
-    assert opening.with_interval(Interval(-0.001, -0.004, 0.2)) == "0\u00a0% [0, 20]"
+    assert opening.in_percent(Interval(-0.001, -0.004, 0.2)) == "0\u00a0% [0, 20]"
     assert "may be none" in opening.about_excess(Interval(0.1, 0.004, 0.2))
 
 
@@ -400,9 +400,6 @@ def test_a_p_value_is_only_called_the_smallest_where_it_is():
 
 
 def test_intervals_are_cut_where_no_value_can_be():
-    cut = outcomes.clipped(Interval(0.9, -0.2, 1.4), 0, 1)
-    assert cut == (0.9, 0, 1)
-    assert np.isnan(outcomes.clipped(Interval(0.9, np.nan, np.nan), 0, 1).lower)
     table = made.tables({**ends(), **SEVERAL})["unlearning_memorisation"]
     wide = changed(table, (table["seed"] == 0) & (table["strings"] == "forget"), after=0.9)
     shares = remaining.of_method(wide, "counterfactual", "forget", "npo")

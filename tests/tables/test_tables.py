@@ -1,7 +1,9 @@
 """Tables: what is written is read back, and whatever is not whole is refused in one line."""
 
 import os
+import re
 import stat
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -10,8 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from palimpsest import tables
+from palimpsest.datasets import kinds as datasets
 from palimpsest.errors import UserError
-from palimpsest.sections import KINDS
+from palimpsest.planning import kinds as planning
+from palimpsest.sections import KINDS, NAMES
+from palimpsest.tables import Column, Glossary, claims
+from palimpsest.tables.columns import SHARED
 
 
 def generated(kind, n=5, seed=0):
@@ -74,6 +80,52 @@ def test_every_column_says_what_it_means(kind):
     assert described.rows.endswith(".")
     assert described.path.endswith(".parquet")
     assert all(column.meaning for column in described.columns)
+
+
+GLOSSARIES = {
+    "shared": SHARED,
+    "claims": claims.columns,
+    "datasets": datasets.columns,
+    "planning": planning.columns,
+    **{name: import_module(f"palimpsest.{name}.kinds").columns for name in NAMES},
+}
+
+
+@pytest.mark.parametrize("name", GLOSSARIES)
+def test_a_glossary_has_only_columns_of_tables(name):
+    """A column that left the tables leaves the glossary, too."""
+    listed = {column.name for kind in KINDS.values() for column in kind.columns}
+    assert GLOSSARIES[name].keys() <= listed
+
+
+def test_a_declaration_is_read_as_it_is_written():
+    """A sentence may go on in the next lines, and a question mark is for a null."""
+    words = Glossary("first int: one: and\n    only, nats\n\nsecond float?: another")
+    assert words("second first") == (
+        Column("second", "float", "another", nullable=True),
+        Column("first", "int", "one: and only, nats"),
+    )
+    more = words.extended("third bool: whether")
+    assert [column.nullable for column in more("first? third")] == [True, False]
+    assert more("third first", first="str: a name")[1] == Column("first", "str", "a name")
+    assert words("fourth", fourth="vector: of length 1")[0].arrow_type == pa.list_(pa.float32())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: SHARED("model sede"), "'sede' is in no glossary (did you mean 'seed'?)"),
+        (lambda: SHARED("model seed model?"), "'model' is listed twice"),
+        (lambda: SHARED("model", seed="int: a seed"), "'seed' is declared, but not listed"),
+        (lambda: SHARED("model", model="a name"), "'model a name' does not declare a column"),
+        (lambda: SHARED.extended("seed int: another"), "'seed' is declared twice"),
+        (lambda: Glossary("seed integer: a seed"), "write 'name type: sentence'"),
+    ],
+)
+def test_a_kind_with_a_wrong_column_is_one_clear_error(wrong, message):
+    """A wrong list is found when the kind is imported."""
+    with pytest.raises(ValueError, match=re.escape(message)):
+        wrong()
 
 
 def test_an_empty_table_is_a_table(tmp_path):

@@ -241,7 +241,7 @@ def test_some_matrices_can_be_targeted():
     with pytest.raises(UserError) as error:
         with_adapter(build(row, "twin", 11, 0, torch.float32), recipe.lora, "mine", 0)
     assert str(error.value) == (
-        "training/adapter_targets: mine: no matrix is named 'dens'; known: all-linear, dense, "
+        "recipes: adapter_targets: mine: no matrix is named 'dens'; known: all-linear, dense, "
         "dense_4h_to_h, dense_h_to_4h, query_key_value (did you mean 'dense'?)"
     )
 
@@ -266,7 +266,7 @@ def test_the_command_refuses_an_adapter_on_a_twin(tmp_path):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert done.stderr.strip() == (
-        "error: training/adapter: lora is for full models, and llama-3.2-1b-twin is a twin, all of "
-        "whose weights are trained; set it to none"
+        "error: recipes/default/adapter: lora is for full models, and llama-3.2-1b-twin is a "
+        "twin, all of whose weights are trained; set it to none"
     )
     assert not (tmp_path / "state").exists()

@@ -218,7 +218,7 @@ def test_a_gradient_that_is_not_finite_is_never_passed_over(house, case, optimiz
 
 
 def test_zero_3_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"^training/zero_stage: .* set it to 2"):
+    with pytest.raises(UserError, match=r"^recipes: zero_stage: .* set it to 2"):
         DeepSpeedHolder(run_of(str(tmp_path / "none"), 3, "fp32"), None)
 
 

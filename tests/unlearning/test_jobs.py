@@ -29,7 +29,8 @@ BLOCK = {
     "languages": ["L1", "L3"],
     "size": 80,
     "seeds": [5, 6],
-    "training": {"epochs": 30},
+    "recipe": "forgetting",
+    "innocent_recipe": None,
     "n": 4,
     "repetitions": 3,
     "pool": 7,
@@ -50,7 +51,7 @@ def settings_with(block):
     return Settings(
         {
             "models_table": str(ROOT / "config/models.tsv"),
-            "training": TRAINING,
+            "recipes": {"default": TRAINING, "forgetting": {"epochs": 30}},
             "training_by_model": {},
             "datasets": {"test_size": 40},
             "unlearning": block,
@@ -71,7 +72,7 @@ def usual():
 
 def forgetter(model=TWIN):
     """A model that is to forget."""
-    return Forgetter(model, "L1", 80, 5)
+    return Forgetter(model, "L1", 80, 5, "forgetting")
 
 
 # The bootstrap's pool has at least the n models of a repetition.
@@ -347,25 +348,24 @@ def test_every_forgetter_has_three_kinds_of_models():
 def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
     """With the block's own keys of `training`; weights are kept, as methods start from them."""
     for runs in usual().requests():
-        assert runs.training == {"epochs": 30}
+        assert runs.recipe == "forgetting"
         assert runs.keeps == {TRACE, WEIGHTS}
         assert runs.replicates_per_job == (5 if runs.model == TWIN else 1)
 
 
-def test_innocent_models_are_asked_for_with_values_of_their_own():
+def test_innocent_models_are_asked_for_with_a_recipe_of_their_own():
     """As many as the reference has, with numbers of their own: their dataset is that of retain."""
-    one, asked = forgetter(), jobs(innocent={"batch_size": 4})
-    (runs,) = asked.replicates(one, "retain-innocent")
+    one, asked = forgetter(), jobs(innocent_recipe="small")
+    (runs,) = asked.innocent(one)
     assert runs in list(asked.requests())
-    assert runs.training == {"epochs": 30, "batch_size": 4}
-    assert runs.dataset_variant == "retain"
+    assert (runs.recipe, runs.variant) == ("small", "retain")
     retained = [number for of in asked.replicates(one, "retain") for number in of.replicates]
     assert [*retained, *runs.replicates] == list(range(12))
     assert len(asked.innocent_trained(one, paths.REPLICATES_TRACE)) == 1
 
 
 def test_without_innocent_models_nothing_more_is_trained():
-    asked = jobs(innocent=None)
+    asked = jobs(innocent_recipe=None)
     assert list(asked.requests()) == list(usual().requests())
     assert asked.innocent_trained(forgetter(), paths.REPLICATES_TRACE) == []
 
@@ -388,10 +388,11 @@ def test_every_job_has_a_manifest_of_its_own(asked):
         unlearned = asked.unlearned(one, applied, "manifest.json")
         for folder, (files, n) in {**of_variants, "unlearned": (unlearned, n_unlearned)}.items():
             assert len(set(files)) == len(files)
-            ends = [Path(file).parent.name.split("-")[1:] for file in files]
+            ends = [Path(file).parent.name.removeprefix("runs-").split("-") for file in files]
             assert sum(int(last) - int(first) + 1 for first, last in ends) == n
             assert {Path(file).name for file in files} == {"manifest.json"}
-            start = "results/unlearning/{model}/{language}/n{size}-seed{seed}".format(**vars(one))
+            place = "forgetting/{model}/{language}/n{size}-seed{seed}".format(**vars(one))
+            start = f"results/{'unlearning' if folder == 'unlearned' else 'replicates'}/{place}"
             assert all(file.startswith(f"{start}/{folder}/") for file in files)
 
 
@@ -415,12 +416,6 @@ def test_the_section_delivers_the_models_and_their_tables():
     assert set(asked.tables()) <= set(delivered)
 
 
-def test_the_training_of_the_block_wins():
-    own = {"processes": 1, "offload_optimizer": "none"}  # of a twin
-    assert usual().training(TWIN) == {"epochs": 30, "evaluate_every": 1, "batch_size": 8, **own}
-    assert usual().training(FULL) == {"epochs": 30, "evaluate_every": 1, "batch_size": 8}
-
-
 def test_the_jobs_of_some_settings_are_worked_out_once():
     """Every input function asks for the jobs."""
     given = settings_with(BLOCK)
@@ -433,7 +428,7 @@ def test_the_jobs_of_some_settings_are_worked_out_once():
 def test_the_first_models_of_every_method_have_folders():
     """One folder per original model, however often it is unlearned; none by default."""
     assert usual().model_folders(forgetter()) == []
-    folder = f"results/unlearning/{TWIN}/L1/n80-seed5/unlearned"
+    folder = f"results/unlearning/forgetting/{TWIN}/L1/n80-seed5/unlearned"
     for setups, origins in ((["reuse-n-n"], (0, 1)), (["reuse-n-1"], (0,))):
         found = jobs(setups=setups, save_models=2).model_folders(forgetter())
         expected = {

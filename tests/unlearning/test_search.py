@@ -93,7 +93,7 @@ def test_models_of_the_search_are_trained_only_on_demand():
         assert runs not in whole.requests
         assert runs.replicates == range(8)
         assert runs.keeps == {TRACE, WEIGHTS}
-        assert runs.training == whole.settings.config["unlearning"]["training"]
+        assert runs.recipe == whole.settings.config["unlearning"]["recipe"]
 
 
 # Points

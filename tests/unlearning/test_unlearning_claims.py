@@ -127,7 +127,7 @@ def test_an_undefined_problem_takes_away_the_interval():
 def test_several_models_are_averaged_within_a_seed():
     table = world("right")["unlearning_tests"]
     other = table.assign(model="n", forgetting_quality=table["forgetting_quality"] / 2)
-    found = statistics.over_seeds(statistics.short_of_retraining)
+    found = statistics.estimator(statistics.short_of_retraining)
     both, alone, half = (found(each) for each in (pd.concat([table, other]), table, other))
     np.testing.assert_allclose(both.values, (np.array(alone.values) + half.values) / 2)
     assert both.models == {"m": pytest.approx(alone.mean), "n": pytest.approx(half.mean)}
@@ -215,7 +215,7 @@ def test_tables_without_tests_leave_the_claims_open():
 
 
 def test_hard_for_all_needs_models_that_methods_do_not_share():
-    found = hardness.over_seeds_under_full(hardness.hard_for_all)
+    found = hardness.estimator_under_full(hardness.hard_for_all)
     shared = worlds.epsilons(2.5, 1.0, setup="reuse-n-n")
     without = found(shared)
     assert without.mean > 0

@@ -16,8 +16,11 @@ def write(project, name: str, text: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("training={epochs: ten}", "training/epochs: 'ten' is not allowed; must be a whole number"),
-        ("training={epoch: 3}", "training: unknown key 'epoch'; .*did you mean 'epochs'"),
+        (
+            "recipes={default: {epochs: ten}}",
+            "recipes/default/epochs: 'ten' is not allowed; must be a whole number",
+        ),
+        ("recipes={default: {epoch: 3}}", "training: unknown key 'epoch'; .*did you mean 'epochs'"),
         (
             "languages=[L1, L9]",
             r"languages\[1\]: unknown language 'L9'; known: L1, .*Add a grammar",
@@ -110,8 +113,8 @@ def test_full_model_from_a_local_folder(project, checkpoint):
     row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t1\t32\t300\t0.001\t32\t1\t2\t0.003\n"
     table = project.folder / "config/models.tsv"
     table.write_text(table.read_text() + row)
-    folder = project.folder / "results/runs/tiny/L1/n16-seed0/base"
-    settings = "training={processes: 2, zero_stage: 2, micro_batch_size: 2}"
+    folder = project.folder / "results/runs/default/tiny/L1/n16-seed0/base"
+    settings = "recipes={default: {processes: 2, zero_stage: 2, micro_batch_size: 2}}"
     done = project.snakemake(
         str(folder.relative_to(project.folder) / "trace.parquet"), "--config", settings
     )

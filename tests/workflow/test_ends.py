@@ -33,7 +33,7 @@ def project(tmp_path_factory) -> Project:
             "config/languages/L9.pcfg: no such file, and no rule makes it (did you mean 'config/",
         ),
         (
-            "results/runs/opt-1.3b-twn/L1/n16-seed0/base/trace.parquet",
+            "results/runs/default/opt-1.3b-twn/L1/n16-seed0/base/trace.parquet",
             "(did you mean 'opt-1.3b-twin'?)",
         ),
         ("all_figures", "all_figures: no rule makes this target (did you mean 'figures'?)"),
@@ -123,7 +123,7 @@ def made_by_another(project: Project) -> dict[str, bytes]:
         "figures/tradeoff-L8.svg",
         "figures/tradeoff-L8.png",
         "studies/tradeoff/L8.parquet",
-        "runs/opt-1.3b-twin/L8/n16-seed0/base/manifest.json",
+        "runs/default/opt-1.3b-twin/L8/n16-seed0/base/manifest.json",
     )
     for file in files:
         path = project.folder / "results" / file

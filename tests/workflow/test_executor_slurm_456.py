@@ -18,7 +18,7 @@ PROFILE = "config/profiles/slurm"
 CONFIG, PARTITIONS = f"{PROFILE}/config.yaml", f"{PROFILE}/partitions.yaml"
 OWN_ACCOUNT = edited(CONFIG, "slurm_account: lab", "slurm_account: hpc1")
 DATASETS = [f"results/datasets/L2/n24-seed{seed}/base/strings.parquet" for seed in (0, 1)]
-TRACE = "results/runs/opt-1.3b-twin/L2/n24-seed1/base/trace.parquet"
+TRACE = "results/runs/default/opt-1.3b-twin/L2/n24-seed1/base/trace.parquet"
 A_QUARTER = both(
     edited(PARTITIONS, "max_runtime: 1d", "max_runtime: 15"),
     edited(PARTITIONS, "max_runtime: 2d", "max_runtime: 12"),
@@ -72,13 +72,13 @@ MISFITS = {
     "GPUs": (
         edited(PARTITIONS, "max_gpu: 2", "max_gpu: 0"),
         [TRACE],
-        "which requests at attempt 1 of 4: 1 GPUs, at most 0 (cpu). Lower training/processes",
+        "which requests at attempt 1 of 4: 1 GPUs, at most 0 (cpu). Lower processes in the recipe",
     ),
     "cores": (
         edited(CONFIG, "set-resources:\n", "set-threads:\n  dataset: 5\n\nset-resources:\n"),
         DATASETS[:1],
         "a job of dataset (language L2, size 24, seed 0), which requests at attempt "
-        "1 of 4: 5 cores, at most 4 (cpu). Lower training/processes or set-threads/dataset",
+        "1 of 4: 5 cores, at most 4 (cpu). Lower processes in the recipe or set-threads/dataset",
     ),
 }
 

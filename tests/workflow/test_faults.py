@@ -18,14 +18,19 @@ from helpers.projects import Project, refused, wait_until, workers
 from palimpsest import tables
 from palimpsest.sections import KINDS
 
-FOLDER = "results/runs/opt-1.3b-twin/L2/n24-seed1/base"
+FOLDER = "results/runs/default/opt-1.3b-twin/L2/n24-seed1/base"
 TRACE = f"{FOLDER}/trace.parquet"
 EVERY, EPOCHS = 5, 60
 
 
 def command(*more: str, every: int = EVERY) -> list[str]:
     """Snakemake's arguments, equal before a fault and after it."""
-    return [TRACE, *more, "--config", f"training={{epochs: {EPOCHS}, checkpoint_every: {every}}}"]
+    return [
+        TRACE,
+        *more,
+        "--config",
+        f"recipes={{default: {{epochs: {EPOCHS}, checkpoint_every: {every}}}}}",
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +120,7 @@ def manifest(project: Project) -> dict:
 def log_of_training(project: Project) -> str:
     """The log; empty while Snakemake has removed the last job's."""
     try:
-        return (project.folder / "logs/train/opt-1.3b-twin/L2/n24.log").read_text()
+        return (project.folder / "logs/train/default/opt-1.3b-twin/L2/n24.log").read_text()
     except FileNotFoundError:
         return ""
 
@@ -163,7 +168,11 @@ def test_a_training_killed_over_an_older_one(undisturbed, tmp_path, backend):
     keep_records_in(project, backend)
     complete(project, undisturbed, "--force")
     older = (folder / TRACE).read_bytes()
-    longer = [TRACE, "--config", f"training={{epochs: {EPOCHS + 20}, checkpoint_every: {EVERY}}}"]
+    longer = [
+        TRACE,
+        "--config",
+        f"recipes={{default: {{epochs: {EPOCHS + 20}, checkpoint_every: {EVERY}}}}}",
+    ]
     with project.running(*longer) as process:
         wait_until(lambda: max(saved_epochs(project), default=0) > EVERY)
         for trainer in workers(process, "finetune.py"):
@@ -210,7 +219,7 @@ def test_stale_state_is_listed_and_removed(killed, undisturbed):
     done = project.snakemake("remove_stale_state", *same)
     assert done.returncode == 0, done.stdout
     assert all(state.exists() for state in states)
-    other = ["--config", "training={epochs: 3}"]
+    other = ["--config", "recipes={default: {epochs: 3}}"]
     done = project.snakemake("stale_state", *other)
     assert f"stale: {len(states)} states" in done.stdout
     for state in states:
@@ -353,7 +362,7 @@ def test_jobs_share_out_the_gpus(untrained, undisturbed, monkeypatch):
     monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
     monkeypatch.setenv("PALIMPSEST_LOCKS", str(untrained.folder / "locks"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    other = "results/runs/opt-2.7b-twin/L2/n16-seed1/base/trace.parquet"
+    other = "results/runs/default/opt-2.7b-twin/L2/n16-seed1/base/trace.parquet"
     printed = complete(untrained, undisturbed, other)
     assert "gpu=" in printed
     seen = {

@@ -17,7 +17,7 @@ from helpers.forks import Outcome, snakemake_in_forks
 from helpers.projects import ROOT, TOUR, Project, run_in
 
 SEED, HOW_MANY = 20240229, 100
-TARGET = "results/runs/opt-1.3b-twin/L1/n16-seed0/base/trace.parquet"
+TARGET = "results/runs/default/opt-1.3b-twin/L1/n16-seed0/base/trace.parquet"
 CANARY = "pwned"
 MODELS = ("opt-1.3b", "pythia-1b", "opt-2.7b")
 
@@ -210,7 +210,9 @@ class Mutator:
 
     def of_a_repeated_key(self) -> Mutation:
         """The tour's file gives a key twice, outermost or within a block."""
-        key, again = self.random.choice([("seeds", "seeds: [3]"), ("training", "training: {}")])
+        key, again = self.random.choice(
+            [("seeds", "seeds: [3]"), ("recipes", "recipes: {default: {}}")]
+        )
         if self.random.random() < 0.5:
             key, again = "epochs", "hardware: {epochs: 3, start: x, epochs: 4}"
         return Mutation(

@@ -24,15 +24,16 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reruns.md"
 LIBRARY = "workflow/scripts/palimpsest"
 DATASET = "results/datasets/L2/n16-seed0/base/strings.parquet"
-RUN = "results/runs/opt-1.3b-twin/L2/n16-seed0/base"
-MEASURED = "results/memorisation/opt-1.3b-twin/L2/n16/base/starts.parquet"
+RUN = "results/runs/default/opt-1.3b-twin/L2/n16-seed0/base"
+MEASURED = "results/memorisation/default/opt-1.3b-twin/L2/n16/base/starts.parquet"
 
-MODEL = "opt-1.3b-twin/L1/n16-seed0"
+MODEL = "forgetting/opt-1.3b-twin/L1/n16-seed0"
 PROBLEM = f"results/unlearning/{MODEL}"
-STREAM = "results/runs/opt-1.3b-twin/L2/n30-seed0/stream"
-PROFILE = "results/profiles/opt-1.3b-twin/L2/n30"
-LEAKED_RUN = "opt-1.3b-twin/L6/n16-seed0/leaked-0-0"
-MARKED_RUN = "opt-1.3b-twin/L6/n20-seed0/marked-100"
+REPLICATES = f"results/replicates/{MODEL}"
+STREAM = "results/runs/default/opt-1.3b-twin/L2/n30-seed0/stream"
+PROFILE = "results/profiles/default/opt-1.3b-twin/L2/n30"
+LEAKED_RUN = "leakage/opt-1.3b-twin/L6/n16-seed0/leaked-0-0"
+MARKED_RUN = "shortcuts/opt-1.3b-twin/L6/n20-seed0/marked-100"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
 
@@ -239,11 +240,10 @@ WITHOUT_WEIGHTS = [
     *(*PROFILES, *DILUTION, *STUDIES),
 ]
 # All that reads the job of the twin with every variant, which every study on L2 does
-RICHEST = "opt-1.3b-twin/L2/n16"
+RICHEST = "default/opt-1.3b-twin/L2/n16"
 ON_L2 = [*studies_but(on="L2"), *END]
 AFTER_RICHEST = [f"measure*/{RICHEST}*", *ON_L2]
 RETRAIN_RICHEST = [f"train/{RICHEST}", *AFTER_RICHEST]
-OF_SIZE_24 = ("training_size", "bits")  # the studies that read it
 # Of the unlearning: what reads some tables, from the last to the first
 OF_STAGES = ("curves", "relearning")  # figures of what is measured while models unlearn
 OF_STRINGS = ("memorisation", "gaps")  # figures of what is left of single strings
@@ -285,6 +285,12 @@ def forget_named(folder: Path) -> None:
     edited(TOUR, "share: 0.2", "share: 0.2\n  forget: forget.txt")(folder)
 
 
+def innocent_models(folder: Path) -> None:
+    """Train further models on the retain set by a recipe of their own."""
+    edited(TOUR, "recipes:\n", "recipes:\n  small: {batch_size: 4}\n")(folder)
+    edited(TOUR, "share: 0.2", "share: 0.2\n  innocent_recipe: small")(folder)
+
+
 def cell(model: str, old: str, new: str) -> Callable[[Path], None]:
     """Change a cell of a model's row of the table of models."""
 
@@ -312,13 +318,13 @@ def copied(source: str, copy: str, key: str) -> Callable[[Path], None]:
 def of_a_new(folder: str) -> list[str]:
     """All jobs of the unlearning of a new size and a new seed."""
     per_model = ("train_replicates", "unlearn", "measure_*")
-    jobs = [f"{kind}/opt-1.3b-twin/L1/{folder}*" for kind in per_model]
+    jobs = [f"{kind}/forgetting/opt-1.3b-twin/L1/{folder}*" for kind in per_model]
     return [f"dataset_forgetting/L1/{folder}", *jobs, "figure/unlearning_*", *END]
 
 
 NOTHING: list[str] = []
 NEW_KIND = """
-NEW = Kind("new", "One row per thing.", "results/new/{language}.parquet", (LANGUAGE,))
+NEW = Kind("new", "One row per thing.", "results/new/{language}.parquet", SHARED("language"))
 KINDS = (*KINDS, NEW)
 """
 NEW_CLAIM = """
@@ -354,9 +360,9 @@ CASES = {
             "language/L3",
             "dataset/L3/n16-seed0",
             "dataset/L3/n16-seed1",
-            "train/opt-1.3b-twin/L3/n16",
+            "train/default/opt-1.3b-twin/L3/n16",
             "train/pythia-1b-twin/L3/n16",
-            "measure/opt-1.3b-twin/L3/n16/base",
+            "measure/default/opt-1.3b-twin/L3/n16/base",
             "measure/pythia-1b-twin/L3/n16/base",
             "study/tradeoff-L3",
             *figures_of_languages("L3"),
@@ -418,27 +424,36 @@ CASES = {
     "`memorisation/stand_in_gap`": Case(
         "memorisation={stand_in_gap: 1}", [*AFTER_TRAINING, *COMPARED]
     ),
-    "`training/epochs`": Case("training={epochs: 5}", [*TRAINING, *AFTER_TRAINING]),
-    "`training/epochs` of one size": Case(
-        "training={epochs: {n24: 5, other: 4}}",
+    "`recipes/default/epochs`": Case(
+        "recipes={default: {epochs: 5}}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
+    ),
+    "the recipe of one study": Case(
+        edited(
+            TOUR,
+            "sizes: [16, 24]}\n    model_size",
+            "sizes: [16, 24], recipe: short}\n    model_size",
+        ),
         [
-            "train/opt-1.3b-twin/L2/n24",
-            "measure/opt-1.3b-twin/L2/n24/base",
-            *(f"{what}/{name}-*" for what in ("study", "figure") for name in OF_SIZE_24),
+            *(f"train/short/opt-1.3b-twin/L2/n{size}" for size in (16, 24)),
+            *(f"measure/short/opt-1.3b-twin/L2/n{size}/base" for size in (16, 24)),
+            *(f"{what}/training_size-*" for what in ("study", "figure")),
             *END,
         ],
     ),
-    "`training/evaluate_every`": Case("training={evaluate_every: 2}", [*TRAINING, *AFTER_TRAINING]),
-    "`training/weight_decay`": Case(
-        "training={weight_decay: 0.1}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
+    "`recipes/default/evaluate_every`": Case(
+        "recipes={default: {evaluate_every: 2}}",
+        [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES],
     ),
-    "`training/checkpoint_every`": Case("training={checkpoint_every: 3}", NOTHING),
-    "`training/processes`, of twins": Case("training={processes: 2}", NOTHING),
-    "`training/zero_stage`": Case(
-        "training={zero_stage: 1}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
+    "`recipes/default/weight_decay`": Case(
+        "recipes={default: {weight_decay: 0.1}}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
     ),
-    "the keys `training/adapter_*`, while `adapter` is none": Case(
-        "training={adapter_rank: 4, adapter_alpha: 4, adapter_targets: [q_proj], adapter_rate: 2}",
+    "`recipes/default/checkpoint_every`": Case("recipes={default: {checkpoint_every: 3}}", NOTHING),
+    "`recipes/default/processes`, of twins": Case("recipes={default: {processes: 2}}", NOTHING),
+    "`recipes/default/zero_stage`": Case(
+        "recipes={default: {zero_stage: 1}}", [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES]
+    ),
+    "the keys `recipes/default/adapter_*`, while `adapter` is none": Case(
+        "recipes={default: {adapter_rank: 4, adapter_alpha: 4, adapter_targets: [q_proj]}}",
         NOTHING,
     ),
     "`training_by_model`, of other models": Case(
@@ -520,10 +535,10 @@ CASES = {
         [
             "dataset/L1/n24-seed0",
             "dataset/L1/n24-seed1",
-            "train/opt-1.3b-twin/L1/n24",
+            "train/default/opt-1.3b-twin/L1/n24",
             "train/pythia-1b-twin/L1/n24",
             "train/pythia-1b-twin/L2/n24",
-            "measure/opt-1.3b-twin/L1/n24/base",
+            "measure/default/opt-1.3b-twin/L1/n24/base",
             "measure/pythia-1b-twin/L1/n24/base",
             "measure/pythia-1b-twin/L2/n24/base",
             "study/tradeoff-*",
@@ -536,8 +551,8 @@ CASES = {
         [
             "dataset/L2/n32-seed0",
             "dataset/L2/n32-seed1",
-            "train/opt-1.3b-twin/L2/n32",
-            "measure/opt-1.3b-twin/L2/n32/base",
+            "train/default/opt-1.3b-twin/L2/n32",
+            "measure/default/opt-1.3b-twin/L2/n32/base",
             "study/training_size-*",
             "figure/training_size-*",
             *END,
@@ -606,8 +621,8 @@ CASES = {
     "the learning rate of a twin that unlearns, too": Case(
         cell("opt-1.3b", "3e-3", "2e-3"),
         [
-            "train/opt-1.3b-twin/*",
-            "measure/opt-1.3b-twin/*",
+            "train/default/opt-1.3b-twin/*",
+            "measure/default/opt-1.3b-twin/*",
             "measure_targets/*",
             "measure_leave_one_out/*",
             *STUDIES,
@@ -678,14 +693,14 @@ CASES = {
     "`unlearning/groups`": Case("unlearning={groups: derivation}", FORGET),
     "`unlearning/forget` names a file": Case(forget_named, FORGET),
     "`unlearning/validation`": Case("unlearning={validation: 9}", FORGET),
-    "`unlearning/training/epochs`": Case("unlearning={training: {epochs: 5}}", TRAIN_REPLICATES),
-    "`unlearning/training/evaluate_every`": Case(
-        "unlearning={training: {evaluate_every: 1}}", TRAIN_REPLICATES
+    "`recipes/forgetting/epochs`": Case("recipes={forgetting: {epochs: 5}}", TRAIN_REPLICATES),
+    "`recipes/forgetting/evaluate_every`": Case(
+        "recipes={forgetting: {evaluate_every: 1}}", TRAIN_REPLICATES
     ),
-    "`unlearning/innocent`": Case(
-        "unlearning={innocent: {batch_size: 4}}",
+    "`unlearning/innocent_recipe`": Case(
+        innocent_models,
         [
-            "train_replicates/*/retain-innocent/*",
+            "train_replicates/small/*",
             *EPSILONS,
             *FORGOTTEN_MEMORISATION,
         ],
@@ -735,7 +750,8 @@ CASES = {
         for key, value in FOLLOWED_BY.items()
     },
     "`unlearning/save_models`": Case(
-        "unlearning={save_models: 1}", ["export_unlearned_model/opt-1.3b-twin/L1/n16-seed0/*-0"]
+        "unlearning={save_models: 1}",
+        ["export_unlearned_model/forgetting/opt-1.3b-twin/L1/n16-seed0/*-0"],
     ),
     "`unlearning/runs_per_job`": Case(
         "unlearning={runs_per_job: 3}",
@@ -778,11 +794,11 @@ CASES = {
         deleted("results/datasets/L1/n16-seed0/retain/strings.parquet"), FORGET
     ),
     "the weights of original models are deleted": Case(
-        deleted(f"{PROBLEM}/original/draws-0-3/weights.safetensors"),
+        deleted(f"{REPLICATES}/original/0-3/weights.safetensors"),
         ["train_replicates/*/original/*", *UNLEARN],
     ),
     "the weights of the ideal's models are deleted": Case(
-        deleted(f"{PROBLEM}/retain/draws-4-7/weights.safetensors"),
+        deleted(f"{REPLICATES}/retain/4-7/weights.safetensors"),
         ["train_replicates/*/retain/4-7", "unlearn/*/0-3", *SCORES],
     ),
     "an unlearned table is deleted": Case(deleted(UNLEARNED), ["unlearn/*/0-3", *SCORES]),
@@ -912,11 +928,12 @@ CASES = {
         [*STREAMS, "train/*/n30-*", *PROFILES, *DILUTED, *DILUTION, *END],
     ),
     "`profiles/exact/seeds`": Case(
-        "profiles={exact: {seeds: [0, 1]}}", ["train/opt-1.3b-twin/L2/n30-*", *OF_ONE_PROFILE, *END]
+        "profiles={exact: {seeds: [0, 1]}}",
+        ["train/default/opt-1.3b-twin/L2/n30-*", *OF_ONE_PROFILE, *END],
     ),
     "`profiles/notions/replicates`": Case(
         "profiles={notions: {replicates: 2}}",
-        ["train/opt-1.3b-twin/L2/n30-replicates", *NOTIONS, *END],
+        ["train/default/opt-1.3b-twin/L2/n30-replicates", *NOTIONS, *END],
     ),
     "`profiles/notions/continuation`": Case(
         "profiles={notions: {continuation: 3}}", [*NOTIONS, *END]
@@ -968,7 +985,7 @@ CASES = {
     ),
     "the trace of a stream is deleted": Case(
         deleted(f"{STREAM}/trace.parquet"),
-        ["train/opt-1.3b-twin/L2/n30-stream", *OF_ONE_PROFILE, *END],
+        ["train/default/opt-1.3b-twin/L2/n30-stream", *OF_ONE_PROFILE, *END],
     ),
     "a table `profile` is deleted": Case(
         deleted(f"{PROFILE}/profile.parquet"), [*OF_ONE_ESTIMATE, *END]
@@ -1175,7 +1192,7 @@ def test_a_dataset_made_again_alike_trains_nothing(copy_of_finished):
     """The training job runs and leaves every file of the runs as it was; then all is done."""
     changed(f"{LIBRARY}/datasets/build.py")(copy_of_finished.folder)
     before = copy_of_finished.contents()
-    target = "results/runs/opt-2.7b-twin/L2/n16-seed0/base/trace.parquet"
+    target = "results/runs/default/opt-2.7b-twin/L2/n16-seed0/base/trace.parquet"
     done = copy_of_finished.snakemake(target)
     assert done.returncode == 0, done.stdout
     assert "rule train_twins_on_base" in done.stdout

@@ -6,7 +6,7 @@ from helpers.projects import Project, refused
 from palimpsest import tables
 from palimpsest.sections import KINDS
 
-RUN = "results/runs/opt-1.3b-twin/notes/n16-seed0/base/trace.parquet"
+RUN = "results/runs/default/opt-1.3b-twin/notes/n16-seed0/base/trace.parquet"
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_copies_are_said_on_the_screen(project):
     [
         ("results/languages/notes/summary.json", "notes.txt: is a text; a sample, targets and"),
         (
-            "results/memorisation/opt-1.3b-twin/notes/n16/base/starts.parquet",
+            "results/memorisation/default/opt-1.3b-twin/notes/n16/base/starts.parquet",
             "notes/n16-seed0/base: the strings of a text have no known probabilities",
         ),
     ],

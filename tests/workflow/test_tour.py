@@ -27,7 +27,7 @@ OF_PERPLEXITY = (TEXT_BINS, TEXT_REGRESSIONS)
 # Empty where fewer than ten strings are of similar length, as in the tour
 OF_MANY_STRINGS = (DENSITY_BINS,)
 # Measures of a run that the target memorisation does not ask for
-OF_DENSITIES = "results/memorisation/opt-1.3b-twin/L6/n12/base/starts.parquet"
+OF_DENSITIES = "results/memorisation/default/opt-1.3b-twin/L6/n12/base/starts.parquet"
 
 
 def test_every_table_of_the_contract_is_there_and_valid(finished):
@@ -66,7 +66,7 @@ def test_figures_and_report_are_there(finished):
 
 def test_measures_join(finished):
     """Any two measures join on the shared columns without losing or repeating a string."""
-    folder = finished.folder / "results/memorisation/opt-1.3b-twin/L2/n16/base"
+    folder = finished.folder / "results/memorisation/default/opt-1.3b-twin/L2/n16/base"
     scores = tables.read(folder / "scores.parquet", KINDS["scores"])
     keys = ["model", "language", "size", "seed", "variant", "string_id", "epoch"]
     contextual = scores[scores["measure"] == "contextual"]
@@ -82,7 +82,7 @@ def test_measures_join(finished):
 
 def test_averages_are_those_of_the_seeds(finished):
     """Mean and spread over the seeds, recomputed from the tables of single seeds."""
-    folder = finished.folder / "results/memorisation/pythia-1b-twin/L2/n16/base"
+    folder = finished.folder / "results/memorisation/default/pythia-1b-twin/L2/n16/base"
     averages = tables.read(folder / "averages.parquet", KINDS["averages"])
     dataset = tables.read(folder / "dataset.parquet", KINDS["dataset"])
     learning = tables.read(folder / "learning.parquet", KINDS["learning"])
@@ -151,7 +151,7 @@ def test_weights_are_saved_on_demand(copy_of_finished):
 
     Another program reads the folder made from them, and predicts as the trace says.
     """
-    run = copy_of_finished.folder / "results/runs/opt-2.7b-twin/L2/n16-seed0/base"
+    run = copy_of_finished.folder / "results/runs/default/opt-2.7b-twin/L2/n16-seed0/base"
     target = str((run / "huggingface").relative_to(copy_of_finished.folder))
     dataset = copy_of_finished.folder / "results/datasets/L2/n16-seed0/base/strings.parquet"
     weights = {}
@@ -186,13 +186,13 @@ def test_saving_weights_later_trains_what_lacks_them(finished):
 
 def test_a_variant_that_no_study_asks_for_is_a_target(project):
     """The twin is trained on other variants by a study."""
-    jobs = project.jobs("results/runs/opt-2.7b-twin/L2/n16-seed0/dedup/trace.parquet")
+    jobs = project.jobs("results/runs/default/opt-2.7b-twin/L2/n16-seed0/dedup/trace.parquet")
     assert jobs["train_one_run"] == 1
 
 
 def test_a_twin_that_no_study_asks_for_is_a_target(project):
     """Its run is a job of its own."""
-    jobs = project.jobs("results/runs/gemma-2-2b-twin/L3/n20-seed0/dedup/trace.parquet")
+    jobs = project.jobs("results/runs/default/gemma-2-2b-twin/L3/n20-seed0/dedup/trace.parquet")
     assert jobs["train_one_run"] == 1
 
 
@@ -213,8 +213,9 @@ def test_a_threshold_retrains_nothing(finished):
 def test_the_order_of_keys_is_nothing(copy_of_finished):
     """The same configuration, its keys in another order, has nothing to do."""
     path = copy_of_finished.folder / TOUR
-    text = path.read_text().replace("  epochs: 4\n  checkpoint_every: 1\n", "")
-    path.write_text(text.replace("training:\n", "training: {checkpoint_every: 1, epochs: 4}\n"))
+    text, before = path.read_text(), "{epochs: 4, checkpoint_every: 1}"
+    assert before in text
+    path.write_text(text.replace(before, "{checkpoint_every: 1, epochs: 4}"))
     assert "Nothing to be done" in copy_of_finished.snakemake("--dry-run").stdout
 
 
@@ -231,20 +232,20 @@ def test_an_edited_measure_is_measured_anew_and_nothing_is_trained(copy_of_finis
 def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
     """With one more seed, the existing traces do not change in any byte."""
     before = copy_of_finished.contents()
-    target = "results/runs/opt-1.3b-twin/L2/n16-seed7/base/trace.parquet"
+    target = "results/runs/default/opt-1.3b-twin/L2/n16-seed7/base/trace.parquet"
     done = copy_of_finished.snakemake(target, "--config", "seeds=[0, 1, 7]")
     assert done.returncode == 0, done.stdout
     after = copy_of_finished.contents()
     assert target in after
     assert before.items() <= after.items()
-    log = (copy_of_finished.folder / "logs/train/opt-1.3b-twin/L2/n16.log").read_text()
+    log = (copy_of_finished.folder / "logs/train/default/opt-1.3b-twin/L2/n16.log").read_text()
     # base, dedup, dedup-matched, and two targets with and without
     assert "runs 1 to 7 of 7" in log
 
 
 def test_the_same_study_again_gives_the_same_traces(finished, project):
     """Two runs with the same seeds, in two folders, give traces that are equal bit for bit."""
-    target = "results/runs/pythia-1b-twin/L1/n16-seed1/base/trace.parquet"
+    target = "results/runs/default/pythia-1b-twin/L1/n16-seed1/base/trace.parquet"
     done = project.snakemake(target)
     assert done.returncode == 0, done.stdout
     again = (project.folder / target).read_bytes()
@@ -282,12 +283,12 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "unlearning_tuning",
         "results/claims.parquet",
         "results/figures/tradeoff-L1.svg",
-        "results/runs/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
-        "results/unlearning/opt-1.3b-twin/L1/n16-seed0/scores.parquet",
+        "results/runs/default/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
+        "results/unlearning/forgetting/opt-1.3b-twin/L1/n16-seed0/scores.parquet",
         "results/figures/unlearning_scores-L1.svg",
         "results/figures/panel_profile-example.svg",
         "results/figures/profile_truth-L2.svg",
-        "results/density/opt-1.3b-twin/L6/n16/leakage.parquet",
+        "results/density/leakage/opt-1.3b-twin/L6/n16/leakage.parquet",
         "results/density/texts/example/density.parquet",
         "results/figures/density_memorised-L6.svg",
     ],

@@ -54,7 +54,7 @@ def project(tmp_path_factory):
         "seeds: [0, 1]\nmemorisation: null\nunlearning: null\nprofiles: null\ndensity: null\n"
         "information: null\n"
         "repetition: {languages: [L2]}\n"
-        "training: {epochs: 1}\ndatasets: {test_size: 20, language_sample: 100}\n"
+        "recipes: {default: {epochs: 1}}\ndatasets: {test_size: 20, language_sample: 100}\n"
     )
     return project
 

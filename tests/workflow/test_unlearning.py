@@ -16,7 +16,7 @@ from palimpsest.sections import KINDS
 from palimpsest.unlearning.methods import read_methods
 from palimpsest.variants import ORIGINAL, RETAIN
 
-PROBLEM = "results/unlearning/opt-1.3b-twin/L1/n16-seed0"
+PROBLEM = "results/unlearning/forgetting/opt-1.3b-twin/L1/n16-seed0"
 FINETUNE = f"{PROBLEM}/unlearned/finetune/runs-0-3"
 APPLIED = f"{FINETUNE}/unlearned.parquet"
 DATASET = "results/datasets/L1/n16-seed0/{}/strings.parquet"
@@ -57,7 +57,7 @@ def test_a_method_of_ones_own_is_one_file_and_two_lines(copy_of_finished):
     done = copy_of_finished.snakemake()
     assert done.returncode == 0, done.stdout
     after = copy_of_finished.contents()
-    made = [path for path in before if "/unlearned/" in path or "/draws-" in path]
+    made = [path for path in before if "/unlearned/" in path or "/replicates/" in path]
     assert made
     assert all(before[path] == after[path] for path in made)
     scores = tables.read(folder / f"{PROBLEM}/scores.parquet", KINDS["unlearning_scores"])

@@ -6,6 +6,7 @@ from palimpsest.models.table import learning_rate as table_learning_rate
 from palimpsest.models.table import resolve
 from palimpsest.planning import duration, memory
 from palimpsest.pretrained.catalogue import FILES, made_in
+from palimpsest.requests import DEFAULT
 from palimpsest.sections import FIGURES
 
 settings = experiment.settings
@@ -18,6 +19,7 @@ WHOLE = r"0|[1-9]\d*"
 wildcard_constraints:
     model=NAME,
     language=NAME,
+    recipe=NAME,
     variant=NAME,
     size=WHOLE,
     seed=WHOLE,
@@ -72,13 +74,26 @@ def model_row(wildcards):
     return str(row.decisive(scale))
 
 
-def recipe(wildcards):
-    """The values of the block `training` for a model and a training size, as flags."""
-    return as_flags(settings.training(wildcards.model, int(wildcards.size)))
+def training_values(wildcards):
+    """The values of a recipe for a model."""
+    try:
+        return settings.training(wildcards.model, wildcards.recipe)
+    except UserError as error:
+        sys.exit(f"error: {error}")
+
+
+def values_of_recipe(wildcards):
+    """The values of a recipe for a model, as flags."""
+    return as_flags(training_values(wildcards))
+
+
+def checkpoint_every(wildcards):
+    """Epochs between checkpoints of a recipe."""
+    return training_values(wildcards)["checkpoint_every"]
 
 
 def as_flags(training):
-    """The keys of a block `training` as flags, without `checkpoint_every`: it affects no result."""
+    """The values of a recipe as flags, without `checkpoint_every`: it affects no result."""
     keys = sorted(training.keys() - {"checkpoint_every"})
     return " ".join(f"--{key.replace('_', '-')} {training[key]}" for key in keys)
 
@@ -88,24 +103,26 @@ def as_flags(training):
 
 def training_gpus(wildcards):
     """GPUs of a job that trains a model."""
-    return planner.gpus(wildcards.model)
+    return planner.gpus(wildcards.model, wildcards.recipe)
 
 
 def training_threads(wildcards):
     """CPU threads of a job that trains a model; without GPUs, a large model gets all cores."""
     has_no_gpus = workflow.global_resources.get("gpu") == 0
-    return planner.threads(wildcards.model, workflow.cores if has_no_gpus else None)
+    cores = workflow.cores if has_no_gpus else None
+    return planner.threads(wildcards.model, wildcards.recipe, cores)
 
 
 def training_memory(wildcards, attempt):
     """Main memory of a job that trains a model, in megabytes, more at every attempt."""
-    return megabytes(planner.main_memory(wildcards.model, wildcards.language), attempt)
+    named = wildcards.model, wildcards.language, wildcards.recipe
+    return megabytes(planner.main_memory(*named), attempt)
 
 
 def training_minutes(wildcards, attempt):
     """Minutes of a job that trains one run, more at every attempt."""
-    took = planner.duration(wildcards.model, wildcards.language, int(wildcards.size))
-    return minutes(took.seconds, attempt)
+    named = wildcards.model, wildcards.language, int(wildcards.size), wildcards.recipe
+    return minutes(planner.duration(*named).seconds, attempt)
 
 
 def megabytes(expected, attempt):

@@ -57,9 +57,9 @@ for part, (languages, variants) in embedded_together().items():
             embeddings=of_variants_and_seeds(dense.EMBEDDINGS.path, variants),
             manifest=of_variants_and_seeds(density_section.MANIFEST, variants),
         log:
-            f"logs/embed_strings_{part}/{{model}}/{{language}}/n{{size}}.log",
+            f"logs/embed_strings_{part}/{{recipe}}/{{model}}/{{language}}/n{{size}}.log",
         benchmark:
-            f"benchmarks/embed_strings_{part}/{{model}}/{{language}}/n{{size}}.tsv"
+            f"benchmarks/embed_strings_{part}/{{recipe}}/{{model}}/{{language}}/n{{size}}.tsv"
         wildcard_constraints:
             language="|".join(languages),
         conda:
@@ -69,7 +69,7 @@ for part, (languages, variants) in embedded_together().items():
             mem_mb=training_memory,
             runtime=training_minutes,
             gpu=training_gpus,
-            checkpoint_every=CHECKPOINT_EVERY,
+            checkpoint_every=checkpoint_every,
         params:
             **RECIPE,
             script=EMBED,
@@ -88,9 +88,9 @@ for part, (languages, variants) in embedded_together().items():
                 for kind in density_section.OF_RUN
             },
         log:
-            f"logs/estimate_density_{part}/{{model}}/{{language}}/n{{size}}.log",
+            f"logs/estimate_density_{part}/{{recipe}}/{{model}}/{{language}}/n{{size}}.log",
         benchmark:
-            f"benchmarks/estimate_density_{part}/{{model}}/{{language}}/n{{size}}.tsv"
+            f"benchmarks/estimate_density_{part}/{{recipe}}/{{model}}/{{language}}/n{{size}}.tsv"
         wildcard_constraints:
             language="|".join(languages),
         conda:
@@ -113,9 +113,9 @@ rule compare_leakage:
     output:
         **{kind.name: kind.path for kind in dense.OF_FACTORIAL},
     log:
-        "logs/compare_leakage/{model}/{language}/n{size}.log",
+        "logs/compare_leakage/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/compare_leakage/{model}/{language}/n{size}.tsv"
+        "benchmarks/compare_leakage/{recipe}/{model}/{language}/n{size}.tsv"
     # The regressions wait for it, and take longer than figures.
     priority: 100
     conda:
@@ -138,9 +138,9 @@ rule compare_left_out:
     output:
         table=dense.LEFT_OUT.path,
     log:
-        "logs/compare_left_out/{model}/{language}/n{size}.log",
+        "logs/compare_left_out/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/compare_left_out/{model}/{language}/n{size}.tsv"
+        "benchmarks/compare_left_out/{recipe}/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -160,9 +160,9 @@ rule regress_on_density:
     output:
         table=dense.REGRESSIONS.path,
     log:
-        "logs/regress_on_density/{model}/{language}/n{size}.log",
+        "logs/regress_on_density/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/regress_on_density/{model}/{language}/n{size}.tsv"
+        "benchmarks/regress_on_density/{recipe}/{model}/{language}/n{size}.tsv"
     priority: 100
     conda:
         "../../envs/analysis.yaml"
@@ -182,9 +182,9 @@ rule compare_with_truth:
     output:
         table=dense.TRUTH.path,
     log:
-        "logs/compare_with_truth/{model}/{language}/n{size}/{variant}.log",
+        "logs/compare_with_truth/{recipe}/{model}/{language}/n{size}/{variant}.log",
     benchmark:
-        "benchmarks/compare_with_truth/{model}/{language}/n{size}/{variant}.tsv"
+        "benchmarks/compare_with_truth/{recipe}/{model}/{language}/n{size}/{variant}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -204,9 +204,9 @@ rule compare_memorised:
     output:
         table=dense.MEMORISED.path,
     log:
-        "logs/compare_memorised/{model}/{language}/n{size}/{variant}.log",
+        "logs/compare_memorised/{recipe}/{model}/{language}/n{size}/{variant}.log",
     benchmark:
-        "benchmarks/compare_memorised/{model}/{language}/n{size}/{variant}.tsv"
+        "benchmarks/compare_memorised/{recipe}/{model}/{language}/n{size}/{variant}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1

@@ -43,9 +43,9 @@ if information_block:
             **of_information_kinds(neural.OF_MODEL),
             manifest=of_information(information_section.MANIFEST),
         log:
-            "logs/read_activations/{model}/{language}/n{size}.log",
+            "logs/read_activations/{recipe}/{model}/{language}/n{size}.log",
         benchmark:
-            "benchmarks/read_activations/{model}/{language}/n{size}.tsv"
+            "benchmarks/read_activations/{recipe}/{model}/{language}/n{size}.tsv"
         conda:
             "../../envs/training.yaml"
         threads: training_threads
@@ -53,7 +53,7 @@ if information_block:
             mem_mb=training_memory,
             runtime=training_minutes,
             gpu=training_gpus,
-            checkpoint_every=CHECKPOINT_EVERY,
+            checkpoint_every=checkpoint_every,
         params:
             **{**RECIPE, **information_values(*information_section.SITES)},
             script=READ,
@@ -66,9 +66,9 @@ if information_block:
         output:
             **of_information_kinds(neural.OF_NEURONS),
         log:
-            "logs/measure_neurons/{model}/{language}/n{size}.log",
+            "logs/measure_neurons/{recipe}/{model}/{language}/n{size}.log",
         benchmark:
-            "benchmarks/measure_neurons/{model}/{language}/n{size}.tsv"
+            "benchmarks/measure_neurons/{recipe}/{model}/{language}/n{size}.tsv"
         conda:
             "../../envs/analysis.yaml"
         threads: 2
@@ -89,9 +89,9 @@ if information_block:
         output:
             table=neural.INFORMATION.path,
         log:
-            "logs/compare_information/{model}/{language}/n{size}.log",
+            "logs/compare_information/{recipe}/{model}/{language}/n{size}.log",
         benchmark:
-            "benchmarks/compare_information/{model}/{language}/n{size}.tsv"
+            "benchmarks/compare_information/{recipe}/{model}/{language}/n{size}.tsv"
         conda:
             "../../envs/analysis.yaml"
         threads: 1
@@ -124,7 +124,7 @@ if information_block:
             runtime=30,
         params:
             **making(finetuned.VARIANTS, split=INDEPENDENT),
-            options=finetuned_options(),
+            options=FINETUNED,
         script:
             "../scripts/dataset.py"
 
@@ -142,9 +142,9 @@ if information_block:
                 layers=of_information_seeds(neural.LAYERS.path, variant),
                 manifest=of_information_seeds(information_section.MANIFEST, variant),
             log:
-                f"logs/measure_layers_{variant}/{{model}}/{{language}}/n{{size}}.log",
+                f"logs/measure_layers_{variant}/{{recipe}}/{{model}}/{{language}}/n{{size}}.log",
             benchmark:
-                f"benchmarks/measure_layers_{variant}/{{model}}/{{language}}/n{{size}}.tsv"
+                f"benchmarks/measure_layers_{variant}/{{recipe}}/{{model}}/{{language}}/n{{size}}.tsv"
             conda:
                 "../../envs/training.yaml"
             threads: training_threads
@@ -152,7 +152,7 @@ if information_block:
                 mem_mb=training_memory,
                 runtime=training_minutes,
                 gpu=training_gpus,
-                checkpoint_every=CHECKPOINT_EVERY,
+                checkpoint_every=checkpoint_every,
             params:
                 **{
                     **RECIPE,
@@ -172,9 +172,9 @@ if information_block:
         output:
             table=fill(neural.EPOCHS.path, size=finetuned_block["size"]),
         log:
-            "logs/compare_epochs/{model}/{language}.log",
+            "logs/compare_epochs/{recipe}/{model}/{language}.log",
         benchmark:
-            "benchmarks/compare_epochs/{model}/{language}.tsv"
+            "benchmarks/compare_epochs/{recipe}/{model}/{language}.tsv"
         conda:
             "../../envs/analysis.yaml"
         threads: 1

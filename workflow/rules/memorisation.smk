@@ -38,9 +38,9 @@ rule measure:
     output:
         **{kind.name: kind.path for kind in MEASURED},
     log:
-        "logs/measure/{model}/{language}/n{size}/{variant}.log",
+        "logs/measure/{recipe}/{model}/{language}/n{size}/{variant}.log",
     benchmark:
-        "benchmarks/measure/{model}/{language}/n{size}/{variant}.tsv"
+        "benchmarks/measure/{recipe}/{model}/{language}/n{size}/{variant}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -63,9 +63,9 @@ rule measure_targets:
         target_scores=memorised.TARGET_SCORES.path,
         agreement=memorised.AGREEMENT.path,
     log:
-        "logs/measure_targets/{model}/{language}/n{size}.log",
+        "logs/measure_targets/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/measure_targets/{model}/{language}/n{size}.tsv"
+        "benchmarks/measure_targets/{recipe}/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -89,9 +89,9 @@ rule measure_leave_one_out:
         leave_one_out=memorised.LEAVE_ONE_OUT.path,
         approximation=memorised.APPROXIMATION.path,
     log:
-        "logs/measure_leave_one_out/{model}/{language}/n{size}.log",
+        "logs/measure_leave_one_out/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/measure_leave_one_out/{model}/{language}/n{size}.tsv"
+        "benchmarks/measure_leave_one_out/{recipe}/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1

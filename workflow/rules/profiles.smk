@@ -65,9 +65,9 @@ rule estimate_profiles:
     output:
         **{kind.name: kind.path for kind in profile_section.OF_MODEL},
     log:
-        "logs/estimate_profiles/{model}/{language}/n{size}.log",
+        "logs/estimate_profiles/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/estimate_profiles/{model}/{language}/n{size}.tsv"
+        "benchmarks/estimate_profiles/{recipe}/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -90,9 +90,9 @@ rule compare_with_retraining:
     output:
         **{kind.name: kind.path for kind in profile_section.OF_RETRAINING},
     log:
-        "logs/compare_with_retraining/{model}/{language}/n{size}.log",
+        "logs/compare_with_retraining/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/compare_with_retraining/{model}/{language}/n{size}.tsv"
+        "benchmarks/compare_with_retraining/{recipe}/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -115,9 +115,9 @@ rule question_streams:
         **{kind.name: of_profile_seeds(kind.path) for kind in profile_section.OF_FINAL_MODEL},
         manifest=of_profile_seeds(profile_section.FINAL_MODEL_MANIFEST),
     log:
-        "logs/question_streams/{model}/{language}/n{size}.log",
+        "logs/question_streams/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/question_streams/{model}/{language}/n{size}.tsv"
+        "benchmarks/question_streams/{recipe}/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -125,7 +125,7 @@ rule question_streams:
         mem_mb=training_memory,
         runtime=training_minutes,
         gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
+        checkpoint_every=checkpoint_every,
     params:
         **RECIPE,
         script=QUESTION,
@@ -144,9 +144,9 @@ rule compare_notions:
     output:
         table=profiled.NOTIONS.path,
     log:
-        "logs/compare_notions/{model}/{language}/n{size}.log",
+        "logs/compare_notions/{recipe}/{model}/{language}/n{size}.log",
     benchmark:
-        "benchmarks/compare_notions/{model}/{language}/n{size}.tsv"
+        "benchmarks/compare_notions/{recipe}/{model}/{language}/n{size}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -187,9 +187,9 @@ rule measure_dilution:
     output:
         **{kind.name: kind.path for kind in profile_section.OF_DILUTION},
     log:
-        "logs/measure_dilution/{model}/{language}.log",
+        "logs/measure_dilution/{recipe}/{model}/{language}.log",
     benchmark:
-        "benchmarks/measure_dilution/{model}/{language}.tsv"
+        "benchmarks/measure_dilution/{recipe}/{model}/{language}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1

@@ -53,3 +53,21 @@ rule set_leftovers_apart:
         runs=other_runs,
     script:
         "../scripts/leftovers.py"
+
+
+# Results of earlier versions are kept: only their paths have changed.
+rule rename_results:
+    log:
+        "logs/rename_results.log",
+    localrule: True
+    conda:
+        "../../envs/analysis.yaml"
+    threads: 1
+    resources:
+        mem_mb=2000,
+        runtime=10,
+    params:
+        files=files_of_recipes,
+        recipes=list(config["recipes"]),
+    script:
+        "../scripts/rename_results.py"

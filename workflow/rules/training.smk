@@ -33,11 +33,11 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
         output:
             **trained_together(jobs[0]),
         log:
-            f"logs/train/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.log",
+            f"logs/train/{{recipe}}/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.log",
         benchmark:
-            f"benchmarks/train/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.tsv"
+            f"benchmarks/train/{{recipe}}/{{model}}/{{language}}/n{{size}}{named_apart(jobs[0])}.tsv"
         wildcard_constraints:
-            model=any_of(jobs),
+            recipe=any_of(jobs),
         # The longest job of a small experiment starts first.
         priority: len(trained_on(jobs[0]))
         conda:
@@ -47,10 +47,10 @@ for name, jobs in RULES_OF_SEVERAL_RUNS.items():
             mem_mb=training_memory,
             runtime=minutes_of_all(jobs[0]),
             gpu=training_gpus,
-            checkpoint_every=CHECKPOINT_EVERY,
+            checkpoint_every=checkpoint_every,
             trackers=TRACKERS,
         params:
-            **{**RECIPE, "recipe": recipe_of_all(jobs[0])},
+            **{**RECIPE, "values": values_of_all(jobs[0])},
             script=FINETUNE,
         shell:
             TRAIN
@@ -65,11 +65,11 @@ rule train_one_run:
     output:
         **trained_alone(),
     log:
-        "logs/train/{model}/{language}/n{size}-seed{seed}/{variant}.log",
+        "logs/train/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.log",
     benchmark:
-        "benchmarks/train/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
+        "benchmarks/train/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        model=none_of(RULES_OF_SEVERAL_RUNS.values()),
+        recipe=none_of(RULES_OF_SEVERAL_RUNS.values()),
         variant=f"(?!{LEAVE_ONE_OUT}).*",
     conda:
         "../../envs/training.yaml"
@@ -78,7 +78,7 @@ rule train_one_run:
         mem_mb=training_memory,
         runtime=training_minutes,
         gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
+        checkpoint_every=checkpoint_every,
         trackers=TRACKERS,
     params:
         **RECIPE,
@@ -95,9 +95,9 @@ rule train_replicates:
     output:
         **{name: update(pattern) for name, pattern in REPLICATES.items()},
     log:
-        "logs/train_replicates/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.log",
+        "logs/train_replicates/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.log",
     benchmark:
-        "benchmarks/train_replicates/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.tsv"
+        "benchmarks/train_replicates/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}.tsv"
     # Replicates come early, because all unlearning waits for them.
     priority: 500
     conda:
@@ -107,10 +107,10 @@ rule train_replicates:
         mem_mb=training_memory,
         runtime=replicates_minutes,
         gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
+        checkpoint_every=checkpoint_every,
         trackers=TRACKERS,
     params:
-        **{**RECIPE, "recipe": replicates_recipe},
+        **RECIPE,
         script=FINETUNE,
     shell:
         train_command(weights=True, more=" --replicates {wildcards.first} {wildcards.last}")
@@ -126,9 +126,9 @@ rule export_model:
     output:
         folder=directory(paths.MODEL_FOLDER),
     log:
-        "logs/export_model/{model}/{language}/n{size}-seed{seed}/{variant}.log",
+        "logs/export_model/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.log",
     benchmark:
-        "benchmarks/export_model/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
+        "benchmarks/export_model/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
         variant=f"(?!{LEAVE_ONE_OUT}).*",
     conda:

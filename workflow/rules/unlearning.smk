@@ -48,9 +48,9 @@ rule unlearn:
         stages=unlearned_files("stages.parquet"),
         manifests=unlearned_files("manifest.json"),
     log:
-        "logs/unlearn/{model}/{language}/n{size}-seed{seed}/{first}-{last}.log",
+        "logs/unlearn/{recipe}/{model}/{language}/n{size}-seed{seed}/{first}-{last}.log",
     benchmark:
-        "benchmarks/unlearn/{model}/{language}/n{size}-seed{seed}/{first}-{last}.tsv"
+        "benchmarks/unlearn/{recipe}/{model}/{language}/n{size}-seed{seed}/{first}-{last}.tsv"
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -58,9 +58,9 @@ rule unlearn:
         mem_mb=training_memory,
         runtime=unlearning_minutes,
         gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
+        checkpoint_every=checkpoint_every,
     params:
-        **{**RECIPE, "recipe": unlearning_recipe},
+        **RECIPE,
         script=UNLEARN,
         work=methods_and_models,
         afterwards=after_unlearning,
@@ -79,9 +79,9 @@ rule export_unlearned_model:
     output:
         folder=directory(forgotten.MODEL_FOLDER),
     log:
-        "logs/export_unlearned_model/{model}/{language}/n{size}-seed{seed}/{method}-{origin}.log",
+        "logs/export_unlearned_model/{recipe}/{model}/{language}/n{size}-seed{seed}/{method}-{origin}.log",
     benchmark:
-        "benchmarks/export_unlearned_model/{model}/{language}/n{size}-seed{seed}/{method}-{origin}.tsv"
+        "benchmarks/export_unlearned_model/{recipe}/{model}/{language}/n{size}-seed{seed}/{method}-{origin}.tsv"
     wildcard_constraints:
         method=NAME,
         origin=r"\d+",
@@ -92,9 +92,9 @@ rule export_unlearned_model:
         mem_mb=training_memory,
         runtime=export_minutes,
         gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
+        checkpoint_every=checkpoint_every,
     params:
-        **{**RECIPE, "recipe": unlearning_recipe},
+        **RECIPE,
         script=EXPORT,
         wanted=model_to_export,
         cutoff=lookup("unlearning/cutoff", within=config, default=None),
@@ -111,9 +111,9 @@ rule measure_forgetting:
     output:
         **{kind.name: kind.path for kind in SCORED},
     log:
-        "logs/measure_forgetting/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/measure_forgetting/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
-        "benchmarks/measure_forgetting/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/measure_forgetting/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -136,9 +136,9 @@ rule measure_other_metrics:
     output:
         table=forgotten.METRICS.path,
     log:
-        "logs/measure_other_metrics/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/measure_other_metrics/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
-        "benchmarks/measure_other_metrics/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/measure_other_metrics/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -161,9 +161,9 @@ rule measure_forgotten_memorisation:
     output:
         **{kind.name: kind.path for kind in REMAINING},
     log:
-        "logs/measure_forgotten_memorisation/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/measure_forgotten_memorisation/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
-        "benchmarks/measure_forgotten_memorisation/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/measure_forgotten_memorisation/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
     conda:
         "../../envs/analysis.yaml"
     threads: 1
@@ -198,9 +198,9 @@ rule search_settings:
         searched=searched_files("searched.parquet"),
         manifests=searched_files("manifest.json"),
     log:
-        "logs/search_settings/{model}/{language}/n{size}-seed{seed}.log",
+        "logs/search_settings/{recipe}/{model}/{language}/n{size}-seed{seed}.log",
     benchmark:
-        "benchmarks/search_settings/{model}/{language}/n{size}-seed{seed}.tsv"
+        "benchmarks/search_settings/{recipe}/{model}/{language}/n{size}-seed{seed}.tsv"
     conda:
         "../../envs/training.yaml"
     threads: training_threads
@@ -208,9 +208,9 @@ rule search_settings:
         mem_mb=training_memory,
         runtime=search_minutes,
         gpu=training_gpus,
-        checkpoint_every=CHECKPOINT_EVERY,
+        checkpoint_every=checkpoint_every,
     params:
-        **{**RECIPE, "recipe": unlearning_recipe},
+        **RECIPE,
         script=SEARCH,
         points=points_to_search,
         n=lookup("unlearning/search/n", within=config, default=None),
@@ -242,8 +242,8 @@ rule choose_settings:
         phases=points_to_search,
         traces=traces_by_problem,
         cutoff=lookup("unlearning/cutoff", within=config, default=None),
-        epochs=lookup("unlearning/training/epochs", within=config, default=None),
-        batch_size=lookup("training/batch_size", within=config),
+        epochs=SCORING["epochs"],
+        batch_size=SCORING["batch_size"],
         code=of_code("unlearning_tuning.py"),
     script:
         "../scripts/unlearning_tuning.py"

@@ -33,8 +33,8 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Unlearn in a child process, which dies with this one."""
     arguments = parse_arguments()
-    # results/unlearning/{model}/{language}/{problem}/unlearned/{method}/model-{origin}
-    name = "-".join(Path(arguments.folder).parts[-6:])
+    # results/unlearning/{recipe}/{model}/{language}/{problem}/unlearned/{method}/model-{origin}
+    name = "-".join(Path(arguments.folder).parts[-7:])
     sys.exit(supervise(arguments, [name], [partial(work, arguments)]))
 
 

@@ -61,7 +61,7 @@ def main() -> None:
     The last child delivers all results.
     """
     arguments = parse_arguments()
-    names = ["-".join([*Path(trace).parts[-6:-1], Path(trace).stem]) for trace in arguments.trace]
+    names = ["-".join([*Path(trace).parts[-7:-1], Path(trace).stem]) for trace in arguments.trace]
     if not launch.is_launched():
         os.environ.pop(ONLY, None)  # may be set if another job has started this one
     sys.exit(supervise(arguments, names, works(arguments)))

@@ -35,8 +35,8 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Search in a child process, which dies with this one."""
     arguments = parse_arguments()
-    *_, model, language, problem, _, _, _ = Path(arguments.manifests[0]).parts
-    name = "-".join([model, language, problem, "search"])
+    *_, recipe, model, language, problem, _, _, _ = Path(arguments.manifests[0]).parts
+    name = "-".join([recipe, model, language, problem, "search"])
     sys.exit(supervise(arguments, [name], [partial(work, arguments)]))
 
 

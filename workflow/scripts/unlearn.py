@@ -50,9 +50,9 @@ def parse_arguments() -> argparse.Namespace:
 def main() -> None:
     """Unlearn in a child process, which dies with this one."""
     arguments = parse_arguments()
-    # results/unlearning/{model}/{language}/{problem}/unlearned/{method}/{runs}/manifest.json
-    *_, model, language, problem, _, _, runs, _ = Path(arguments.manifests[0]).parts
-    name = "-".join([model, language, problem, "unlearned", runs])
+    # {recipe}/{model}/{language}/{problem}/unlearned/{method}/{runs}/manifest.json
+    *_, recipe, model, language, problem, _, _, runs, _ = Path(arguments.manifests[0]).parts
+    name = "-".join([recipe, model, language, problem, "unlearned", runs])
     sys.exit(supervise(arguments, [name], [partial(work, arguments)]))
 
 

@@ -22,7 +22,8 @@ MINE = {
     "languages": ["L1"],
     "sizes": [16],
     "seeds": [0, 1],
-    "training": {"epochs": 4, "batch_size": 8},
+    "recipe": "mine",
+    "recipes": {"mine": {"epochs": 4, "batch_size": 8}},
     "hardware": {"utilisation": 0.25},
     "memorisation": None,
     "unlearning": None,
@@ -48,7 +49,12 @@ CHANGED = [
     "1e-3",
     "1,000",
 ]
-NUMERIC = [("sizes",), ("seeds",), ("training", "epochs"), ("hardware", "longest_job_hours")]
+NUMERIC = [
+    ("sizes",),
+    ("seeds",),
+    ("recipes", "mine", "epochs"),
+    ("hardware", "longest_job_hours"),
+]
 
 
 def read(path: Path) -> bytes:

@@ -34,8 +34,8 @@ REPORT = "results/report.html"
 # A trained and an unlearned model for other programs, which `all` makes for all models or for none.
 # The first is of a run that keeps its weights.
 FOLDERS = (
-    "results/runs/opt-1.3b-twin/L6/n12-seed0/base/huggingface",
-    "results/unlearning/opt-1.3b-twin/L2/n16-seed0/unlearned/finetune/model-0",
+    "results/runs/default/opt-1.3b-twin/L6/n12-seed0/base/huggingface",
+    "results/unlearning/forgetting/opt-1.3b-twin/L2/n16-seed0/unlearned/finetune/model-0",
 )
 
 
@@ -63,7 +63,7 @@ def study(conda, tmp_path_factory, request) -> set[str]:
     # What asks what is there comes when all is there.
     for targets in (
         ["all", "unlearning_tuning", *FOLDERS, "--omit-from", "figure"],
-        ["plan", "stale_state", "remove_stale_state", "set_leftovers_apart"],
+        ["plan", "stale_state", "remove_stale_state", "set_leftovers_apart", "rename_results"],
     ):
         ran |= rules_run(in_environments(project, conda, *targets))
     copy = tmp_path_factory.mktemp("report") / "copy"

@@ -19,7 +19,11 @@ READ_ACTIVATIONS = (
 
 MEASURE_LAYERS = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/measure_layers.py"))
 # No dataset has 0 strings: without the study, its rules have paths that nothing asks for.
-finetuned_block = (information_block or {}).get("finetuned") or {"size": 0, "tests": 0}
+finetuned_block = (information_block or {}).get("finetuned") or {
+    "size": 0,
+    "tests": 0,
+    "recipe": DEFAULT,
+}
 # The command that measures neurons after every epoch of a fine-tuning
 LAYERS_OF_EPOCHS = (
     f"{OF_THE_MODEL} --weights {{input.checkpoints}} --layers {{output.layers}}"
@@ -29,14 +33,12 @@ LAYERS_OF_EPOCHS = (
 )
 
 
-def finetuned_options():
-    """What the datasets of fine-tuning are made with."""
-    size = finetuned_block["size"]
-    return {
-        "size": size,
-        "epochs": settings.of_size("epochs", size),
-        "tests": finetuned_block["tests"],
-    }
+# What the datasets of fine-tuning are made with
+FINETUNED = {
+    "size": finetuned_block["size"],
+    "epochs": settings.recipe(finetuned_block["recipe"])["epochs"],
+    "tests": finetuned_block["tests"],
+}
 
 
 def of_finetuned(pattern, seeds=INFORMATION_SEEDS):
@@ -47,7 +49,7 @@ def of_finetuned(pattern, seeds=INFORMATION_SEEDS):
         for path in expand(
             pattern,
             variant=variant,
-            size=finetuned.size_of(settings, variant, finetuned_block["size"]),
+            size=finetuned.size_of(variant, FINETUNED["size"], FINETUNED["epochs"]),
             seed=seeds,
             allow_missing=True,
         )

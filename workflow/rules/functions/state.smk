@@ -8,7 +8,7 @@ def wanted_runs(wildcards):
             "corpus": settings.corpus_file(runs.corpus),
             "learning_rate": table_learning_rate(runs.model, settings.models),
             "engine": settings.engine(runs.model),
-            "training": {**settings.training(runs.model, runs.size), **runs.training},
+            "training": settings.training(runs.model, runs.recipe),
             "predict_end": config["datasets"]["predict_end"],
             "variant": runs.variant,
             "left_out": runs.left_out,
@@ -37,3 +37,15 @@ def leftover_files(wildcards):
 def other_runs(wildcards):
     """The manifests of runs that only other configurations ask for."""
     return experiment.other_runs
+
+
+def files_of_recipes(wildcards):
+    """Every file of the configuration that is in a folder of its recipe."""
+    single = [*TRAINED.values(), *KEPT.values(), paths.MODEL_FOLDER]
+    return [
+        *trained_files(experiment.single_runs, single),
+        *trained_files(
+            [*experiment.replicates, *experiment.replicates_on_demand], REPLICATES.values()
+        ),
+        *(path for files in experiment.outputs.values() for path in files),
+    ]

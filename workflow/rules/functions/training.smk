@@ -8,7 +8,6 @@ from palimpsest.variants import DILUTED, LEAVE_ONE_OUT, STREAM, dataset_variant
 from palimpsest.variants import is_diluted, is_stream, stream_draw, target_of, trained_apart
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
-CHECKPOINT_EVERY = config["training"]["checkpoint_every"]
 # A resource like `checkpoint_every`: it affects no result, so a change must rerun nothing.
 TRACKERS = ",".join(config["trackers"]) or "none"
 
@@ -25,11 +24,11 @@ REPLICATES = {
 }
 
 # The part of a run's folder that follows the model's name
-RUN_BEHIND_MODEL = paths.RUN.split("{model}/")[1] + "/"
+RUN_AFTER_MODEL = paths.RUN.split("{model}/")[1] + "/"
 
 # All values that affect a trace, except its data. A change of any other key reruns no training.
 RECIPE = dict(
-    recipe=recipe,
+    values=values_of_recipe,
     predict_end=lookup("datasets/predict_end", within=config),
     models=lookup("models_table", within=config),
     row=model_row,
@@ -38,10 +37,11 @@ RECIPE = dict(
 )
 
 # Flags of every command that trains or unlearns: first the model, then (below) the recipe and the
-# machine. A warning about a key of `training` is printed on the screen; if the command fails, its
+# machine. A warning about a key of a recipe is printed on the screen; if the command fails, its
 # error line is.
 OF_THE_MODEL = (
-    "python {params.script:q} --model {wildcards.model} --models {params.models:q}"
+    "python {params.script:q} --recipe {wildcards.recipe} --model {wildcards.model}"
+    " --models {params.models:q}"
     " --engine {params.engine} --corpus {input.corpus:q} --dataset {input.dataset}"
 )
 
@@ -58,8 +58,8 @@ HOW_TO_TRAIN = (
     " --learning-rate {params.learning_rate} --predict-end {params.predict_end}"
     f" --state {paths.STATE}"
     " --threads {threads} --memory-mb {resources.mem_mb} --gpus {resources.gpu}"
-    " {params.recipe} --checkpoint-every {resources.checkpoint_every}"
-    f"{to_log('WARNING: training/')}"
+    " {params.values} --checkpoint-every {resources.checkpoint_every}"
+    f"{to_log('WARNING: recipes: ')}"
 )
 
 
@@ -137,32 +137,35 @@ def trained_on(job):
 
 
 def any_of(jobs):
-    """A regular expression for the wildcard `model` that matches in the paths of some jobs only."""
+    """A regular expression for the wildcard `recipe` that matches in the paths of some jobs only."""
     first = [runs for runs, *_ in jobs]
-    return models_in([(runs, rf"{re.escape(runs.corpus)}/n{runs.size}\b") for runs in first])
+    return recipes_in([(runs, rf"{re.escape(runs.corpus)}/n{runs.size}\b") for runs in first])
 
 
 def none_of(rules):
-    """A regular expression for `model` that matches any model, except in paths of these rules."""
+    """A regular expression for `recipe` that matches any recipe, except in paths of these rules."""
     taken = []
     for runs in (runs for jobs in rules for job in jobs for runs in job):
         seeds = "|".join(map(str, runs.seeds))
-        folder = re.escape(fill(RUN_BEHIND_MODEL, **runs.names))
+        folder = re.escape(fill(RUN_AFTER_MODEL, **runs.names))
         taken.append((runs, folder.replace(re.escape("{seed}"), f"(?:{seeds})")))
-    return (f"(?!{models_in(taken)})" if taken else "") + NAME
+    return (f"(?!{recipes_in(taken)})" if taken else "") + NAME
 
 
-def models_in(places):
-    """A regular expression for models, each followed by one of its places in a path.
+def recipes_in(folders):
+    """A regular expression for recipes, each followed by a model and one of its folders in a path.
 
-    Models with equal places share one alternative, because thousands of alternatives are slow.
+    Models with equal folders share one alternative, because thousands of alternatives are slow.
     """
     of_model, alike = {}, {}
-    for runs, place in places:
-        of_model.setdefault(runs.model, []).append(place)
-    for model, found in of_model.items():
-        alike.setdefault("|".join(found), []).append(re.escape(model))
-    return "|".join(f"(?:{'|'.join(names)})(?=/(?:{found}))" for found, names in alike.items())
+    for runs, folder in folders:
+        of_model.setdefault((runs.recipe, runs.model), []).append(folder)
+    for (recipe, model), found in of_model.items():
+        alike.setdefault((recipe, "|".join(found)), []).append(re.escape(model))
+    return "|".join(
+        f"{re.escape(recipe)}(?=/(?:{'|'.join(models)})/(?:{found}))"
+        for (recipe, found), models in alike.items()
+    )
 
 
 def rules_of_several_runs(groups):
@@ -212,14 +215,14 @@ def minutes_of_all(job):
         }
         streams = {runs.variant: runs.one_pass for runs in job}
         named = wildcards.model, wildcards.language, size
-        took = planner.job_seconds(*named, n_runs, streams=streams)
+        took = planner.job_seconds(*named, n_runs, wildcards.recipe, streams=streams)
         return minutes(took, attempt)
 
     return asked
 
 
-def recipe_of_all(job):
-    """A parameter function: the recipe, the number of strings to leave out, and kept files.
+def values_of_all(job):
+    """A parameter function: values of the recipe, the number of strings to leave out, kept files.
 
     The last two are named where there are any. They are in a parameter and not in the command,
     because the rules of all jobs share one command.
@@ -231,7 +234,7 @@ def recipe_of_all(job):
     # A function of `output` would not do: Snakemake ignores changes of such parameters.
     def flags(wildcards):
         files = [word.format(**wildcards) for word in kept]
-        return " ".join([recipe(wildcards), *left_out, *files])
+        return " ".join([values_of_recipe(wildcards), *left_out, *files])
 
     return flags
 
@@ -241,25 +244,11 @@ def dataset_of_replicates(wildcards):
     return paths.DATASET.format(**{**wildcards, "variant": dataset_variant(wildcards.variant)})
 
 
-def replicates_training(wildcards):
-    """The keys of `training` that are overridden for the replicates on a dataset."""
-    named = wildcards.model, wildcards.language, int(wildcards.size), wildcards.variant
-    known = [*experiment.replicates, *experiment.replicates_on_demand]
-    found = [runs for runs in known if runs.key[:4] == named]
-    return found[0].training if found else {}
-
-
-def replicates_recipe(wildcards):
-    """The values of the block `training` for the replicates on a dataset, as flags."""
-    training = settings.training(wildcards.model, int(wildcards.size))
-    return as_flags({**training, **replicates_training(wildcards)})
-
-
 def replicates_minutes(wildcards, attempt):
     """Minutes of a job that trains the replicates from `first` to `last`."""
     n_runs = int(wildcards.last) - int(wildcards.first) + 1
     named = wildcards.model, wildcards.language, int(wildcards.size)
-    return minutes(planner.job_seconds(*named, n_runs, replicates_training(wildcards)), attempt)
+    return minutes(planner.job_seconds(*named, n_runs, wildcards.recipe), attempt)
 
 
 RULES_OF_SEVERAL_RUNS = rules_of_several_runs(experiment.training_jobs)

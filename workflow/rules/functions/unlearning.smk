@@ -47,19 +47,21 @@ TUNING_FIGURES = {
     format: f"results/figures/unlearning_tuning.{format}" for format in paths.FIGURE_FORMATS
 }
 
+# The recipe of the models that forget, with which the steps of a method are compared
+RECIPE_TO_FORGET = settings.recipe(unlearning_jobs.block["recipe"] if unlearning_jobs else DEFAULT)
 # The values that affect an evaluation.
 SETUPS = unlearning_values("setups", "n", "repetitions", "pool")
 SCORING = {
     **unlearning_values("confidence", "thresholds", "delta", "bin_width", "cutoff"),
-    "epochs": lookup("unlearning/training/epochs", within=config, default=None),
-    "batch_size": lookup("training/batch_size", within=config),
+    "epochs": RECIPE_TO_FORGET["epochs"],
+    "batch_size": RECIPE_TO_FORGET["batch_size"],
 }
 
 
 def forgetter(wildcards):
-    """The model, language, size and seed in the wildcards."""
+    """The model, language, size, seed and recipe in the wildcards."""
     named = wildcards.model, wildcards.language, int(wildcards.size), int(wildcards.seed)
-    return Forgetter(*named)
+    return Forgetter(*named, wildcards.recipe)
 
 
 def part_of(wildcards):
@@ -107,11 +109,6 @@ def forget_file(wildcards):
     """The file with the strings to forget; [] if these strings are drawn at random."""
     path = config["unlearning"]["forget"]
     return [] if path == DRAWN else path
-
-
-def unlearning_recipe(wildcards):
-    """The values of the block `training` for the models of the unlearning, as flags."""
-    return as_flags(unlearning_jobs.training(wildcards.model))
 
 
 def methods_and_models(wildcards):
@@ -166,7 +163,7 @@ def unlearning_seconds(wildcards, n_unlearnings):
     """Seconds of some unlearnings; one takes at most about the cut-off's share of a training."""
     named = wildcards.model, wildcards.language, int(wildcards.size)
     n_runs = max(1, round(n_unlearnings * config["unlearning"]["cutoff"]))
-    return planner.job_seconds(*named, n_runs, config["unlearning"]["training"])
+    return planner.job_seconds(*named, n_runs, wildcards.recipe)
 
 
 def evaluation_memory(wildcards, attempt):

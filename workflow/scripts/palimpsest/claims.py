@@ -18,14 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from palimpsest.statistics import (
-    DECIMALS,
-    MOST_VALUES,
-    holm,
-    sample_size,
-    student,
-    student_p_value,
-)
+from palimpsest.estimates import SEEDS, Estimate
+from palimpsest.statistics import DECIMALS, MOST_VALUES, holm, sample_size, student_p_value
 from palimpsest.tables.claims import CLAIMS
 
 
@@ -72,62 +66,12 @@ NOT_NEGATIVE = (0.0, np.inf)
 SHARE = (0.0, 1.0)
 DIFFERENCE = (-1.0, 1.0)  # of two shares or scores; also the range of rank associations
 
-SEEDS = "seeds"
-
 # What decides in a statistic that a string is memorised, or forgotten.
 CONSTANT = "constant"  # a threshold that is the same for all strings
 RETRAINING = "retraining"  # models trained without the string
 STAND_INS = "same-frequency"  # strings never trained on that are equally frequent
 LANGUAGE = "language"  # the language's exact probabilities
 NO_THRESHOLD = "no threshold"  # nothing: the statistic is about losses or counts alone
-
-
-class Estimate(NamedTuple):
-    """A statistic and its 95 % interval.
-
-    Parameters
-    ----------
-    values : the statistic of every seed in which it is defined
-    mean : their mean
-    lower, upper : the ends of the interval; NaN if there is no interval
-    over : what the interval is over, in a few words
-        If it is `SEEDS`, the interval is Student's interval of `values`, and the claim has a
-        p-value.
-    models : the statistic's mean over the seeds, by the name of every model in which it is defined
-        None if the statistic is not computed by model.
-    families : the same by the name of a family, if the statistic compares the models of a family
-        Otherwise None; a family's value is then the mean over its models.
-    coverage : lowest share of the training strings that have stand-ins, of the rows that are used
-        NaN if unknown. It is shown for claims that rest on stand-ins.
-    marks : what a reader has to know about the rows that are used, each in a few words
-    p_value : of the nearest bound of the claim's region, if the interval is not over seeds
-        NaN if there is none. Over seeds, it is that of Student's test.
-    counts_certain : whether the ends count cases that are certain one by one
-        An example is the share of pairs of methods in a significant order. Then equal ends say that
-        all cases are certain. Otherwise, equal ends say that nothing varies.
-    """
-
-    values: tuple[float, ...] = ()
-    mean: float = np.nan
-    lower: float = np.nan
-    upper: float = np.nan
-    over: str = ""
-    models: Mapping[str, float] | None = None
-    families: Mapping[str, float] | None = None
-    coverage: float = np.nan
-    marks: tuple[str, ...] = ()
-    p_value: float = np.nan
-    counts_certain: bool = False
-
-
-def over_seeds(values: pd.Series | pd.DataFrame) -> Estimate:
-    """An estimate from one value per seed, or from values by seed (rows) and model (columns)."""
-    models = None
-    if isinstance(values, pd.DataFrame):
-        models = values.mean().to_dict()
-        values = values.mean(axis=1)
-    values = values.dropna()
-    return Estimate(tuple(values), *student(values), over=SEEDS, models=models)
 
 
 class Case(NamedTuple):

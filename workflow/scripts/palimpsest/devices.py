@@ -68,8 +68,8 @@ def lease(count: int) -> list[Lock]:
     devices = visible() if count else []
     if len(devices) < count:
         raise UserError(
-            f"the job needs {count} GPUs and sees {len(devices)}; set training/processes to at "
-            "most the number of GPUs or, on a cluster, check that its jobs are given GPUs"
+            f"the job needs {count} GPUs and sees {len(devices)}; set processes in the recipe to "
+            "at most the number of GPUs or, on a cluster, check that its jobs are given GPUs"
         )
     leases: dict[str, Lock] = {}
     if count:

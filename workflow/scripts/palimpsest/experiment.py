@@ -88,6 +88,7 @@ class Experiment:
         self.notes = list(follow(config, sources, parts))
         whole = Settings(config)
         self._refuse(checks.of_values(whole))
+        self.notes += checks.unnamed_recipes(whole, sources)
         self._refuse(self._left_out(map(os.path.normpath, targets or ())))
         self.refused = self._broken_blocks(whole)
         needed = self._needed(targets)
@@ -129,7 +130,7 @@ class Experiment:
             self._refuse(block.mistakes(settings))
             requests = merged(block.requests(settings))
             models = [runs.model for runs in requests]
-            self._refuse(checks.adapters(settings, [*models, *(runs.model for runs in on_demand)]))
+            self._refuse(checks.adapters(settings, [*requests, *on_demand]))
             checks.incomplete_folders(settings, models)
             checks.split_terminals(settings, models, dict.fromkeys(r.corpus for r in requests))
             checks.long_strings(settings, requests)
@@ -228,7 +229,7 @@ class Experiment:
         of_full_models: list[list[Runs]] = []
         for runs in self.single_runs:
             if self.settings.is_twin(runs.model):
-                where = runs.model, runs.corpus, runs.size, trained_apart(runs.variant)
+                where = *runs.on("").names.values(), trained_apart(runs.variant)
                 of_twins.setdefault(where, []).append(runs)
             else:
                 most = self.config["hardware"]["seeds_per_job"]

@@ -1,10 +1,10 @@
 """A hash of the code that a rule uses, computed from the imports of the code.
 
 A rule with a script reruns when code that the script uses changes, and only then. A changed
-comment, docstring or layout does not change the hash. A change in a function that the script does
-not use does not change the hash, either. A template counts for the code that names the template in
-a string; both are in the same folder. If code uses the `__path__` of its package to find modules,
-all modules of the package count.
+comment, docstring, layout or sentence in a glossary of columns does not change the hash. A change
+in a function that the script does not use does not change the hash, either. A template counts for
+the code that names the template in a string; both are in the same folder. If code uses the
+`__path__` of its package to find modules, all modules of the package count.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import ast
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,9 @@ EVERYTHING = "*"
 REMEMBERED = "__pycache__/fingerprints.json"  # in the folder of Python's own cache
 TEMPLATE = ".j2"
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+# Calls whose text declares columns, and the sentences in this text: see `tables.kinds.Glossary`
+GLOSSARIES = ("Glossary", "SHARED.extended")
+SENTENCE = re.compile(r"(?<=: ).*(\n .*)*")
 Place = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole module
 
 
@@ -324,10 +328,17 @@ def _is_docstring(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
+def _is_glossary(node: ast.AST) -> bool:
+    is_call = isinstance(node, ast.Call) and ast.unparse(node.func) in GLOSSARIES
+    return is_call and isinstance(node.args[0], ast.Constant)
+
+
 def _parsed(path: Path) -> ast.Module:
-    """A file's syntax tree without docstrings."""
+    """A file's syntax tree without docstrings, and without the sentences of glossaries."""
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, DOCUMENTED) and node.body and _is_docstring(node.body[0]):
             node.body = node.body[1:] or [ast.Pass()]
+        elif _is_glossary(node):
+            node.args[0].value = SENTENCE.sub("", node.args[0].value)
     return tree

@@ -19,7 +19,7 @@ DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parq
 # Datasets that no section has changed
 BASE_DATASET = DATASET.replace("{variant}", "base")
 RUNS = "results/runs"
-RUN = RUNS + "/{model}/{language}/n{size}-seed{seed}/{variant}"
+RUN = RUNS + "/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}"
 TRACE = f"{RUN}/trace.parquet"
 MANIFEST = f"{RUN}/manifest.json"
 WEIGHTS = f"{RUN}/weights.safetensors"
@@ -29,9 +29,8 @@ CHECKPOINTS = f"{RUN}/checkpoints"
 # The model as a folder that Hugging Face's `from_pretrained` reads
 MODEL_FOLDER = f"{RUN}/huggingface"
 # Many trainings on one dataset: one job delivers the replicates from `first` to `last` together.
-# Replicates of every section are in this folder, although its name is that of one section.
 REPLICATES = (
-    "results/unlearning/{model}/{language}/n{size}-seed{seed}/{variant}/draws-{first}-{last}"
+    "results/replicates/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}/{first}-{last}"
 )
 REPLICATES_TRACE = f"{REPLICATES}/trace.parquet"
 REPLICATES_MANIFEST = f"{REPLICATES}/manifest.json"

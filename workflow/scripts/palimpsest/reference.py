@@ -57,6 +57,9 @@ def _leaves(node: dict, path: str = "") -> Iterator[tuple[str, dict]]:
         key = f"{path}/{name}" if path else name
         if "properties" in child:
             yield from _leaves(child, key)
+            others = child.get("additionalProperties")
+            if isinstance(others, dict) and "description" in others:
+                yield f"{key}/NAME", others
         else:
             yield key, child
 

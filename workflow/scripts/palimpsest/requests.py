@@ -5,13 +5,14 @@ graph of jobs.
 """
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 from palimpsest.errors import UserError
 from palimpsest.paths import fill
 from palimpsest.variants import BASE, LEAVE_ONE_OUT_AGAIN, LEAVING_ONE_OUT, dataset_variant
 
+DEFAULT = "default"  # the recipe that has every key; other recipes have the keys that differ
 TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
 CHECKPOINTS = "checkpoints"  # the weights after every epoch that is measured
 
@@ -34,9 +35,8 @@ class Runs:
 
     A run is one model trained on one variant of a corpus' dataset with one seed. With `replicates`,
     each seed is trained several times; the range holds the numbers of these replicates. One job
-    trains at most `replicates_per_job` replicates. `training` overrides keys of the block
-    `training` in the configuration. Only replicates may have it, because only they have separate
-    files. `keeps` names the files of a run: always "trace", and sometimes "weights", "tokens" or
+    trains at most `replicates_per_job` replicates. `recipe` names a recipe of the configuration.
+    `keeps` names the files of a run: always "trace", and sometimes "weights", "tokens" or
     "checkpoints".
     Replicates always keep their weights; with `save_weights`, all runs do. "huggingface" is the
     folder that is made from the weights of a single run with `save_weights: huggingface`. "tokens"
@@ -51,8 +51,8 @@ class Runs:
     size: int
     variant: str = BASE
     seeds: tuple[int, ...] = ()
+    recipe: str = DEFAULT
     replicates: range | None = None
-    training: Mapping = field(default_factory=dict, hash=False)
     keeps: frozenset = frozenset({TRACE})
     replicates_per_job: int = 1
     left_out: int | None = None
@@ -61,13 +61,18 @@ class Runs:
     @property
     def key(self) -> tuple:
         """Identifies the runs of a request, without their seeds."""
-        return self.model, self.corpus, self.size, self.variant, self.replicates
+        return *self.names.values(), self.replicates
 
     @property
     def names(self) -> dict[str, str | int]:
         """The values of the wildcards in the runs' paths, except the seed."""
-        names = ("model", "language", "size", "variant")
-        return dict(zip(names, (self.model, self.corpus, self.size, self.variant), strict=True))
+        return {
+            "recipe": self.recipe,
+            "model": self.model,
+            "language": self.corpus,
+            "size": self.size,
+            "variant": self.variant,
+        }
 
     @property
     def dataset_variant(self) -> str:
@@ -142,8 +147,6 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
     for asked in requests:
         if unknown := asked.keeps - {TRACE, WEIGHTS, TOKENS, CHECKPOINTS}:
             raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run makes")
-        if asked.replicates is None and asked.training:
-            raise ValueError(f"{asked}: only replicates may have their own training")
         if not asked.has_one_model and asked.keeps & {TOKENS, CHECKPOINTS}:
             raise ValueError(f"{asked}: only single runs keep the losses of tokens or checkpoints")
         if asked.variant in LEAVING_ONE_OUT and WEIGHTS in asked.keeps:
@@ -152,7 +155,7 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
             raise ValueError(f"{asked}: replicates always keep their weights; add them to `keeps`")
         if asked.replicates is not None:
             for known in found.values():
-                if known.replicates is not None and known.key[:4] == asked.key[:4]:
+                if known.replicates is not None and known.names == asked.names:
                     _refuse_contradiction(known, asked)
         known = found.setdefault(asked.key, asked)
         if known.left_out != asked.left_out:
@@ -166,18 +169,17 @@ def _refuse_contradiction(known: Runs, asked: Runs) -> None:
     """Raise an error if two requests need different files with the same names.
 
     The names of replicates' files hold only the replicates' numbers, so each number can belong to
-    one training and one job only.
+    one job only.
     """
-    differ = [known.training != asked.training and "training"]
     if known.replicates == asked.replicates:
-        differ.append(known.replicates_per_job != asked.replicates_per_job and "replicates_per_job")
+        name, differs = "replicates_per_job", known.replicates_per_job != asked.replicates_per_job
     else:
-        differ.append(not set(known.replicates).isdisjoint(asked.replicates) and "replicates")
-    for name in filter(None, differ):
+        name, differs = "replicates", not set(known.replicates).isdisjoint(asked.replicates)
+    if differs:
         raise UserError(
             f"{asked.model} on {asked.corpus}, size {asked.size}, {asked.variant}: its replicates "
             f"are asked for with {name} {getattr(known, name)} and {getattr(asked, name)}; give "
-            "the blocks of both sections the same values"
+            "the blocks of both sections the same values, or recipes of different names"
         )
 
 

@@ -68,7 +68,7 @@ def unfinished_of(settings: Settings, runs: Iterable[Runs], key: str) -> Iterato
             "corpus": settings.corpus_file(each.corpus),
             "learning_rate": learning_rate(each.model, settings.models),
             "predict_end": settings.config["datasets"]["predict_end"],
-            "training": settings.training(each.model, each.size),
+            "training": settings.training(each.model, each.recipe),
             "engine": settings.engine(each.model),
         }
         files = each.paths(paths.DATASET), each.paths(paths.WEIGHTS)

@@ -22,8 +22,6 @@ WHOLE_AGAIN = "again"  # of these runs, the one on the whole training set
 LEAVING_ONE_OUT = (LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN)
 ORIGINAL = "original"  # the whole training set; some of its strings are to be forgotten
 RETAIN = "retain"  # the training set without the strings to be forgotten
-# Models on the dataset of retain that are trained in another, innocent way
-RETAIN_INNOCENT = "retain-innocent"
 UNLEARNED = "unlearned"  # no dataset: models that were trained on original and forgot
 DRAWN = "drawn"  # the strings to forget are drawn at random, and not read from a file
 # A single pass over many strings, in macro-batches; and the same without one macro-batch, whose
@@ -87,7 +85,7 @@ def dataset_variant(name: str) -> str:
         return BASE
     if stream_draw(name) is not None:
         return name.rpartition("-")[0]
-    return RETAIN if name == RETAIN_INNOCENT else name
+    return name
 
 
 # Target strings

@@ -15,7 +15,8 @@ from pathlib import Path
 import jsonschema
 
 from palimpsest.configuration.messages import Mistake, explained, joined, shown, stranger_of
-from palimpsest.configuration.settings import Settings
+from palimpsest.configuration.settings import GRID, Settings, unknown_recipe
+from palimpsest.configuration.sources import Sources
 from palimpsest.corpora import corpus_names
 from palimpsest.errors import UserError, nearest
 from palimpsest.models import Model, resolve
@@ -25,7 +26,7 @@ from palimpsest.models.limits import check_positions, known_positions
 from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
 from palimpsest.pretrained.catalogue import CATALOGUE, made_in
-from palimpsest.requests import Runs
+from palimpsest.requests import DEFAULT, Runs
 from palimpsest.variants import BASE
 
 ADAPTER = "adapter"
@@ -66,6 +67,7 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
         for language in pair:
             key = f"datasets/high_entropy_counterpart/{pair[0]}"
             yield from unknown_language(settings, key, language)
+    yield from _recipes(settings)
     yield from _training(settings)
     yield from _engine(settings)
 
@@ -236,15 +238,15 @@ def nothing_to_track(settings: Settings, models: Iterable[str]) -> Iterator[Mist
         )
 
 
-def adapters(settings: Settings, models: Iterable[str]) -> Iterator[Mistake]:
+def adapters(settings: Settings, requests: Iterable[Runs]) -> Iterator[Mistake]:
     """Adapters of twins, and adapters on matrices that an architecture does not have."""
-    for model in dict.fromkeys(models):
-        training = settings.training(model)
+    for model, recipe in dict.fromkeys((runs.model, runs.recipe) for runs in requests):
+        training = settings.training(model, recipe)
         if ADAPTER not in training:
             continue
         if settings.is_twin(model):
             yield Mistake(
-                f"training/{ADAPTER}",
+                settings.key_of(ADAPTER, model, recipe),
                 f"{training[ADAPTER]} is for full models, and {model} is a twin, all of whose "
                 "weights are trained; set it to none here, and in training_by_model for each full "
                 "model that is to have adapters",
@@ -254,9 +256,8 @@ def adapters(settings: Settings, models: Iterable[str]) -> Iterator[Mistake]:
         known = MATRICES.get(row.model_type)
         wrong = known and unknown_target(training["adapter_targets"].split(","), known)
         if wrong:
-            own = settings.config["training_by_model"].get(model, {})
-            where = f"training_by_model/{model}" if "adapter_targets" in own else "training"
-            yield Mistake(f"{where}/adapter_targets", f"{model}: {wrong}")
+            key = settings.key_of("adapter_targets", model, recipe)
+            yield Mistake(key, f"{model}: {wrong}")
 
 
 # Checks of the keys that all sections share
@@ -299,9 +300,10 @@ def _training(settings: Settings) -> Iterator[Mistake]:
                 key,
                 "a twin is trained by one process, which fits on any machine; leave this key out",
             )
-    yield from _offload("training", settings.config["training"])
-    for model in by_model:
-        yield from _offload(f"training_by_model/{model}", settings.training(model))
+    for recipe in settings.config["recipes"]:
+        yield from _offload(f"recipes/{recipe}", settings.recipe(recipe))
+        for model in by_model:
+            yield from _offload(f"training_by_model/{model}", settings.training(model, recipe))
 
 
 def _offload(block: str, training: dict) -> Iterator[Mistake]:
@@ -310,6 +312,38 @@ def _offload(block: str, training: dict) -> Iterator[Mistake]:
             f"{block}/offload_optimizer",
             f"cpu needs {block}/zero_stage to be 1, 2 or 3; it is 0",
         )
+
+
+def _recipes(settings: Settings) -> Iterator[Mistake]:
+    """Names of recipes that the configuration does not define."""
+    known = settings.config["recipes"]
+    for key, name in recipes_named(settings.config):
+        if name not in (*known, GRID):
+            yield Mistake(key, unknown_recipe(name, known))
+
+
+def unnamed_recipes(settings: Settings, sources: Sources) -> Iterator[str]:
+    """A line for each recipe that nothing names, unless it is from the first file."""
+    named = {name for _, name in recipes_named(settings.config)}
+    for name in settings.config["recipes"].keys() - named - {DEFAULT}:
+        key = f"recipes/{name}"
+        if sources.place(key) > 0:
+            yield (
+                f"{sources.of(key)}: {key}: nothing names this recipe, so no model is trained by "
+                "it; name it in the key `recipe` of a section, or leave it out"
+            )
+
+
+def recipes_named(block: dict, above: tuple = ()) -> Iterator[tuple[str, str]]:
+    """Every key of a configuration that names a recipe, and the name.
+
+    These are the keys `recipe`, and keys that end with `_recipe`.
+    """
+    for key, value in block.items():
+        if isinstance(value, dict):
+            yield from recipes_named(value, (*above, key))
+        elif (key == "recipe" or key.endswith("_recipe")) and isinstance(value, str):
+            yield joined((*above, key)), value
 
 
 def _engine(settings: Settings) -> Iterator[Mistake]:

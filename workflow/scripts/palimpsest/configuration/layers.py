@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from palimpsest.configuration.sources import Sources, value_at
 from palimpsest.corpora import corpus_names
+from palimpsest.requests import DEFAULT
 
 FOLDER, COUNTERPARTS = "languages_folder", "datasets/high_entropy_counterpart"
 
@@ -37,6 +38,7 @@ class PartOf:
 def complete(config: dict, sources: Sources, schema: dict) -> None:
     """Open blocks again and take out what is null, in place, before the schema checks the rest."""
     _open_again(config, sources)
+    _default_recipe_of_later_files(config, sources)
     _take_out(config, schema)
 
 
@@ -82,6 +84,20 @@ def _laid_over(under: dict, over: dict) -> dict:
         blocks = isinstance(value, dict) and isinstance(merged.get(name), dict)
         merged[name] = _laid_over(merged[name], value) if blocks else value
     return merged
+
+
+def _default_recipe_of_later_files(config: dict, sources: Sources) -> None:
+    """Drop an earlier file's values of recipes where a later file sets the key of `default`."""
+    recipes = config.get("recipes")
+    if not isinstance(recipes, dict) or not isinstance(recipes.get(DEFAULT), dict):
+        return
+    set_last = {key: sources.place(f"recipes/{DEFAULT}/{key}") for key in recipes[DEFAULT]}
+    for name, values in recipes.items():
+        if name == DEFAULT or not isinstance(values, dict):
+            continue
+        for key in list(values):
+            if sources.place(f"recipes/{name}/{key}") < set_last.get(key, -1):
+                del values[key]
 
 
 def _take_out(block: dict, rules: dict) -> None:

@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from functools import cached_property
 
 from palimpsest.corpora import Corpus, find_corpus, read_corpus
-from palimpsest.errors import Notice
+from palimpsest.errors import Notice, UserError, nearest
 from palimpsest.languages import GrammarWarning
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.adapters import NONE
+from palimpsest.requests import DEFAULT
 
-BY_SIZE = ("epochs", "evaluate_every")  # keys of `training` that may differ by training size
+GRID = "grid"  # in a study: the recipe of the grid's runs
 
 
 class Settings:
@@ -58,16 +59,24 @@ class Settings:
         engines = self.config["engine"]
         return engines.get(model, engines[resolve(model, self.models)[1]])
 
-    def training(self, model: str, size: int | None = None) -> dict:
-        """The values of the block `training` for a model and a number of training strings.
+    def recipe(self, name: str) -> dict:
+        """The values of a recipe; the keys that it leaves out are those of `default`.
 
-        The keys in `training_by_model` override those in `training`. A twin is always trained by
-        one process, without offloading. Without a size, the keys that may differ by size are
-        those of any other size. Without an adapter, the keys of adapters are left out, so that a
-        change of them reruns nothing.
+        Raises `UserError` if there is no recipe of this name.
         """
-        by_size = {key: self.of_size(key, size) for key in BY_SIZE}
-        training = {**self.config["training"], **by_size}
+        recipes = self.config["recipes"]
+        if name not in recipes:
+            raise UserError(f"recipes: {unknown_recipe(name, recipes)}")
+        return {**recipes[DEFAULT], **recipes[name]}
+
+    def training(self, model: str, recipe: str = DEFAULT) -> dict:
+        """The values of a recipe for a model.
+
+        The keys in `training_by_model` override those of every recipe. A twin is always trained
+        by one process, without offloading. Without an adapter, the keys of adapters are left out,
+        so that a change of them reruns nothing.
+        """
+        training = self.recipe(recipe)
         if self.is_twin(model):
             training |= {"processes": 1, "offload_optimizer": "none"}
         else:
@@ -78,12 +87,13 @@ class Settings:
         named = targets if isinstance(targets, str) else ",".join(targets)
         return {**training, "adapter_targets": named}
 
-    def of_size(self, key: str, size: int | None) -> int:
-        """A value of `training` for `size` strings; by default, for a size that has no own."""
-        value = self.config["training"][key]
-        if isinstance(value, int):
-            return value
-        return value.get(f"n{size}", value["other"])
+    def key_of(self, key: str, model: str, recipe: str) -> str:
+        """The place in the configuration of a value of a recipe for a model."""
+        by_model = self.config["training_by_model"].get(model, {})
+        if key in by_model and not self.is_twin(model):
+            return f"training_by_model/{model}/{key}"
+        name = recipe if key in self.config["recipes"][recipe] else DEFAULT
+        return f"recipes/{name}/{key}"
 
     def corpus(self, name: str) -> Corpus:
         """A corpus by its name, even if the configuration does not name it."""
@@ -102,6 +112,15 @@ class Settings:
     def counterpart(self, language: str) -> str | None:
         """The high-entropy counterpart of a language, if it has one."""
         return self.config["datasets"]["high_entropy_counterpart"].get(language)
+
+
+def unknown_recipe(name: str, recipes: Iterable[str]) -> str:
+    """What is wrong with the name of a recipe that is not among `recipes`."""
+    known = list(recipes)
+    return (
+        f"unknown recipe {name!r}; known: {', '.join(known)}{nearest(name, known)}. Define it in "
+        "the block recipes"
+    )
 
 
 def _without(tree: dict | None, steps: list[str]) -> dict | None:

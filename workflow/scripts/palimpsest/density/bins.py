@@ -65,7 +65,7 @@ def binned(
     rows, shortest, longest = _of_similar_length(rows)
     most_bins = min(most_bins, rows["string_id"].nunique() // FEWEST_STRINGS)
     if most_bins < 1 or is_flat(rows["x"], magnitude):
-        return pd.DataFrame(columns=[column.name for column in BINS])
+        return pd.DataFrame(columns=BINS.split())
     # Equal x are in order of the string's name, which is a hash: the order of rows has no effect.
     rows = rows.sort_values(["x", "string_id", "y"])
     numbers = _bins_of_rows(rows["string_id"].to_numpy(), most_bins)
@@ -158,7 +158,7 @@ def _tabulated(
     magnitude_of: Callable[[str, str, float], float | None] = lambda *_: None,
 ) -> pd.DataFrame:
     """Bins of every group of rows that have equal values in the table's further columns."""
-    own = {"part", *(column.name for column in BINS)}
+    own = {"part", *BINS.split()}
     keys = [name for name in kind.names if name not in own]
     found = list(_bins_of_groups(frame, keys, y_of, parts, magnitude_of))
     return pd.concat(found)[kind.names] if found else kind.schema.empty_table().to_pandas()

@@ -29,12 +29,10 @@ from palimpsest.claims import (
     NO_THRESHOLD,
     SHARE,
     Claim,
-    Estimate,
     above,
     at_least,
     below,
     between,
-    over_seeds,
 )
 from palimpsest.density.associations import spearman_given
 from palimpsest.density.earlier import MEASURES, earlier
@@ -65,7 +63,9 @@ from palimpsest.density.kinds import (
 from palimpsest.density.leakage_tables import once
 from palimpsest.density.regressed import of_text, regressed, regressed_on_density
 from palimpsest.density.regressions import DENSITY, DISTANCE, EXACT, LINEAR
-from palimpsest.report.number_format import mean_note, number
+from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
+from palimpsest.number_format import number
+from palimpsest.statistics import student
 
 QUESTIONS = {
     "leakage": "Does a model do better on what leaked into its training data?",
@@ -210,11 +210,9 @@ def of_leakage(leakage: pd.DataFrame, effect: Callable, column: str) -> Estimate
     return beside_placebo(effect(own, column), effect(own, column, PLACEBO))
 
 
-def beside_placebo(values: pd.Series, placebo: pd.Series, name: str = "placebos") -> Estimate:
+def beside_placebo(values: pd.Series, placebo: pd.Series) -> Estimate:
     """An estimate over the seeds, with the mean and the interval of its placebo in the marks."""
-    found = over_seeds(values)
-    mark = mean_note(name, placebo.dropna())
-    return found._replace(marks=(mark,) if mark else ())
+    return over_seeds(values, DROPPED, marks=[interval_note("placebos", student(placebo.dropna()))])
 
 
 # Density and leakage
@@ -272,24 +270,23 @@ def recalled(retrieval: pd.DataFrame) -> pd.DataFrame:
 
 def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
     """Recall of copies and paraphrases; the recall of a random order is in the marks."""
-    found = over_seeds(recalled(retrieval)[embedding])
     chance = retrieval.loc[retrieval["k"] == RETRIEVED, "chance"].mean()
-    return found._replace(marks=(f"a random order: {number(chance)}",))
+    marks = [f"a random order: {number(chance)}"]
+    return over_seeds(recalled(retrieval)[embedding], DROPPED, marks=marks)
 
 
 def recall_difference(retrieval: pd.DataFrame) -> Estimate:
     """Recall by hidden states minus recall by n-grams."""
     found = recalled(retrieval)
-    return over_seeds(found[HIDDEN] - found[NGRAMS])
+    return over_seeds(found[HIDDEN] - found[NGRAMS], DROPPED)
 
 
 def left_out(table: pd.DataFrame, column: str) -> Estimate:
     """The change for strings of the production that is left out, beyond that for the others."""
     rows = table[table["embedding"] == NGRAMS]
     own_group = rows["left_out"] == rows["group"]
-    by_seed = [rows[some].groupby("seed")[column].mean() for some in (own_group, ~own_group)]
-    found = over_seeds(by_seed[0] - by_seed[1])
-    return found._replace(marks=tuple(filter(None, [mean_note("others", by_seed[1])])))
+    own, others = (rows[some].groupby("seed")[column].mean() for some in (own_group, ~own_group))
+    return over_seeds(own - others, DROPPED, marks=[interval_note("others", student(others))])
 
 
 # Density and performance
@@ -330,11 +327,10 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
         & (leakage["exact"] == 0)
         & (leakage["paraphrases"] == 0)
     ]
-    return over_seeds(
-        rows.groupby("seed").apply(
-            lambda own: spearman_given(own["log_density"], own["loss"], own["length"])
-        )
+    correlations = rows.groupby("seed").apply(
+        lambda own: spearman_given(own["log_density"], own["loss"], own["length"])
     )
+    return over_seeds(correlations, DROPPED)
 
 
 # Density and truth
@@ -346,7 +342,7 @@ def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
     The best setting would be chosen by the strings that it is judged on.
     """
     rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
-    return over_seeds(rows.groupby("seed")["given_length"].mean())
+    return over_seeds(rows.groupby("seed")["given_length"].mean(), DROPPED)
 
 
 CLAIMS = [

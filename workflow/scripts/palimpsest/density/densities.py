@@ -18,9 +18,8 @@ from palimpsest.density.neighbours import nearest
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.sizes import Approximation
 from palimpsest.errors import UserError
-from palimpsest.tables.columns import GROUP_SEED
 
-OF_DATASET = [column.name for column in GROUP_SEED if column.name != "model"]
+OF_DATASET = ["language", "size", "seed", "variant"]
 APPROXIMATE = ("log_local", "log_random", "log_approximate")
 Kernels = Mapping[str, Sequence[float]]  # the bandwidths of each kernel
 

@@ -2,9 +2,9 @@
 
 import pandas as pd
 
-from palimpsest.claims import Estimate, over_seeds
 from palimpsest.density.kinds import NGRAMS, TRAINED, UNSEEN
-from palimpsest.report.number_format import mean_note, number
+from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
+from palimpsest.number_format import number
 from palimpsest.statistics import Interval, student, student_p_value
 
 # "Later" needs both to be above 0.
@@ -28,16 +28,16 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
     parts = associations(rows)
-    found, both = over_seeds(parts[TRAINED] - parts[UNSEEN]), compared(parts)
+    found, both = over_seeds(parts[TRAINED] - parts[UNSEEN], DROPPED), compared(parts)
     if both.lower < found.lower:
         alone = parts[TRAINED].dropna()
         p_values = [student_p_value(own, 0) for own in (found.values, alone)]
         p_value = max(p_values) if alone.mean() > 0 else 1.0
         found = found._replace(lower=both.lower, over=OF_BOTH, p_value=p_value)
-    marks = [mean_note(name, values.dropna()) for name, values in parts.items()]
+    marks = [interval_note(name, student(own.dropna())) for name, own in parts.items()]
     never = rows.groupby("strings")["never"].mean().reindex([TRAINED, UNSEEN])
     marks += [f"never memorised: {name} {number(share)}" for name, share in never.items()]
-    return found._replace(marks=tuple(filter(None, marks)))
+    return found._replace(marks=tuple(marks))
 
 
 def associations(memorised: pd.DataFrame) -> dict[str, pd.Series]:

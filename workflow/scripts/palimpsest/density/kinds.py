@@ -8,19 +8,8 @@ Only modules that load fast are imported, because Snakemake reads this file befo
 graph of jobs.
 """
 
-from dataclasses import replace
-
-from palimpsest.tables.columns import (
-    EVIDENCE,
-    GROUP_SEED,
-    LANGUAGE,
-    MEASURE,
-    MODEL,
-    SEED,
-    SIZE,
-    STRING_ID,
-)
-from palimpsest.tables.kinds import VECTOR, Column, Kind
+from palimpsest.tables.columns import SHARED
+from palimpsest.tables.kinds import Kind
 
 KERNELS = GAUSSIAN, EXPONENTIAL = ("gaussian", "exponential")
 HIDDEN, NGRAMS = "hidden", "ngrams"
@@ -35,173 +24,160 @@ ON_DISTANCE = "distance"
 # For texts: the density over a random sample of the corpus alone
 ON_RANDOM = "random part of density"
 
-RUN = "results/density/{model}/{language}/n{size}-seed{seed}/{variant}"
-FOLDER = "results/density/{model}/{language}/n{size}"
+RUN = "results/density/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}"
+FOLDER = "results/density/{recipe}/{model}/{language}/n{size}"
 OF_VARIANT = FOLDER + "/{variant}"
 OF_TEXT = "results/density/texts/{language}"
-OF_SEED = (MODEL, LANGUAGE, SIZE, SEED)
-EMBEDDING = Column(
-    "embedding",
-    str,
-    "hidden (mean of the last hidden states of the model under study, of length 1) or ngrams "
-    "(counts of one to three symbols in a row, of length 1); for a text, the model's name",
-)
-KERNEL = Column("kernel", str, "gaussian or exponential")
-BANDWIDTH = Column("bandwidth", float, "bandwidth of the kernel, in units of the embedding")
-OF_SETTING = [EMBEDDING.name, KERNEL.name, BANDWIDTH.name]  # the columns of an estimator's setting
-DENSITIES = (
-    KERNEL,
-    BANDWIDTH,
-    Column("log_density", float, "log of the exact density; the kernel is 1 at distance 0"),
-    Column(
-        "log_local",
-        float,
-        "log of the density over the k nearest training strings alone; null without an "
-        "approximation",
-        True,
-    ),
-    Column(
-        "log_random",
-        float,
-        "log of the density over a random sample of the other training strings; null without an "
-        "approximation",
-        True,
-    ),
-    Column(
-        "log_approximate",
-        float,
-        "log of both parts together (algorithm 1); null without an approximation",
-        True,
-    ),
-)
-DISTANCES = (
-    Column("k", int, "number of nearest training strings, with copies"),
-    Column("nearest", float, "distance to the nearest training string; exactly 0 for a copy"),
-    Column("mean_distance", float, "mean distance to the k nearest training strings"),
-)
-ESTIMATOR = Column("estimator", str, "gaussian, exponential, top-k distance or length")
-SETTING = Column(
-    "setting",
-    float,
-    "bandwidth of a kernel, or number of neighbours; null for an estimator without a setting",
-    True,
-)
-EXACT = Column("exact", int, "copies of each leaked string among the training strings: 0 or 1")
-PARAPHRASES = Column(
-    "paraphrases",
-    int,
-    "number of paraphrases of each leaked string among the training strings: 0 to 3",
-)
-N_STRINGS = Column("n_strings", int, "number of strings")
 
+columns = SHARED.extended("""
+vector vector: mean over the string of the last hidden states, of length 1
+embedding str: hidden (mean of the last hidden states of the model under study, of length 1) or
+    ngrams (counts of one to three symbols in a row, of length 1); for a text, the model's name;
+    null in a regression without density, and for the estimator `length`
+kernel str: gaussian or exponential; null in a regression without density
+bandwidth float: bandwidth of the kernel, in units of the embedding; null in a regression without
+    density
+log_density float: log of the exact density; the kernel is 1 at distance 0
+log_local float?: log of the density over the k nearest training strings alone; null without an
+    approximation
+log_random float?: log of the density over a random sample of the other training strings; null
+    without an approximation
+log_approximate float?: log of both parts together (algorithm 1); null without an approximation
+log_density_others float?: for a training string: log of the exact density of the other training
+    strings (one copy of the string itself is left out); null for any other string
+k int: number of nearest training strings, with copies
+nearest float: distance to the nearest training string; exactly 0 for a copy
+mean_distance float: mean distance to the k nearest training strings
+group str: the rule with which the string's derivation begins
+length int: number of symbols
+strings str: leaked: in the training strings of some runs; never: in none; placebo: also in none,
+    and treated by regressions as if leaked
+exact int: copies of each leaked string among the training strings: 0 or 1
+paraphrases int: number of paraphrases of each leaked string among the training strings: 0 to 3
+effective_epochs int: epochs times the copies and paraphrases of the string among the training
+    strings
+loss float: at the end of training, nats per predicted token
+perplexity float: exp(loss)
+answer_right bool: whether the loss is below that of the string's distractor, a paraphrase that is
+    never trained on: a question with two answers
+estimator str: gaussian, exponential, top-k distance or length
+setting float?: bandwidth of a kernel, or number of neighbours; null for an estimator without a
+    setting
+auc float: probability that a leaked string has the higher density than one that is never leaked;
+    ties count half
+placebo float: the same of placebos against other strings never leaked
+n_strings int: number of strings
+recall float: share of a string's copies and paraphrases among the k nearest
+ndcg float: normalised discounted cumulative gain of the k nearest
+chance float: expected recall of a random order
+left_out str: the rule whose strings are not trained on
+regression str: what performance is regressed on: leak condition, density, density and distance or,
+    for texts, distance or random part of density
+outcome str: perplexity (its regressions are linear) or accuracy (logistic)
+predictor str?: the form of the density: raw or log; null without density
+term str: the fixed effect
+estimate float?: change of perplexity, or of the log odds, per unit of the term; densities and
+    distances are in standard deviations; null if the outcome or a term does not vary, or if the fit
+    did not converge
+std_error float?: its standard error, by the model
+df float?: degrees of freedom (Satterthwaite); null for accuracy
+statistic float?: t or z, by the model
+p_value float?: p-value; null if the outcome or a term does not vary; permutations need no estimate
+p_kind str: source of `p_value`: permutation, Satterthwaite t or Wald z
+model_p_value float?: p-value of Satterthwaite's t or Wald's z, as in the paper; too small where a
+    string's rows depend on each other more than the model knows
+converged bool: whether the fit converged
+singular bool: whether the variance of some random effect is 0
+n_rows int: number of rows of the regression
+effect float?: the effect of the term at which exchanging strings of one seed and group changes
+    nothing; near the estimate, which compares groups and seeds as well; null without a fit
+lower float?: lower end of its 95 % interval over the strings
+upper float?: upper end
+part str: what is binned: exact, local or random density, or the mean distance to the k nearest
+bin int: number of the bin, from 1; bins hold equally many strings
+mean_x float: mean log density, or mean distance, of the bin's strings
+mean_y float: mean perplexity, or share of right answers, of the bin's strings
+shortest int: shortest length in the window
+longest int: longest length in the window
+correlation float?: Spearman's, of the density (or minus the distance) and the exact log
+    probability; null if one of them does not vary
+given_length float?: the same, partial: of what ranks have beyond a smooth curve on that of the
+    length; null if the length does not vary
+given_log_prob float?: the same, partial: at equal exact probability of the string
+association float?: Somers' D of the support and the start, over pairs of strings with different
+    starts; of the support, what its rank has beyond a smooth curve on that of the exact
+    probability; null if all starts are equal
+comparable float?: the same, for comparing trained with unseen strings: in one of them, the latest
+    starts count as never, so that both have about the same share of strings that never start; null
+    if all starts are then equal, or if the other kind is not measured
+never float: share of the strings that are never memorised
+never_or_late float: share of the strings that count as never in `comparable`
+role str: corpus or query
+segment_id str: name of the segment: that of its text, as of a string
+text str: the words, separated by blanks
+n_words int: number of words
+n_characters int: number of characters
+document int: number of the first text with the segment in the file, from 1
+n_unknown int?: how many of them its tokenizer does not know; null likewise
+""")
+# Columns of the regressions and of the bins, of strings and of texts
+REGRESSED = (
+    "kernel? bandwidth? term estimate std_error df statistic p_value p_kind model_p_value "
+    "converged singular n_rows"
+)
+BINS = "bin mean_x outcome mean_y lower upper shortest longest n_strings"
+OF_SETTING = ["embedding", "kernel", "bandwidth"]  # the columns of an estimator's setting
+NAME_OF_TEXT = "str: name of the text in the block `density/texts`"
 EMBEDDINGS = Kind(
     "embeddings",
     "One row per string of a dataset: the vector of length 1 that the trained model gives it.",
     f"{RUN}/embeddings.parquet",
-    (
-        *GROUP_SEED,
-        STRING_ID,
-        Column("vector", VECTOR, "mean over the string of the last hidden states, of length 1"),
-    ),
+    columns("model language size seed variant string_id vector"),
 )
 DENSITY = Kind(
     "density",
     "One row per string that is measured, embedding, kernel and bandwidth: the density of the "
     "training strings at the string. The string itself counts, if it is a training string.",
     f"{RUN}/density.parquet",
-    (
-        *GROUP_SEED,
-        STRING_ID,
-        EMBEDDING,
-        *DENSITIES,
-        Column(
-            "log_density_others",
-            float,
-            "for a training string: log of the exact density of the other training strings (one "
-            "copy of the string itself is left out); null for any other string",
-            True,
-        ),
-    ),
+    columns("""
+        model language size seed variant string_id embedding kernel bandwidth log_density log_local
+        log_random log_approximate log_density_others
+    """),
 )
 NEIGHBOURS = Kind(
     "neighbours",
     "One row per string that is measured, embedding and number of neighbours.",
     f"{RUN}/neighbours.parquet",
-    (*GROUP_SEED, STRING_ID, EMBEDDING, *DISTANCES),
+    columns("model language size seed variant string_id embedding k nearest mean_distance"),
 )
 LEAKAGE = Kind(
     "leakage",
     "One row per run of the factorial, test string and embedding: whether the string was leaked, "
     "how dense the training data is around it, and how well the model does on it.",
     f"{FOLDER}/leakage.parquet",
-    (
-        *GROUP_SEED,
-        STRING_ID,
-        Column("group", str, "the rule with which the string's derivation begins"),
-        Column("length", int, "number of symbols"),
-        Column(
-            "strings",
-            str,
-            "leaked: in the training strings of some runs; never: in none; placebo: also in none, "
-            "and treated by regressions as if leaked",
-        ),
-        EXACT,
-        PARAPHRASES,
-        Column(
-            "effective_epochs",
-            int,
-            "epochs times the copies and paraphrases of the string among the training strings",
-        ),
-        Column("loss", float, "at the end of training, nats per predicted token"),
-        Column("perplexity", float, "exp(loss)"),
-        Column(
-            "answer_right",
-            bool,
-            "whether the loss is below that of the string's distractor, a paraphrase that is never "
-            "trained on: a question with two answers",
-        ),
-        EMBEDDING,
-        KERNEL,
-        BANDWIDTH,
-        Column("log_density", float, "log of the exact density, at this kernel and bandwidth"),
-        Column("mean_distance", float, "mean distance to the k nearest training strings"),
-    ),
+    columns("""
+        model language size seed variant string_id group length strings exact paraphrases
+        effective_epochs loss perplexity answer_right embedding kernel bandwidth log_density
+        mean_distance
+    """),
 )
 SEPARATION = Kind(
     "separation",
     "One row per seed, condition of the factorial and setting of an estimator: how well density "
     "tells leaked test strings from others of the same run.",
     f"{FOLDER}/separation.parquet",
-    (
-        *OF_SEED,
-        EXACT,
-        PARAPHRASES,
-        EMBEDDING,
-        ESTIMATOR,
-        SETTING,
-        Column(
-            "auc",
-            float,
-            "probability that a leaked string has the higher density than one that is never "
-            "leaked; ties count half",
-        ),
-        Column("placebo", float, "the same of placebos against other strings never leaked"),
-        N_STRINGS,
-    ),
+    columns("""
+        model language size seed exact paraphrases embedding estimator setting auc placebo n_strings
+    """),
 )
 RETRIEVAL = Kind(
     "retrieval",
     "One row per seed, embedding and k, for the run with copies and all paraphrases: how much of "
     "what was leaked the search for neighbours finds.",
     f"{FOLDER}/retrieval.parquet",
-    (
-        *OF_SEED,
-        EMBEDDING,
-        Column("k", int, "number of nearest training strings"),
-        Column("recall", float, "share of a string's copies and paraphrases among the k nearest"),
-        Column("ndcg", float, "normalised discounted cumulative gain of the k nearest"),
-        Column("chance", float, "expected recall of a random order"),
-        N_STRINGS,
+    columns(
+        "model language size seed embedding k recall ndcg chance n_strings",
+        k="int: number of nearest training strings",
     ),
 )
 LEFT_OUT = Kind(
@@ -209,142 +185,49 @@ LEFT_OUT = Kind(
     "One row per seed, production that is left out, group of test strings, embedding, kernel and "
     "bandwidth: what changes against training on all productions.",
     f"{FOLDER}/left_out.parquet",
-    (
-        *OF_SEED,
-        Column("left_out", str, "the rule whose strings are not trained on"),
-        Column("group", str, "the rule of the test strings"),
-        EMBEDDING,
-        KERNEL,
-        BANDWIDTH,
-        N_STRINGS,
-        Column("log_density", float, "mean change of the log density"),
-        Column("loss", float, "mean change of the loss, nats per token"),
-        Column("answer_right", float, "change of the share of right answers"),
+    columns(
+        """
+        model language size seed left_out group embedding kernel bandwidth n_strings log_density
+        loss answer_right
+        """,
+        group="str: the rule of the test strings",
+        log_density="float: mean change of the log density",
+        loss="float: mean change of the loss, nats per token",
+        answer_right="float: change of the share of right answers",
     ),
-)
-REGRESSED = (
-    Column(
-        "regression",
-        str,
-        "what performance is regressed on: leak condition, density, density and distance or, for "
-        "texts, distance or random part of density",
-    ),
-    Column("outcome", str, "perplexity (linear) or accuracy (logistic)"),
-    Column("predictor", str, "the form of the density: raw or log; null without density", True),
-    EMBEDDING,
-    replace(KERNEL, meaning=f"{KERNEL.meaning}; null without density", nullable=True),
-    replace(BANDWIDTH, meaning=f"{BANDWIDTH.meaning}; null without density", nullable=True),
-    Column("term", str, "the fixed effect"),
-    Column(
-        "estimate",
-        float,
-        "change of perplexity, or of the log odds, per unit of the term; densities and distances "
-        "are in standard deviations; null if the outcome or a term does not vary, or if the fit "
-        "did not converge",
-        True,
-    ),
-    Column("std_error", float, "its standard error, by the model", True),
-    Column("df", float, "degrees of freedom (Satterthwaite); null for accuracy", True),
-    Column("statistic", float, "t or z, by the model", True),
-    Column(
-        "p_value",
-        float,
-        "p-value; null if the outcome or a term does not vary; permutations need no estimate",
-        True,
-    ),
-    Column("p_kind", str, "source of `p_value`: permutation, Satterthwaite t or Wald z"),
-    Column(
-        "model_p_value",
-        float,
-        "p-value of Satterthwaite's t or Wald's z, as in the paper; too small where a string's "
-        "rows depend on each other more than the model knows",
-        True,
-    ),
-    Column("converged", bool, "whether the fit converged"),
-    Column("singular", bool, "whether the variance of some random effect is 0"),
-    Column("n_rows", int, "number of rows of the regression"),
 )
 REGRESSIONS = Kind(
     "regressions",
     "One row per regression and fixed effect, over the runs of all seeds.",
     f"{FOLDER}/regressions.parquet",
-    (
-        MODEL,
-        LANGUAGE,
-        SIZE,
-        Column("strings", str, "leaked (the test strings), or placebo: none is really leaked"),
-        *(
-            replace(column, meaning=f"{column.meaning}; null without density", nullable=True)
-            if column == EMBEDDING
-            else column
-            for column in REGRESSED
-        ),
-        Column(
-            "effect",
-            float,
-            "the effect of the term at which exchanging strings of one seed and group changes "
-            "nothing; near the estimate, which compares groups and seeds as well; null without a "
-            "fit",
-            True,
-        ),
-        Column("lower", float, "lower end of the 95 % interval of exchanging strings", True),
-        Column("upper", float, "upper end", True),
+    columns(
+        f"""
+        model language size strings regression outcome predictor embedding? {REGRESSED}
+        effect lower upper
+        """,
+        strings="str: leaked (the test strings), or placebo: none is really leaked",
+        lower="float?: lower end of the 95 % interval of exchanging strings",
     ),
-)
-BINS = (
-    Column("bin", int, "number of the bin, from 1; bins hold equally many strings"),
-    Column("mean_x", float, "mean log density, or mean distance, of the bin's strings"),
-    Column("outcome", str, "perplexity or accuracy"),
-    Column("mean_y", float, "mean perplexity, or share of right answers, of the bin's strings"),
-    Column("lower", float, "lower end of its 95 % interval over the strings", True),
-    Column("upper", float, "upper end", True),
-    Column("shortest", int, "shortest length in the window"),
-    Column("longest", int, "longest length in the window"),
-    N_STRINGS,
-)
-PART = Column(
-    "part",
-    str,
-    "what is binned: exact, local or random density, or the mean distance to the k nearest",
 )
 DENSITY_BINS = Kind(
     "density_bins",
     "One row per embedding, kernel, bandwidth, part, outcome and bin: performance on test strings "
     "of all runs of the factorial, from sparse to dense.",
     f"{FOLDER}/bins.parquet",
-    (MODEL, LANGUAGE, SIZE, EMBEDDING, KERNEL, BANDWIDTH, PART, *BINS),
+    columns(f"model language size embedding kernel bandwidth part {BINS}"),
 )
 TRUTH = Kind(
     "truth",
     "One row per seed, kind of strings, embedding and setting of an estimator: whether the "
     "estimator orders strings as the language's exact probabilities do.",
     f"{OF_VARIANT}/truth.parquet",
-    (
-        *GROUP_SEED,
-        Column(
-            "strings",
-            str,
-            "trained: the distinct training strings, whose own copies count; or unseen: strings "
-            "never trained on",
-        ),
-        replace(EMBEDDING, meaning=f"{EMBEDDING.meaning}; null for `length`", nullable=True),
-        ESTIMATOR,
-        SETTING,
-        Column(
-            "correlation",
-            float,
-            "Spearman's, of the density (or minus the distance) and the exact log probability; "
-            "null if one of them does not vary",
-            True,
-        ),
-        Column(
-            "given_length",
-            float,
-            "the same, partial: of what ranks have beyond a smooth curve on that of the length; "
-            "null if the length does not vary",
-            True,
-        ),
-        N_STRINGS,
+    columns(
+        """
+        model language size seed variant strings embedding? estimator setting correlation
+        given_length n_strings
+        """,
+        strings="str: trained: the distinct training strings, whose own copies count; or unseen: "
+        "strings never trained on",
     ),
 )
 MEMORISED = Kind(
@@ -353,100 +236,49 @@ MEMORISED = Kind(
     "supported strings memorised earlier? Only strings with one copy count, and a string does not "
     "support itself.",
     f"{OF_VARIANT}/memorised.parquet",
-    (
-        *GROUP_SEED,
-        Column(
-            "strings",
-            str,
-            "trained; or unseen: strings never trained on, by the same measure",
-        ),
-        MEASURE,
-        EVIDENCE,
-        EMBEDDING,
-        KERNEL,
-        BANDWIDTH,
-        Column(
-            "correlation",
-            float,
-            "Spearman's, of the log density and the epoch at which memorisation starts (never is "
-            "the latest); null if one of them does not vary",
-            True,
-        ),
-        Column(
-            "given_log_prob",
-            float,
-            "the same, partial: at equal exact probability of the string",
-            True,
-        ),
-        Column(
-            "association",
-            float,
-            "Somers' D of the support and the start, over pairs of strings with different starts; "
-            "of the support, what its rank has beyond a smooth curve on that of the exact "
-            "probability; null if all starts are equal",
-            True,
-        ),
-        Column(
-            "comparable",
-            float,
-            "the same, for comparing trained with unseen strings: in one of them, the latest "
-            "starts count as never, so that both have about the same share of strings that never "
-            "start; null if all starts are then equal, or if the other kind is not measured",
-            True,
-        ),
-        Column("never", float, "share of the strings that are never memorised"),
-        Column("never_or_late", float, "share of the strings that count as never in `comparable`"),
-        N_STRINGS,
+    columns(
+        """
+        model language size seed variant strings measure evidence embedding kernel bandwidth
+        correlation given_log_prob association comparable never never_or_late n_strings
+        """,
+        strings="str: trained; or unseen: strings never trained on, by the same measure",
+        correlation="float?: Spearman's, of the log density and the epoch at which memorisation "
+        "starts (never is the latest); null if one of them does not vary",
     ),
 )
-NAME_OF_TEXT = replace(LANGUAGE, meaning="name of the text in the block `density/texts`")
-SEGMENT = Column("segment_id", str, "name of the segment: that of its text, as of a string")
-DOCUMENT = Column("document", int, "number of the first text with the segment in the file, from 1")
 SEGMENTS = Kind(
     "segments",
     "One row per distinct segment of a text: a window of words.",
     f"{OF_TEXT}/segments.parquet",
-    (
-        NAME_OF_TEXT,
-        Column("role", str, "corpus or query"),
-        SEGMENT,
-        Column("text", str, "the words, separated by blanks"),
-        Column("n_words", int, "number of words"),
-        Column("n_characters", int, "number of characters"),
-        DOCUMENT,
-        Column("count", int, "copies of the segment"),
+    columns(
+        "language role segment_id text n_words n_characters document count",
+        language=NAME_OF_TEXT,
+        count="int: copies of the segment",
     ),
 )
 TEXT_EMBEDDINGS = Kind(
     "text_embeddings",
     "One row per segment: its vector of length 1 and, for queries, the model's loss.",
     f"{OF_TEXT}/embeddings.parquet",
-    (
-        NAME_OF_TEXT,
-        Column("role", str, "corpus or query"),
-        SEGMENT,
-        EMBEDDING,
-        Column("vector", VECTOR, "the embedding, of length 1"),
-        Column("n_tokens", int, "number of predicted tokens; null without a language model", True),
-        Column(
-            "n_unknown", int, "how many of them its tokenizer does not know; null likewise", True
-        ),
-        Column("nll", float, "negative log likelihood, nats; null without a language model", True),
+    columns(
+        "language role segment_id embedding vector n_tokens n_unknown nll",
+        language=NAME_OF_TEXT,
+        vector="vector: the embedding, of length 1",
+        n_tokens="int?: number of predicted tokens; null without a language model",
+        nll="float?: negative log likelihood, nats; null without a language model",
     ),
 )
 TEXT_DENSITY = Kind(
     "text_density",
     "One row per query, kernel and bandwidth: the density of the corpus at the query.",
     f"{OF_TEXT}/density.parquet",
-    (
-        NAME_OF_TEXT,
-        SEGMENT,
-        EMBEDDING,
-        Column("n_characters", int, "length of the query"),
-        DOCUMENT,
-        Column("perplexity", float, "of the query; null without a language model", True),
-        *DENSITIES,
-        *DISTANCES,
+    columns(
+        """
+        language segment_id embedding n_characters document perplexity kernel bandwidth log_density
+        log_local log_random log_approximate k nearest mean_distance
+        """,
+        language=NAME_OF_TEXT,
+        perplexity="float?: of the query; null without a language model",
     ),
 )
 TEXT_BINS = Kind(
@@ -454,13 +286,19 @@ TEXT_BINS = Kind(
     "One row per kernel, bandwidth, part and bin: perplexity of queries of similar length, from "
     "sparse to dense; a text without a language model has no rows.",
     f"{OF_TEXT}/bins.parquet",
-    (NAME_OF_TEXT, EMBEDDING, KERNEL, BANDWIDTH, PART, *BINS),
+    columns(
+        f"language embedding kernel bandwidth part {BINS}",
+        language=NAME_OF_TEXT,
+    ),
 )
 TEXT_REGRESSIONS = Kind(
     "text_regressions",
     "One row per regression and fixed effect; a text without a language model has no rows.",
     f"{OF_TEXT}/regressions.parquet",
-    (NAME_OF_TEXT, *REGRESSED),
+    columns(
+        f"language regression outcome predictor embedding {REGRESSED}",
+        language=NAME_OF_TEXT,
+    ),
 )
 KINDS = (
     EMBEDDINGS,

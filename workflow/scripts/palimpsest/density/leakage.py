@@ -46,7 +46,13 @@ def runs(settings: Settings) -> Iterator[Runs]:
     for language in asked["languages"]:
         for variant in variants(settings, language):
             yield Runs(
-                asked["model"], language, asked["size"], variant, settings.seeds, keeps=keeps
+                asked["model"],
+                language,
+                asked["size"],
+                variant,
+                settings.seeds,
+                asked["recipe"],
+                keeps=keeps,
             )
 
 

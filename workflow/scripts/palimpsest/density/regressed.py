@@ -5,11 +5,11 @@ Source: LMD3: Language Model Data Density Dependence, section 6.2, appendices A.
 
 import pandas as pd
 
-from palimpsest.claims import Estimate
 from palimpsest.density.kernel import preferred_kernel
 from palimpsest.density.kinds import LEAKED, ON_DENSITY, ON_RANDOM, PLACEBO
 from palimpsest.density.regressions import RAW
-from palimpsest.report.number_format import interval_note, number
+from palimpsest.estimates import Estimate, interval_note
+from palimpsest.number_format import number
 from palimpsest.statistics import CONFIDENCE
 
 EXCHANGES, QUERIES = "exchanges of strings", "queries"
@@ -29,9 +29,7 @@ def regressed(rows: pd.DataFrame, **term: str) -> Estimate:
     for column, value in term.items():
         rows = rows[rows[column] == value]
     found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
-    own, placebo = found[LEAKED], found[PLACEBO]
-    mark = interval_note("placebos", placebo.mean, placebo.lower, placebo.upper)
-    return own._replace(marks=(mark,) if mark else ())
+    return found[LEAKED]._replace(marks=(interval_note("placebos", found[PLACEBO]),))
 
 
 def by_exchanges(row: pd.DataFrame) -> Estimate:

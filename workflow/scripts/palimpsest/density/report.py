@@ -21,7 +21,8 @@ from palimpsest.density.kinds import (
     TRAINED,
     UNSEEN,
 )
-from palimpsest.report.number_format import number, percent, with_interval
+from palimpsest.estimates import clipped, with_interval
+from palimpsest.number_format import number, percent
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
@@ -217,10 +218,10 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
                     "embedding": EMBEDDINGS[row["embedding"]],
                     "measure": name,
                     **{
-                        role: with_interval(student(own.dropna()), DIFFERENCE)
+                        role: with_interval(clipped(student(own.dropna()), DIFFERENCE))
                         for role, own in parts.items()
                     },
-                    "difference": with_interval(difference, (-2, 2)),
+                    "difference": with_interval(clipped(difference, (-2, 2))),
                     "reading": earlier_or_later(difference),
                     **{
                         f"never_{role}": percent(never[role]) if role in never else "–"

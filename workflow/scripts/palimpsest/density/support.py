@@ -26,7 +26,14 @@ def runs(settings: Settings) -> Iterator[Runs]:
         return
     keeps = frozenset({TRACE, WEIGHTS})
     for language in asked["languages"]:
-        yield Runs(asked["model"], language, asked["size"], seeds=settings.seeds, keeps=keeps)
+        yield Runs(
+            asked["model"],
+            language,
+            asked["size"],
+            seeds=settings.seeds,
+            recipe=asked["recipe"],
+            keeps=keeps,
+        )
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

@@ -18,7 +18,16 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import ANY_NUMBER, DIFFERENCE, Estimate, over_seeds
+from palimpsest.claims import ANY_NUMBER, DIFFERENCE
+from palimpsest.estimates import (
+    DROPPED,
+    Estimate,
+    clipped,
+    interval_note,
+    largest_size,
+    lowest,
+    over_seeds,
+)
 from palimpsest.information.epochs import (
     BEYOND,
     NEIGHBOURS,
@@ -54,7 +63,7 @@ from palimpsest.information.trends import (
     with_innocent,
     with_levels,
 )
-from palimpsest.report.number_format import interval_note, percent
+from palimpsest.number_format import percent
 from palimpsest.statistics import (
     CONFIDENCE,
     Interval,
@@ -95,7 +104,7 @@ def estimated(
 
     All frames hold values by seed (rows) and model (columns); `limits` are those of the statistic.
     """
-    return over_seeds(values)._replace(marks=notes(compared, limits))
+    return over_seeds(values, DROPPED, marks=notes(compared, limits))
 
 
 def notes(
@@ -108,11 +117,11 @@ def notes(
     There is none without interval. `of_mean` is applied to the mean and to both ends, and limits to
     the ends.
     """
-    marks = []
-    for name, values in compared.items():
-        mean, *ends = of_mean(student(values.mean(axis=1).dropna()))
-        marks.append(interval_note(name, mean, *np.clip(ends, *limits)))
-    return tuple(filter(None, marks))
+    found = {
+        name: Interval(*of_mean(student(values.mean(axis=1).dropna())))
+        for name, values in compared.items()
+    }
+    return tuple(interval_note(name, clipped(own, limits)) for name, own in found.items())
 
 
 def placebos(
@@ -131,37 +140,6 @@ def of_placebo(column: str) -> list[tuple[str, str]]:
 
 
 # Several means in one claim
-
-
-def weakest(parts: Iterable[pd.Series], over: str) -> Estimate:
-    """The smallest of several means, with one interval for all of them.
-
-    Its lower end is the lowest of their own (if all are above it, so is the smallest). The upper
-    end is corrected for their number (Bonferroni), because the smallest of several is low by
-    chance. The p-value, of 0, is that of both rules.
-
-    Parameters
-    ----------
-    parts : values by seed, one series for each mean
-    over : what the interval is over
-    """
-    known = [own.dropna() for own in parts]
-    if not known or any(own.empty for own in known):
-        return Estimate()
-    plain = pd.DataFrame([student(own) for own in known])
-    careful = [student(own, confidence=1 - (1 - CONFIDENCE) / len(known)).upper for own in known]
-    # NaN if one of the means has no interval
-    lower, upper = plain["lower"].min(skipna=False), np.min(careful)
-    lowest = known[plain["mean"].argmin()]
-    p_value = np.nan if np.isnan(lower) else p_of_weakest([own.to_numpy() for own in known])
-    return Estimate(tuple(lowest), lowest.mean(), lower, upper, over=over, p_value=p_value)
-
-
-def p_of_weakest(parts: list[np.ndarray]) -> float:
-    """The two-sided p-value of 0 as the smallest of several means, float[seeds] each."""
-    p_values = [student_p_value(own, 0) for own in parts]
-    below = [p for own, p in zip(parts, p_values, strict=True) if own.mean() < 0]
-    return float(min(1.0, len(parts) * np.min(below)) if below else np.max(p_values))
 
 
 def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
@@ -239,7 +217,7 @@ def changed_late(information: pd.DataFrame, intervention: str, column: str) -> E
     sign = EXPECTED[intervention, column]
     first, last = trend_of_ends(information, intervention, column)
     both = [sign * last, sign * (last - first)]
-    found = weakest([values.mean(axis=1) for values in both], WEAKER)
+    found = lowest([values.mean(axis=1) for values in both], WEAKER, bound=0)
     compared = {"last layer": last, "first layer": first}
     compared |= placebos(information, intervention, column, later)
     models = np.minimum(*(values.mean() for values in both)).to_dict()
@@ -277,7 +255,7 @@ def at_every_depth(information: pd.DataFrame, intervention: str, column: str) ->
     depths = by_depth(values, information)
     if len(depths.columns) < 2:
         return Estimate()
-    found = weakest([own for _, own in depths.items()], WEAKEST)
+    found = lowest([own for _, own in depths.items()], WEAKEST, bound=0)
     return found._replace(models=values.mean().to_dict())
 
 
@@ -320,7 +298,7 @@ def correlated(
         compared = {NORM_NAMES[name]: towards * of(column, name) for name in others}
     compared |= {name: mean(placebo) for placebo, name in of_placebo(column)}
     compared[SHARE_ITSELF] = towards * mean(SHARE)
-    found = over_seeds(mean(column))
+    found = over_seeds(mean(column), DROPPED)
     return of_transformed(found, OF_FISHER)._replace(
         p_value=student_p_value(found.values, np.arctanh(bound)),
         models={name: np.tanh(value) for name, value in found.models.items()},
@@ -368,29 +346,19 @@ def strongest_with_norms(information: pd.DataFrame, intervention: str, column: s
     compared = {NORM_NAMES[name]: of(column, name) for name in NORMS}
     compared |= {words: of(placebo, *NORMS) for placebo, words in of_placebo(column)}
     compared[SHARE_ITSELF] = of(SHARE, *NORMS)
-    marks = [interval_note(name, *strongest(values)[1:4]) for name, values in compared.items()]
+    marks = [interval_note(name, strongest(values)) for name, values in compared.items()]
     models = np.tanh(every.mean().abs()).groupby(level="model").max()
-    return strongest(every)._replace(models=models.to_dict(), marks=tuple(filter(None, marks)))
+    return strongest(every)._replace(models=models.to_dict(), marks=tuple(marks))
 
 
 def strongest(transformed: pd.DataFrame) -> Estimate:
-    """The size of the strongest of several correlations, with one interval for all of them.
-
-    Only if the intervals of all are inside of some bounds, so is that of the strongest. The p-value
-    is of `STRONG`.
+    """The size of the strongest of several correlations; the p-value is of `STRONG`.
 
     `transformed` are correlations by Fisher's transformation, by seed (rows), one column for each.
     """
-    room = np.arctanh(STRONG)
-    below = [room - np.sign(own.mean()) * own for _, own in transformed.items()]
-    found = weakest(below, STRONGEST)
-    sizes = found._replace(
-        values=tuple(room - np.array(found.values)),
-        mean=room - found.mean,
-        lower=np.maximum(0.0, room - found.upper),
-        upper=room - found.lower,
-    )
-    return of_transformed(sizes, STRONGEST)
+    columns = [own for _, own in transformed.items()]
+    found = largest_size(columns, STRONGEST, bound=np.arctanh(STRONG))
+    return of_transformed(found, STRONGEST)
 
 
 def few_levels(
@@ -429,8 +397,8 @@ def ordered_better(information: pd.DataFrame, intervention: str, column: str) ->
     """The same tau of a measure minus the mean of those of the norms."""
     tau = partial(associated, information, intervention, kendall)
     norms = sum(-tau(name, ACCURACY) for name in NORMS) / len(NORMS)
-    found = over_seeds(-EXPECTED[intervention, column] * tau(column, ACCURACY) - norms)
-    return found._replace(marks=few_levels(information, intervention, (ACCURACY,)))
+    ahead = -EXPECTED[intervention, column] * tau(column, ACCURACY) - norms
+    return over_seeds(ahead, DROPPED, marks=few_levels(information, intervention, (ACCURACY,)))
 
 
 def knows(information: pd.DataFrame, intervention: str, column: str, memorised: str) -> Estimate:

@@ -30,9 +30,14 @@ def block(settings: Settings) -> dict | None:
     return settings.block("information")["finetuned"]
 
 
-def size_of(settings: Settings, variant: str, size: int) -> int:
+def size_of(variant: str, size: int, epochs: int) -> int:
     """The number of training strings of a variant; an epoch has `size` of them."""
-    return size * settings.of_size("epochs", size) if variant == FRESH else size
+    return size * epochs if variant == FRESH else size
+
+
+def n_epochs(settings: Settings) -> int:
+    """The number of epochs of a fine-tuning."""
+    return settings.recipe(block(settings)["recipe"])["epochs"]
 
 
 def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
@@ -40,14 +45,15 @@ def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
     asked = block(settings)
     if asked is None:
         return []
-    length = OnePass(settings.of_size("epochs", asked["size"]), asked["tests"])
+    length = OnePass(n_epochs(settings), asked["tests"])
     return [
         Runs(
             model,
             language,
-            size_of(settings, variant, asked["size"]),
+            size_of(variant, asked["size"], length.cohorts),
             variant,
             seeds,
+            asked["recipe"],
             keeps=frozenset({TRACE, CHECKPOINTS}),
             one_pass=length if variant == FRESH else None,
         )
@@ -65,13 +71,13 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from unknown_models(settings, f"{KEY}/models", asked["models"])
     yield from unknown_languages(settings, f"{KEY}/languages", asked["languages"])
     yield from without_probabilities(settings, f"{KEY}/languages", asked["languages"], NEEDS)
-    needed = size_of(settings, FRESH, asked["size"]) + asked["tests"]
+    needed = size_of(FRESH, asked["size"], n_epochs(settings)) + asked["tests"]
     yield from too_many_strings(settings, f"{KEY}/size", [needed], asked["languages"])
-    if (every := settings.of_size("evaluate_every", asked["size"])) != 1:
+    if (every := settings.recipe(asked["recipe"])["evaluate_every"]) != 1:
         yield Mistake(
-            f"{KEY}/size",
-            f"models on {asked['size']} strings are measured after each {every} epochs only; set "
-            f"training/evaluate_every to 1 for n{asked['size']}, or choose another size",
+            f"{KEY}/recipe",
+            f"by the recipe {asked['recipe']}, models are measured after each {every} epochs only; "
+            "set its evaluate_every to 1, or name another recipe",
         )
     neighbours = settings.block("information")["neighbours"]
     if neighbours >= asked["tests"]:

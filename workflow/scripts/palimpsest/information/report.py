@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
+from palimpsest.estimates import with_interval
 from palimpsest.information import kinds
 from palimpsest.information.claim_statistics import EXPECTED
 from palimpsest.information.claims import MEMORISATION, QUESTIONS
@@ -17,7 +18,6 @@ from palimpsest.information.trends import (
     runs_of,
     slopes,
 )
-from palimpsest.report.number_format import with_interval
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student

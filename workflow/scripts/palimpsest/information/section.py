@@ -68,7 +68,7 @@ def intervened(settings: Settings) -> Iterator[Runs]:
         for language in block["languages"]:
             for variant in variants(settings):
                 names = model, language, block["size"], variant
-                yield Runs(*names, seeds(settings), keeps=keeps)
+                yield Runs(*names, seeds(settings), block["recipe"], keeps=keeps)
 
 
 def outputs(settings: Settings) -> Iterator[str]:

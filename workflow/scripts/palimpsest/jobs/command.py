@@ -21,6 +21,7 @@ from palimpsest.errors import OutOfMemory, UserError
 from palimpsest.models import Model, read_models, resolve
 from palimpsest.models.adapters import NONE
 from palimpsest.models.table import TWIN
+from palimpsest.requests import DEFAULT
 from palimpsest.training.recipe import Recipe, add_flags
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 def parser(description: str) -> argparse.ArgumentParser:
     """A parser with the flags of every job."""
     made = argparse.ArgumentParser(description=description)
+    made.add_argument("--recipe", default=DEFAULT, help="name of the recipe, for messages")
     made.add_argument("--model", required=True, help="name in the table of models, or its twin")
     made.add_argument("--models", required=True, help="the table of models (TSV)")
     made.add_argument("--corpus", required=True, help="file of a grammar (.pcfg) or a text (.txt)")
@@ -50,13 +52,14 @@ def parsed(made: argparse.ArgumentParser) -> argparse.Namespace:
         made.error("--processes: a fleet is one process; give it --threads")
     if arguments.adapter != NONE and arguments.model.endswith(TWIN):
         raise UserError(
-            f"training/adapter: {arguments.adapter} is for full models, and {arguments.model} is a "
-            "twin, all of whose weights are trained; set it to none"
+            f"recipes/{arguments.recipe}/adapter: {arguments.adapter} is for full models, and "
+            f"{arguments.model} is a twin, all of whose weights are trained; set it to none"
         )
     if 0 < arguments.gpus < arguments.processes:
         raise UserError(
-            f"training/processes: a run of {arguments.model} takes {arguments.processes} GPUs, and "
-            f"the job has {arguments.gpus}; set it to at most the number of GPUs of one machine"
+            f"recipes/{arguments.recipe}/processes: a run of {arguments.model} takes "
+            f"{arguments.processes} GPUs, and the job has {arguments.gpus}; set it to at most the "
+            "number of GPUs of one machine"
         )
     return arguments
 
@@ -67,7 +70,7 @@ class Assignment:
 
     `model` is a name in the table of models, which is the file `models`. `corpus` is the file of a
     corpus. `state` is the folder for unfinished work. `threads` is the number of CPU threads of one
-    process. `memory` is the number of bytes that a fleet may use.
+    process. `memory` is the number of bytes that a fleet may use. `recipe_name` affects no result.
     """
 
     model: str
@@ -78,6 +81,7 @@ class Assignment:
     state: str
     threads: int = 1
     memory: int = 2**33
+    recipe_name: str = DEFAULT
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "Assignment":
@@ -93,6 +97,7 @@ class Assignment:
             state=arguments.state,
             threads=threads_of_a_process(arguments),
             memory=arguments.memory_mb * 2**20,
+            recipe_name=arguments.recipe,
         )
 
     @classmethod

@@ -50,7 +50,7 @@ class DeepSpeedHolder:
     def __init__(self, run: Run, material: Material):
         if run.recipe.zero_stage == 3:
             raise UserError(
-                f"training/zero_stage: with ZeRO 3 no process has a whole weight of {run.model}, "
+                f"recipes: zero_stage: with ZeRO 3 no process has a whole weight of {run.model}, "
                 "which this job needs; set it to 2 (for only one full model: in "
                 "training_by_model), with offload_optimizer: cpu if memory is short"
             )
@@ -319,7 +319,7 @@ class AdaptedModels(DeepSpeedModels):
         """Refused with `UserError`: gradients of all weights would need the memory of training."""
         raise UserError(
             f"{self.engine.run.model}: gradients of all weights were asked for, and only adapters "
-            "are trained; leave this method out, or set training/adapter to none"
+            "are trained; leave this method out, or set adapter to none"
         )
 
     @contextlib.contextmanager

@@ -246,7 +246,8 @@ def _deepspeed(
     assignment: Assignment, save_weights: bool, passes: Passes, trackers: tuple[str, ...]
 ):
     # Checked before the slow import
-    followed = Trackers(trackers, Path(assignment.state).with_name("trackers"))
+    folder = Path(assignment.state).with_name("trackers") / assignment.recipe_name
+    followed = Trackers(trackers, folder)
     from palimpsest.training.deepspeed_engine import DeepSpeedEngine
 
     given = assignment.recipe, assignment.state, save_weights, passes, followed

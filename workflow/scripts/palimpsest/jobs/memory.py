@@ -11,7 +11,7 @@ torch = lazy_import("torch")
 
 # Messages for exhausted memory of a device or the machine, in addition to torch's own error class.
 SAID = ("can't allocate memory", "CUDA error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
-REMEDY = "raise training/processes or training/zero_stage, or set training/offload_optimizer to cpu"
+REMEDY = "in the recipe, raise processes or zero_stage, or set offload_optimizer to cpu"
 
 
 @contextlib.contextmanager

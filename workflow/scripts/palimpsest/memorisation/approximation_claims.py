@@ -18,8 +18,8 @@ from palimpsest.memorisation.claim_statistics import (
     agreement_mean,
     agrees_as_replicate,
     at_optimum,
+    estimator,
     of_every_string,
-    over_seeds,
     stand_in_error,
 )
 from palimpsest.memorisation.margins import ALMOST_ALL, NEARLY_EQUAL, RARE, SAME_ORDER
@@ -31,7 +31,7 @@ CLAIMS = [
         "disagreement",
         "mean relative distance between the stand-ins' loss and the loss without the target",
         at_most(NEARLY_EQUAL),
-        over_seeds(stand_in_error),
+        estimator(stand_in_error),
         limits=NOT_NEGATIVE,
         evidence=(
             STAND_INS,
@@ -46,7 +46,7 @@ CLAIMS = [
             "agreement",
             "share of epochs of the targets with the same verdict",
             at_least(ALMOST_ALL),
-            over_seeds(agreement_mean, column="same_verdict", measure=measure),
+            estimator(agreement_mean, column="same_verdict", measure=measure),
             limits=SHARE,
             evidence=(
                 STAND_INS,
@@ -61,7 +61,7 @@ CLAIMS = [
         "agreement",
         "mean distance of the threshold from the exact one, nats per token",
         at_most(RARE),
-        over_seeds(agreement_mean, column="threshold_error", measure="contextual", absolute=True),
+        estimator(agreement_mean, column="threshold_error", measure="contextual", absolute=True),
         limits=NOT_NEGATIVE,
         evidence=(
             STAND_INS,
@@ -157,7 +157,7 @@ CLAIMS = [
         "share of the strings never trained on called memorised at optimal learning, contextual; "
         "the other such strings stand in for each string",
         at_most(RARE),
-        over_seeds(at_optimum, column="fraction_unseen", measure="contextual"),
+        estimator(at_optimum, column="fraction_unseen", measure="contextual"),
         limits=SHARE,
         evidence=(STAND_INS,),
     ),
@@ -169,7 +169,7 @@ CLAIMS = [
         "share of the strings never trained on whose loss is below the Bayes-optimal loss at "
         "optimal learning, whether or not it stays below",
         at_most(RARE),
-        over_seeds(at_optimum, column="below_unseen", measure="bayes"),
+        estimator(at_optimum, column="below_unseen", measure="bayes"),
         limits=SHARE,
         evidence=(LANGUAGE,),
     ),
@@ -180,7 +180,7 @@ CLAIMS = [
         "tradeoff",
         "share of the strings never trained on called memorised at optimal learning, bayes",
         at_most(RARE),
-        over_seeds(at_optimum, column="fraction_unseen", measure="bayes"),
+        estimator(at_optimum, column="fraction_unseen", measure="bayes"),
         limits=SHARE,
         evidence=(LANGUAGE,),
     ),
@@ -191,7 +191,7 @@ CLAIMS = [
         "agreement",
         "share of epochs of the targets with the same verdict",
         at_least(ALMOST_ALL),
-        over_seeds(agreement_mean, column="same_verdict", measure="bayes"),
+        estimator(agreement_mean, column="same_verdict", measure="bayes"),
         limits=SHARE,
         evidence=(
             LANGUAGE,
@@ -204,7 +204,7 @@ CLAIMS = [
         "agreement",
         "mean distance of the threshold from the exact one, nats per token",
         at_most(RARE),
-        over_seeds(agreement_mean, column="threshold_error", measure="bayes", absolute=True),
+        estimator(agreement_mean, column="threshold_error", measure="bayes", absolute=True),
         limits=NOT_NEGATIVE,
         evidence=(
             LANGUAGE,

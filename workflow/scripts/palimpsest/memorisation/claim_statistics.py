@@ -1,9 +1,8 @@
 """The statistics that test the claims on memorisation.
 
 A statistic takes a study's table for one language and returns a Series with one value per unit; a
-unit is usually a model, a training size and a seed. `over_seeds` turns a statistic into an estimate
-with an interval: it averages the values of each seed over the models, and computes Student's
-interval over the seeds.
+unit is usually a model, a training size and a seed. `estimator` turns a statistic into an estimate
+with an interval over the seeds (`palimpsest.estimates`).
 """
 
 from collections.abc import Callable, Mapping
@@ -15,28 +14,34 @@ import pandas as pd
 from palimpsest.claims import (
     DIFFERENCE,
     NOT_NEGATIVE,
-    SEEDS,
     SHARE,
     Case,
     Claim,
-    Estimate,
     Region,
     at_least,
     each_language,
 )
+from palimpsest.estimates import (
+    MARKED,
+    VOIDS,
+    Estimate,
+    lowest,
+    mean_by,
+    mean_marks,
+    over_seeds,
+)
 from palimpsest.memorisation.joins import RUN
 from palimpsest.statistics import (
-    CONFIDENCE,
     DECIMALS,
     chance_of_equal_orders,
     off_diagonal_mean,
     pair_order,
     rank_association,
-    student,
 )
 
 UNIT = ["model", "size", "seed"]
 SEEDS_OF_MODELS = "seeds, in every model"
+CASES = "cases, which are left out"
 
 Statistic = Callable[..., pd.Series]  # takes a table; the index of the result has a level "seed"
 
@@ -44,17 +49,17 @@ Statistic = Callable[..., pd.Series]  # takes a table; the index of the result h
 # From a statistic to an estimate.
 
 
-def over_seeds(
+def estimator(
     statistic: Statistic,
     ends: tuple[Statistic, ...] = (),
     variants: tuple[str, ...] = (),
     beside: Mapping[str, Statistic] | None = None,
-    complete: bool = False,
+    undefined: str = MARKED,
     remark: Callable[[pd.DataFrame], str] | None = None,
     at_least: Statistic | None = None,
     **settings,
 ) -> Callable[[pd.DataFrame], Estimate]:
-    """An estimate of a statistic, with an interval over the seeds.
+    """A function from a table to an estimate of a statistic, with an interval over the seeds.
 
     Parameters
     ----------
@@ -63,9 +68,8 @@ def over_seeds(
     variants : the variants of the data that the statistic uses; by default, all rows are used
     beside : statistics by which to read the estimate, by their names for a reader
         Their means are marks of the estimate. They affect no verdict.
-    complete : whether a case in which the statistic is undefined takes away the interval
-        Such cases are left out, and this is marked. If the value itself decides that it is
-        undefined, the others are no fair sample.
+    undefined : what a case does in which the statistic is undefined, see `estimates`
+        `VOIDS` if the value itself decides that it is undefined: the others are no fair sample.
     remark : function from the rows that are used to one more mark
     at_least : a lower bound of the statistic, where the end of training makes it undefined
         If it is used in any case, the interval has no upper end, so the claim can only be found to
@@ -77,38 +81,32 @@ def over_seeds(
         rows = used(table, variants)
         if rows.empty:
             return Estimate()
-        found = statistic(rows, **settings)
-        bounded = found if at_least is None else found.fillna(at_least(rows, **settings))
-        n_bounds = int((found.isna() & bounded.notna()).sum())
-        found = bounded
-        values = mean_by("seed", found)
-        interval, over = student(values, DECIMALS), SEEDS
+        known = statistic(rows, **settings)
+        bounded = known if at_least is None else known.fillna(at_least(rows, **settings))
+        n_bounds = int((known.isna() & bounded.notna()).sum())
+        values = finite(bounded)
+        found = over_seeds(values, undefined, units=CASES, decimals=DECIMALS)
+        marks = [*found.marks]
         if n_bounds:
-            interval = interval.mean, interval.lower, np.inf
-        if len(values) == 1 and ends:
-            lower, upper = (mean_by("seed", end(rows)).mean() for end in ends)
-            interval, over = (values.mean(), lower, upper), "training strings"
-        if complete and not np.isfinite(found.astype(float)).all():
-            interval = values.mean(), np.nan, np.nan
-        about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
-        about["marks"] += left_out(found)
-        if n_bounds:
-            bounds = f"{n_bounds} of {len(found)} values are lower bounds"
-            about["marks"] += (f"{bounds}: the end of training cuts a band",)
-        about["marks"] += () if remark is None else (remark(rows),)
-        about["marks"] += marks_of({name: each(rows) for name, each in (beside or {}).items()})
-        return Estimate(tuple(values), *interval, over, **about)
+            cut = f"{n_bounds} of {len(values)} values are lower bounds"
+            marks.append(f"{cut}: the end of training cuts a band")
+            if undefined != VOIDS or values.notna().all():
+                found = found._replace(upper=np.inf)
+        if len(found.values) == 1 and ends:
+            lower, upper = (mean_by("seed", finite(end(rows))).mean() for end in ends)
+            found = found._replace(lower=lower, upper=upper, over="training strings")
+        if remark is not None:
+            marks.append(remark(rows))
+        marks += mean_marks({name: finite(of(rows)) for name, of in (beside or {}).items()})
+        return about_rows(found._replace(marks=tuple(marks)), rows, settings.get("measure"))
 
     return estimate
 
 
 def low_minus_high(
-    statistic: Statistic,
-    complete: bool = False,
-    at_least: Statistic | None = None,
-    **settings,
+    statistic: Statistic, at_least: Statistic | None = None, **settings
 ) -> Callable[[pd.DataFrame], Estimate]:
-    """`over_seeds` for the difference: language of low entropy minus its counterpart.
+    """`estimator` of the difference: language of low entropy minus its counterpart.
 
     `at_least` is a lower bound of the statistic in the language of low entropy.
     """
@@ -119,42 +117,32 @@ def low_minus_high(
         return of_low(sides[0], **settings) - statistic(sides[1], **settings)
 
     bound = None if at_least is None else partial(minus_high, at_least)
-    difference = partial(minus_high, statistic)
-    return over_seeds(difference, complete=complete, at_least=bound, **settings)
+    return estimator(partial(minus_high, statistic), at_least=bound, **settings)
 
 
 def in_lowest_model(statistic: Statistic, **settings) -> Callable[[pd.DataFrame], Estimate]:
-    """An estimate of a statistic in the model in which its mean over the seeds is lowest.
+    """`estimates.lowest` of the models' means over the seeds.
 
-    The lower end of the interval is the lowest of the models' own lower ends; this needs no
-    correction, because only the lowest model can be below it. The upper end is the lowest of their
-    upper ends, each corrected for the number of models (Bonferroni), because any of them can be too
-    low. The intervals of the models are Student's, over the seeds. If a model has one seed, or all
-    its seeds give the same value, there is no interval.
-
-    Source: the intersection-union test; Berger, Multiparameter hypothesis testing and acceptance
-    sampling, Technometrics 24 (1982).
+    If a model has one seed, or all its seeds give the same value, there is no interval.
     """
 
     def estimate(table: pd.DataFrame) -> Estimate:
         rows = used(table)
-        found = statistic(rows, **settings).astype(float)
-        found = found[np.isfinite(found)]
-        by_model = {name: rows.groupby("seed").mean() for name, rows in found.groupby("model")}
-        if not by_model:
-            return Estimate()
-        lowest = min(by_model.values(), key=lambda values: values.mean())
-        each = [student(values, DECIMALS) for values in by_model.values()]
-        upper = [
-            student(values, DECIMALS, 1 - (1 - CONFIDENCE) / len(each)).upper
-            for values in by_model.values()
-        ]
-        is_flat = any(not of.lower < of.upper for of in each)
-        ends = (np.nan, np.nan) if is_flat else (min(of.lower for of in each), min(upper))
-        about = {**by_group(found), **about_rows(rows, settings.get("measure"))}
-        return Estimate(tuple(lowest), lowest.mean(), *ends, SEEDS_OF_MODELS, **about)
+        values = finite(statistic(rows, **settings)).dropna()
+        parts = [mean_by("seed", own) for _, own in values.groupby("model")]
+        found = lowest(parts, SEEDS_OF_MODELS, needs_spread=True, decimals=DECIMALS)
+        if not found.values:
+            return found
+        found = found._replace(models=mean_by("model", values).to_dict())
+        return about_rows(found, rows, settings.get("measure"))
 
     return estimate
+
+
+def finite(values: pd.Series) -> pd.Series:
+    """The values as floats; infinite ones are undefined."""
+    values = values.astype(float)
+    return values.where(np.isfinite(values))
 
 
 def used(table: pd.DataFrame, variants: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -163,37 +151,12 @@ def used(table: pd.DataFrame, variants: tuple[str, ...] = ()) -> pd.DataFrame:
     return rows[rows["variant"].isin(variants)] if variants else rows
 
 
-def by_group(found: pd.Series) -> dict[str, dict[str, float]]:
-    """A statistic's means over the seeds for each model and each family, as far as it has them."""
-    levels = {"models": "model", "families": "family"}
-    return {
-        field: mean_by(level, found).to_dict()
-        for field, level in levels.items()
-        if level in found.index.names
-    }
-
-
-def about_rows(rows: pd.DataFrame, measure: str | None) -> dict:
-    """Fields of an estimate about the rows that are used; of all measures if `measure` is None."""
+def about_rows(found: Estimate, rows: pd.DataFrame, measure: str | None) -> Estimate:
+    """With coverage and a mark, from the rows that are used; of all measures if it is None."""
     if measure is not None and "measure" in rows:
         rows = rows[rows["measure"] == measure]
     coverage = rows["coverage"].min() if "coverage" in rows else np.nan
-    return {"coverage": coverage, "marks": still_learning(rows)}
-
-
-def left_out(found: pd.Series) -> tuple[str, ...]:
-    """A mark that the statistic is undefined in some cases; none if it is in all or in no case."""
-    n = int((~np.isfinite(found.astype(float))).sum())
-    if n in (0, len(found)):
-        return ()
-    return (f"undefined in {n} of {len(found)} cases, which are left out",)
-
-
-def marks_of(beside: Mapping[str, pd.Series]) -> tuple[str, ...]:
-    """The mean of each statistic over models, then over seeds, with its name."""
-    means = {name: mean_by("seed", found).mean() for name, found in beside.items()}
-    # Rounded, because a sum that should be 0 can be -1e-17.
-    return tuple(f"{name}: {np.round(mean, DECIMALS) + 0.0:.2g}" for name, mean in means.items())
+    return found._replace(coverage=coverage, marks=(*still_learning(rows), *found.marks))
 
 
 def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
@@ -202,13 +165,6 @@ def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
         return ()
     runs = rows.drop_duplicates([key for key in RUN if key in rows])["still_learning"]
     return (f"{runs.sum()} of {len(runs)} runs may still be learning",) if runs.any() else ()
-
-
-def mean_by(level: str, values: pd.Series) -> pd.Series:
-    """Mean of the statistic by seed or by model; undefined values are left out."""
-    values = values.astype(float)
-    finite = values[np.isfinite(values)]
-    return finite.groupby(level=level).mean()
 
 
 # The languages on which a claim is tested.
@@ -477,7 +433,7 @@ def of_every_string(
 ) -> Claim:
     """A claim on one statistic of the approximation over all strings; `of` goes to `quality`."""
     value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
-    estimate = over_seeds(value, tuple(ends))
+    estimate = estimator(value, tuple(ends))
     limits = LIMITS.get(of["statistic"], NOT_NEGATIVE)
     return Claim(
         question, claim, "approximation", words, region, estimate, limits=limits, evidence=evidence
@@ -508,7 +464,7 @@ def agrees_as_replicate(
         "approximation",
         f"{words}, minus that of retraining once more with other initial weights (the ceiling)",
         at_least(-margin),
-        over_seeds(
+        estimator(
             partial(minus_ceiling, **of),
             beside={
                 "the approximation's": partial(quality, **of),

@@ -48,16 +48,17 @@ from palimpsest.claims import (
     at_most,
     between,
 )
+from palimpsest.estimates import VOIDS
 from palimpsest.memorisation.approximation_claims import CLAIMS as APPROXIMATION_CLAIMS
 from palimpsest.memorisation.claim_statistics import (
     Statistic,
     at_optimum,
+    estimator,
     high_entropy,
     in_lowest_model,
     low_and_high_entropy,
     low_entropy,
     low_minus_high,
-    over_seeds,
 )
 from palimpsest.memorisation.margins import ALMOST_ALL, NEARLY_EQUAL, NEXT_TO_NONE, USUALLY
 from palimpsest.memorisation.retraining_claims import with_retraining
@@ -138,7 +139,7 @@ WITH_STAND_INS = [
         "largest fall of the fraction from one epoch to the next, recollection; 0 by "
         "construction if the start is after the last miss",
         at_most(0),
-        over_seeds(largest_fall, column="fraction", measure="recollection"),
+        estimator(largest_fall, column="fraction", measure="recollection"),
         by_construction=True,
         limits=SHARE,
         evidence=(CONSTANT,),
@@ -150,7 +151,7 @@ WITH_STAND_INS = [
         "largest fall of the fraction from one epoch to the next, contextual; 0 by construction "
         "if the start is after the last miss",
         at_most(0),
-        over_seeds(largest_fall, column="fraction", measure="contextual"),
+        estimator(largest_fall, column="fraction", measure="contextual"),
         by_construction=True,
         limits=SHARE,
         evidence=(STAND_INS,),
@@ -162,7 +163,7 @@ WITH_STAND_INS = [
         "share of distinct training strings below the contextual threshold at optimal learning, "
         "minus that share of strings never trained on",
         above(0),
-        over_seeds(excess_at_optimum, quantity="below", measure="contextual"),
+        estimator(excess_at_optimum, quantity="below", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -184,7 +185,7 @@ WITH_STAND_INS = [
         "mean contextual score of distinct training strings at optimal learning, minus that of "
         "strings never trained on; without the rule for the start",
         above(0),
-        over_seeds(excess_at_optimum, quantity="depth", measure="contextual"),
+        estimator(excess_at_optimum, quantity="depth", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -196,7 +197,7 @@ WITH_STAND_INS = [
         "share of strings never trained on; the lowest of recollection, counterfactual and "
         "contextual memorisation, all on the strings that have stand-ins",
         above(0),
-        over_seeds(least_excess_at_optimum),
+        estimator(least_excess_at_optimum),
         limits=DIFFERENCE,
         evidence=(
             CONSTANT,
@@ -210,7 +211,7 @@ WITH_STAND_INS = [
         "tradeoff",
         f"{PAPER_FRACTION}, contextual, language of high entropy",
         at_least(ALMOST_ALL),
-        over_seeds(at_optimum, beside=UNSEEN_CONTEXTUAL, **PAPER_CONTEXTUAL),
+        estimator(at_optimum, beside=UNSEEN_CONTEXTUAL, **PAPER_CONTEXTUAL),
         high_entropy,
         limits=SHARE,
         evidence=(STAND_INS,),
@@ -222,7 +223,7 @@ WITH_STAND_INS = [
         "tradeoff",
         f"{MADE_TO_FALL}, language of high entropy",
         at_least(ALMOST_ALL),
-        over_seeds(share_made_to_fall, beside=BOTH_BELOW, measure="contextual"),
+        estimator(share_made_to_fall, beside=BOTH_BELOW, measure="contextual"),
         high_entropy,
         limits=AT_MOST_ALL,
         evidence=(STAND_INS,),
@@ -234,7 +235,7 @@ WITH_STAND_INS = [
         "tradeoff",
         f"{PAPER_FRACTION}, contextual, language of low entropy",
         between(NEXT_TO_NONE, ALMOST_ALL),
-        over_seeds(at_optimum, beside=UNSEEN_CONTEXTUAL, **PAPER_CONTEXTUAL),
+        estimator(at_optimum, beside=UNSEEN_CONTEXTUAL, **PAPER_CONTEXTUAL),
         low_entropy,
         limits=SHARE,
         evidence=(STAND_INS,),
@@ -246,7 +247,7 @@ WITH_STAND_INS = [
         "tradeoff",
         f"{MADE_TO_FALL}, language of low entropy",
         between(NEXT_TO_NONE, ALMOST_ALL),
-        over_seeds(share_made_to_fall, beside=BOTH_BELOW, measure="contextual"),
+        estimator(share_made_to_fall, beside=BOTH_BELOW, measure="contextual"),
         low_entropy,
         limits=AT_MOST_ALL,
         evidence=(STAND_INS,),
@@ -258,7 +259,7 @@ WITH_STAND_INS = [
         "tradeoff",
         f"{PAPER_FRACTION}, recollection, language of high entropy",
         at_most(NEXT_TO_NONE),
-        over_seeds(at_optimum, beside=UNSEEN_RECOLLECTION, **PAPER_RECOLLECTION),
+        estimator(at_optimum, beside=UNSEEN_RECOLLECTION, **PAPER_RECOLLECTION),
         high_entropy,
         limits=SHARE,
         evidence=(CONSTANT,),
@@ -270,7 +271,7 @@ WITH_STAND_INS = [
         "tradeoff",
         f"{PAPER_FRACTION}, recollection, language of low entropy",
         at_least(ALMOST_ALL),
-        over_seeds(at_optimum, beside=UNSEEN_RECOLLECTION, **PAPER_RECOLLECTION),
+        estimator(at_optimum, beside=UNSEEN_RECOLLECTION, **PAPER_RECOLLECTION),
         low_entropy,
         limits=SHARE,
         evidence=(CONSTANT,),
@@ -284,7 +285,7 @@ WITH_STAND_INS = [
         "high entropy; no verdict if the end of training cuts a band of high entropy",
         above(0),
         low_minus_high(
-            band_width, complete=True, at_least=least_band_width, measure="recollection"
+            band_width, undefined=VOIDS, at_least=least_band_width, measure="recollection"
         ),
         low_and_high_entropy,
         limits=DIFFERENCE,
@@ -298,7 +299,9 @@ WITH_STAND_INS = [
         "width of the 10 % to 90 % band of starts (share of the training), contextual, low minus "
         "high entropy; no verdict if the end of training cuts a band of high entropy",
         above(0),
-        low_minus_high(band_width, complete=True, at_least=least_band_width, measure="contextual"),
+        low_minus_high(
+            band_width, undefined=VOIDS, at_least=least_band_width, measure="contextual"
+        ),
         low_and_high_entropy,
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
@@ -310,7 +313,7 @@ WITH_STAND_INS = [
         "share of models whose epoch of optimal learning lies in the band of all starts, "
         "recollection",
         at_least(USUALLY),
-        over_seeds(optimum_in_band, measure="recollection"),
+        estimator(optimum_in_band, measure="recollection"),
         limits=SHARE,
         evidence=(CONSTANT,),
     ),
@@ -321,7 +324,7 @@ WITH_STAND_INS = [
         "share of models whose epoch of optimal learning lies in the band of all starts, "
         "contextual",
         at_least(USUALLY),
-        over_seeds(optimum_in_band, measure="contextual"),
+        estimator(optimum_in_band, measure="contextual"),
         limits=SHARE,
         evidence=(STAND_INS,),
     ),
@@ -332,7 +335,7 @@ WITH_STAND_INS = [
         "relative excess of the test loss over its minimum just before the first contextual "
         "start, language of high entropy",
         at_most(NEARLY_EQUAL),
-        over_seeds(cost_of_stopping_early, beside=FIRST_UNSEEN, measure="contextual"),
+        estimator(cost_of_stopping_early, beside=FIRST_UNSEEN, measure="contextual"),
         high_entropy,
         limits=NOT_NEGATIVE,
         evidence=(STAND_INS,),
@@ -345,7 +348,7 @@ WITH_STAND_INS = [
         "relative excess of the test loss over its minimum just before the first contextual "
         "start, language of low entropy",
         above(NEARLY_EQUAL),
-        over_seeds(cost_of_stopping_early, beside=FIRST_UNSEEN, measure="contextual"),
+        estimator(cost_of_stopping_early, beside=FIRST_UNSEEN, measure="contextual"),
         low_entropy,
         limits=NOT_NEGATIVE,
         evidence=(STAND_INS,),

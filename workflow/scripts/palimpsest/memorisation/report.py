@@ -1,15 +1,19 @@
 """The part of the report on memorisation: measures, studies and cheap thresholds."""
 
 from collections.abc import Mapping
+from functools import partial
 
+import numpy as np
 import pandas as pd
 
+from palimpsest.estimates import with_interval
 from palimpsest.memorisation.claims import QUESTIONS
 from palimpsest.memorisation.measures import DESCRIPTIONS
 from palimpsest.memorisation.studies import STUDIES
-from palimpsest.report.number_format import in_words, number
+from palimpsest.number_format import in_words, number
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
+from palimpsest.statistics import NO_INTERVAL, Interval
 
 GLOSSARY = {
     "Approximation by frequency": (
@@ -54,6 +58,7 @@ QUANTITIES = {
     "score_at_optimum": "score at optimal\nlearning (0 to 1)",
     "score_at_end": "score at the end\n(0 to 1)",
 }
+in_two_lines = partial(with_interval, separator="\n")
 
 
 def part(tables: Mapping[str, pd.DataFrame]) -> Part:
@@ -162,8 +167,9 @@ def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:
     keys = ["language", "measure", "evidence", "quantity"]
     rows = []
     for key, found in approximation.groupby(keys, sort=False):
-        cells = found.groupby(["group", "statistic"])[["n_strings", "value", "lower", "upper"]]
-        cells = cells.mean().to_dict("index")
+        columns = ["n_strings", "value", "lower", "upper"]
+        means = found.groupby(["group", "statistic"])[columns].mean()
+        cells = {row.Index: row for row in means.rename(columns={"value": "mean"}).itertuples()}
         language, measure, evidence, quantity = key
         rows.append(
             {
@@ -171,31 +177,22 @@ def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:
                 "measure": measure,
                 "evidence": evidence,
                 "quantity": QUANTITIES[quantity],
-                "n_strings": number(cells["all", "correlation"]["n_strings"]),
-                "both_start": number(cells["all", "mean_error"]["n_strings"])
+                "n_strings": number(cells["all", "correlation"].n_strings),
+                "both_start": number(cells["all", "mean_error"].n_strings)
                 if quantity == "start"
                 else None,
-                **{name: with_interval(cells.get((name, "correlation"))) for name in GROUPS},
-                **{name: with_interval(cells.get(("all", name))) for name in ERRORS},
+                **{
+                    name: in_two_lines(cells.get((name, "correlation"), NO_INTERVAL))
+                    for name in GROUPS
+                },
+                **{name: in_two_lines(cells.get(("all", name), NO_INTERVAL)) for name in ERRORS},
             }
         )
     return rows
 
 
-def with_interval(cell: dict | None) -> str:
-    """The value, and [lower, upper] on a second line; only the value if there is no interval."""
-    if cell is None or pd.isna(cell["value"]):
-        return "–"
-    if pd.isna(cell["lower"]):
-        return number(cell["value"])
-    return f"{number(cell['value'])}\n[{number(cell['lower'])}, {number(cell['upper'])}]"
-
-
 def mean_and_reach(values: pd.Series) -> str:
     """Mean [smallest, largest], for a reader."""
     values = values.dropna()
-    if values.empty:
-        return "–"
-    if len(values) == 1:
-        return number(values.iloc[0])
-    return f"{number(values.mean())} [{number(values.min())}, {number(values.max())}]"
+    ends = (values.min(), values.max()) if len(values) > 1 else (np.nan, np.nan)
+    return with_interval(Interval(values.mean(), *ends))

@@ -115,7 +115,7 @@ def what_was_left_out(strings: pd.DataFrame) -> str:
     return f"{len(runs)} retrainings, without one of {sizes} strings each"
 
 
-over_seeds = partial(claim_statistics.over_seeds, remark=what_was_left_out)
+estimator = partial(claim_statistics.estimator, remark=what_was_left_out)
 
 TWO_DIFFERENCES = (-2, 2)  # limits of a difference of excesses
 PLACEBOS = {"placebos below the threshold at this epoch": below_placebos}
@@ -128,7 +128,7 @@ CLAIMS = [
         "share of training strings below the contextual threshold at optimal learning, minus that "
         "share of their placebos, by retraining without each string",
         above(0),
-        over_seeds(excess_over_placebos, quantity="below", measure="contextual"),
+        estimator(excess_over_placebos, quantity="below", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -139,7 +139,7 @@ CLAIMS = [
         "mean contextual score of training strings at optimal learning, minus that of their "
         "placebos, by retraining without each string",
         above(0),
-        over_seeds(excess_over_placebos, quantity="depth", measure="contextual"),
+        estimator(excess_over_placebos, quantity="depth", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -151,7 +151,7 @@ CLAIMS = [
         "share of training strings below the threshold at optimal learning, minus that share of "
         "their placebos; the lower of counterfactual and contextual memorisation",
         above(0),
-        over_seeds(least_excess_over_placebos),
+        estimator(least_excess_over_placebos),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -163,7 +163,7 @@ CLAIMS = [
         "fraction of strings contextually memorised at optimal learning, language of high entropy, "
         "by retraining without each string",
         at_least(ALMOST_ALL),
-        over_seeds(fraction_by_retraining, beside=PLACEBOS, measure="contextual"),
+        estimator(fraction_by_retraining, beside=PLACEBOS, measure="contextual"),
         high_entropy,
         limits=SHARE,
         evidence=(RETRAINING,),
@@ -176,7 +176,7 @@ CLAIMS = [
         "fraction of strings contextually memorised at optimal learning, language of low entropy, "
         "by retraining without each string",
         between(NEXT_TO_NONE, ALMOST_ALL),
-        over_seeds(fraction_by_retraining, beside=PLACEBOS, measure="contextual"),
+        estimator(fraction_by_retraining, beside=PLACEBOS, measure="contextual"),
         low_entropy,
         limits=SHARE,
         evidence=(RETRAINING,),
@@ -191,7 +191,7 @@ CLAIMS = [
             f"repeated strings minus strings with one copy, {measure}, by retraining without each "
             "string",
             between(-NEARLY_EQUAL, NEARLY_EQUAL),
-            over_seeds(
+            estimator(
                 repeated_minus_single,
                 beside={
                     "as the paper counts, from the start on": partial(
@@ -215,7 +215,7 @@ CLAIMS = [
         "placebos; repeated strings minus strings with one copy, contextual, by retraining without "
         "each string",
         at_most(0),
-        over_seeds(repeated_minus_single, quantity="depth", measure="contextual"),
+        estimator(repeated_minus_single, quantity="depth", measure="contextual"),
         low_entropy,
         limits=TWO_DIFFERENCES,
         evidence=(RETRAINING,),

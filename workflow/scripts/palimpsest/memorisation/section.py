@@ -16,7 +16,7 @@ from palimpsest.configuration.checks import (
 )
 from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
-from palimpsest.configuration.settings import Settings
+from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.studies import STUDIES, asked
 from palimpsest.memorisation.study import NEEDS, Study
@@ -41,7 +41,7 @@ def measured(settings: Settings) -> list[Runs]:
     """Runs whose memorisation is measured: the runs of the grid, and the runs that studies add."""
     config = settings.config
     grid = [
-        Runs(model, language, size, seeds=settings.seeds)
+        Runs(model, language, size, seeds=settings.seeds, recipe=config["recipe"])
         for model in config["models"]
         for language in config["languages"]
         for size in config["sizes"]
@@ -93,6 +93,11 @@ def with_studies(schema: dict) -> dict:
             **choice,
         },
     }
+    recipe = {
+        "description": f"Recipe of the study's runs; `{GRID}`: that of the grid's runs.",
+        "type": "string",
+    }
+    common = {**common, "recipe": recipe}
     blocks = {
         study.name: {
             "description": study.description,

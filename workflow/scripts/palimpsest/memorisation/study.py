@@ -17,7 +17,7 @@ from palimpsest.configuration.checks import (
     without_probabilities,
 )
 from palimpsest.configuration.messages import Mistake
-from palimpsest.configuration.settings import Settings
+from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
 from palimpsest.requests import Runs
@@ -81,6 +81,11 @@ class Study:
         block = self.block(settings)
         return block["sizes"] if "sizes" in block else [block["size"]]
 
+    def recipe(self, settings: Settings) -> str:
+        """The recipe of the study's runs; `grid` means the grid's recipe."""
+        named = self.block(settings)["recipe"]
+        return settings.config["recipe"] if named == GRID else named
+
     def variants(self, settings: Settings, language: str) -> list[str]:
         """The variants of datasets that the study uses."""
         return ["base"]
@@ -88,7 +93,7 @@ class Study:
     def runs(self, settings: Settings, language: str) -> list[Runs]:
         """The runs on a language whose tables the study reads."""
         return [
-            Runs(model, language, size, variant, settings.seeds)
+            Runs(model, language, size, variant, settings.seeds, self.recipe(settings))
             for model in self.models(settings)
             for size in self.sizes(settings)
             for variant in self.variants(settings, language)

@@ -18,7 +18,8 @@ from palimpsest.claims import (
     below,
     between,
 )
-from palimpsest.memorisation.claim_statistics import Statistic, over_seeds
+from palimpsest.estimates import MARKED, VOIDS
+from palimpsest.memorisation.claim_statistics import Statistic, estimator
 from palimpsest.memorisation.margins import NEARLY_EQUAL, RARE
 from palimpsest.memorisation.training_set_statistics import (
     band,
@@ -94,7 +95,7 @@ def words_of_score(measure: str) -> str:
 def score_of(
     statistic: Callable[..., pd.Series], measure: str, strings: str = "the training strings"
 ) -> dict:
-    """Settings of `over_seeds` for a statistic of a score: the columns, and what to show beside.
+    """Settings of `estimator` for a statistic of a score: the columns, and what to show beside.
 
     By recollection the paper's score is tested, and otherwise the excess over unseen strings. The
     other number is shown.
@@ -119,7 +120,7 @@ CLAIMS = [
         "fraction memorised at optimal learning, most frequent minus least frequent strings, "
         "recollection",
         above(0),
-        over_seeds(
+        estimator(
             top_minus_bottom,
             beside={
                 "the same of unseen strings as probable": partial(
@@ -139,7 +140,7 @@ CLAIMS = [
         "frequency",
         f"{EXCESS_BELOW}, by recollection",
         above(0),
-        over_seeds(excess_top_minus_bottom, quantity="below", measure="recollection"),
+        estimator(excess_top_minus_bottom, quantity="below", measure="recollection"),
         limits=TWO_DIFFERENCES,
         evidence=(CONSTANT, STAND_INS),
     ),
@@ -151,7 +152,7 @@ CLAIMS = [
             "frequency",
             f"{EXCESS_BELOW}, {measure}",
             between(-NEARLY_EQUAL, NEARLY_EQUAL),
-            over_seeds(
+            estimator(
                 excess_top_minus_bottom,
                 beside=paper_difference("fraction_distinct", measure),
                 quantity="below",
@@ -170,7 +171,7 @@ CLAIMS = [
         "never trained on that are as probable; most frequent minus least frequent strings, "
         "contextual",
         at_most(0),
-        over_seeds(
+        estimator(
             excess_top_minus_bottom,
             beside=paper_difference("weighted_distinct", "contextual"),
             quantity="depth",
@@ -187,7 +188,7 @@ CLAIMS = [
         "shares below the threshold by recollection, minus this difference of the contextual "
         "excess over strings never trained on; on the same strings",
         above(0),
-        over_seeds(contradiction),
+        estimator(contradiction),
         limits=(-3, 3),
         evidence=(
             CONSTANT,
@@ -202,18 +203,18 @@ CLAIMS = [
             f"{unit} by which the middle of the 10 % to 90 % band of starts is later than the "
             f"base's, {measure}; {never}",
             above(0),
-            over_seeds(
+            estimator(
                 start_delay,
                 variants=BASE_AND_DEDUP,
-                complete=in_strings,
+                undefined=undefined,
                 measure=measure,
                 in_strings=in_strings,
             ),
             evidence=(evidence_of(measure),),
         )
-        for unit, in_strings, never in (
-            ("epochs", False, "no start counts as one epoch after the last epoch"),
-            ("trained strings", True, "no verdict if the end of training cuts a band"),
+        for unit, in_strings, undefined, never in (
+            ("epochs", False, MARKED, "no start counts as one epoch after the last epoch"),
+            ("trained strings", True, VOIDS, "no verdict if the end of training cuts a band"),
         )
         for measure, delayed in (
             ("recollection", "memorisation by recollection"),
@@ -227,7 +228,7 @@ CLAIMS = [
             "deduplication",
             f"{unit} by which optimal learning is later than the base's",
             above(0),
-            over_seeds(optimum_delay, variants=BASE_AND_DEDUP, in_strings=in_strings),
+            estimator(optimum_delay, variants=BASE_AND_DEDUP, in_strings=in_strings),
             evidence=(NO_THRESHOLD,),
         )
         for unit, in_strings in (("epochs", False), ("trained strings", True))
@@ -239,7 +240,7 @@ CLAIMS = [
         "share of distinct training strings below the contextual threshold at optimal learning, "
         "minus that share of strings never trained on, deduplicated",
         above(0),
-        over_seeds(excess_deduplicated, variants=DEDUP, quantity="below", measure="contextual"),
+        estimator(excess_deduplicated, variants=DEDUP, quantity="below", measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),
@@ -250,9 +251,9 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
         "recollection",
         at_least(-RARE),
-        over_seeds(
+        estimator(
             band_widening,
-            complete=True,
+            undefined=VOIDS,
             at_least=least_band_widening,
             variants=BASE_AND_DEDUP,
             other="base",
@@ -268,9 +269,9 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus the base's (share of the training), "
         "contextual",
         at_least(-RARE),
-        over_seeds(
+        estimator(
             band_widening,
-            complete=True,
+            undefined=VOIDS,
             at_least=least_band_widening,
             variants=BASE_AND_DEDUP,
             other="base",
@@ -285,7 +286,7 @@ CLAIMS = [
         "training_size",
         "change of the lowest test loss for each doubling of the training size, nats per token",
         below(0),
-        over_seeds(per_doubling, column="test_loss"),
+        estimator(per_doubling, column="test_loss"),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -296,7 +297,7 @@ CLAIMS = [
         "below 0 by construction, because a seed's smaller training sets are parts of its larger "
         "ones",
         above(0),
-        over_seeds(per_doubling, column="n_repeated"),
+        estimator(per_doubling, column="n_repeated"),
         by_construction=True,
         evidence=(NO_THRESHOLD,),
     ),
@@ -308,7 +309,7 @@ CLAIMS = [
             f"change of {words_of_score(measure)} of {strings} at optimal learning for each "
             f"doubling of the training size, {measure}",
             region,
-            over_seeds(per_doubling, **score_of(per_doubling, measure, strings)),
+            estimator(per_doubling, **score_of(per_doubling, measure, strings)),
             evidence=(evidence_of(measure),),
         )
         for strings in ("the training strings", "repeated strings")
@@ -325,7 +326,7 @@ CLAIMS = [
         "change of the mean optimal contextual loss for each doubling of the training size, of the "
         "strings that all training sets of a seed have, nats per token",
         below(0),
-        over_seeds(per_doubling, column="threshold_shared", measure="contextual"),
+        estimator(per_doubling, column="threshold_shared", measure="contextual"),
         evidence=(STAND_INS,),
     ),
     *[
@@ -337,7 +338,7 @@ CLAIMS = [
             f"rank association (Somers' D) of lowest test loss with {words_of_score(measure)} at "
             f"optimal learning, all models and training sizes of a seed together, {measure}",
             region,
-            over_seeds(pooled_with_test_loss, **score_of(pooled_with_test_loss, measure)),
+            estimator(pooled_with_test_loss, **score_of(pooled_with_test_loss, measure)),
             limits=DIFFERENCE,
             evidence=(evidence_of(measure),),
         )
@@ -352,7 +353,7 @@ CLAIMS = [
             f"rank association (Somers' D) of lowest test loss with {words_of_score(measure)} at "
             f"optimal learning, within families, {measure}",
             region,
-            over_seeds(with_test_loss, **score_of(with_test_loss, measure)),
+            estimator(with_test_loss, **score_of(with_test_loss, measure)),
             limits=DIFFERENCE,
             evidence=(evidence_of(measure),),
         )
@@ -365,7 +366,7 @@ CLAIMS = [
         "loss on the distinct training strings, adapters minus all weights, both at the lowest "
         "test loss that both reached, nats per token",
         above(0),
-        over_seeds(
+        estimator(
             less_with_adapters,
             beside={
                 "all weights": partial(mean_of, column="reference_train_loss_distinct"),
@@ -382,7 +383,7 @@ CLAIMS = [
         "training loss minus the base's, each distinct string once, after equally many trained "
         "strings, nats per token",
         above(0),
-        over_seeds(slower_training, variants=BASE_AND_DEDUP),
+        estimator(slower_training, variants=BASE_AND_DEDUP),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -392,7 +393,7 @@ CLAIMS = [
         "standard deviation of the loss over test strings at optimal learning, deduplicated "
         "relative to base",
         at_least(1 - 2 * NEARLY_EQUAL),
-        over_seeds(spread_ratio, variants=BASE_AND_DEDUP),
+        estimator(spread_ratio, variants=BASE_AND_DEDUP),
         limits=NOT_NEGATIVE,
         evidence=(NO_THRESHOLD,),
     ),
@@ -404,7 +405,7 @@ CLAIMS = [
         "standard deviation of the loss over test strings at optimal learning, deduplicated "
         "minus dedup-matched, nats per token",
         above(0),
-        over_seeds(spread_above_matched, variants=DEDUP_AND_MATCHED),
+        estimator(spread_above_matched, variants=DEDUP_AND_MATCHED),
         evidence=(NO_THRESHOLD,),
     ),
     Claim(
@@ -413,9 +414,9 @@ CLAIMS = [
         "deduplication",
         "epochs in the 10 % to 90 % band of starts, deduplicated, recollection",
         above(1),
-        over_seeds(
+        estimator(
             band,
-            complete=True,
+            undefined=VOIDS,
             at_least=least_band,
             variants=DEDUP,
             name="dedup",
@@ -430,9 +431,9 @@ CLAIMS = [
         "deduplication",
         "epochs in the 10 % to 90 % band of starts, deduplicated, contextual",
         above(1),
-        over_seeds(
+        estimator(
             band,
-            complete=True,
+            undefined=VOIDS,
             at_least=least_band,
             variants=DEDUP,
             name="dedup",
@@ -449,9 +450,9 @@ CLAIMS = [
         "width of the 10 % to 90 % band of starts minus that of dedup-matched (share of the "
         "training), contextual",
         above(0),
-        over_seeds(
+        estimator(
             band_widening,
-            complete=True,
+            undefined=VOIDS,
             at_least=least_band_widening,
             variants=DEDUP_AND_MATCHED,
             other="dedup-matched",
@@ -468,7 +469,7 @@ CLAIMS = [
         "measurement before optimal learning, minus that share of strings never trained on, "
         "deduplicated",
         above(0),
-        over_seeds(excess_before_optimum, variants=DEDUP, measure="contextual"),
+        estimator(excess_before_optimum, variants=DEDUP, measure="contextual"),
         limits=DIFFERENCE,
         evidence=(STAND_INS,),
     ),

@@ -78,7 +78,7 @@ def with_adapter(model, adapter: Adapter, name: str, seed: int):
     known = _matrices_in(model)
     wrong = unknown_target(adapter.targets, known)
     if wrong:
-        raise UserError(f"training/adapter_targets: {name}: {wrong}")
+        raise UserError(f"recipes: adapter_targets: {name}: {wrong}")
     targets = known if ALL_LINEAR in adapter.targets else set(adapter.targets)
     config = LoraConfig(
         r=adapter.rank,

@@ -21,23 +21,24 @@ def does_not_fit(
     settings: Settings, planner: Planner, requests: Iterable[Runs]
 ) -> Iterator[Mistake]:
     """Full models that do not fit on the GPUs, each on its language with the longest strings."""
-    longest: dict[str, str] = {}
+    longest: dict[tuple[str, str], str] = {}
     for runs in requests:
         if not settings.is_twin(runs.model):
-            languages = runs.corpus, longest.get(runs.model, runs.corpus)
-            longest[runs.model] = max(languages, key=lambda name: planner.tokens(name)[1])
-    for model, language in longest.items():
-        yield from _does_not_fit(settings, planner, model, language)
+            key = runs.model, runs.recipe
+            languages = runs.corpus, longest.get(key, runs.corpus)
+            longest[key] = max(languages, key=lambda name: planner.tokens(name)[1])
+    for (model, recipe), language in longest.items():
+        yield from _does_not_fit(settings, planner, model, recipe, language)
 
 
 def _does_not_fit(
-    settings: Settings, planner: Planner, model: str, language: str
+    settings: Settings, planner: Planner, model: str, recipe: str, language: str
 ) -> Iterator[Mistake]:
     has = settings.config["hardware"]["gpu_memory_gb"]
-    needs = planner.gpu_peak(model, language)
+    needs = planner.gpu_peak(model, language, recipe)
     if needs <= has * GB:
         return
-    training = planner.training(model)
+    training = planner.training(model, recipe)
     asked = planner.shape(model, language), training, planner.tokens(language)[1]
     changes = changes_that_fit(*asked, has)
     where = f"training_by_model/{model}"
@@ -47,8 +48,9 @@ def _does_not_fit(
     if changes:
         first = next(iter(changes[0]))
         set_here = own is not None and first in own
-        key = f"{where}/{first}" if set_here else f"training/{first}" if own is None else where
-    rank = settings.config["training"]["adapter_rank"]
+        is_whole = own is not None and not set_here
+        key = where if is_whole else settings.key_of(first, model, recipe)
+    rank = settings.recipe(recipe)["adapter_rank"]
     # Smaller batches change no result, so where they are enough, nothing else is suggested.
     if not any(set(change) <= set(BATCHES) for change in changes) and (
         adapted := change_to_adapters(*asked, has, rank)

@@ -27,7 +27,7 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS, OnePass, Runs
+from palimpsest.requests import CHECKPOINTS, DEFAULT, FOLDER, TOKENS, WEIGHTS, OnePass, Runs
 from palimpsest.section import Derived
 from palimpsest.variants import BASE, LEAVING_ONE_OUT, is_stream
 
@@ -42,7 +42,7 @@ OF_SPEED = (
     "evaluation_batch_size",
     "adapter",
 )
-NO_OVERRIDES = MappingProxyType({})
+NO_STREAMS = MappingProxyType({})
 # The keys that are read from a manifest.
 READ = (
     "model",
@@ -61,8 +61,8 @@ READ = (
 class Planner:
     """Estimates the needs of runs; every estimate is computed once.
 
-    `runs` is the folder of finished runs; their manifests give the speed. In all methods, the
-    argument `training` holds keys of the block `training` that the runs override.
+    `runs` is the folder of finished runs; their manifests give the speed. In all methods, `recipe`
+    is the name of a recipe.
     """
 
     def __init__(self, settings: Settings, runs: str | Path = RUNS):
@@ -70,15 +70,18 @@ class Planner:
         self.hardware = Hardware.of(settings.config["hardware"])
         self._tokens: dict[str, tuple[float, int]] = {}
         self._durations: dict[tuple, Duration] = {}
-        self._speeds: dict[str, Speed | None] = {}
+        self._speeds: dict[tuple[str, str], Speed | None] = {}
 
     # Of a model
 
     def training(
-        self, model: str, training: Mapping = NO_OVERRIDES, size: int | None = None
+        self, model: str, recipe: str = DEFAULT, one_pass: OnePass | None = None
     ) -> Training:
-        """The settings with which a model is trained; some of them depend on the size."""
-        return Training.of({**self.settings.training(model, size), **training})
+        """The settings of a training; a stream has an epoch for each macro-batch."""
+        values = self.settings.training(model, recipe)
+        if one_pass is not None:
+            values |= {"epochs": one_pass.cohorts, "evaluate_every": one_pass.every}
+        return Training.of(values)
 
     def shape(self, model: str, language: str) -> Shape:
         """The shape of a model; a twin's vocabulary depends on the corpus."""
@@ -114,33 +117,35 @@ class Planner:
         measured = size + others
         return Strings(size, measured, *self.tokens(language))
 
-    def gpus(self, model: str) -> int:
+    def gpus(self, model: str, recipe: str = DEFAULT) -> int:
         """GPUs of a job that trains a model."""
         if self.settings.is_twin(model):
             return self.hardware.twin_gpus
-        return self.training(model).processes
+        return self.training(model, recipe).processes
 
-    def threads(self, model: str, cores: int | None = None) -> int:
+    def threads(self, model: str, recipe: str = DEFAULT, cores: int | None = None) -> int:
         """CPU threads of a job that trains a model, shared by its processes.
 
         `cores` is the number of cores of a machine without GPUs; None if a GPU does the work.
         """
-        training = self.training(model)
+        training = self.training(model, recipe)
         asked = training.processes * (THREADS_OFFLOADED if training.offloaded else 1)
         row, scale = resolve(model, self.settings.models)
         if cores is None or scale == "twin" or row.parameters < PARAMETERS_FOR_ALL_CORES:
             return asked
         return max(asked, cores)
 
-    def gpu_peak(self, model: str, language: str) -> float:
+    def gpu_peak(self, model: str, language: str, recipe: str = DEFAULT) -> float:
         """Bytes of a full model's run on each of its GPUs."""
         return memory.gpu_peak(
-            self.shape(model, language), self.training(model), self.tokens(language)[1]
+            self.shape(model, language), self.training(model, recipe), self.tokens(language)[1]
         )
 
-    def main_memory(self, model: str, language: str, threads: int = 1) -> float:
+    def main_memory(
+        self, model: str, language: str, recipe: str = DEFAULT, threads: int = 1
+    ) -> float:
         """Bytes of main memory of a job that trains a model."""
-        shape, training = self.shape(model, language), self.training(model)
+        shape, training = self.shape(model, language), self.training(model, recipe)
         if self.settings.is_twin(model):
             return memory.twin_memory(shape, training, self.tokens(language)[1], threads)
         return memory.main_memory(shape, training)
@@ -162,24 +167,30 @@ class Planner:
         model: str,
         language: str,
         size: int,
-        training: Mapping = NO_OVERRIDES,
+        recipe: str = DEFAULT,
         threads: int = 1,
         variant: str = BASE,
         one_pass: OnePass | None = None,
     ) -> Duration:
         """The duration of one run; for a twin, without the start of its job."""
         strings = self.strings(language, size, variant, one_pass)
-        training = once(training, one_pass)
-        key = model, language, strings, threads, self.training(model, training, size)
+        training = self.training(model, recipe, one_pass)
+        key = model, language, recipe, strings, threads, training
         if key not in self._durations:
             self._durations[key] = self._duration(*key)
         return self._durations[key]
 
     def _duration(
-        self, model: str, language: str, strings: Strings, threads: int, training: Training
+        self,
+        model: str,
+        language: str,
+        recipe: str,
+        strings: Strings,
+        threads: int,
+        training: Training,
     ) -> Duration:
         shape = self.shape(model, language)
-        speed = self.speed(model)
+        speed = self.speed(model, recipe)
         if speed is not None:
             return duration.measured(speed, training, strings)
         if self.settings.is_twin(model):
@@ -193,16 +204,16 @@ class Planner:
         language: str,
         size: int,
         n_runs: int | Mapping[str, int],
-        training: Mapping = NO_OVERRIDES,
+        recipe: str = DEFAULT,
         threads: int = 1,
-        streams: Mapping[str, OnePass | None] = NO_OVERRIDES,
+        streams: Mapping[str, OnePass | None] = NO_STREAMS,
     ) -> float:
         """The duration of a job that trains `n_runs` runs of a model, or numbers by variant.
 
         `streams` says how long the streams are, by variant.
         """
         by_variant = {BASE: n_runs} if isinstance(n_runs, int) else n_runs
-        named = model, language, size, training, threads
+        named = model, language, size, recipe, threads
         each = {
             variant: self.duration(*named, variant, streams.get(variant)).seconds
             for variant in by_variant
@@ -211,35 +222,36 @@ class Planner:
 
     # What has been measured
 
-    def speed(self, model: str) -> Speed | None:
+    def speed(self, model: str, recipe: str = DEFAULT) -> Speed | None:
         """The speed of a model's finished runs with these settings; None if there are none."""
-        if model not in self._speeds:
+        key = model, recipe
+        if key not in self._speeds:
             try:
-                self._speeds[model] = self._speed(model)
+                self._speeds[key] = self._speed(model, recipe)
             except (KeyError, TypeError, AttributeError):
                 # Manifests in another format; jobs that need them will report them.
-                self._speeds[model] = None
-        return self._speeds[model]
+                self._speeds[key] = None
+        return self._speeds[key]
 
-    def _speed(self, model: str) -> Speed | None:
-        found = [m for m in self._manifests(model) if self._is_alike(model, m)]
+    def _speed(self, model: str, recipe: str) -> Speed | None:
+        found = [m for m in self._manifests(model) if self._is_alike(model, recipe, m)]
         # If runs are from several machines, only those from the machine of the newest run count.
         alike = [m for m in found if m["hardware"] == found[-1]["hardware"]]
         return self._mean_speed(alike) if alike else None
 
     def _manifests(self, model: str) -> list[dict]:
-        """The readable manifests of a model's runs, the newest last."""
-        paths = sorted(self.runs.glob(f"{model}/*/*/*/manifest.json"), key=_modified)
+        """The readable manifests of a model's runs by any recipe, the newest last."""
+        paths = sorted(self.runs.glob(f"*/{model}/*/*/*/manifest.json"), key=_modified)
         read = map(_read, paths)
         return [manifest for manifest in read if manifest is not None]
 
-    def _is_alike(self, model: str, manifest: dict) -> bool:
+    def _is_alike(self, model: str, recipe: str, manifest: dict) -> bool:
         """Whether the speed of a finished run applies now.
 
         The run must have the same engine and settings, must not have been resumed, and its language
         must still exist. Settings that the engine does not use are not in its manifests.
         """
-        now = vars(self.training(model))
+        now = vars(self.training(model, recipe))
         configuration = manifest["configuration"]
         then = {"adapter": NONE, **configuration["recipe"]}
         then["processes"] = configuration.get("processes", now["processes"])
@@ -261,7 +273,7 @@ class Planner:
     def _tokens_measured(self, manifest: dict) -> float:
         recipe = manifest["configuration"]["recipe"]
         then = {key: recipe[key] for key in ("epochs", "evaluate_every")}
-        training = self.training(manifest["model"], then)
+        training = replace(self.training(manifest["model"]), **then)
         named = (manifest[name] for name in ("language", "size", "variant"))
         strings = self.strings(*named)
         return manifest.get("n_runs", 1) * strings.tokens_measured(training)
@@ -302,11 +314,13 @@ class Planner:
         `done` only means that the files exist; their content is not checked.
         """
         model, language, size = runs.model, runs.corpus, runs.size
-        training = self.training(model, once(runs.training, runs.one_pass), size)
+        training = self.training(model, runs.recipe, runs.one_pass)
         shape, what = self.shape(model, language), (runs.variant, runs.one_pass)
         strings = self.strings(language, size, *what)
-        took = self.duration(model, language, size, runs.training, 1, *what)
-        gpus, times = self.gpus(model), n * share / HOUR
+        is_twin = self.settings.is_twin(model)
+        took = self.duration(model, language, size, runs.recipe, 1, *what)
+        gpus, times = self.gpus(model, runs.recipe), n * share / HOUR
+        on_gpu = None if is_twin else self.gpu_peak(model, language, runs.recipe) / memory.GB
         left = disk.trace_bytes(training, strings)
         if WEIGHTS in runs.keeps:
             left += disk.weights_bytes(shape, training) * (2 if FOLDER in runs.keeps else 1)
@@ -314,7 +328,6 @@ class Planner:
             left += disk.weights_bytes(shape, training) * training.measurements
         if TOKENS in runs.keeps:
             left += disk.tokens_bytes(training, strings)
-        is_twin = self.settings.is_twin(model)
         return {
             **runs.names,
             "seed": seed,
@@ -322,8 +335,8 @@ class Planner:
             "trainings": n,
             "parameters": shape.parameters,
             "gpus": gpus,
-            "gpu_memory_gb": None if is_twin else self.gpu_peak(model, language) / memory.GB,
-            "main_memory_gb": self.main_memory(model, language) / memory.GB,
+            "gpu_memory_gb": on_gpu,
+            "main_memory_gb": self.main_memory(model, language, runs.recipe) / memory.GB,
             "hours": times * took.seconds,
             "training_hours": times * took.training,
             "measuring_hours": times * took.measuring,
@@ -338,13 +351,6 @@ class Planner:
     def _path(self, file: str) -> Path:
         """A result's path in the folder that holds `runs`."""
         return self.runs.parent / Path(file).relative_to("results")
-
-
-def once(training: Mapping, one_pass: OnePass | None) -> Mapping:
-    """The overrides of a run's settings; a stream has an epoch for each of its macro-batches."""
-    if one_pass is None:
-        return training
-    return {**training, "epochs": one_pass.cohorts, "evaluate_every": one_pass.every}
 
 
 def _modified(path: Path) -> tuple[float, str]:

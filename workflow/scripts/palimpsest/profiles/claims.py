@@ -23,12 +23,12 @@ from palimpsest.claims import (
     NOT_NEGATIVE,
     RETRAINING,
     Claim,
-    Estimate,
     above,
     below,
     between,
-    over_seeds,
 )
+from palimpsest.estimates import DROPPED, Estimate, interval_note, over_seeds
+from palimpsest.number_format import number
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.dilution_effects import MEAN, at_the_end, contrasts
 from palimpsest.profiles.kinds import (
@@ -40,7 +40,6 @@ from palimpsest.profiles.kinds import (
     SPECIFIC,
     TOTAL,
 )
-from palimpsest.report.number_format import mean_note, number
 from palimpsest.statistics import student
 
 QUESTIONS = {
@@ -79,23 +78,22 @@ def more_persistent(profile: pd.DataFrame) -> Estimate:
 
 def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -> Estimate:
     """The largest minus the smallest model; the same of placebos is in the marks."""
-    found = over_seeds(summaries.largest_minus_smallest(cells))
     placebos = part(summaries.estimates(profile, kinds.PLACEBO))
     _, lower, upper = student(summaries.largest_minus_smallest(placebos))
-    mark = f"placebos: {number(lower)} to {number(upper)} nats"
-    return found._replace(marks=() if pd.isna(lower) else (mark,))
+    mark = "" if pd.isna(lower) else f"placebos: {number(lower)} to {number(upper)} nats"
+    return over_seeds(summaries.largest_minus_smallest(cells), DROPPED, marks=[mark])
 
 
 def follows_rate(profile: pd.DataFrame) -> Estimate:
     """Rank association of learning rate and instantaneous memorisation over cohorts."""
     cells = summaries.instantaneous(summaries.estimates(profile))
-    return over_seeds(summaries.rate_association(cells))
+    return over_seeds(summaries.rate_association(cells), DROPPED)
 
 
 def recency(profile: pd.DataFrame) -> Estimate:
     """Residual memorisation of the later half of the cohorts minus that of the earlier half."""
     cells = summaries.residual(summaries.estimates(profile))
-    return over_seeds(summaries.late_minus_early(cells))
+    return over_seeds(summaries.late_minus_early(cells), DROPPED)
 
 
 def of_ends(correlations: pd.DataFrame, cells: str) -> pd.Series:
@@ -113,12 +111,13 @@ def of_ends(correlations: pd.DataFrame, cells: str) -> pd.Series:
 
 def predicts(correlations: pd.DataFrame) -> Estimate:
     """The correlation over the cells after the treatment."""
-    return over_seeds(of_ends(correlations, AFTER))
+    return over_seeds(of_ends(correlations, AFTER), DROPPED)
 
 
 def predicts_more_than_nothing(correlations: pd.DataFrame) -> Estimate:
     """The same minus the correlation over cells before the treatment."""
-    return over_seeds(of_ends(correlations, AFTER) - of_ends(correlations, BEFORE))
+    change = of_ends(correlations, AFTER) - of_ends(correlations, BEFORE)
+    return over_seeds(change, DROPPED)
 
 
 def measured(errors: pd.DataFrame, estimator: str, truth: str) -> pd.DataFrame:
@@ -139,7 +138,7 @@ def error_ratio(errors: pd.DataFrame, truth: str) -> Estimate:
     the same unseen strings, and that deviation leaves out the error which they share.
     """
     both, one = (measured(errors, name, truth)["rmse"] for name in ESTIMATORS)
-    return over_seeds((both / one).unstack())
+    return over_seeds((both / one).unstack(), DROPPED)
 
 
 def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
@@ -147,34 +146,35 @@ def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
     total, specific = (
         measured(errors, DIFFERENCE_IN_DIFFERENCES, truth)["rmse"] for truth in (TOTAL, SPECIFIC)
     )
-    return over_seeds((total / specific).unstack())
+    return over_seeds((total / specific).unstack(), DROPPED)
 
 
 def bias_of_influence(notions: pd.DataFrame) -> Estimate:
     """The bias of the influence function against the specific effect, in nats."""
     rows = summaries.minus_placebo(notions, kinds.INFLUENCE)
     error = rows["minus_placebo"] - rows["specific"]
-    return over_seeds(error.groupby([rows["seed"], rows["model"]]).mean().unstack())
+    by_model = error.groupby([rows["seed"], rows["model"]]).mean().unstack()
+    return over_seeds(by_model, DROPPED)
 
 
 def follows_truth(notions: pd.DataFrame, notion: str) -> Estimate:
     """The correlation of a notion and the specific effect over the macro-batches of a run."""
     rows = summaries.minus_placebo(notions, notion)
-    return over_seeds(summaries.correlation_with_truth(rows).unstack())
+    return over_seeds(summaries.correlation_with_truth(rows).unstack(), DROPPED)
 
 
 def extracted_beyond(notions: pd.DataFrame) -> Estimate:
     """The share of extractable strings among trained ones, minus that among unseen ones."""
     rows = summaries.minus_placebo(notions, kinds.EXTRACTABLE)
     by_seed = rows.groupby(["seed", "model"])
-    found = over_seeds(by_seed["minus_placebo"].mean().unstack())
     unseen = student(by_seed["placebo"].mean().groupby("seed").mean())
-    return found._replace(marks=(f"unseen strings: {number(unseen.mean)}",))
+    marks = [f"unseen strings: {number(unseen.mean)}"]
+    return over_seeds(by_seed["minus_placebo"].mean().unstack(), DROPPED, marks=marks)
 
 
 def placebo(profile: pd.DataFrame) -> Estimate:
     """The effect on placebos after their random times, in nats."""
-    return over_seeds(summaries.placebo_effect(profile))
+    return over_seeds(summaries.placebo_effect(profile), DROPPED)
 
 
 def of_factor(dilution: pd.DataFrame, factor: str, caution: str) -> Estimate:
@@ -193,9 +193,8 @@ def of_factor(dilution: pd.DataFrame, factor: str, caution: str) -> Estimate:
         "more minus fewer copies": retrained["copies"],
         "mean of all arms": retrained[MEAN],
     }
-    marks = [mean_note(name, values) for name, values in others.items()]
-    found = over_seeds(retrained[factor])
-    return found._replace(marks=(*filter(None, marks), caution))
+    marks = [interval_note(name, student(values)) for name, values in others.items()]
+    return over_seeds(retrained[factor], DROPPED, marks=[*marks, caution])
 
 
 CLAIMS = [

@@ -43,7 +43,7 @@ def streams(settings: Settings) -> Iterator[Runs]:
             length = OnePass(cohorts, made.n_probes + made.validation, every)
             for variant in VARIANTS:
                 given = asked["model"], language, size, variant, settings.seeds
-                yield Runs(*given, one_pass=length)
+                yield Runs(*given, recipe=settings.block("profiles")["recipe"], one_pass=length)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

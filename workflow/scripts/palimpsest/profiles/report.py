@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
+from palimpsest.estimates import clipped, with_interval
+from palimpsest.number_format import percent
 from palimpsest.profiles import kinds, summaries
-from palimpsest.profiles.claims import QUESTIONS
+from palimpsest.profiles.claims import CORRELATION, QUESTIONS
 from palimpsest.profiles.figures.looks import CONTRASTS, ESTIMATORS
-from palimpsest.report.number_format import number, percent
 from palimpsest.report.part import NOTHING, Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
@@ -137,10 +137,10 @@ def summary_rows(profile: pd.DataFrame) -> list[dict]:
                 {
                     **dict(zip(OF_LANGUAGE, keys, strict=True)),
                     "outcome": name,
-                    "instantaneous": over_seeds(summaries.instantaneous(own)),
-                    "persistent": over_seeds(summaries.persistent(own)),
-                    "residual": over_seeds(summaries.residual(own)),
-                    "placebo": over_seeds(summaries.after(others)),
+                    "instantaneous": mean_effect(summaries.instantaneous(own)),
+                    "persistent": mean_effect(summaries.persistent(own)),
+                    "residual": mean_effect(summaries.residual(own)),
+                    "placebo": mean_effect(summaries.after(others)),
                     "significant": percent(summaries.after(own)["significant"].mean()),
                     "before": percent(summaries.before(own)["significant"].mean()),
                     "placebos": percent(summaries.after(others)["significant"].mean()),
@@ -154,16 +154,9 @@ def of_model(cells: pd.DataFrame, language: str, model: str) -> pd.DataFrame:
     return cells[(cells["language"] == language) & (cells["model"] == model)]
 
 
-def over_seeds(cells: pd.DataFrame) -> str:
+def mean_effect(cells: pd.DataFrame) -> str:
     """The mean estimate, and its interval over the seeds."""
     return with_interval(student(cells.groupby("seed")["estimate"].mean()))
-
-
-def with_interval(found: Interval) -> str:
-    """A mean and its interval; only the mean if there is none."""
-    if pd.isna(found.lower):
-        return number(found.mean)
-    return f"{number(found.mean)} [{number(found.lower)}, {number(found.upper)}]"
 
 
 def notion_rows(notions: pd.DataFrame) -> list[dict]:
@@ -195,8 +188,7 @@ def notion_rows(notions: pd.DataFrame) -> list[dict]:
 
 def correlation(rows: pd.DataFrame) -> Interval:
     """The correlation over macro-batches of a notion and the specific effect, over the seeds."""
-    found = student(summaries.correlation_with_truth(rows).dropna())
-    return Interval(found.mean, *np.clip([found.lower, found.upper], -1, 1))
+    return clipped(student(summaries.correlation_with_truth(rows).dropna()), CORRELATION)
 
 
 def error_rows(errors: pd.DataFrame) -> list[dict]:

@@ -36,7 +36,7 @@ def streams(settings: Settings) -> list[Runs]:
     size = block["cohorts"] * block["cohort_size"]
     length = OnePass(block["cohorts"], measured_strings(block, block["cohorts"]))
     return [
-        Runs(model, language, size, STREAM, settings.seeds, one_pass=length)
+        Runs(model, language, size, STREAM, settings.seeds, block["recipe"], one_pass=length)
         for language in block["languages"]
         for model in block["models"]
     ]

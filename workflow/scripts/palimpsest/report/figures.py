@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
-from palimpsest.report.number_format import slug
+from palimpsest.number_format import slug
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import palimpsest
-from palimpsest.report.number_format import duration
+from palimpsest.number_format import duration
 
 LABELS = {
     "models": "Models",

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from palimpsest.number_format import plural
 from palimpsest.pretrained.catalogue import made_in
-from palimpsest.report.number_format import plural
 
 TWIN, PRETRAINED = "twin", "pretrained"
 WHAT_A_TWIN_IS = (

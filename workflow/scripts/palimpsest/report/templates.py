@@ -4,7 +4,7 @@ from pathlib import Path
 
 import jinja2
 
-from palimpsest.report.number_format import number, plural, slug
+from palimpsest.number_format import number, plural, slug
 
 HERE = Path(__file__).parent
 

@@ -30,8 +30,8 @@ REMEDIES = {
     "set-resources/{rule}/runtime",
     "mem_mb": "lower hardware/main_memory_gb (no attempt requests more) or "
     "set-resources/{rule}/mem_mb",
-    "threads": "lower training/processes or set-threads/{rule}",
-    "gpu": "lower training/processes, or set hardware/twin_gpus to 0 for twins",
+    "threads": "lower processes in the recipe or set-threads/{rule}",
+    "gpu": "lower processes in the recipe, or set hardware/twin_gpus to 0 for twins",
     None: "lower what set-resources/{rule} requests",
 }
 

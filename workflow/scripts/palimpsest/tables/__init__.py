@@ -1,12 +1,13 @@
 """Parquet tables: written atomically, and checked when they are read.
 
-A table is a pandas frame with exactly the columns of its kind. Each kind is declared once, by the
-section or part that makes the tables. The kinds are the public contract; `docs/tables.md` is made
-from them. Tables that users bring have kinds of their own, which their readers check.
+A table is a pandas frame with exactly the columns of its kind. Each kind, and each column, is
+declared once, by the section or part that makes the tables. The kinds are the public contract;
+`docs/tables.md` is made from them. Tables that users bring have kinds of their own, which their
+readers check.
 """
 
 from palimpsest.lazy_import import lazy_names
-from palimpsest.tables.kinds import Column, Document, Kind, UserKind
+from palimpsest.tables.kinds import Column, Document, Glossary, Kind, UserKind
 
 MODULES = {
     "check_columns": "files",
@@ -22,5 +23,5 @@ MODULES = {
     "write_json": "files",
     "write_parts": "files",
 }
-__all__ = ["Column", "Document", "Kind", "UserKind", *MODULES]
+__all__ = ["Column", "Document", "Glossary", "Kind", "UserKind", *MODULES]
 __getattr__ = lazy_names(__name__, MODULES)

@@ -1,21 +1,31 @@
 """Kinds of tables: the meaning of a row, the path, and each column with its meaning.
 
+A column is declared once, in a glossary: `tables/columns.py` has the columns that several sections
+share, and a section has its own. A kind lists names of columns.
+
 Only modules that load fast are imported, because Snakemake reads kinds before it builds its graph
 of jobs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 
+from palimpsest.errors import nearest
 from palimpsest.lazy_import import lazy_import
 
 pa = lazy_import("pyarrow")
 
-VECTOR = "vector"  # the type of a column of vectors: arrays float32, each a list in Arrow
+# Types of columns, and what Arrow calls them; a vector is an array float32, a list in Arrow
+ARROW_TYPES = {"str": "string", "int": "int64", "float": "double", "bool": "bool"}
+VECTOR = "vector"
 # Types of the columns of users' tables, which any type of a file may hold: see `user_tables`
 NAME, TIME, NUMBER, TEXT = "name", "time", "finite number", "text"
-ARROW_TYPES = {str: "string", int: "int64", float: "double", bool: "bool"}
+TYPE = "|".join([*ARROW_TYPES, VECTOR])
+DECLARATION = re.compile(
+    rf"(?P<name>\w+) (?P<type>{TYPE})(?P<null>\??): (?P<meaning>.+)", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -23,9 +33,21 @@ class Column:
     """One column: its type, its meaning (with the unit), and whether it may be null."""
 
     name: str
-    type: type[str] | type[int] | type[float] | type[bool] | str
+    type: str
     meaning: str
     nullable: bool = False
+
+    @classmethod
+    def declared(cls, text: str) -> Column:
+        """The column of a declaration such as `score float?: in [0, 1]; null: no stand-ins`.
+
+        Raises `ValueError` if the text is no declaration.
+        """
+        match = DECLARATION.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} does not declare a column: write 'name type: sentence'")
+        meaning = " ".join(match["meaning"].split())
+        return cls(match["name"], match["type"], meaning, bool(match["null"]))
 
     @property
     def arrow_type(self) -> pa.DataType:
@@ -33,6 +55,53 @@ class Column:
         if self.type == VECTOR:
             return pa.list_(pa.float32())
         return pa.type_for_alias(ARROW_TYPES[self.type])
+
+
+class Glossary(dict[str, Column]):
+    """Columns by name.
+
+    Each line of the text declares one column: `name type: sentence`. A column whose type ends with
+    a question mark may be null. A line that begins with a blank continues the sentence.
+    """
+
+    def __init__(self, text: str, shared: Glossary | None = None):
+        super().__init__(shared or {})
+        for line in filter(None, re.split(r"\n(?! )", text.strip())):
+            column = Column.declared(line)
+            if column.name in self:
+                raise ValueError(f"column {column.name!r} is declared twice")
+            self[column.name] = column
+
+    def extended(self, text: str) -> Glossary:
+        """A glossary with these columns, and those that the text declares."""
+        return Glossary(text, self)
+
+    def __call__(self, names: str, /, **declared: str) -> tuple[Column, ...]:
+        """The columns with these names, in order: `columns("seed epoch score?")`.
+
+        A question mark lets a column be null in this kind; where it may not be null, the part of
+        its sentence from "; null" on is left out. `declared` says what a column is in this kind
+        alone, as in `columns("seed epoch", epoch="float: interpolated, in epochs")`.
+
+        Raises `ValueError` for a name that is unknown or listed twice.
+        """
+        known = {**self, **{n: Column.declared(f"{n} {text}") for n, text in declared.items()}}
+        chosen = {}
+        for word in names.split():
+            name = word.removesuffix("?")
+            if name not in known:
+                raise ValueError(f"column {name!r} is in no glossary{nearest(name, known)}")
+            if name in chosen:
+                raise ValueError(f"column {name!r} is listed twice")
+            column = known[name]
+            if word != name:
+                column = replace(column, nullable=True)
+            elif not column.nullable:
+                column = replace(column, meaning=re.split(r"; null\b", column.meaning)[0])
+            chosen[name] = column
+        if unlisted := declared.keys() - chosen.keys():
+            raise ValueError(f"column {min(unlisted)!r} is declared, but not listed")
+        return tuple(chosen.values())
 
 
 @dataclass(frozen=True)

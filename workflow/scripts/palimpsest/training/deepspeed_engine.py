@@ -398,7 +398,7 @@ def make_accelerator(recipe: Recipe, scale: str, save_weights: bool, **more):
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     if recipe.offload_optimizer == "cpu" and not (shutil.which("c++") or shutil.which("g++")):
         raise UserError(
-            "training/offload_optimizer: cpu needs a C++ compiler, which DeepSpeed builds its "
+            "recipes: offload_optimizer: cpu needs a C++ compiler, which DeepSpeed builds its "
             "optimiser with; install one (Debian, Ubuntu: apt install g++ python3-dev) or set none"
         )
     deepspeed.utils.logger.setLevel(logging.ERROR)

@@ -23,7 +23,7 @@ def dtype_of(precision: str, scale: str) -> torch.dtype:
         has_bf16 = processor_has_bf16()
         if not has_bf16:
             log.warning(
-                "training/precision: this processor has no bf16 (avx512_bf16 or amx_bf16), so "
+                "recipes: precision: this processor has no bf16 (avx512_bf16 or amx_bf16), so "
                 "fp32 is used; set fp32 to be rid of this warning"
             )
     else:

@@ -207,7 +207,7 @@ class Material:
             run = ", ".join(f"{name} {value}" for name, value in self.keys.items())
             raise UserError(
                 f"{run}: the loss is no longer finite; lower its learning rate in the table of "
-                "models, or training/gradient_clipping"
+                "models, or gradient_clipping in the recipe"
             )
         return measured
 

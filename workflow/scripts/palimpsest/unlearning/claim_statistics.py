@@ -2,7 +2,7 @@
 
 A statistic takes the tables of one language and gives one value per problem: a model, a size of the
 training set and a seed. Every seed has training strings, forget strings and models of its own, so
-problems with different seeds are independent. `over_seeds` turns a statistic into an estimate with
+problems with different seeds are independent. `estimator` turns a statistic into an estimate with
 Student's interval over the seeds. The interval therefore covers other forget sets and other
 trainings. What models of one problem share (the retrained models, for example) is in the spread
 between seeds.
@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import SEEDS, Estimate
-from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, rank_association, student
+from palimpsest.estimates import VOIDS, Estimate, largest_size, lowest, mean_marks, over_seeds
+from palimpsest.statistics import DECIMALS, rank_association
 from palimpsest.unlearning.placebos import CONTROLS, FORGET, PLACEBO
 from palimpsest.unlearning.samples import PROBLEM_KEYS
 from palimpsest.unlearning.setups import ENDS, INNOCENT, RETRAIN
@@ -32,21 +32,19 @@ FEWEST_METHODS = 3  # two methods have the same ranking by chance in half of all
 ALPHA = 0.05
 SEEDS_OF_METHODS = "seeds, in every method"
 
-Intervals = Mapping[str, Interval]  # by method
 Statistic = Callable[..., pd.Series]  # from tables to values; the index has the PROBLEM_KEYS
 
 
 # From a statistic to an estimate.
 
 
-def over_seeds(
+def estimator(
     statistic: Statistic, beside: Mapping[str, Statistic] | None = None, **settings
 ) -> Callable[..., Estimate]:
-    """An estimate of a statistic, with Student's interval over the seeds.
+    """A function from tables to an estimate of a statistic, with an interval over the seeds.
 
-    The value of a seed is the mean over its models. A problem in which the statistic is undefined
-    takes away the interval: its losses or ranks decide that it is undefined, so the other problems
-    are no fair sample.
+    A problem in which the statistic is undefined takes away the interval: its losses or ranks
+    decide that it is undefined, so the other problems are no fair sample.
 
     Parameters
     ----------
@@ -56,39 +54,13 @@ def over_seeds(
     """
 
     def estimate(*frames: pd.DataFrame) -> Estimate:
-        found = statistic(*frames, **settings)
-        values = mean_by("seed", found)
-        if values.empty:
+        values = statistic(*frames, **settings)
+        if values.isna().all():
             return Estimate()
-        mean, lower, upper = student(values, DECIMALS)
-        n_undefined = int(found.isna().sum())
-        if n_undefined:
-            lower = upper = np.nan
-        return Estimate(
-            tuple(values),
-            mean,
-            lower,
-            upper,
-            SEEDS,
-            models=mean_by("model", found).to_dict(),
-            marks=(
-                *([f"undefined in {n_undefined} of {len(found)} problems"] if n_undefined else []),
-                *marks_of({name: of(*frames) for name, of in (beside or {}).items()}),
-            ),
-        )
+        marks = mean_marks({name: of(*frames) for name, of in (beside or {}).items()})
+        return over_seeds(values, VOIDS, units="problems", marks=marks, decimals=DECIMALS)
 
     return estimate
-
-
-def mean_by(level: str, found: pd.Series) -> pd.Series:
-    """Mean of the values by seed or by model; undefined values are left out."""
-    return found.dropna().groupby(level=level).mean()
-
-
-def marks_of(beside: Mapping[str, pd.Series]) -> tuple[str, ...]:
-    """The mean of each statistic over models, then over seeds, with its name."""
-    means = {name: mean_by("seed", found).mean() for name, found in beside.items()}
-    return tuple(f"{name}: {np.round(mean, DECIMALS) + 0.0:.2g}" for name, mean in means.items())
 
 
 def per_problem(of_problem: Callable[..., float]) -> Statistic:
@@ -164,31 +136,18 @@ def within_in_every_method(
 ) -> Callable[..., Estimate]:
     """An estimate of the largest distance from 0 of the methods' means over the seeds.
 
-    The upper end is the largest upper end of the methods' own intervals; this needs no correction,
-    because the method with the largest distance is one of them. The lower end is the largest of
-    their lower ends, each corrected for the number of methods (Bonferroni), because any of them can
-    be too high. `of_problem` gives one value per method.
-
-    Source: the intersection-union test; Berger, Multiparameter hypothesis testing and acceptance
-    sampling, Technometrics 24 (1982).
+    `of_problem` gives one value per method.
     """
-
-    def of_intervals(each: Intervals, strict: Intervals) -> tuple[str, float, float]:
-        upper = max(max(abs(of.lower), abs(of.upper)) for of in each.values())
-        lower = max(max(of.lower, -of.upper, 0.0) for of in strict.values())
-        if any(not of.lower < of.upper for of in each.values()):
-            lower = upper = np.nan
-        return max(each, key=lambda name: abs(each[name].mean)), lower, upper
 
     def estimate(table: pd.DataFrame) -> Estimate:
         wide = by_problem_and_column(of_problem, table, **settings)
-        name, found = in_every_method(wide, of_intervals)
-        sign = np.sign(found.mean) or 1.0
-        return found._replace(
-            values=tuple(sign * value for value in found.values),
-            mean=abs(found.mean),
-            models=name and wide.groupby(level="model").mean().abs().max(axis=1).to_dict(),
+        found = largest_size(
+            by_method(wide), SEEDS_OF_METHODS, needs_spread=True, decimals=DECIMALS
         )
+        if not found.values:
+            return found
+        models = wide.groupby(level="model").mean().abs().max(axis=1)
+        return found._replace(models=models.to_dict())
 
     return estimate
 
@@ -196,48 +155,31 @@ def within_in_every_method(
 def lowest_of_methods(of_problem: Callable[..., pd.Series], **settings) -> Callable[..., Estimate]:
     """An estimate of the lowest of the methods' means over the seeds; a mark names the method.
 
-    The lower end is the lowest of the lower ends of the methods' own intervals. It needs no
-    correction, because the method with the lowest true mean is one of them; so it errs on the safe
-    side. The upper end is the lowest of their upper ends, each corrected for the number of methods
-    (Bonferroni). `of_problem` gives one value per method.
-
-    For the source see `within_in_every_method`.
+    `of_problem` gives one value per method.
     """
-
-    def of_intervals(each: Intervals, strict: Intervals) -> tuple[str, float, float]:
-        lower = min(of.lower for of in each.values())
-        upper = min(of.upper for of in strict.values())
-        return min(each, key=lambda name: each[name].mean), lower, upper
 
     def estimate(table: pd.DataFrame) -> Estimate:
         wide = by_problem_and_column(of_problem, table, **settings)
-        name, found = in_every_method(wide, of_intervals)
+        parts = by_method(wide)
+        found = lowest(parts, SEEDS_OF_METHODS, decimals=DECIMALS)
+        if not found.values:
+            return found
+        means = pd.Series({own.name: own.mean() for own in parts})
+        models = wide.groupby(level="model").mean().min(axis=1)
         return found._replace(
-            models=name and wide.groupby(level="model").mean().min(axis=1).to_dict(),
-            marks=(f"weakest: {name}",) if name else (),
+            models=models.to_dict(), marks=(f"weakest: {means.round(DECIMALS).idxmin()}",)
         )
 
     return estimate
 
 
-def in_every_method(
-    wide: pd.DataFrame, of_intervals: Callable[[Intervals, Intervals], tuple[str, float, float]]
-) -> tuple[str | None, Estimate]:
-    """A method and the estimate of its mean, with ends from the intervals of all methods.
+def by_method(wide: pd.DataFrame) -> list[pd.Series]:
+    """Values float[seeds] of each method, from values float[problems, methods].
 
-    `wide` is float[problems, methods]. `of_intervals` takes the methods' intervals over the seeds,
-    and those corrected for the number of methods; it returns the method and both ends. None and an
-    empty estimate if a value is undefined in all models of a seed, or if there are no methods.
+    Empty if a method is undefined in all models of a seed.
     """
     by_seed = wide.groupby(level="seed").mean()
-    if by_seed.empty or by_seed.isna().to_numpy().any():
-        return None, Estimate()
-    corrected = 1 - (1 - CONFIDENCE) / by_seed.shape[1]
-    each = {name: student(by_seed[name], DECIMALS) for name in by_seed}
-    strict = {name: student(by_seed[name], DECIMALS, corrected) for name in by_seed}
-    name, lower, upper = of_intervals(each, strict)
-    values = by_seed[name]
-    return name, Estimate(tuple(values), values.mean(), lower, upper, SEEDS_OF_METHODS)
+    return [] if by_seed.isna().any(axis=None) else [own for _, own in by_seed.items()]
 
 
 # Methods.

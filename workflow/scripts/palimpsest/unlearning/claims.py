@@ -61,11 +61,11 @@ from palimpsest.unlearning.claim_statistics import (
     competition_forgets_more,
     competition_scores_more,
     costs_differ,
+    estimator,
     forgets,
     forgotten,
     lowest_of_methods,
     memorised,
-    over_seeds,
     relearned_faster,
     share_told_jointly,
     short_of_retraining,
@@ -75,9 +75,9 @@ from palimpsest.unlearning.claim_statistics import (
     within_in_every_method,
 )
 from palimpsest.unlearning.hardness_statistics import (
+    estimator_under_full,
     hard_for_all,
     hard_for_some,
-    over_seeds_under_full,
 )
 from palimpsest.unlearning.ranking_statistics import (
     attackers_rank_alike,
@@ -85,7 +85,7 @@ from palimpsest.unlearning.ranking_statistics import (
     fewer_models_rank_alike,
     gap_ranks_as_quality,
     overfitted,
-    ranking_over_seeds,
+    ranking_estimator,
     setup_ranks_as_full,
     share_ranks_as_quality,
 )
@@ -112,7 +112,7 @@ CLAIMS = [
         "share of the gap to retraining that a method closes on the forget strings, minus the "
         "larger of those on placebos and on retained strings (at most 1), mean over the methods",
         above(0),
-        over_seeds(forgets),
+        estimator(forgets),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -134,7 +134,7 @@ CLAIMS = [
         "unlearning_tests",
         "forgetting quality of relabelled models minus that of the method's, mean over the methods",
         above(0),
-        over_seeds(short_of_retraining),
+        estimator(short_of_retraining),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -145,7 +145,7 @@ CLAIMS = [
         "the joint attacker's share of errors on further retrained models, minus the mean over the "
         "methods",
         above(0),
-        over_seeds(told_jointly, {"share of the methods that are told": share_told_jointly}),
+        estimator(told_jointly, {"share of the methods that are told": share_told_jointly}),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -155,7 +155,7 @@ CLAIMS = [
         "unlearning_tests",
         "mean forgetting quality of the competition's methods minus that of the literature's",
         above(0),
-        over_seeds(competition_forgets_more),
+        estimator(competition_forgets_more),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -165,7 +165,7 @@ CLAIMS = [
         "unlearning_scores",
         "mean final score of the competition's methods minus that of the literature's",
         above(0),
-        over_seeds(competition_scores_more, score="final_score"),
+        estimator(competition_scores_more, score="final_score"),
         limits=ANY_NUMBER,
         evidence=(RETRAINING,),
     ),
@@ -177,7 +177,7 @@ CLAIMS = [
         "mean final score of the competition's methods minus that of the literature's; utility is "
         "the mean probability of tokens in the place of the share of right tokens",
         above(0),
-        over_seeds(competition_scores_more, score="final_score_probability"),
+        estimator(competition_scores_more, score="final_score_probability"),
         limits=ANY_NUMBER,
         evidence=(RETRAINING,),
     ),
@@ -189,7 +189,7 @@ CLAIMS = [
         "minus that of further retrained models with the method's uncertainty; mean over the "
         "methods",
         above(0),
-        over_seeds(unevenness),
+        estimator(unevenness),
         limits=ANY_NUMBER,
         evidence=(RETRAINING,),
     ),
@@ -200,7 +200,7 @@ CLAIMS = [
         "share of the unlearned models that memorise a forget string counterfactually, minus that "
         "of retrained models, minus the same difference for placebos; mean over the methods",
         above(0),
-        over_seeds(
+        estimator(
             memorised,
             {"the same before unlearning": partial(memorised, when="before")},
             when="after",
@@ -216,7 +216,7 @@ CLAIMS = [
         "utility is the mean probability of tokens on retained strings times that on test strings, "
         "each divided by that of retrained models",
         above(0),
-        over_seeds(costs_differ),
+        estimator(costs_differ),
         limits=ANY_NUMBER,
         evidence=(RETRAINING,),
     ),
@@ -227,7 +227,7 @@ CLAIMS = [
         "rank association over the methods of the share of the gap closed (forget strings minus "
         "the larger of placebos and retained strings) with the loss of utility",
         above(0),
-        over_seeds(trade),
+        estimator(trade),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -250,7 +250,7 @@ CLAIMS = [
         "unlearning_scores",
         f"{SAME_ORDER} that reuse-n-n orders by forgetting quality as full does, {CEILING}",
         at_least(-NEARLY_EQUAL),
-        ranking_over_seeds(setup_ranks_as_full, setup=REUSE_N_N),
+        ranking_estimator(setup_ranks_as_full, setup=REUSE_N_N),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -261,7 +261,7 @@ CLAIMS = [
         "forgetting quality under held-out attackers minus that under attackers judged on the "
         "models that they were fitted on, mean over the methods",
         above(0),
-        over_seeds(overfitted),
+        estimator(overfitted),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -273,7 +273,7 @@ CLAIMS = [
         f"{SAME_ORDER} that these attackers order by forgetting quality as held-out attackers do, "
         f"{CEILING}",
         at_least(-NEARLY_EQUAL),
-        ranking_over_seeds(attackers_rank_alike),
+        ranking_estimator(attackers_rank_alike),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -284,7 +284,7 @@ CLAIMS = [
         f"{SAME_ORDER} that the fewest models to judge held-out attackers order by forgetting "
         f"quality as the most models do, {CEILING}",
         at_least(-NEARLY_EQUAL),
-        ranking_over_seeds(fewer_models_rank_alike),
+        ranking_estimator(fewer_models_rank_alike),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -296,7 +296,7 @@ CLAIMS = [
         "different repetitions, minus that between a method and further retrained models; there is "
         "an interval under the set-up full only",
         above(0),
-        over_seeds_under_full(hard_for_all),
+        estimator_under_full(hard_for_all),
         limits=(-2, 2),
         evidence=(RETRAINING,),
     ),
@@ -307,7 +307,7 @@ CLAIMS = [
         "rank agreement (gamma) over the forget strings between the epsilons of a method in two "
         "repetitions, minus that between two methods in different repetitions",
         above(0),
-        over_seeds(hard_for_some),
+        estimator(hard_for_some),
         limits=(-2, 2),
         evidence=(RETRAINING,),
     ),
@@ -317,7 +317,7 @@ CLAIMS = [
         "unlearning_metrics unlearning_scores",
         f"{SAME_ORDER} that the accuracy gap orders as the forgetting quality does, {CEILING}",
         below(-NEARLY_EQUAL),
-        ranking_over_seeds(gap_ranks_as_quality, metric="accuracy_gap"),
+        ranking_estimator(gap_ranks_as_quality, metric="accuracy_gap"),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -328,7 +328,7 @@ CLAIMS = [
         f"{SAME_ORDER} that the membership inference gap orders as the forgetting quality does, "
         f"{CEILING}",
         below(-NEARLY_EQUAL),
-        ranking_over_seeds(gap_ranks_as_quality, metric="mia_gap"),
+        ranking_estimator(gap_ranks_as_quality, metric="mia_gap"),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -339,7 +339,7 @@ CLAIMS = [
         f"{SAME_ORDER} that the distance of the share from 1 orders as the forgetting quality "
         f"does, {CEILING}",
         at_least(-NEARLY_EQUAL),
-        ranking_over_seeds(share_ranks_as_quality),
+        ranking_estimator(share_ranks_as_quality),
         limits=DIFFERENCE,
         evidence=(RETRAINING,),
     ),
@@ -351,7 +351,7 @@ CLAIMS = [
         "steps of training on the forget strings in which retrained models reach the original "
         "models' loss on them, minus those of unlearned models, mean over the methods",
         above(0),
-        over_seeds(relearned_faster),
+        estimator(relearned_faster),
         limits=ANY_NUMBER,
         evidence=(RETRAINING,),
     ),

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import Estimate
+from palimpsest.estimates import Estimate
 from palimpsest.statistics import pair_order
-from palimpsest.unlearning.claim_statistics import over_seeds, per_problem
+from palimpsest.unlearning.claim_statistics import estimator, per_problem
 from palimpsest.unlearning.samples import PROBLEM_KEYS
 from palimpsest.unlearning.setups import ENDS, FULL, RETRAIN
 
@@ -112,16 +112,17 @@ def hard_for_all(epsilons: pd.DataFrame) -> float:
     return orders.agreement(orders.between) - orders.agreement(orders.with_retrain)
 
 
-def over_seeds_under_full(statistic: Callable[..., pd.Series]) -> Callable[..., Estimate]:
-    """`over_seeds` for a statistic of epsilons; no interval if a problem lacks the set-up full."""
-    of_statistic = over_seeds(statistic)
+def estimator_under_full(statistic: Callable[..., pd.Series]) -> Callable[..., Estimate]:
+    """`estimator` of a statistic of epsilons; no interval if a problem lacks the set-up full."""
+    of_statistic = estimator(statistic)
 
     def estimate(epsilons: pd.DataFrame) -> Estimate:
         found = of_statistic(epsilons)
         if not found.values or all(has_full(rows) for _, rows in epsilons.groupby(PROBLEM_KEYS)):
             return found
-        shared = "the methods start from the same original models; a verdict needs the set-up full"
-        return found._replace(lower=np.nan, upper=np.nan, marks=(shared, *found.marks))
+        return found.without_interval(
+            "the methods start from the same original models; a verdict needs the set-up full"
+        )
 
     return estimate
 

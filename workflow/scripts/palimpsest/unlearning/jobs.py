@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from palimpsest import paths
@@ -25,7 +25,7 @@ from palimpsest.unlearning.setups import (
     n_retrained,
     wanted,
 )
-from palimpsest.variants import ORIGINAL, RETAIN, RETAIN_INNOCENT
+from palimpsest.variants import ORIGINAL, RETAIN
 
 UNLEARNED_FILES = ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json")
 SCORED = (
@@ -44,18 +44,19 @@ REMAINING = (kinds.MEMORISATION, kinds.GAPS, kinds.GAP_SUMMARY, kinds.VARIANCE)
 
 @dataclass(frozen=True)
 class Forgetter:
-    """A model that is to forget a part of its training set."""
+    """A model that is to forget a part of its training set, and the recipe that trains it."""
 
     model: str
     language: str
     size: int
     seed: int
+    recipe: str
 
 
 def forgetters_of(block: Mapping, problems: Mapping) -> list[Forgetter]:
     """Every model of the block `unlearning` on the `languages` and `seeds` of some problems."""
     return [
-        Forgetter(model, language, block["size"], seed)
+        Forgetter(model, language, block["size"], seed, block["recipe"])
         for model in block["models"]
         for language in problems["languages"]
         for seed in problems["seeds"]
@@ -120,7 +121,8 @@ class UnlearningJobs:
 
     def has_adapter(self, model: str) -> bool:
         """Whether only adapters of a full model are trained."""
-        return not self.settings.is_twin(model) and "adapter" in self.settings.training(model)
+        training = self.settings.training(model, self.block["recipe"])
+        return not self.settings.is_twin(model) and "adapter" in training
 
     def n_trained(self, variant: str) -> int:
         """Number of models trained on a variant; half of the retrained ones are for `retrain`."""
@@ -153,55 +155,55 @@ class UnlearningJobs:
 
     # Trainings
 
-    def training(self, model: str) -> dict:
-        """The values of the block `training` for the models of the unlearning."""
-        return {**self.settings.training(model, self.block["size"]), **self.block["training"]}
-
     def requests(self) -> Iterator[Runs]:
         """Replicates trained with, and without, the strings to forget, per model and language."""
         for forgetter in self.forgetters:
             for variant in (ORIGINAL, RETAIN):
                 yield from self.replicates(forgetter, variant)
-            if self.innocent:
-                yield from self.replicates(forgetter, RETAIN_INNOCENT)
+            yield from self.innocent(forgetter)
 
-    @property
-    def innocent(self) -> dict:
-        """The keys of `training` that differ for innocent models; {} if there are none."""
-        return self.block.get("innocent") or {}
+    def innocent(self, forgetter: Forgetter) -> list[Runs]:
+        """The trainings of innocent models, by a recipe of their own; [] if there are none.
+
+        Their numbers follow those of all retrained models, because the seed of a model depends on
+        its dataset and its number.
+        """
+        recipe, half = self.block["innocent_recipe"], self._n_retrained
+        if recipe is None:
+            return []
+        return [
+            self._replicates(replace(forgetter, recipe=recipe), RETAIN, range(2 * half, 3 * half))
+        ]
 
     def innocent_trained(self, forgetter: Forgetter, pattern: str) -> list[str]:
-        """One file from each job that trains innocent models; [] if there are none."""
-        return self.trained(forgetter, RETAIN_INNOCENT, pattern) if self.innocent else []
+        """One file from each job that trains innocent models."""
+        return [path for runs in self.innocent(forgetter) for path in runs.paths(pattern)]
 
     def replicates(self, forgetter: Forgetter, variant: str) -> list[Runs]:
         """The trainings of a model on a variant.
 
         The retrained models of the ideal `retrain` are a separate request, so that no method waits
-        for their training. The numbers of innocent models follow those of all retrained models,
-        because the seed of a model depends on its dataset and its number.
+        for their training.
         """
         half = self._n_retrained
         ranges = {
             ORIGINAL: [range(self._n_originals)],
             RETAIN: [range(half), range(half, 2 * half)],
-            RETAIN_INNOCENT: [range(2 * half, 3 * half)],
         }
-        differ = self.innocent if variant == RETAIN_INNOCENT else {}
-        return [
-            Runs(
-                forgetter.model,
-                forgetter.language,
-                forgetter.size,
-                variant,
-                seeds=(forgetter.seed,),
-                replicates=replicates,
-                training={**self.block["training"], **differ},
-                keeps=frozenset({TRACE, WEIGHTS}),
-                replicates_per_job=self.runs_per_job(forgetter.model),
-            )
-            for replicates in ranges[variant]
-        ]
+        return [self._replicates(forgetter, variant, numbers) for numbers in ranges[variant]]
+
+    def _replicates(self, forgetter: Forgetter, variant: str, numbers: range) -> Runs:
+        return Runs(
+            forgetter.model,
+            forgetter.language,
+            forgetter.size,
+            variant,
+            seeds=(forgetter.seed,),
+            recipe=forgetter.recipe,
+            replicates=numbers,
+            keeps=frozenset({TRACE, WEIGHTS}),
+            replicates_per_job=self.runs_per_job(forgetter.model),
+        )
 
     def runs_per_job(self, model: str) -> int:
         """Number of models that one job trains or unlearns."""
@@ -317,7 +319,7 @@ class UnlearningJobs:
     def n_predictions(self, size: int) -> int:
         """Largest number of predictions (one per model and string) in an evaluation's memory."""
         n_models = self.n_trained(ORIGINAL) + self.n_trained(RETAIN)
-        n_models += self._n_retrained if self.innocent else 0
+        n_models += self._n_retrained if self.block["innocent_recipe"] else 0
         n_models += max(len(self.runs(method)) for method in self.methods)
         test_size = self.settings.config["datasets"]["test_size"]
         return n_models * (size + test_size + self.block["validation"])

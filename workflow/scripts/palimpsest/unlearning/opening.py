@@ -6,11 +6,13 @@ or a p-value, and the same number for placebos or retraining. A sentence never s
 
 import math
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.report.number_format import in_words, number, percent, plural
+from palimpsest.estimates import with_interval
+from palimpsest.number_format import in_words, number, percent, plural
 from palimpsest.statistics import Interval
 from palimpsest.unlearning import remaining
 from palimpsest.unlearning.outcomes import Outcome
@@ -128,7 +130,7 @@ def about_goal(closed: Interval) -> str:
     """Whether further retrained models close the whole gap, as they must."""
     if np.isnan(closed.mean):
         return ""
-    text = f" It closes {with_interval(closed)} of the gap"
+    text = f" It closes {in_percent(closed)} of the gap"
     _, lower, upper = as_shown(closed)
     if lower > 1 or upper < 1:
         return f"{text}; the interval should contain 100\u00a0%, and it does not."
@@ -144,7 +146,7 @@ def about_reference(retrain: Outcome | None, methods: Sequence[Outcome]) -> list
             "Retraining was not measured on placebos, so methods are compared with 0\u00a0% there."
         ]
     return [
-        f"On placebos, retraining closes {with_interval(retrain.placebo)} of the gap. Retrained "
+        f"On placebos, retraining closes {in_percent(retrain.placebo)} of the gap. Retrained "
         "models had fewer training strings and took fewer steps. So this share, and not 0\u00a0%, "
         "is the goal there."
     ]
@@ -249,7 +251,7 @@ def about_nearest(nearest: Outcome, retrain: Outcome | None, n_methods: int) -> 
     if retrain is not None and not np.isnan(retrain.spread[0]):
         spread += f" (retraining: {spread_in_words(retrain)})"
     return (
-        f"{which}, {nearest.name}, closes {with_interval(nearest.closed)} of the gap; "
+        f"{which}, {nearest.name}, closes {in_percent(nearest.closed)} of the gap; "
         f"over {clear}, the middle half of the shares is {spread}. {about_placebos(nearest)}"
     )
 
@@ -258,14 +260,14 @@ def about_placebos(one: Outcome) -> str:
     """Whether a method closes more of the gap than it would by raising the loss of everything."""
     if np.isnan(one.placebo.mean):
         return "There are no placebos, so forgetting cannot be told from general damage."
-    text, size = f"On placebos, it closes {with_interval(one.placebo)}", "the difference"
+    text, size = f"On placebos, it closes {in_percent(one.placebo)}", "the difference"
     if not np.isnan(one.retained.mean):
-        text += f", and on retained strings {with_interval(one.retained)}"
+        text += f", and on retained strings {in_percent(one.retained)}"
         size += " to the larger of the two"
     beyond = one.verdict.beyond
     if np.isnan(beyond.lower):
         return f"{text}; {size} has no interval."
-    size += f" is {with_interval(beyond)}"
+    size += f" is {in_percent(beyond)}"
     if as_shown(beyond).lower > 0:
         text += f"; {size}, so it does more to the forget strings than to others."
     else:
@@ -276,7 +278,7 @@ def about_placebos(one: Outcome) -> str:
 def about_damage(one: Outcome) -> str:
     """Whether a method raises the loss of placebos more than retraining does."""
     of = "0\u00a0%" if np.isnan(one.reference.mean) else "that of retraining"
-    text = f"Its share on placebos minus {of} is {with_interval(one.verdict.damage)}"
+    text = f"Its share on placebos minus {of} is {in_percent(one.verdict.damage)}"
     _, lower, upper = as_shown(one.verdict.damage)
     if np.isnan(lower):
         return f"{text}, without an interval."
@@ -294,8 +296,7 @@ def about_overshooting(methods: Sequence[Outcome]) -> str:
     if not over:
         return "No method overshoots by its whole interval."
     shares = [
-        f"{one.name} closes {with_interval(one.closed)}, and {with_interval(one.placebo)} on "
-        "placebos"
+        f"{one.name} closes {in_percent(one.closed)}, and {in_percent(one.placebo)} on placebos"
         for one in over
     ]
     return (
@@ -313,9 +314,9 @@ def about_utility(methods: Sequence[Outcome]) -> str:
         name = min(kept, key=lambda name: kept[name].mean)
         return (
             f"On average, every method keeps {percent(KEEPS)} or more of {what}; the least is "
-            f"{with_interval(kept[name])} ({name})."
+            f"{in_percent(kept[name])} ({name})."
         )
-    shares = [f"{name} {with_interval(kept[name])}" for name in worse]
+    shares = [f"{name} {in_percent(kept[name])}" for name in worse]
     return (
         f"On average, {len(worse)} of {plural(len(methods), 'method')} kept less than "
         f"{percent(KEEPS)} of {what}: {', '.join(shares)}."
@@ -356,24 +357,24 @@ def about_memorised(memorised: pd.DataFrame, nearest: Outcome | None) -> list[st
     if np.isnan(forget["after"].mean):
         return []
     text = (
-        f"What remains: after {nearest.name}, {with_interval(forget['after'])} of the forget "
+        f"What remains: after {nearest.name}, {in_percent(forget['after'])} of the forget "
         "strings are still memorised (counterfactual); before, it was "
-        f"{with_interval(forget['before'])}, and retrained models have "
-        f"{with_interval(forget['retrained'])}, where 5 % are meant."
+        f"{in_percent(forget['before'])}, and retrained models have "
+        f"{in_percent(forget['retrained'])}, where 5 % are meant."
     )
     text += f" {about_excess(forget['excess'])}"
     if np.isnan(placebo["after"].mean):
         return [f"{text} There are no placebos."]
     return [
-        f"{text} On placebos, the shares are {with_interval(placebo['after'])} after, "
-        f"{with_interval(placebo['before'])} before and {with_interval(placebo['retrained'])} in "
+        f"{text} On placebos, the shares are {in_percent(placebo['after'])} after, "
+        f"{in_percent(placebo['before'])} before and {in_percent(placebo['retrained'])} in "
         "retrained models."
     ]
 
 
 def about_excess(excess: Interval) -> str:
     """Whether more is memorised after unlearning than after retraining."""
-    shown = with_interval(excess)
+    shown = in_percent(excess)
     if np.isnan(excess.lower):
         return f"The excess over retraining is {shown}, without an interval."
     _, lower, upper = as_shown(excess)
@@ -387,14 +388,12 @@ def about_excess(excess: Interval) -> str:
 # Words and numbers
 
 
-def with_interval(found: Interval) -> str:
-    """A share with its interval: 48 % [13, 83]; a dash if there is no share."""
-    if np.isnan(found.mean):
-        return "–"
-    mean, lower, upper = as_shown(found)
-    if np.isnan(lower):
-        return percent(mean)
-    return f"{percent(mean)} [{whole(lower)}, {whole(upper)}]"
+def whole_percent(share: float) -> str:
+    """A whole percentage; a share that rounds to 0 has no sign."""
+    return percent(round(share, 2) + 0.0)  # -0 becomes 0
+
+
+in_percent = partial(with_interval, form=whole_percent)
 
 
 def as_shown(found: Interval) -> Interval:
@@ -402,15 +401,9 @@ def as_shown(found: Interval) -> Interval:
     return Interval(*(round(value, 2) + 0.0 for value in found))  # -0 becomes 0
 
 
-def whole(share: float) -> str:
-    """A share as a whole number of per cent, without the sign."""
-    return percent(share).removesuffix("\u00a0%")
-
-
 def spread_in_words(one: Outcome) -> str:
     """The lower and the upper quartile of the strings' shares."""
-    lower, upper = (percent(round(share, 2) + 0.0) for share in one.spread)
-    return f"{lower} to {upper}"
+    return " to ".join(map(whole_percent, one.spread))
 
 
 def listed_p(p_values: Iterable[float]) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from palimpsest.estimates import clipped
 from palimpsest.statistics import DECIMALS, Interval, student
 from palimpsest.unlearning.placebos import FORGET, PLACEBO, RETAINED
 from palimpsest.unlearning.samples import PROBLEM_KEYS
@@ -144,14 +145,9 @@ def values(tests: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Interval]:
     of_problems = scores.assign(**kept).groupby(PROBLEM_KEYS, sort=False)[names].mean()
     given = {**{name: of_problems[name] for name in names}, "place": tests["place"]}
     found = {name: over_problems(column) for name, column in given.items()}
-    return {**found, **{name: clipped(found[name], *ends) for name, ends in RANGES.items()}}
+    return {**found, **{name: clipped(found[name], ends) for name, ends in RANGES.items()}}
 
 
 def over_problems(column: pd.Series) -> Interval:
     """Mean over the problems that have a value, with Student's interval if there are several."""
     return student(column.dropna().to_numpy(dtype=float), DECIMALS)
-
-
-def clipped(found: Interval, lowest: float, highest: float) -> Interval:
-    """The interval without the part in which a value cannot be."""
-    return Interval(found.mean, *(float(np.clip(end, lowest, highest)) for end in found[1:]))

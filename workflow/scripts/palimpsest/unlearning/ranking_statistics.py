@@ -15,13 +15,13 @@ from functools import partial
 import numpy as np
 import pandas as pd
 
-from palimpsest.claims import Estimate
+from palimpsest.estimates import Estimate
 from palimpsest.statistics import DECIMALS, pair_order
 from palimpsest.unlearning.claim_statistics import (
     FEWEST_METHODS,
+    estimator,
     mean_of_own,
     of_first_setup,
-    over_seeds,
     own,
     per_problem,
 )
@@ -81,8 +81,8 @@ AGREEMENT = {
 }
 
 
-def ranking_over_seeds(statistic: Callable, **settings) -> Callable[..., Estimate]:
-    """`over_seeds` for an agreement with a reference beyond that of the reference with itself.
+def ranking_estimator(statistic: Callable, **settings) -> Callable[..., Estimate]:
+    """`estimator` of an agreement with a reference beyond that of the reference with itself.
 
     The share of pairs in the same order and that of the reference with itself are marks. There is
     no interval if the latter is not certainly above `KNOWN_ORDER`.
@@ -91,14 +91,13 @@ def ranking_over_seeds(statistic: Callable, **settings) -> Callable[..., Estimat
         partial(statistic, agreement=name, **settings) for name in (ALONE, CEILING, BEYOND)
     )
     beside = {"share of pairs in the same order": alone, "of two repetitions": ceiling}
-    of_difference, of_ceiling = over_seeds(beyond, beside), over_seeds(ceiling)
+    of_difference, of_ceiling = estimator(beyond, beside), estimator(ceiling)
 
     def estimate(*frames: pd.DataFrame) -> Estimate:
         found = of_difference(*frames)
         if of_ceiling(*frames).lower > KNOWN_ORDER or not found.values:
             return found
-        vague = "the repetitions do not certainly agree on an order"
-        return found._replace(lower=np.nan, upper=np.nan, marks=(vague, *found.marks))
+        return found.without_interval("the repetitions do not certainly agree on an order")
 
     return estimate
 

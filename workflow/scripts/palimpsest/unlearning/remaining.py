@@ -8,9 +8,10 @@ from math import isnan
 
 import pandas as pd
 
+from palimpsest.estimates import clipped
 from palimpsest.figures import style
 from palimpsest.statistics import Interval
-from palimpsest.unlearning.outcomes import NOTHING, clipped, over_problems
+from palimpsest.unlearning.outcomes import NOTHING, over_problems
 from palimpsest.unlearning.placebos import FORGET, PLACEBO
 from palimpsest.unlearning.samples import PROBLEM_KEYS
 from palimpsest.unlearning.setups import ENDS
@@ -36,9 +37,9 @@ def of_method(memorised: pd.DataFrame, measure: str, strings: str, method: str) 
     """
     rows = asked(memorised, measure, strings)
     found = of_problems(rows[rows["method"] == method])
-    shares = {name: clipped(over_problems(found[name]), 0, 1) for name in COLUMNS}
+    shares = {name: clipped(over_problems(found[name]), (0, 1)) for name in COLUMNS}
     excess = over_problems(found["after"] - found["retrained"])
-    return {**shares, "excess": clipped(excess, -1, 1)}
+    return {**shares, "excess": clipped(excess, (-1, 1))}
 
 
 def measure_rows(memorised: pd.DataFrame, nearest: str | None) -> list[dict]:

@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
+from palimpsest.estimates import with_interval
 from palimpsest.figures import style
-from palimpsest.report.number_format import number, percent, score
+from palimpsest.number_format import number, percent, score
 from palimpsest.report.part import Chapter, Part
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval
@@ -18,7 +19,7 @@ from palimpsest.unlearning import opening, remaining
 from palimpsest.unlearning.claims import QUESTIONS
 from palimpsest.unlearning.kinds import GAP_SUMMARY, MEMORISATION, SCORES, TESTS
 from palimpsest.unlearning.lower_bounds import CONFIDENCE
-from palimpsest.unlearning.opening import as_shown, spread_in_words, with_interval
+from palimpsest.unlearning.opening import as_shown, in_percent, spread_in_words
 from palimpsest.unlearning.outcomes import Outcome, outcomes
 from palimpsest.unlearning.placebos import FORGET
 from palimpsest.unlearning.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
@@ -194,17 +195,17 @@ def method_row(one: Outcome) -> dict:
     return {
         "name": one.name,
         "end": one.is_end,
-        "closed": with_interval(one.closed),
+        "closed": in_percent(one.closed),
         "spread": "–" if pd.isna(one.spread[0]) else spread_in_words(one),
-        "placebo": with_interval(one.placebo),
-        "retained": with_interval(one.retained),
+        "placebo": in_percent(one.placebo),
+        "retained": in_percent(one.retained),
         "told": told(one),
         "joint": joint(one.tests),
-        "place": score_with_interval(one.values["place"]),
-        "quality": score_with_interval(one.values["forgetting_quality"]),
-        "final": score_with_interval(one.values["final_score"]),
-        "final_probability": score_with_interval(one.values["final_score_probability"]),
-        "kept": {which: with_interval(one.values[which]) for which in ("retain", "test")},
+        "place": with_interval(one.values["place"], score),
+        "quality": with_interval(one.values["forgetting_quality"], score),
+        "final": with_interval(one.values["final_score"], score),
+        "final_probability": with_interval(one.values["final_score_probability"], score),
+        "kept": {which: in_percent(one.values[which]) for which in ("retain", "test")},
         "steps": f"{number(round(100 * one.values['steps_share'].mean, 1))}\u00a0%",
         "words": words_of_end(one) if one.is_end else in_words(one),
     }
@@ -225,13 +226,6 @@ def joint(tests: pd.DataFrame) -> str:
     if tests.empty:
         return "–"
     return f"{int(tests['joint_errors'].sum())} of {int(tests['joint_models'].sum())}"
-
-
-def score_with_interval(found: Interval) -> str:
-    """A score and its interval; only the score if there is no interval."""
-    if pd.isna(found.lower):
-        return score(found.mean)
-    return f"{score(found.mean)} [{score(found.lower)}, {score(found.upper)}]"
 
 
 def words_of_end(one: Outcome) -> str:
@@ -284,7 +278,7 @@ def memorised_row(row: dict) -> dict:
         "measure": MEASURES[row["measure"]],
         "strings": "forget" if row["strings"] == FORGET else "placebo",
         "asked": f"{row['n_asked']} of {row['n_strings']}",
-        "after": with_interval(after),
+        "after": in_percent(after),
         **{name: shown(row[name]) for name in ("before", "nearest", "retrained")},
     }
 

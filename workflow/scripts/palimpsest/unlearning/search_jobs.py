@@ -52,7 +52,7 @@ class SearchJobs:
             variant,
             seeds=(forgetter.seed,),
             replicates=range(self.block["n"]),
-            training=self.jobs.block["training"],
+            recipe=forgetter.recipe,
             keeps=frozenset({TRACE, WEIGHTS}),
             replicates_per_job=self.jobs.runs_per_job(forgetter.model),
         )

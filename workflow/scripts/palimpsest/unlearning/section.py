@@ -45,7 +45,7 @@ def derived(settings: Settings) -> Iterator[Derived]:
     jobs = jobs_of(settings)
     n = sum(len(jobs.runs(method)) for method in jobs.methods)
     for one in jobs.forgetters:
-        trained = Runs(one.model, one.language, one.size, training=jobs.block["training"])
+        trained = Runs(one.model, one.language, one.size, recipe=one.recipe)
         files = tuple(jobs.unlearned(one, jobs.methods, "manifest.json"))
         yield Derived(trained, UNLEARNED, one.seed, n, jobs.block["cutoff"], files)
 
@@ -86,7 +86,7 @@ def _trained(jobs: UnlearningJobs, one: Forgetter) -> dict:
         "corpus": settings.corpus_file(one.language),
         "learning_rate": learning_rate(one.model, settings.models),
         "predict_end": settings.config["datasets"]["predict_end"],
-        "training": jobs.training(one.model),
+        "training": settings.training(one.model, one.recipe),
         "engine": settings.engine(one.model),
         "dataset": paths.DATASET.format(**vars(one), variant=ORIGINAL),
     }
@@ -137,7 +137,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
         )
     if BOOTSTRAP in block["setups"] and pool < n:
         yield Mistake("unlearning/pool", f"{pool} models are fewer than unlearning/n, which is {n}")
-    yield from _zero_stage(settings, block["models"])
+    yield from _zero_stage(settings, block)
 
 
 def _languages(block: dict) -> dict[str, list[str]]:
@@ -225,13 +225,12 @@ def _forget_set(block: dict) -> Iterator[Mistake]:
         )
 
 
-def _zero_stage(settings: Settings, models: list[str]) -> Iterator[Mistake]:
-    for model in models:
-        if settings.engine(model) == "deepspeed" and settings.training(model)["zero_stage"] == 3:
-            own = settings.config["training_by_model"].get(model, {})
-            where = f"training_by_model/{model}" if "zero_stage" in own else "training"
+def _zero_stage(settings: Settings, block: dict) -> Iterator[Mistake]:
+    for model in block["models"]:
+        stage = settings.training(model, block["recipe"])["zero_stage"]
+        if settings.engine(model) == "deepspeed" and stage == 3:
             yield Mistake(
-                f"{where}/zero_stage",
+                settings.key_of("zero_stage", model, block["recipe"]),
                 f"{model} cannot unlearn with ZeRO 3, because no process has a whole weight; set "
                 "it to 2 (for only one full model: in training_by_model), with offload_optimizer: "
                 "cpu if memory is short",

@@ -11,6 +11,7 @@ from palimpsest.density.bins import EXACT
 from palimpsest.density.figures import looks
 from palimpsest.density.kinds import ACCURACY, LEAKED, NEVER, PERPLEXITY
 from palimpsest.density.leakage_tables import once
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 
 LEAKS = {"color": looks.STRINGS[LEAKED].colour}
@@ -64,8 +65,8 @@ def performance(leakage: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Da
     rows = once(leakage)
     never, leaked = (rows[rows["strings"] == strings] for strings in (NEVER, LEAKED))
     found = (
-        looks.over_seeds(never, ["strings"], column),
-        looks.over_seeds(leaked, ["exact", "effective_epochs"], column),
+        intervals_over_seeds(never, ["strings"], column),
+        intervals_over_seeds(leaked, ["exact", "effective_epochs"], column).sort_index(),
     )
     return tuple(map(looks.of_shares, found)) if column == "answer_right" else found
 

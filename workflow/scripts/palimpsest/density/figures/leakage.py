@@ -9,6 +9,7 @@ from matplotlib.lines import Line2D
 from palimpsest.density.figures import looks
 from palimpsest.density.kinds import LEAKED, NEVER
 from palimpsest.density.leakage_tables import auc, once
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.statistics import student
 
@@ -118,7 +119,7 @@ def leakage_performance(table: pd.DataFrame) -> Figure:
     figure = curves.figure_of(4.3, f"Performance on leaked strings: {curves.subject(table)}")
     grid = figure.subplots(len(OUTCOMES), len(copies), sharex=True, sharey="row", squeeze=False)
     for line, (column, label) in zip(grid, OUTCOMES.items(), strict=True):
-        found = looks.over_seeds(rows, ["strings", "exact", "paraphrases"], column)
+        found = intervals_over_seeds(rows, ["strings", "exact", "paraphrases"], column).sort_index()
         if column == "answer_right":
             found = looks.of_shares(found)
             looks.share_axis(line[0], found[looks.ENDS])

@@ -5,6 +5,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from palimpsest.density.figures import looks
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 
 OTHERS = "0.5"
@@ -64,7 +65,7 @@ def draw_changes(
     axes.axvline(0, **looks.ZERO)
     looks.name_rows(axes, productions)
     groups = [*productions, *sorted(set(rows["group"]) - set(productions))]
-    found = looks.over_seeds(rows, ["left_out", "group"], column)
+    found = intervals_over_seeds(rows, ["left_out", "group"], column)
     colour = look.colour if look else style.INK
     step = STEP / max(1, len(groups) - 1)
     for (left_out, group), change in found.iterrows():

@@ -26,7 +26,6 @@ from palimpsest.density.kinds import (
     UNSEEN,
 )
 from palimpsest.figures import curves
-from palimpsest.statistics import student
 
 
 @dataclass(frozen=True)
@@ -67,24 +66,6 @@ TICKS = np.array([1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 
 def of_embedding(name: str) -> Look:
     """The look of an embedding; that of a text has the name of its model."""
     return EMBEDDINGS.get(name, OTHER_EMBEDDING)
-
-
-def over_seeds(rows: pd.DataFrame, by: list[str], column: str) -> pd.DataFrame:
-    """Mean and 95 % interval over seeds: mean, lower, upper, n_seeds; indexed by `by`.
-
-    The value of a seed is the mean of its rows. Rows without a value do not count; the ends are NaN
-    where only one seed has a value.
-    """
-    values = rows.dropna(subset=[column])
-    by_seed = values.groupby([*by, "seed"])[column].mean()
-    found = [
-        (key, *student(own), len(own)) for key, own in by_seed.groupby(by if by[1:] else by[0])
-    ]
-    names = ["key", "mean", "lower", "upper", "n_seeds"]
-    frame = pd.DataFrame(found, columns=names).set_index("key")
-    if by[1:] and len(frame):
-        frame.index = pd.MultiIndex.from_tuples(frame.index, names=by)
-    return frame
 
 
 def reach(found: pd.DataFrame) -> np.ndarray:

@@ -8,6 +8,7 @@ from matplotlib.figure import Figure
 from palimpsest.density.earlier import FEWEST_STARTS, associations
 from palimpsest.density.figures import looks
 from palimpsest.density.kinds import TRAINED, UNSEEN
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.statistics import student
 
@@ -94,7 +95,7 @@ def draw_associations(axes: Axes, rows: pd.DataFrame, measures: list) -> None:
 def draw_never(axes: Axes, table: pd.DataFrame, measures: list) -> None:
     """The share of strings that are never memorised, by measure."""
     name_measures(axes, measures)
-    found = looks.over_seeds(table, ["measure", "evidence", "strings"], "never")
+    found = intervals_over_seeds(table, ["measure", "evidence", "strings"], "never")
     found = looks.of_shares(found)
     for place, measure in enumerate(measures):
         colour = style.MEASURES[measure[0]].colour

@@ -10,6 +10,7 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from palimpsest.density.figures import looks
 from palimpsest.density.figures.leakage import condition
 from palimpsest.density.kinds import PLACEBO, TOP_K
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 
 GREY = looks.STRINGS[PLACEBO].colour
@@ -67,11 +68,11 @@ def draw_panel(axes: Axes, rows: pd.DataFrame, look: looks.Look) -> None:
         ("auc", look.colour, look.marker, 1.3),
     ):
         for shift, (kernel, own) in zip((0.96, 1.04), kernels.groupby("estimator"), strict=False):
-            found = looks.of_shares(looks.over_seeds(own, ["setting"], column))
+            found = looks.of_shares(intervals_over_seeds(own, ["setting"], column).sort_index())
             line = {"linestyle": looks.KERNELS.get(kernel, "-"), "linewidth": width}
             places = found.index.to_numpy() * shift
             looks.draw_means(axes, places, found, color=colour, marker=marker, **line)
-        distance = looks.over_seeds(rows[rows["estimator"] == TOP_K], ["setting"], column)
+        distance = intervals_over_seeds(rows[rows["estimator"] == TOP_K], ["setting"], column)
         distance = looks.of_shares(distance)
         if len(distance):
             place = [beside * (0.93 if column == "placebo" else 1.07)]

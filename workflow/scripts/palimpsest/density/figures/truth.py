@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from palimpsest.density.figures import looks
 from palimpsest.density.kinds import LENGTH, TOP_K, TRAINED, UNSEEN
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 
 STEP = 0.22
@@ -96,7 +97,8 @@ def draw_correlations(axes: Axes, rows: pd.DataFrame, column: str, estimates: di
     axes.axvline(0, **looks.ZERO)
     looks.name_rows(axes, list(estimates.values()))
     rows = rows.assign(setting=rows["setting"].fillna(-1), embedding=rows["embedding"].fillna(""))
-    found = looks.over_seeds(rows, ["estimator", "setting", "embedding"], column)
+    keys = ["estimator", "setting", "embedding"]
+    found = intervals_over_seeds(rows, keys, column).sort_index()
     order = [*looks.EMBEDDINGS]
     known = {index[:2] for index in found.index}
     for place, (estimator, setting) in enumerate(estimates):

@@ -8,14 +8,12 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import STILL_LEARNING
 from palimpsest.memorisation.joins import CURVE, beside_learning
-from palimpsest.memorisation.kinds import DATASET, LEARNING
+from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.study import Study
 from palimpsest.models import resolve
 from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.columns import GROUP_SEED
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 np = lazy_import("numpy")
 pd = lazy_import("pandas")
@@ -28,34 +26,29 @@ SHARES = ["below_distinct", "below_unseen"]
 OF_REFERENCE = "reference_"
 
 
-def _compared(prefix: str, whose: str) -> tuple[Column, ...]:
-    meanings = (
-        f"the time at which {whose} reached the equal test loss, in epochs, interpolated",
-        f"loss of {whose} on the distinct training strings then, nats per token",
-        f"share of the distinct training strings that {whose} recollects then",
-        f"share of the unseen strings that {whose} recollects then",
-    )
-    return tuple(
-        Column(prefix + name, float, meaning, True)
-        for name, meaning in zip(COMPARED, meanings, strict=True)
-    )
-
-
 KIND = Kind(
     "adapters",
     "One row per seed and model but the first, which is the reference.",
     fill(STUDY_TABLE, study="adapters"),
-    (
-        *GROUP_SEED,
-        Column("reference", str, "the model that is compared with: the study's first"),
-        Column(
-            "equal_test_loss",
-            float,
-            "the lowest test loss that both models reached, nats per token",
-        ),
-        *_compared("", "the model"),
-        *_compared(OF_REFERENCE, "the reference"),
-        STILL_LEARNING,
+    columns(
+        """
+        model language size seed variant reference equal_test_loss epoch train_loss_distinct
+        below_distinct below_unseen reference_epoch reference_train_loss_distinct
+        reference_below_distinct reference_below_unseen still_learning
+        """,
+        reference="str: the model that is compared with: the study's first",
+        equal_test_loss="float: the lowest test loss that both models reached, nats per token",
+        epoch="float?: the time at which the model reached the equal test loss, in epochs, "
+        "interpolated",
+        train_loss_distinct="float?: loss of the model on the distinct training strings then, nats"
+        " per token",
+        below_distinct="float?: share of the distinct training strings that the model recollects "
+        "then",
+        below_unseen="float?: share of the unseen strings that the model recollects then",
+        reference_epoch="float?: `epoch` of the reference",
+        reference_train_loss_distinct="float?: `train_loss_distinct` of the reference then",
+        reference_below_distinct="float?: `below_distinct` of the reference then",
+        reference_below_unseen="float?: `below_unseen` of the reference then",
     ),
 )
 
@@ -172,7 +165,10 @@ class Adapters(Study):
         if found:
             return
         first, *others = self.models(settings)
-        has = {name: "adapter" in settings.training(name) for name in (first, *others)}
+        has = {
+            name: "adapter" in settings.training(name, self.recipe(settings))
+            for name in (first, *others)
+        }
         same = {resolve(name, settings.models)[0].id for name in has}
         if has[first] or not others or not all(has[name] for name in others) or len(same) > 1:
             yield Mistake(

@@ -8,14 +8,12 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import OPTIMAL_EPOCH
-from palimpsest.memorisation.kinds import LEARNING
+from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import MANIFEST, STUDY_TABLE, TRACE, fill
-from palimpsest.tables.columns import EPOCH, GROUP_SEED
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 bits_module = lazy_import("palimpsest.memorisation.bits")
@@ -26,52 +24,23 @@ KIND = Kind(
     "One row per model, size, seed and epoch: bits that the model holds of strings beyond the "
     "language.",
     fill(STUDY_TABLE, study="bits"),
-    (
-        *GROUP_SEED,
-        EPOCH,
-        OPTIMAL_EPOCH,
-        Column("parameters", int, "number of parameters of the model as trained"),
-        Column("n_train", int, "distinct training strings"),
-        Column("n_unseen", int, "distinct strings that were never trained on: the placebo"),
-        Column(
-            "bits",
-            float,
-            "mean over the distinct training strings of log2 of the probability under the model "
-            "minus log2 of the probability under the language, bits per string",
-        ),
-        Column(
-            "bits_unseen",
-            float,
-            "the same mean over the unseen strings; NaN if there are none",
-            True,
-        ),
-        Column(
-            "positive",
-            float,
-            "mean over the distinct training strings of the positive part of these bits: strings "
-            "that the model predicts worse than the language does count as 0",
-        ),
-        Column(
-            "positive_unseen",
-            float,
-            "the same mean over the unseen strings: what the positive part finds where nothing can "
-            "be memorised; NaN if there are none",
-            True,
-        ),
-        Column("total", float, "sum of the bits of the distinct training strings"),
-        Column(
-            "total_corrected",
-            float,
-            "total minus n_train times bits_unseen, bits; NaN without unseen strings",
-            True,
-        ),
-        Column("per_parameter", float, "total divided by parameters, bits"),
-        Column(
-            "corrected_per_parameter",
-            float,
-            "total_corrected divided by parameters, bits; NaN without unseen strings",
-            True,
-        ),
+    columns(
+        """
+        model language size seed variant epoch optimal_epoch parameters n_train n_unseen bits
+        bits_unseen positive positive_unseen total total_corrected per_parameter
+        corrected_per_parameter
+        """,
+        n_train="int: distinct training strings",
+        positive="float: mean over the distinct training strings of the positive part of these "
+        "bits: strings that the model predicts worse than the language does count as 0",
+        positive_unseen="float?: the same mean over the unseen strings: what the positive part "
+        "finds where nothing can be memorised; NaN if there are none",
+        total="float: sum of the bits of the distinct training strings",
+        total_corrected="float?: total minus n_train times bits_unseen, bits; NaN without unseen "
+        "strings",
+        per_parameter="float: total divided by parameters, bits",
+        corrected_per_parameter="float?: total_corrected divided by parameters, bits; NaN without "
+        "unseen strings",
     ),
 )
 

@@ -10,16 +10,14 @@ from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import OPTIMAL_EPOCH
-from palimpsest.memorisation.kinds import LEARNING
+from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.paths import TOKENS as TOKENS_PATH
 from palimpsest.requests import TOKENS, Runs
-from palimpsest.tables.columns import EPOCH, GROUP_SEED
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 by_rule = lazy_import("palimpsest.memorisation.bits_by_rule")
@@ -29,54 +27,25 @@ KIND = Kind(
     "One row per model, size, seed, epoch and rule of the grammar: memorised bits of the symbols "
     "that the rule decides. The sum over all rows of a run and epoch is that of the table `bits`.",
     fill(STUDY_TABLE, study="bits_by_rule"),
-    (
-        *GROUP_SEED,
-        EPOCH,
-        OPTIMAL_EPOCH,
-        Column(
-            "level",
-            int,
-            "fewest steps from the start symbol to the non-terminal; null: no rule",
-            True,
-        ),
-        Column("nonterminal", str, "left-hand side of the rule; null: no rule", True),
-        Column(
-            "rule",
-            str,
-            "the rule, of a non-terminal with a choice; null: symbols that no rule decides, "
-            "because the symbols before them determine them",
-            True,
-        ),
-        Column("probability", float, "probability of the rule; null: no rule", True),
-        Column("n_train", int, "distinct training strings"),
-        Column("n_unseen", int, "distinct strings that were never trained on: the placebo"),
-        Column(
-            "symbols",
-            float,
-            "symbols that the rule decides, mean over the distinct training strings; a symbol that "
-            "several rules decide is shared among them",
-        ),
-        Column(
-            "symbols_unseen", float, "the same mean over the unseen strings; NaN without any", True
-        ),
-        Column(
-            "optimal",
-            float,
-            "Bayes-optimal loss of these symbols, bits per distinct training string: what a model "
-            "can hold of them at most",
-        ),
-        Column(
-            "optimal_unseen", float, "the same mean over the unseen strings; NaN without any", True
-        ),
-        Column(
-            "bits",
-            float,
-            "Bayes-optimal loss minus the model's loss of these symbols, bits per distinct "
-            "training string",
-        ),
-        Column(
-            "bits_unseen", float, "the same mean over the unseen strings; NaN without any", True
-        ),
+    columns(
+        """
+        model language size seed variant epoch optimal_epoch level nonterminal rule probability
+        n_train n_unseen symbols symbols_unseen optimal optimal_unseen bits bits_unseen
+        """,
+        level="int?: fewest steps from the start symbol to the non-terminal; null: no rule",
+        nonterminal="str?: left-hand side of the rule; null: no rule",
+        rule="str?: the rule, of a non-terminal with a choice; null: symbols that no rule decides,"
+        " because the symbols before them determine them",
+        probability="float?: probability of the rule; null: no rule",
+        n_train="int: distinct training strings",
+        symbols="float: symbols that the rule decides, mean over the distinct training strings; a "
+        "symbol that several rules decide is shared among them",
+        symbols_unseen="float?: the same mean over the unseen strings; NaN without any",
+        optimal="float: Bayes-optimal loss of these symbols, bits per distinct training string: "
+        "what a model can hold of them at most",
+        optimal_unseen="float?: the same mean over the unseen strings; NaN without any",
+        bits="float: Bayes-optimal loss minus the model's loss of these symbols, bits per distinct"
+        " training string",
     ),
 )
 

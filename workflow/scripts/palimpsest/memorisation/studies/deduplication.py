@@ -5,29 +5,11 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import (
-    BELOW_DISTINCT,
-    BELOW_UNSEEN,
-    COVERAGE,
-    DEPTH_DISTINCT,
-    DEPTH_UNSEEN,
-    FRACTION_DISTINCT,
-    INNER_BAND,
-    N_TRAIN,
-    OPTIMAL_EPOCH,
-    SPREAD,
-    STILL_LEARNING,
-    TEST_LOSS,
-    TRAIN_LOSS,
-    TRAIN_LOSS_DISTINCT,
-    WEIGHTED_DISTINCT,
-)
 from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, beside_learning
-from palimpsest.memorisation.kinds import DATASET, LEARNING
+from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
 from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
@@ -36,26 +18,12 @@ KIND = Kind(
     "deduplication",
     "One row per model, seed, variant, measure and epoch.",
     fill(STUDY_TABLE, study="deduplication"),
-    (
-        *GROUP_SEED,
-        MEASURE,
-        EPOCH,
-        COVERAGE,
-        FRACTION_DISTINCT,
-        WEIGHTED_DISTINCT,
-        BELOW_DISTINCT,
-        DEPTH_DISTINCT,
-        BELOW_UNSEEN,
-        DEPTH_UNSEEN,
-        TRAIN_LOSS,
-        TRAIN_LOSS_DISTINCT,
-        N_TRAIN,
-        TEST_LOSS,
-        *SPREAD,
-        OPTIMAL_EPOCH,
-        STILL_LEARNING,
-        *INNER_BAND,
-    ),
+    columns("""
+        model language size seed variant measure epoch coverage fraction_distinct weighted_distinct
+        below_distinct depth_distinct below_unseen depth_unseen train_loss train_loss_distinct
+        n_train test_loss test_loss_distinct test_spread optimal_test_loss_distinct
+        optimal_test_spread optimal_epoch still_learning start_p10 start_p90
+    """),
 )
 
 
@@ -64,7 +32,7 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
 
     Source: section 4, RQ4, figure 5; appendix G, RQ8 and RQ9, figures 39 and 40.
     """
-    bands = [column.name for column in INNER_BAND]
+    bands = ["start_p10", "start_p90"]
     unseen = ["below_unseen", "depth_unseen"]
     memorised = dataset[[*CURVE, "coverage", *DISTINCT, *AT_EPOCH, *unseen, *bands]]
     losses = [
@@ -72,7 +40,10 @@ def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
         "train_loss_distinct",
         "n_train",
         "test_loss",
-        *(column.name for column in SPREAD),
+        "test_loss_distinct",
+        "test_spread",
+        "optimal_test_loss_distinct",
+        "optimal_test_spread",
         "optimal_epoch",
         "still_learning",
     ]

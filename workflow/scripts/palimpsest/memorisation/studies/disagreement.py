@@ -8,9 +8,6 @@ from typing import ClassVar
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import (
-    TARGET_COLUMNS,
-)
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
@@ -31,7 +28,7 @@ KIND = Kind(
     "One row per model, seed, target string, measure, evidence and epoch: the tables "
     "`target_scores`, stacked.",
     fill(STUDY_TABLE, study="disagreement"),
-    TARGET_COLUMNS,
+    TARGET_SCORES.columns,
 )
 
 

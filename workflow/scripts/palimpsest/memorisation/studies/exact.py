@@ -12,26 +12,12 @@ from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation import kinds
-from palimpsest.memorisation.columns import (
-    CHEAP_EVIDENCE,
-    QUANTITY,
-)
-from palimpsest.memorisation.kinds import APPROXIMATION
+from palimpsest.memorisation.kinds import APPROXIMATION, CHEAP_EVIDENCE, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.requests import Runs
-from palimpsest.tables.columns import (
-    COUNT,
-    LANGUAGE,
-    LOG_PROB,
-    MEASURE,
-    MODEL,
-    SEED,
-    SIZE,
-    STRING_ID,
-)
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT
 
 pd = lazy_import("pandas")
@@ -60,25 +46,16 @@ KIND = Kind(
     "One row per model, seed, training string, measure, evidence and quantity: the "
     "approximation beside exact retraining.",
     fill(STUDY_TABLE, study="exact"),
-    (
-        MODEL,
-        LANGUAGE,
-        SIZE,
-        SEED,
-        STRING_ID,
-        COUNT,
-        LOG_PROB,
-        MEASURE,
-        CHEAP_EVIDENCE,
-        QUANTITY,
-        Column("exact", float, "by retraining without the string; NaN: no start", True),
-        Column("approximate", float, "by the cheaper threshold; NaN: no start", True),
-        Column(
-            "correlation",
-            float,
-            "Spearman rank correlation of the two over the run's strings; NaN if undefined",
-            True,
-        ),
+    columns(
+        """
+        model language size seed string_id count log_prob measure evidence quantity exact
+        approximate correlation
+        """,
+        evidence=CHEAP_EVIDENCE,
+        exact="float?: by retraining without the string; NaN: no start",
+        approximate="float?: by the cheaper threshold; NaN: no start",
+        correlation="float?: Spearman rank correlation of the two over the run's strings; NaN if "
+        "undefined",
     ),
 )
 

@@ -6,14 +6,13 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.kinds import LEARNING
+from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.exact import STUDY as EXACT
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import STUDY_TABLE, TRACE, fill
 from palimpsest.requests import Runs
-from palimpsest.tables.columns import EPOCH, GROUP_SEED
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 from palimpsest.variants import LEAVE_ONE_OUT
 
 pd = lazy_import("pandas")
@@ -23,36 +22,22 @@ KIND = Kind(
     "extraction",
     "One row per model, seed, moment, group of strings, source and number of samples.",
     fill(STUDY_TABLE, study="extraction"),
-    (
-        *GROUP_SEED,
-        Column("moment", str, "optimum (the epoch of optimal learning) or end (the last epoch)"),
-        EPOCH,
-        Column(
-            "group",
-            str,
-            "train (the distinct training strings; if the study `exact` leaves some of them out, "
-            "these) or unseen (the distinct strings that were never trained on: the placebo)",
-        ),
-        Column(
-            "source",
-            str,
-            "who produces the samples: model, retraining (for each string, the model trained "
-            "without it; where the study `exact` has it) or language (exact probabilities)",
-        ),
-        Column("n_strings", int, "number of strings in the group"),
-        Column("samples", int, "number k of independent samples, at temperature 1"),
-        Column(
-            "probability",
-            float,
-            "probability that a string is among k samples (without a predicted end: that a sample "
-            "begins with it), mean over the strings",
-        ),
-        Column(
-            "share_likely",
-            float,
-            "share of the strings for which this probability is at least 0.5: (k, 0.5)-discoverable"
-            " extraction",
-        ),
+    columns(
+        """
+        model language size seed variant moment epoch group source n_strings samples probability
+        share_likely
+        """,
+        moment="str: optimum (the epoch of optimal learning) or end (the last epoch)",
+        group="str: train (the distinct training strings; if the study `exact` leaves some of them"
+        " out, these) or unseen (the distinct strings that were never trained on: the placebo)",
+        source="str: who produces the samples: model, retraining (for each string, the model "
+        "trained without it; where the study `exact` has it) or language (exact probabilities)",
+        n_strings="int: number of strings in the group",
+        samples="int: number k of independent samples, at temperature 1",
+        probability="float: probability that a string is among k samples (without a predicted end:"
+        " that a sample begins with it), mean over the strings",
+        share_likely="float: share of the strings for which this probability is at least 0.5: (k, "
+        "0.5)-discoverable extraction",
     ),
 )
 

@@ -8,19 +8,12 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import (
-    FRACTION_DISTINCT,
-    OPTIMAL_EPOCH,
-    STILL_LEARNING,
-    WEIGHTED_DISTINCT,
-)
 from palimpsest.memorisation.joins import RUN, beside_learning, matched
-from palimpsest.memorisation.kinds import LEARNING, SCORES, STARTS
+from palimpsest.memorisation.kinds import LEARNING, SCORES, STARTS, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
@@ -35,39 +28,24 @@ KIND = Kind(
     "frequency",
     "One row per model, seed, measure, group and epoch.",
     fill(STUDY_TABLE, study="frequency"),
-    (
-        *GROUP_SEED,
-        MEASURE,
-        Column("group", str, "top or bottom: most or least frequent distinct strings"),
-        EPOCH,
-        Column("n_strings", int, "distinct strings in the group that the measure applies to"),
-        Column("loss", float, "mean loss of the whole group, nats per token"),
-        FRACTION_DISTINCT,
-        WEIGHTED_DISTINCT,
-        OPTIMAL_EPOCH,
-        STILL_LEARNING,
-        Column(
-            "coverage",
-            float,
-            "share of the group's distinct strings that have stand-ins which have stand-ins of "
-            "their own; the following columns are about these strings, at optimal learning",
-        ),
-        Column(
-            "below_matched",
-            float,
-            "share of these strings whose loss is below the threshold, even if it rises above the "
-            "threshold later; NaN if the coverage is 0",
-            True,
-        ),
-        Column("depth_matched", float, "mean score without the rule for the start", True),
-        Column(
-            "below_unseen_matched",
-            float,
-            "`below_matched` of these strings' stand-ins: strings never trained on, of the same "
-            "Bayes-optimal loss",
-            True,
-        ),
-        Column("depth_unseen_matched", float, "`depth_matched` of these stand-ins", True),
+    columns(
+        """
+        model language size seed variant measure group epoch n_strings loss fraction_distinct
+        weighted_distinct optimal_epoch still_learning coverage below_matched depth_matched
+        below_unseen_matched depth_unseen_matched
+        """,
+        group="str: top or bottom: most or least frequent distinct strings",
+        n_strings="int: distinct strings in the group that the measure applies to",
+        loss="float: mean loss of the whole group, nats per token",
+        coverage="float: share of the group's distinct strings that have stand-ins which have "
+        "stand-ins of their own; the following columns are about these strings, at optimal "
+        "learning",
+        below_matched="float?: share of these strings whose loss is below the threshold, even if "
+        "it rises above the threshold later; NaN if the coverage is 0",
+        depth_matched="float?: mean score without the rule for the start",
+        below_unseen_matched="float?: `below_matched` of these strings' stand-ins: strings never "
+        "trained on, of the same Bayes-optimal loss",
+        depth_unseen_matched="float?: `depth_matched` of these stand-ins",
     ),
 )
 

@@ -6,26 +6,13 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import (
-    COVERAGE,
-    DEPTH_DISTINCT,
-    DEPTH_UNSEEN,
-    FRACTION,
-    OPTIMAL_EPOCH,
-    OPTIMAL_TEST,
-    STILL_LEARNING,
-    TEST_LOSS,
-    WEIGHTED,
-    WEIGHTED_UNSEEN,
-)
 from palimpsest.memorisation.joins import CURVE, SCORES_OF_ALL, beside_learning
-from palimpsest.memorisation.kinds import DATASET, LEARNING
+from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.models import resolve
 from palimpsest.paths import MANIFEST, STUDY_TABLE, fill
-from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 read_manifests = lazy_import("palimpsest.manifests")
@@ -34,22 +21,13 @@ KIND = Kind(
     "model_size",
     "One row per model, seed, measure and epoch.",
     fill(STUDY_TABLE, study="model_size"),
-    (
-        *GROUP_SEED,
-        Column("family", str, "family of the model"),
-        Column("parameters", int, "number of parameters of the model as trained"),
-        MEASURE,
-        EPOCH,
-        TEST_LOSS,
-        OPTIMAL_TEST,
-        COVERAGE,
-        FRACTION,
-        WEIGHTED,
-        DEPTH_DISTINCT,
-        WEIGHTED_UNSEEN,
-        DEPTH_UNSEEN,
-        OPTIMAL_EPOCH,
-        STILL_LEARNING,
+    columns(
+        """
+        model language size seed variant family parameters measure epoch test_loss optimal_test_loss
+        coverage fraction weighted depth_distinct weighted_unseen depth_unseen optimal_epoch
+        still_learning
+        """,
+        family="str: family of the model",
     ),
 )
 

@@ -5,31 +5,6 @@ from __future__ import annotations
 from palimpsest.configuration.settings import Settings
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import (
-    BAND,
-    BELOW_COVERED,
-    BELOW_DISTINCT,
-    BELOW_UNSEEN,
-    BELOW_UNSEEN_COVERED,
-    COUNTERPART,
-    COVERAGE,
-    DEPTH_DISTINCT,
-    DEPTH_UNSEEN,
-    FRACTION,
-    FRACTION_DISTINCT,
-    FRACTION_PERFECT,
-    FRACTION_UNSEEN,
-    INNER_BAND,
-    OPTIMAL_EPOCH,
-    OPTIMAL_TEST,
-    STILL_LEARNING,
-    TEST_LOSS,
-    TRAIN_LOSS,
-    WEIGHTED,
-    WEIGHTED_DISTINCT,
-    WEIGHTED_PERFECT,
-    WEIGHTED_UNSEEN,
-)
 from palimpsest.memorisation.joins import (
     AT_EPOCH,
     COVERED,
@@ -39,11 +14,10 @@ from palimpsest.memorisation.joins import (
     UNSEEN,
     beside_learning,
 )
-from palimpsest.memorisation.kinds import DATASET, LEARNING
+from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.columns import EPOCH, GROUP_SEED, MEASURE
 from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
@@ -52,34 +26,13 @@ KIND = Kind(
     "tradeoff",
     "One row per model, seed, measure and epoch, with the losses beside it.",
     fill(STUDY_TABLE, study="tradeoff"),
-    (
-        *GROUP_SEED,
-        MEASURE,
-        EPOCH,
-        COVERAGE,
-        FRACTION,
-        WEIGHTED,
-        FRACTION_DISTINCT,
-        WEIGHTED_DISTINCT,
-        BELOW_DISTINCT,
-        DEPTH_DISTINCT,
-        FRACTION_UNSEEN,
-        WEIGHTED_UNSEEN,
-        BELOW_UNSEEN,
-        DEPTH_UNSEEN,
-        BELOW_COVERED,
-        BELOW_UNSEEN_COVERED,
-        FRACTION_PERFECT,
-        WEIGHTED_PERFECT,
-        TRAIN_LOSS,
-        TEST_LOSS,
-        OPTIMAL_TEST,
-        OPTIMAL_EPOCH,
-        STILL_LEARNING,
-        *BAND,
-        *INNER_BAND,
-        COUNTERPART,
-    ),
+    columns("""
+        model language size seed variant measure epoch coverage fraction weighted fraction_distinct
+        weighted_distinct below_distinct depth_distinct fraction_unseen weighted_unseen below_unseen
+        depth_unseen below_covered below_unseen_covered fraction_perfect weighted_perfect train_loss
+        test_loss optimal_test_loss optimal_epoch still_learning band_first band_last never_starts
+        start_p10 start_p90 counterpart
+    """),
 )
 
 
@@ -96,7 +49,7 @@ def table(
     """
     of_all = ["coverage", "fraction", "weighted", *DISTINCT, *AT_EPOCH]
     placebos = [*UNSEEN, *COVERED, *PERFECT]
-    bands = [column.name for column in (*BAND, *INNER_BAND)]
+    bands = ["band_first", "band_last", "never_starts", "start_p10", "start_p90"]
     memorised = dataset[[*CURVE, *of_all, *placebos, *bands]]
     losses = ["train_loss", "test_loss", "optimal_test_loss", "optimal_epoch", "still_learning"]
     counterparts = pd.array([counterpart] * len(memorised), dtype="string")

@@ -6,25 +6,12 @@ from typing import ClassVar
 
 from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
-from palimpsest.memorisation.columns import (
-    COVERAGE,
-    DEPTH_DISTINCT,
-    DEPTH_UNSEEN,
-    FRACTION,
-    OPTIMAL_EPOCH,
-    OPTIMAL_TEST,
-    STILL_LEARNING,
-    TEST_LOSS,
-    WEIGHTED,
-    WEIGHTED_UNSEEN,
-)
 from palimpsest.memorisation.joins import CURVE, RUN, SCORES_OF_ALL, beside_learning, matched
-from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS
+from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS, columns
 from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
-from palimpsest.tables.columns import GROUP_SEED, MEASURE
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.kinds import Kind
 
 pd = lazy_import("pandas")
 
@@ -39,46 +26,21 @@ KIND = Kind(
     "training_size",
     "One row per model, seed, size and measure, at the epoch of optimal learning.",
     fill(STUDY_TABLE, study="training_size"),
-    (
-        *GROUP_SEED,
-        MEASURE,
-        OPTIMAL_EPOCH,
-        STILL_LEARNING,
-        TEST_LOSS,
-        OPTIMAL_TEST,
-        COVERAGE,
-        FRACTION,
-        WEIGHTED,
-        DEPTH_DISTINCT,
-        WEIGHTED_UNSEEN,
-        DEPTH_UNSEEN,
-        Column("n_repeated", int, "distinct training strings that occur more than once"),
-        Column(
-            "weighted_repeated",
-            float,
-            "mean score of the distinct strings that occur more than once",
-            True,
-        ),
-        Column(
-            "depth_repeated",
-            float,
-            "mean score of these strings without the rule for the start; of those whose stand-ins "
-            "have stand-ins of their own",
-            True,
-        ),
-        Column(
-            "depth_repeated_unseen",
-            float,
-            "`depth_repeated` of these strings' stand-ins, which were never trained on",
-            True,
-        ),
-        Column(
-            "threshold_shared",
-            float,
-            "mean threshold of the strings that are in the seed's training sets of all sizes, and "
-            "have a threshold in each; for contextual: their mean optimal contextual loss",
-            True,
-        ),
+    columns(
+        """
+        model language size seed variant measure optimal_epoch still_learning test_loss
+        optimal_test_loss coverage fraction weighted depth_distinct weighted_unseen depth_unseen
+        n_repeated weighted_repeated depth_repeated depth_repeated_unseen threshold_shared
+        """,
+        n_repeated="int: distinct training strings that occur more than once",
+        weighted_repeated="float?: mean score of the distinct strings that occur more than once",
+        depth_repeated="float?: mean score of these strings without the rule for the start; of "
+        "those whose stand-ins have stand-ins of their own",
+        depth_repeated_unseen="float?: `depth_repeated` of these strings' stand-ins, which were "
+        "never trained on",
+        threshold_shared="float?: mean threshold of the strings that are in the seed's training "
+        "sets of all sizes, and have a threshold in each; for contextual: their mean optimal "
+        "contextual loss",
     ),
 )
 

@@ -7,12 +7,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import NullFormatter
 
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.profiles.dilution_effects import at_the_end
 from palimpsest.profiles.factorial import EARLY, LATE
 from palimpsest.profiles.figures import looks
 from palimpsest.profiles.kinds import DIFFERENCE, LOG_LIKELIHOOD, PLACEBO, SPECIFIC, TRAINED
-from palimpsest.statistics import student
 
 # Of a position: the line, and how its markers are filled
 LINES = {EARLY: {"linestyle": "--", "markerfacecolor": "white"}, LATE: {"linestyle": "-"}}
@@ -61,7 +61,7 @@ def draw_cells(axes: Axes, cells: pd.DataFrame) -> None:
     """The specific effect against the size of the stream, a line for each arm; placebos in grey."""
     axes.axhline(0, **looks.ZERO)
     sizes = sorted(cells["size"].unique())
-    placebos = cells[cells["strings"] == PLACEBO].groupby(["size", "seed"])[SPECIFIC].mean()
+    placebos = cells[cells["strings"] == PLACEBO]
     draw_line(axes, placebos, 1.0, color=ROWS[-1][3], marker=ROWS[-1][4], linestyle=":")
     trained = cells[cells["strings"] == TRAINED]
     tints = colours(cells)
@@ -69,7 +69,7 @@ def draw_cells(axes: Axes, cells: pd.DataFrame) -> None:
     shifts = np.linspace(0.91, 1.09, 2 * len(tints)).tolist()
     for (copies, position), own in trained.groupby(["copies", "position"]):
         look = {"color": tints[copies], "marker": "o", **LINES[position]}
-        draw_line(axes, own.groupby(["size", "seed"])[SPECIFIC].mean(), shifts.pop(0), **look)
+        draw_line(axes, own, shifts.pop(0), **look)
     axes.set_xscale("log")
     axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
     axes.xaxis.set_minor_formatter(NullFormatter())
@@ -79,13 +79,11 @@ def draw_cells(axes: Axes, cells: pd.DataFrame) -> None:
     axes.set_title("memorisation of the strings of each arm")
 
 
-def draw_line(axes: Axes, values: pd.Series, shift: float, **look) -> None:
-    """Means over the seeds with intervals, against the size; `values` by size and seed."""
-    by_size = values.groupby("size")
-    mean, lower, upper = np.array([student(own) for _, own in by_size]).T
-    sizes = np.array([size for size, _ in by_size], dtype=float) * shift
-    reach = np.nan_to_num([mean - lower, upper - mean])
-    axes.errorbar(sizes, mean, reach, markersize=4.5, elinewidth=0.9, **look)
+def draw_line(axes: Axes, cells: pd.DataFrame, shift: float, **look) -> None:
+    """Means over the seeds with intervals, against the size."""
+    found = intervals_over_seeds(cells, ["size"], SPECIFIC).sort_index()
+    reach = np.nan_to_num([found["mean"] - found["lower"], found["upper"] - found["mean"]])
+    axes.errorbar(found.index * shift, found["mean"], reach, markersize=4.5, elinewidth=0.9, **look)
 
 
 def colours(cells: pd.DataFrame) -> dict[int, tuple[float, float, float]]:

@@ -1,16 +1,15 @@
 """Both estimators against the exact truth."""
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.profiles.figures import looks
 from palimpsest.profiles.kinds import LOG_LIKELIHOOD, SPECIFIC, TOTAL
-from palimpsest.statistics import student
 
 TRUTH = {"color": style.INK, "linewidth": 1.8}
 TITLES = {
@@ -71,10 +70,7 @@ def draw_against(row: list[Axes], rows: pd.DataFrame) -> None:
 
 def draw_bias(axes: Axes, rows: pd.DataFrame, colour) -> None:
     """The mean error by time since treatment, with an interval over the seeds."""
-    by_seed = rows.groupby(["since", "seed"])["error"].mean().unstack()
-    found = np.array([student(values.dropna()) for _, values in by_seed.iterrows()])
-    mean, lower, upper = found.T
-    axes.fill_between(
-        by_seed.index, lower, upper, color=colour, alpha=curves.BAND_ALPHA, linewidth=0
-    )
-    axes.plot(by_seed.index, mean, color=colour)
+    found = intervals_over_seeds(rows, ["since"], "error").sort_index()
+    band = {"color": colour, "alpha": curves.BAND_ALPHA, "linewidth": 0}
+    axes.fill_between(found.index, found["lower"], found["upper"], **band)
+    axes.plot(found["mean"], color=colour)

@@ -6,6 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.unlearning.figures import methods as shared
 from palimpsest.unlearning.figures import seeds as by_seed
@@ -128,7 +129,7 @@ def draw_gaps(
         y = rows.index(row.method) + lanes[seeds.index(row.seed)]
         draw_summary(axes, row, row.share, y, color=style.darkened(colour), marker="o")
     if len(seeds) > 1:
-        for row in by_seed.over_seeds(forget, ["method"], "share").itertuples():
+        for row in intervals_over_seeds(forget, ["method"], "share").reset_index().itertuples():
             y = rows.index(row.method) + lanes[len(seeds)]
             draw_summary(axes, row, row.mean, y, color=style.INK, marker="D")
     for lane, (kind, marker) in zip(lanes[-len(CONTROLS) :], CONTROLS.items(), strict=True):
@@ -189,7 +190,8 @@ def draw_control(
 ) -> None:
     """Hollow markers: strings that are measured beside the forget strings, mean over the seeds."""
     if control["seed"].nunique() > 1:
-        shown = by_seed.over_seeds(control, ["method"], "share").rename(columns={"mean": "share"})
+        shown = intervals_over_seeds(control, ["method"], "share").reset_index()
+        shown = shown.rename(columns={"mean": "share"})
     else:
         shown = control.dropna(subset=["share"])
     for row in shown.itertuples():

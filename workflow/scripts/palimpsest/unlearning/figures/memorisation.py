@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.unlearning.figures import methods as shared
 from palimpsest.unlearning.figures import seeds as by_seed
@@ -132,7 +133,7 @@ def draw_shares(axes: Axes, shares: pd.DataFrame, rows: list[str], colour: str) 
     for method, group in placebo.groupby("method", sort=False):
         y = rows.index(method) + 0.4
         axes.barh(y, group["after"].mean(), 0.13, color=PLACEBO_COLOUR, linewidth=0)
-    for row in by_seed.over_seeds(forget, ["method"], "after").itertuples():
+    for row in intervals_over_seeds(forget, ["method"], "after").reset_index().itertuples():
         axes.errorbar(
             row.mean, rows.index(row.method), xerr=shared.reach(row), linestyle="none",
             color="black", elinewidth=0.6, zorder=4,

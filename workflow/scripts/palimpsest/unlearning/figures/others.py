@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.unlearning.figures import methods as shared
 from palimpsest.unlearning.figures import seeds as by_seed
@@ -214,7 +215,7 @@ def draw_metric(axes: Axes, found: pd.DataFrame, highest: float) -> pd.DataFrame
         axes.margins(y=0.15)
         axes.autoscale_view()
         axes.set_autoscale_on(False)
-        means = by_seed.over_seeds(known, ["method", "setup"], "estimate")
+        means = intervals_over_seeds(known, ["method", "setup"], "estimate").reset_index()
         means["quality"] = means["method"].map(known.groupby("method")["quality"].mean())
     else:
         means = known.rename(columns={"estimate": "mean"})

@@ -4,6 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from palimpsest.estimates import intervals_over_seeds
 from palimpsest.figures import curves, style
 from palimpsest.unlearning.figures import methods as shared
 from palimpsest.unlearning.figures import seeds as by_seed
@@ -104,7 +105,7 @@ def averaged(summary: pd.DataFrame) -> pd.DataFrame:
         return summary
     keys = ["method", "setup", "quantity"]
     values = summary.drop(columns=["lower", "upper"]).rename(columns={"mean": "value"})
-    return by_seed.over_seeds(values, keys, "value")
+    return intervals_over_seeds(values, keys, "value").reset_index()
 
 
 def draw_null(axes: Axes, tests: pd.DataFrame, rows: list[str]) -> None:
@@ -228,7 +229,8 @@ def draw_intervals(axes: Axes, runs: pd.DataFrame, name: str) -> None:
     axes.autoscale_view()
     axes.set_autoscale_on(False)
     across, up = (
-        by_seed.over_seeds(runs, ["method"], value) for value in ("forgetting_quality", name)
+        intervals_over_seeds(runs, ["method"], value).reset_index()
+        for value in ("forgetting_quality", name)
     )
     for x, y in zip(across.itertuples(), up.itertuples(), strict=True):
         colour = style.END if x.method in shared.ENDS else "0.35"

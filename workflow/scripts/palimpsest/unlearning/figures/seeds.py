@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.lines import Line2D
 
 from palimpsest.figures import curves, style
-from palimpsest.statistics import student
 
 COLOUR = "#332288"  # no measure and no set-up has this colour
 SEED_MARKER = 2.4
@@ -37,20 +36,6 @@ def of_seeds(frame: pd.DataFrame, keys: Iterable[str], values: Iterable[str]) ->
     return frame.groupby([*keys, "seed"], sort=False)[list(values)].mean().reset_index()
 
 
-def over_seeds(per_seed: pd.DataFrame, keys: Sequence[str], value: str) -> pd.DataFrame:
-    """Mean over the seeds, with its 95 % Student interval, and the number of seeds.
-
-    `per_seed` has one row for every value of the keys and seed. Rows without a value are left out.
-    Returns the columns of the keys, `mean`, `lower`, `upper` and `n`.
-    """
-    rows = []
-    for key, group in per_seed.dropna(subset=[value]).groupby(list(keys), sort=False):
-        mean, lower, upper = student(group[value])
-        named = dict(zip(keys, key, strict=True))
-        rows.append({**named, "mean": mean, "lower": lower, "upper": upper, "n": len(group)})
-    return pd.DataFrame(rows, columns=[*keys, "mean", "lower", "upper", "n"])
-
-
 def seed_handles(seeds: Sequence[int], colour: str = COLOUR, marker: str = "o") -> list[Line2D]:
     """A legend entry for every seed."""
     tints = shades(seeds, colour)
@@ -71,7 +56,7 @@ def note(seeds: Sequence[int], what: str = "Large markers", small: str = "small 
     )
 
 
-def curve_over_seeds(by_seed: dict[int, pd.Series]) -> pd.Series:
+def mean_curve(by_seed: dict[int, pd.Series]) -> pd.Series:
     """The mean of one curve per seed; a curve is a series over its x, ascending.
 
     The seeds may be measured at different x: values between are linear, and the mean ends where the

@@ -156,7 +156,7 @@ def draw_means(axes: Axes, found: pd.DataFrame, x: str, value: str, look: dict) 
     if len(by) > 1:
         for curve in by.values():
             axes.plot(curve.index, curve, **{**look, **SEED_LINE})
-    mean = by_seed.curve_over_seeds(by)
+    mean = by_seed.mean_curve(by)
     axes.plot(mean.index, mean, **look)
 
 

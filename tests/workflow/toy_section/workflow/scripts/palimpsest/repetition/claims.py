@@ -2,16 +2,15 @@
 
 import pandas as pd
 
-from palimpsest.claims import NO_THRESHOLD, Claim, Estimate, below
-from palimpsest.statistics import student
+from palimpsest.claims import NO_THRESHOLD, Claim, below
+from palimpsest.estimates import VOIDS, Estimate, over_seeds
 
 QUESTIONS = {"repetition": "Are many training strings repeated?"}
 
 
 def share_repeated(table: pd.DataFrame) -> Estimate:
     """The share of repeated strings, with an interval over the seeds."""
-    shares = table["share_repeated"]
-    return Estimate(tuple(shares), *student(shares), over="seeds")
+    return over_seeds(table["share_repeated"], VOIDS)
 
 
 CLAIMS = [

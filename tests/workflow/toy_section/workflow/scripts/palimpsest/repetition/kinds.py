@@ -1,18 +1,16 @@
 """The kind of table of repeated strings."""
 
-from palimpsest.tables.columns import LANGUAGE, SEED, SIZE
-from palimpsest.tables.kinds import Column, Kind
+from palimpsest.tables.columns import SHARED
+from palimpsest.tables.kinds import Kind
 
 REPEATED = Kind(
     "repeated",
     "One row per seed: how many training strings are repeated.",
     "results/repetition/{language}.parquet",
-    (
-        LANGUAGE,
-        SIZE,
-        SEED,
-        Column("n_distinct", int, "distinct training strings"),
-        Column("share_repeated", float, "share of them that occur more than once"),
+    SHARED(
+        "language size seed n_distinct share_repeated",
+        n_distinct="int: distinct training strings",
+        share_repeated="float: share of them that occur more than once",
     ),
 )
 KINDS = (REPEATED,)

@@ -1,12 +1,8 @@
-"""The format of numbers and names in the report."""
+"""The format of numbers and names for a reader."""
 
 import re
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
-
-from palimpsest.statistics import Interval, student
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
@@ -29,29 +25,6 @@ def score(value: float) -> str:
 def percent(share: float) -> str:
     """A share as a whole percentage, with a non-breaking space before the sign."""
     return f"{100 * share:.0f}\u00a0%".replace("-", "−")
-
-
-def interval_note(name: str, mean: float, lower: float, upper: float) -> str:
-    """A mean and its interval, for the note of a claim; empty if there is no interval."""
-    return "" if pd.isna(lower) else f"{name}: {number(mean)} ({number(lower)} to {number(upper)})"
-
-
-def mean_note(name: str, values: ArrayLike) -> str:
-    """A mean and its interval over the seeds, for the note of a claim; empty without interval.
-
-    `values` is float[seeds].
-    """
-    return interval_note(name, *student(values))
-
-
-def with_interval(found: Interval, limits: tuple[float, float] = (-np.inf, np.inf)) -> str:
-    """A mean and its interval inside limits, where there is one; a dash if there is no mean."""
-    if pd.isna(found.mean):
-        return "–"
-    if pd.isna(found.lower):
-        return number(found.mean)
-    lower, upper = np.clip([found.lower, found.upper], *limits)
-    return f"{number(found.mean)} [{number(lower)}, {number(upper)}]"
 
 
 def plural(n: int, noun: str) -> str:
