@@ -23,12 +23,12 @@ ROOT = Path(__file__).parents[1]
 SCRIPTS = ROOT / "workflow/scripts"
 REQUIREMENTS = ("requirements.txt", "requirements-pretrained.txt")
 ENVIRONMENTS = sorted(path.name for path in (ROOT / "envs").glob("*.yaml"))
-# What Python code is run by name: the parts of the sections that a script loads.
+# What Python code is run by name: the parts of the sections that a rule loads.
 LOADED = {
-    "figure.py": [figure.draw for figure in FIGURES.values()],
-    "claims.py": [section.claims for section in SECTIONS],
-    "report.py": [section.report for section in SECTIONS],
-    "study.py": [place for study in STUDIES.values() for place in study.code],
+    "figure": [figure.draw for figure in FIGURES.values()],
+    "claims": [section.claims for section in SECTIONS],
+    "write_report": [section.report for section in SECTIONS],
+    "study": [study.place for study in STUDIES.values()],
 }
 # What these modules import by name, whenever they are imported.
 ALWAYS = {
@@ -88,9 +88,10 @@ def imported_at_once(module):
     return found
 
 
-def third_parties(script):
-    """Distributions that a script imports, at once or when some of its code is used."""
-    loaded = LOADED.get(script.name, [])
+def third_parties(rule):
+    """Distributions that a rule imports, at once or when some of its code is used."""
+    script, make = script_of(rule), dict(rules()[rule].params.items()).get("make")
+    loaded = [*LOADED.get(rule, []), *([make] if isinstance(make, str) else [])]
     used = modules_of(script.name, *loaded)
     late = [module for module in used if module.split(".")[0] == "palimpsest" and file_of(module)]
     todo, seen = [str(script), *(place.split(":")[0] for place in loaded), *late], set(late)
@@ -166,17 +167,18 @@ def test_an_environment_has_what_its_scripts_import_and_no_more(name):
     """Also where no job of a small study imports a package; the tests of conda run those."""
     of_it = [rule for rule, body in rules().items() if body.conda_env.endswith(f"envs/{name}")]
     assert of_it, f"no rule uses envs/{name}"
-    imported = {package for rule in of_it for package in third_parties(script_of(rule))}
+    imported = {package for rule in of_it for package in third_parties(rule)}
     assert {canonical(package) for package in environment(name)[1]} == imported
 
 
 def test_imports_are_followed():
     """The test above sees what is imported late, deep in the library and through a package."""
-    packages = third_parties(SCRIPTS / "finetune.py")
+    packages = third_parties("train_twins_on_base")
     assert {"torch", "deepspeed", "accelerate", "transformers", "pyarrow"} <= packages
-    assert "numba" in third_parties(SCRIPTS / "dataset.py")
-    assert "matplotlib" in third_parties(SCRIPTS / "figure.py")
-    assert "torch" not in third_parties(SCRIPTS / "figure.py")
+    assert "numba" in third_parties("dataset")
+    assert "matplotlib" in third_parties("figure")
+    assert "torch" not in third_parties("figure")
+    assert "matplotlib" not in third_parties("claims")
 
 
 @pytest.mark.parametrize("name", rules())

@@ -18,7 +18,7 @@ ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
     ["allowed", "number_format", "plain_text", "statistics", "variants"],
     ["estimates", "tables"],
-    ["languages", "locks", "manifests", "models", "requests", "script_job"],
+    ["languages", "locks", "making", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],
     ["configuration"],
     ["claims", "code_archive", "devices", "ends", "recovery", "renamed_results", "traces"],
@@ -29,7 +29,7 @@ ROOMS = [
     ["jobs"],
     *([name] for name in NAMES),  # a section may use the ones before it
     ["sections"],
-    ["experiment"],
+    ["experiment", "results"],
     ["reference"],
 ]
 

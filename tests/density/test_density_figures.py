@@ -13,8 +13,8 @@ from helpers.drawn import words_around
 from palimpsest import tables
 from palimpsest.density import kinds
 from palimpsest.density.bins import text_bins
-from palimpsest.density.figures import FIGURES, looks
-from palimpsest.density.figures.truth import density_truth
+from palimpsest.density.figures import FIGURES, palette
+from palimpsest.density.figures.density_truth import density_truth
 from palimpsest.errors import UserError
 from palimpsest.figures import style
 from palimpsest.figures.render import render
@@ -260,7 +260,7 @@ def test_a_statistic_of_one_seed_has_no_interval():
 
 
 def test_colours_of_density_are_those_of_no_measure():
-    own = [look.colour for look in (*looks.STRINGS.values(), *looks.EMBEDDINGS.values())]
+    own = [look.colour for look in (*palette.STRINGS.values(), *palette.EMBEDDINGS.values())]
     measures = {to_hex(look.colour) for look in style.MEASURES.values()}
     assert len(set(own)) == len(own) == 5
     assert not measures & {to_hex(colour) for colour in own}
@@ -285,7 +285,7 @@ def test_every_test_string_is_a_point_or_counted_below_the_panel():
 def test_effective_epochs_stand_beside_bins_of_both_embeddings():
     figure = draw("effective_epochs")
     assert len(figure.axes) == 6
-    colours = {look.colour for look in looks.EMBEDDINGS.values()}
+    colours = {look.colour for look in palette.EMBEDDINGS.values()}
     for axes in (*figure.axes[1:3], *figure.axes[4:]):
         (colour,) = {line.get_color() for line in axes.get_lines() if line.get_marker() in "o^"}
         assert colour in colours
@@ -304,7 +304,7 @@ def test_separation_shows_paraphrases_alone_and_a_copy_alone():
 def test_strings_of_the_production_left_out_are_filled():
     for axes, colour in zip(
         draw("density_left_out").axes,
-        [*(look.colour for look in looks.EMBEDDINGS.values()), style.INK, style.INK],
+        [*(look.colour for look in palette.EMBEDDINGS.values()), style.INK, style.INK],
         strict=True,
     ):
         assert markers(axes, colour, colour) == len(PRODUCTIONS)
@@ -318,7 +318,7 @@ def test_regressions_are_filled_where_significant_and_say_what_has_no_estimate()
     for axes, outcome in zip(figure.axes, (kinds.PERPLEXITY, kinds.ACCURACY), strict=True):
         for strings in (kinds.LEAKED, kinds.PLACEBO):
             own = shown[(shown["outcome"] == outcome) & (shown["strings"] == strings)]
-            colour = looks.STRINGS[strings].colour
+            colour = palette.STRINGS[strings].colour
             assert markers(axes, colour, colour) == (own["p_value"] < 0.05).sum()
             assert markers(axes, colour, "white") == (own["p_value"] >= 0.05).sum()
         words = [text.get_text().strip() for text in axes.texts]

@@ -405,8 +405,9 @@ def test_the_start_of_memorisation_by_support(ordinary):
         }
     )
     density = strings["string_id"].map(-rank).fillna(0.0)
-    rule = (0.5, "after_last_miss", 0.2, 0.95)
-    found = memorised_table(with_density(ordinary, density), starts, rule)
+    rule = {"stand_in_gap": 0.5, "start": "after_last_miss"}
+    thresholds = {"loss_threshold": 0.2, "accuracy_threshold": 0.95}
+    found = memorised_table(with_density(ordinary, density), starts, **rule, **thresholds)
     own = found[(found["measure"] == "contextual") & (found["strings"] == "trained")]
     late = rank.drop(rank.index[3]).where(rank < 10, 99)
     assert own["n_strings"].eq(len(once) - 1).all()

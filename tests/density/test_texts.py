@@ -2,7 +2,6 @@
 
 import json
 import math
-import runpy
 import shutil
 import socket
 import subprocess
@@ -34,6 +33,7 @@ from transformers import (
 from helpers.checkpoints import write_checkpoint
 from helpers.experiments import message
 from helpers.forks import python
+from helpers.jobs import do_job
 from palimpsest import tables
 from palimpsest.density import Approximation, bins
 from palimpsest.density import text_density as densities
@@ -271,20 +271,23 @@ def test_bytes_that_are_no_text_are_named(tmp_path):
 
 
 def job_of_segments(folder, **block):
-    """Run the script that cuts a text of 5 and 1 segments, with the values of `density`."""
+    """Do the job that cuts a text of 5 and 1 segments, with the values of `density`."""
     corpus = write_lines(folder / "corpus.jsonl", "a b c d", "e f g", "a b")
     queries = write_lines(folder / "queries.jsonl", "a b")
-    job = SimpleNamespace(
-        input=SimpleNamespace(corpus=corpus, queries=queries),
-        output=SimpleNamespace(table=folder / "segments.parquet"),
-        params=SimpleNamespace(window=2, stride=2, field="text"),
-        wildcards=SimpleNamespace(language="mine"),
-        config={"density": {"neighbours": 5, "approximation": None, **block}},
-        log=[folder / "log"],
+    sizes = block.pop("approximation", None) or {"k": 0, "m1": 0, "m2": 0}
+    resources = {"neighbours": 5, **block, **sizes}
+    cut = {"window": 2, "stride": 2, "field": "text"}
+    path = folder / "segments.parquet"
+    do_job(
+        folder,
+        "palimpsest.density.segments:of_text",
+        input={"corpus": corpus, "queries": queries},
+        output={"table": path},
+        params=cut,
+        wildcards={"language": "mine"},
+        resources=resources,
     )
-    script = ROOT / "workflow/scripts/segment_text.py"
-    runpy.run_path(str(script), {"snakemake": job}, "__main__")
-    return job.output.table
+    return path
 
 
 SIZES = {"k": 3, "m1": 100, "m2": 2, "index": "exact"}

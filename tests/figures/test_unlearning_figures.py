@@ -17,16 +17,17 @@ from helpers import unlearning_tables as made
 from helpers.drawn import words_around
 from palimpsest import tables
 from palimpsest.errors import UserError
-from palimpsest.figures import style
+from palimpsest.figures import point_labels, style
 from palimpsest.figures.render import render
 from palimpsest.figures.style import save
 from palimpsest.lazy_import import named
 from palimpsest.sections import FIGURES, KINDS
 from palimpsest.statistics import student
 from palimpsest.unlearning.figures import FIGURES as ROWS
-from palimpsest.unlearning.figures import methods, seeds
-from palimpsest.unlearning.figures.epsilons import by_epsilon, last_edge, spearman
-from palimpsest.unlearning.figures.others import alike_together, matrix
+from palimpsest.unlearning.figures import method_rows, seeds
+from palimpsest.unlearning.figures.unlearning_agreement import alike_together, matrix
+from palimpsest.unlearning.figures.unlearning_epsilons import by_epsilon, last_edge
+from palimpsest.unlearning.figures.unlearning_hardness import spearman
 from palimpsest.unlearning.setups import ENDS
 
 NAMES = [figure.name for figure in ROWS]
@@ -166,7 +167,7 @@ def test_equal_tables_give_equal_bytes(name, tmp_path):
 def test_setups_have_colours_that_no_measure_has():
     colours = [to_hex(look.colour) for look in (*style.SETUPS.values(), *style.MEASURES.values())]
     assert len(set(colours)) == len(colours)
-    assert set(style.SETUP_MARKERS) == set(style.SETUPS)
+    assert len({look.marker for look in style.SETUPS.values()}) == len(style.SETUPS)
 
 
 # What they show
@@ -427,7 +428,7 @@ def test_the_two_ends_may_be_missing(name):
 )
 def test_places_are_spread_with_the_least_moves(places, gap):
     places = np.array(places)
-    spread = methods.spread_out(places, gap)
+    spread = point_labels.spread_out(places, gap)
     assert (np.diff(spread) >= gap - 1e-6).all()
     assert spread.sum() == pytest.approx(places.sum(), abs=1e-6)
     if (np.diff(places) >= gap).all():
@@ -452,7 +453,7 @@ def test_numbers_do_not_cover_each_other_or_the_markers():
     ("highest", "end"), [(0.0, 0.2), (0.2, 0.2), (0.21, 0.4), (1.0, 1.0), (1.7, 1.0)]
 )
 def test_axes_of_scores_end_above_the_highest(highest, end):
-    assert methods.unit_end(highest) == pytest.approx(end)
+    assert method_rows.unit_end(highest) == pytest.approx(end)
 
 
 # From files

@@ -12,11 +12,13 @@ from test_unlearning_figures import ONE, SEEDS, draw, is_second, markers, of_fig
 from helpers import unlearning_study as study
 from helpers import unlearning_tables as made
 from palimpsest.figures import style
-from palimpsest.unlearning.figures.confidences import halves, strings_of
-from palimpsest.unlearning.figures.gaps import HIGHEST, LOWEST
-from palimpsest.unlearning.figures.stages import against_rounded, progress
-from palimpsest.unlearning.figures.stitching import stitched
-from palimpsest.unlearning.figures.tuning import undominated, unlearning_tuning
+from palimpsest.unlearning.figures.confidences import strings_of
+from palimpsest.unlearning.figures.unlearning_bootstrap import halves
+from palimpsest.unlearning.figures.unlearning_curves import progress
+from palimpsest.unlearning.figures.unlearning_gaps import HIGHEST, LOWEST
+from palimpsest.unlearning.figures.unlearning_relearning import against_rounded
+from palimpsest.unlearning.figures.unlearning_stitching import stitched
+from palimpsest.unlearning.figures.unlearning_tuning import undominated, unlearning_tuning
 from palimpsest.unlearning.tuning import MOST_IN_SEARCH
 
 # How far methods go

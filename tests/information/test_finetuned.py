@@ -17,7 +17,7 @@ from palimpsest.errors import UserError
 from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.claims import CLAIMS
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, epochs_table, starts
-from palimpsest.information.figures.epochs import information_epochs
+from palimpsest.information.figures.information_epochs import information_epochs
 from palimpsest.information.kinds import EPOCHS, LAST, LAYERS, MEASURED
 from palimpsest.information.layers import FineTuned, How, means_of, measure
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of
@@ -138,7 +138,7 @@ def test_losses_and_memorisation_stand_beside_the_measures(made, tmp_path):
         )
         for folder in folders.values()
     ]
-    table = epochs_table(runs, RULE, 50.0)
+    table = epochs_table(*zip(*runs, strict=True), RULE, 50.0)
     tables.write(tmp_path / "epochs.parquet", table, EPOCHS)
     repeated = table[table["variant"] == REPEATED].drop_duplicates("epoch")
     strings, trace, _ = runs[0]
@@ -153,7 +153,7 @@ def test_losses_and_memorisation_stand_beside_the_measures(made, tmp_path):
     assert fresh["test_loss"].notna().all()
     gap = [(*runs[0][:2], runs[0][2].query("epoch != 1"))]
     with pytest.raises(UserError, match="not measured after epoch 1; delete"):
-        epochs_table(gap, RULE, 50.0)
+        epochs_table(*zip(*gap, strict=True), RULE, 50.0)
     assert fresh["test_loss"].notna().all()
 
 

@@ -15,7 +15,7 @@ from helpers.drawn import words_around
 from palimpsest import tables
 from palimpsest.figures import style
 from palimpsest.information import kinds
-from palimpsest.information.figures import FIGURES, looks
+from palimpsest.information.figures import FIGURES, palette
 from palimpsest.information.figures.distributions import layers_of
 from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.lazy_import import named
@@ -115,10 +115,10 @@ def test_distributions_have_a_panel_for_each_layer(name, unit):
     assert len(panels) == 2 * sum(worlds.DEPTHS.values())
     assert unit in said(figure)
     for axes in panels:
-        own = [colour for colour in areas(axes) if colour != to_hex(looks.PLACEBO)]
+        own = [colour for colour in areas(axes) if colour != to_hex(palette.PLACEBO)]
         assert len(own) == len(set(own)) == len(worlds.SHARES)
         has_placebo = name == "information_pairs"
-        assert (to_hex(looks.PLACEBO) in areas(axes)) == has_placebo
+        assert (to_hex(palette.PLACEBO) in areas(axes)) == has_placebo
     titles = [axes.get_title(loc="left") for axes in panels]
     assert titles.count("layer 3 (last)") == 2
     assert "layer 0 (last)" not in titles
@@ -147,15 +147,15 @@ def test_many_layers_are_shown_by_four():
 def test_the_shown_site_is_that_of_the_claims():
     table = worlds.information(worlds.EXPECTED, 1, positions=("mean", "last"))
     both = pd.concat([table.assign(place="residual"), table])
-    found = looks.shown(both)
+    found = palette.shown(both)
     assert set(found["place"]) == {"mlp"}
     assert set(found["position"]) == {"last"}
-    only = looks.shown(both[both["position"] == "mean"].query("place == 'residual'"))
-    assert "residual stream, mean over the string" in looks.site_note(only)
+    only = palette.shown(both[both["position"] == "mean"].query("place == 'residual'"))
+    assert "residual stream, mean over the string" in palette.site_note(only)
 
 
 def test_shares_are_read_from_variants():
-    found = looks.with_share(pd.DataFrame({"variant": ["shuffled-25", "marked-100", "marked-0"]}))
+    found = palette.with_share(pd.DataFrame({"variant": ["shuffled-25", "marked-100", "marked-0"]}))
     assert list(found["intervention"]) == [SHUFFLES, MARKERS, MARKERS]
     assert list(found["share"]) == [0.25, 1.0, 0.0]
 
@@ -190,6 +190,6 @@ def test_a_correlation_that_is_undefined_has_no_point():
 
 
 def test_colours_are_those_of_no_measure_of_memorisation():
-    own = [look.colour for look in (*looks.INTERVENTIONS.values(), *looks.MEASURES.values())]
+    own = [look.colour for look in (*palette.INTERVENTIONS.values(), *palette.MEASURES.values())]
     assert len(set(own)) == 4
     assert not {to_hex(look.colour) for look in style.MEASURES.values()} & set(map(to_hex, own))

@@ -141,9 +141,14 @@ def results(variant: str, degenerate=()) -> Results:
     return Results(strings, trace, answers, norms, found["neurons"], found["pairs"])
 
 
+def columns(runs: list[Results]) -> zip:
+    """The datasets of some runs, their traces and so on, as `information_table` takes them."""
+    return zip(*(vars(run).values() for run in runs), strict=True)
+
+
 def test_the_comparison_by_hand(tmp_path):
     runs = [results("marked-75", degenerate=(5, 4)), results("shuffled-100")]
-    table = information_table(iter(runs), 2, GAP)
+    table = information_table(*columns(runs), 2, GAP)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert table["intervention"].tolist() == [MARKERS] * 2 + [SHUFFLES] * 2
     assert table["share"].tolist() == [0.75] * 2 + [1.0] * 2
@@ -177,7 +182,7 @@ def test_without_stand_ins_there_is_no_contextual_memorisation(tmp_path):
     run = results("marked-100")
     never = run.strings["count"] == 0
     strings = run.strings.assign(optimal_loss=run.strings["optimal_loss"].mask(never))
-    table = information_table(iter([replace(run, strings=strings)]), 2, GAP)
+    table = information_table(*columns([replace(run, strings=strings)]), 2, GAP)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert (
         table[["contextual", "contextual_unseen", "coverage", "memorised_unseen"]]
@@ -189,7 +194,7 @@ def test_without_stand_ins_there_is_no_contextual_memorisation(tmp_path):
 
 def test_a_site_of_degenerate_neurons_has_no_means(tmp_path):
     """It is in the table all the same."""
-    table = information_table(iter([results("marked-0", degenerate=range(6))]), 2, GAP)
+    table = information_table(*columns([results("marked-0", degenerate=range(6))]), 2, GAP)
     tables.write(tmp_path / "information.parquet", table, INFORMATION)
     assert table["n_degenerate"].tolist() == [6, 6]
     assert table["n_pairs"].tolist() == [0, 0]

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from helpers.experiments import message
 from helpers.panels import simulated_panel
 from palimpsest import profiles
-from palimpsest.profiles.figures.heat_maps import panel_profile
+from palimpsest.profiles.figures.panel_profile import panel_profile
 from palimpsest.profiles.panel import to_panel
 from palimpsest.profiles.panel_columns import is_loss
 from palimpsest.profiles.profile import of_panel

@@ -622,7 +622,7 @@ BALLS = tuple(f"balls/{number}.parquet" for number in range(5))
 def with_toys(tmp_path_factory):
     """The report of two sections that have claims, and of claims that no section has."""
     path = tmp_path_factory.mktemp("toys") / "report.html"
-    row = FigureRow("toy", "toys", "A toy", "It is round. See it.", "", "", (), "")
+    row = FigureRow("toy", 10, "toys", "A toy", "It is round. See it.", ())
     svg = path.with_name("toy.svg")
     svg.write_text("<svg></svg>")
     report.render(
@@ -662,7 +662,7 @@ def test_an_interval_says_what_it_is_over(with_toys):
 
 
 def test_a_figure_of_no_chapter_is_refused(tmp_path):
-    row = FigureRow("toy", "toys", "A toy", "It is round. See it.", "", "", (), "")
+    row = FigureRow("toy", 10, "toys", "A toy", "It is round. See it.", ())
     entry = report.FigureEntry(row, "L1", "toy.svg", (), "play")
     with pytest.raises(ValueError, match=r"'toy' is in chapter 'toys', which no section"):
         rendered(tmp_path / "report.html", [entry])
@@ -674,7 +674,7 @@ def test_a_figure_of_no_chapter_is_refused(tmp_path):
 )
 def test_the_words_of_the_page_count_in_its_fingerprint(file, monkeypatch):
     """Templates count, and so do the studies, although no import names either of them."""
-    places = ("report.py", *(section.report for section in SECTIONS))
+    places = ("palimpsest.results:report", *(section.report for section in SECTIONS))
 
     def fingerprint_now():
         fingerprint._definition.cache_clear()

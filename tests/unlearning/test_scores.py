@@ -1,14 +1,11 @@
 """Scores of methods whose quality is known, by hand where it can be."""
 
-import runpy
-from pathlib import Path
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
+from helpers.jobs import do_job
 from helpers.unlearning_world import FORGET, STRINGS, TRAINED, losses, unlearned, world
 from palimpsest import tables
 from palimpsest.errors import UserError
@@ -22,7 +19,6 @@ from palimpsest.unlearning.setups import Setup, wanted
 RULES = Rules("geometric_mean", "exact", 1e-5, 0.5, 0.2)
 OF_TESTS = ("unlearning_tests", "unlearning_string_tests")
 MADE = ("epsilons", "unlearning_scores", "unlearning_summary", "unlearning_effects", *OF_TESTS)
-SCRIPTS = Path(scores.__file__).parents[2]
 
 
 def evaluated(made, rules=RULES):
@@ -350,52 +346,40 @@ def test_retrained_models_that_predict_nothing_are_refused(made):
         evaluate(problem, made.methods(problem), RULES, retraining(problem, made.manifests, 10, 8))
 
 
-class Outputs(dict):
-    """Files by name, as Snakemake gives them."""
-
-    __getattr__ = dict.__getitem__
+SETUPS = {"setups": ["reuse-n-n", "bootstrap"], "n": 16, "repetitions": 2, "pool": 16}
+SCORING = {
+    "confidence": "geometric_mean",
+    "thresholds": "exact",
+    "delta": 1e-5,
+    "bin_width": 0.5,
+    "cutoff": 0.2,
+    "epochs": 10,
+    "batch_size": 8,
+}
+EVALUATIONS = {
+    "forgetting": ({kind.name: kind.name for kind in SCORED}, SCORING),
+    "other_metrics": ({"table": "unlearning_metrics"}, {}),
+    "remaining": (
+        {kind.name: kind.name for kind in REMAINING},
+        {"loss_threshold": 0.2, "accuracy_threshold": 0.95},
+    ),
+}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "kinds"),
-    [
-        (
-            "scores",
-            {kind.name: kind.name for kind in SCORED},
-        ),
-        ("metrics", {"table": "unlearning_metrics"}),
-        ("memorisation", {kind.name: kind.name for kind in REMAINING}),
-    ],
-)
-def test_scripts_write_their_tables(made, tmp_path, name, kinds):
-    outputs = Outputs({key: tmp_path / f"{key}.parquet" for key in kinds})
-    job = SimpleNamespace(
-        log=[tmp_path / "log"],
+@pytest.mark.parametrize("name", EVALUATIONS)
+def test_jobs_write_their_tables(made, tmp_path, name):
+    kinds, params = EVALUATIONS[name]
+    outputs = {key: tmp_path / f"{key}.parquet" for key in kinds}
+    files = ["originals", "retrained", "dataset", "unlearned", "models"]
+    files += ["manifests"] if name == "forgetting" else []
+    do_job(
+        tmp_path,
+        f"palimpsest.unlearning.evaluation:{name}",
+        input={key: getattr(made, key) for key in files},
         output=outputs,
-        wildcards=SimpleNamespace(seed="0"),
-        input=SimpleNamespace(
-            **{
-                key: getattr(made, key)
-                for key in ("originals", "retrained", "dataset", "manifests", "unlearned", "models")
-            }
-        ),
-        params=SimpleNamespace(
-            setups=["reuse-n-n", "bootstrap"],
-            n=16,
-            repetitions=2,
-            pool=16,
-            confidence="geometric_mean",
-            thresholds="exact",
-            delta=1e-5,
-            bin_width=0.5,
-            cutoff=0.2,
-            epochs=10,
-            batch_size=8,
-            loss_threshold=0.2,
-            accuracy_threshold=0.95,
-        ),
+        params={**SETUPS, **params},
+        wildcards={"seed": "0"},
     )
-    runpy.run_path(str(SCRIPTS / f"unlearning_{name}.py"), {"snakemake": job}, run_name="__main__")
     for key, kind in kinds.items():
         assert len(tables.read(outputs[key], KINDS[kind])) > 0

@@ -1,8 +1,6 @@
 """The search for the settings of methods: its problems, its points, its jobs and its verdict."""
 
 import json
-import runpy
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +9,7 @@ import torch
 import yaml
 
 from helpers.experiments import DEFAULT, ROOT, configuration, experiment, message
+from helpers.jobs import do_job
 from helpers.unlearning_twins import GRAMMAR, MODEL, MODELS, RECIPE, assignment, trained_twins
 from palimpsest import tables
 from palimpsest.configuration.settings import Settings
@@ -441,23 +440,21 @@ def test_the_script_writes_the_table_and_the_methods(found, trained, tmp_path):
     dataset, traces = trained.datasets["original"], [trained.path("retain", "trace.parquet")]
     settings = {name: read_methods(table)[name].settings() for name in methods}
     phases = {name: POINTS[name] for name in methods}
-    outputs = SimpleNamespace(table=tmp_path / "tuning.parquet", methods=tmp_path / "tuned.yaml")
-    job = SimpleNamespace(
-        log=[tmp_path / "log"],
-        input=SimpleNamespace(searched=files, datasets=[dataset], retrained=traces),
+    outputs = {"table": tmp_path / "tuning.parquet", "methods": tmp_path / "tuned.yaml"}
+    do_job(
+        tmp_path,
+        "palimpsest.unlearning.tuning:choose",
+        input={"searched": files, "datasets": [dataset], "retrained": traces},
         output=outputs,
-        params=SimpleNamespace(
-            settings=json.dumps(settings),
-            phases=json.dumps(phases),
-            traces=[traces],
-            cutoff=CUTOFF,
-            epochs=RECIPE.epochs,
-            batch_size=RECIPE.batch_size,
-        ),
+        params={
+            "settings": json.dumps(settings),
+            "phases": json.dumps(phases),
+            "cutoff": CUTOFF,
+            "epochs": RECIPE.epochs,
+            "batch_size": RECIPE.batch_size,
+        },
     )
-    script = ROOT / "workflow/scripts/unlearning_tuning.py"
-    runpy.run_path(str(script), {"snakemake": job}, run_name="__main__")
-    made = tables.read(outputs.table, KINDS["unlearning_tuning"])
+    made = tables.read(outputs["table"], KINDS["unlearning_tuning"])
     assert sorted(made["point"]) == ["ascent.1", "ascent.2", "repair.1"]
     assert made.groupby("method")["chosen"].sum().to_dict() == {"ascent": 1, "repair": 1}
     assert made.set_index("point")["steps_share"].to_dict() == {
@@ -465,7 +462,7 @@ def test_the_script_writes_the_table_and_the_methods(found, trained, tmp_path):
         "ascent.2": 0.5,
         "repair.1": 1.0,
     }
-    assert set(read_methods(outputs.methods)) == {"ascent", "repair"}
+    assert set(read_methods(outputs["methods"])) == {"ascent", "repair"}
 
 
 def test_the_goal_is_the_retrained_models_mean_loss(trained):

@@ -75,7 +75,7 @@ def test_a_job_that_fails_otherwise_is_shown_as_snakemake_shows_it(tmp_path):
     old = project.folder / "logs/language/L1.log"
     old.parent.mkdir(parents=True)
     old.write_text("error: of an earlier command\n")
-    script = project.folder / "workflow/scripts/language.py"
+    script = project.folder / "workflow/scripts/make.py"
     script.write_text("raise SystemExit(7)\n")
     done = project.snakemake("results/languages/L1/summary.json")
     assert done.returncode == 1

@@ -39,8 +39,10 @@ UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
 def figures_but(*names: str, on: str = "*") -> list[str]:
     """The figures of all studies but some, on one language or on all, as patterns."""
-    studies = [study for name, study in ALL_STUDIES.items() if name not in names]
-    return [f"figure/{figure.name}-{on}" for study in studies for figure in study.figures]
+    studies = ALL_STUDIES.keys() - names
+    return [
+        f"figure/{figure.name}-{on}" for figure in FIGURES.values() if figure.chapter in studies
+    ]
 
 
 def figures_of_languages(on: str = "*") -> list[str]:
@@ -775,20 +777,17 @@ CASES = {
         changed(f"{LIBRARY}/datasets/forgetting.py"), FORGET
     ),
     "`scripts/unlearn.py`": Case(commented("workflow/scripts/unlearn.py"), NOTHING),
-    "`scripts/unlearning_scores.py`": Case(
-        commented("workflow/scripts/unlearning_scores.py"), EPSILONS
-    ),
-    "`scripts/unlearning_metrics.py`": Case(
-        commented("workflow/scripts/unlearning_metrics.py"),
+    "`unlearning/metrics.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/metrics.py"),
         ["measure_other_metrics/*", "figure/unlearning_metrics-*", *END],
     ),
-    "`scripts/unlearning_memorisation.py`": Case(
-        commented("workflow/scripts/unlearning_memorisation.py"),
+    "`unlearning/gap_tables.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/gap_tables.py"),
         [*FORGOTTEN_MEMORISATION, *END],
     ),
     "`scripts/search_settings.py`": Case(commented("workflow/scripts/search_settings.py"), NOTHING),
-    "`scripts/unlearning_tuning.py`": Case(
-        commented("workflow/scripts/unlearning_tuning.py"), NOTHING
+    "`unlearning/tuning.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/tuning.py"), NOTHING
     ),
     "a dataset to forget from is deleted": Case(
         deleted("results/datasets/L1/n16-seed0/retain/strings.parquet"), FORGET
@@ -847,36 +846,11 @@ CASES = {
     ),
     "a new claim": Case(commented(f"{LIBRARY}/memorisation/claims.py", NEW_CLAIM), END),
     "a new kind of table": Case(commented(f"{LIBRARY}/memorisation/kinds.py", NEW_KIND), NOTHING),
-    "`scripts/language.py`": Case(
-        commented("workflow/scripts/language.py"),
-        [*LANGUAGES, "dataset_targets/*", *RETRAIN_RICHEST],
-    ),
-    "`scripts/dataset.py`": Case(
-        commented("workflow/scripts/dataset.py"),
-        [*DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
+    "`scripts/make.py`, which makes all tables": Case(
+        commented("workflow/scripts/make.py"),
+        [*LANGUAGES, *DATASETS, *TRAINING, *PANELS, *AFTER_TRAINING, *FORGET, *TEXTS],
     ),
     "`scripts/finetune.py`": Case(commented("workflow/scripts/finetune.py"), NOTHING),
-    "`scripts/measure.py`": Case(
-        commented("workflow/scripts/measure.py"),
-        [
-            "measure/*",
-            *studies_but("disagreement", "exact"),
-            *DENSE_MEMORY,
-            *END,
-        ],
-    ),
-    "`scripts/measure_targets.py`": Case(
-        commented("workflow/scripts/measure_targets.py"),
-        ["measure_targets/*", "study/disagreement-*", "figure/disagreement*", *END],
-    ),
-    "`scripts/measure_leave_one_out.py`": Case(
-        commented("workflow/scripts/measure_leave_one_out.py"),
-        ["measure_leave_one_out/*", "study/exact-*", "figure/exact-*", *END],
-    ),
-    "`scripts/study.py`": Case(commented("workflow/scripts/study.py"), STUDIES),
-    "`scripts/claims.py`": Case(commented("workflow/scripts/claims.py"), END),
-    "`scripts/figure.py`": Case(commented("workflow/scripts/figure.py"), ["figure/*", "report"]),
-    "`scripts/report.py`": Case(commented("workflow/scripts/report.py"), ["report"]),
     "a comment in a rule": Case(commented("workflow/rules/memorisation.smk"), NOTHING),
     "the memory or time of a rule": Case(
         edited("workflow/rules/memorisation.smk", "mem_mb=4000", "mem_mb=5000"), NOTHING
@@ -976,12 +950,12 @@ CASES = {
     "`profiles/notions.py` of the library": Case(
         changed(f"{LIBRARY}/profiles/notions.py"), [*NOTIONS, *END]
     ),
-    "`scripts/correlate_profiles.py`": Case(
-        commented("workflow/scripts/correlate_profiles.py"),
+    "`profiles/correlation.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/correlation.py"),
         ["correlate_profiles/*", "figure/profile_correlation-*", *END],
     ),
-    "`scripts/measure_dilution.py`": Case(
-        commented("workflow/scripts/measure_dilution.py"), [*DILUTION, *END]
+    "`profiles/dilution_effects.py` of the library": Case(
+        changed(f"{LIBRARY}/profiles/dilution_effects.py"), [*DILUTION, *END]
     ),
     "the trace of a stream is deleted": Case(
         deleted(f"{STREAM}/trace.parquet"),
@@ -1051,9 +1025,6 @@ CASES = {
     "`density/memorised.py` of the library": Case(
         changed(f"{LIBRARY}/density/memorised.py"), [*DENSE_MEMORY, *END]
     ),
-    "`scripts/compare_leakage.py`": Case(
-        commented("workflow/scripts/compare_leakage.py"), [*OF_LEAKAGE, *END]
-    ),
     "`scripts/embed_strings.py`": Case(commented("workflow/scripts/embed_strings.py"), NOTHING),
     "a table `density` of a leaked run is deleted": Case(
         deleted(f"results/density/{LEAKED_RUN}/density.parquet"),
@@ -1092,7 +1063,9 @@ CASES = {
     "`information/activations.py` of the library": Case(
         changed(f"{LIBRARY}/information/activations.py"), NOTHING
     ),
-    "`scripts/measure_neurons.py`": Case(commented("workflow/scripts/measure_neurons.py"), NEURONS),
+    "`information/measured.py` of the library": Case(
+        changed(f"{LIBRARY}/information/measured.py"), NEURONS
+    ),
     "`scripts/read_activations.py`": Case(
         commented("workflow/scripts/read_activations.py"), NOTHING
     ),

@@ -38,6 +38,14 @@ def with_variants(pattern, variants):
     return expand(pattern, variant=variants, allow_missing=True)
 
 
+def made_by(function, *others):
+    """The parameters with which `make.py` calls a function, such as "palimpsest.report:render".
+
+    They have a hash of all code that the function uses, and of the code at other places.
+    """
+    return {"make": function, "code": of_code("make.py", function, *others)}
+
+
 def delivered(section):
     """The files of a section, with its figures; [] if the configuration has no block for it."""
     return [*experiment.outputs.get(section, []), *experiment.figure_files(section)]

@@ -20,9 +20,9 @@ rule language:
     output:
         grammar=paths.GRAMMAR,
         derivation=paths.DERIVATION,
-        sample=paths.LANGUAGE_SAMPLE,
+        language_sample=paths.LANGUAGE_SAMPLE,
         targets=paths.LANGUAGE_TARGETS,
-        summary=paths.LANGUAGE_SUMMARY,
+        language_summary=paths.LANGUAGE_SUMMARY,
     log:
         "logs/language/{language}.log",
     benchmark:
@@ -36,18 +36,18 @@ rule language:
         mem_mb=2000,
         runtime=30,
     params:
+        **made_by("palimpsest.datasets.grammar:language_tables"),
         sample=lookup("datasets/language_sample", within=config),
         targets=experiment.n_targets,
-        code=of_code("language.py"),
     script:
-        "../scripts/language.py"
+        "../scripts/make.py"
 
 
 rule dataset:
     input:
         corpus=corpus,
     output:
-        with_variants(paths.DATASET, [BASE, DEDUP]),
+        strings=with_variants(paths.DATASET, [BASE, DEDUP]),
     log:
         "logs/dataset/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -62,7 +62,7 @@ rule dataset:
     params:
         **making([BASE, DEDUP]),
     script:
-        "../scripts/dataset.py"
+        "../scripts/make.py"
 
 
 use rule dataset as dataset_matched with:
@@ -70,7 +70,7 @@ use rule dataset as dataset_matched with:
         corpus=corpus,
         counterpart=counterpart,
     output:
-        with_variants(paths.DATASET, [DEDUP_MATCHED]),
+        strings=with_variants(paths.DATASET, [DEDUP_MATCHED]),
     log:
         "logs/dataset_matched/{language}/n{size}-seed{seed}.log",
     benchmark:

@@ -18,7 +18,7 @@ for suffix, (languages, variants) in leaky_languages().items():
         input:
             corpus=corpus,
         output:
-            with_variants(paths.DATASET, variants),
+            strings=with_variants(paths.DATASET, variants),
         log:
             f"logs/dataset_leaked{suffix}/{{language}}/n{{size}}-seed{{seed}}.log",
         benchmark:
@@ -40,7 +40,7 @@ for suffix, (languages, variants) in leaky_languages().items():
                 for name in ("tests", "leaked", "level", "redrawn")
             },
         script:
-            "../scripts/dataset.py"
+            "../scripts/make.py"
 
 
 for part, (languages, variants) in embedded_together().items():
@@ -100,10 +100,10 @@ for part, (languages, variants) in embedded_together().items():
             mem_mb=8000,
             runtime=60,
         params:
+            **made_by("palimpsest.density.densities:densities"),
             **density_values("kernels", "neighbours", "approximation"),
-            code=of_code("estimate_density.py"),
         script:
-            "../scripts/estimate_density.py"
+            "../scripts/make.py"
 
 
 rule compare_leakage:
@@ -125,10 +125,10 @@ rule compare_leakage:
         mem_mb=8000,
         runtime=30,
     params:
+        **made_by("palimpsest.density.leakage_study:factorial"),
         **density_values("shown"),
-        code=of_code("compare_leakage.py"),
     script:
-        "../scripts/compare_leakage.py"
+        "../scripts/make.py"
 
 
 rule compare_left_out:
@@ -148,10 +148,10 @@ rule compare_left_out:
         mem_mb=8000,
         runtime=30,
     params:
+        **made_by("palimpsest.density.leakage_study:left_out"),
         **density_values("shown"),
-        code=of_code("compare_left_out.py"),
     script:
-        "../scripts/compare_left_out.py"
+        "../scripts/make.py"
 
 
 rule regress_on_density:
@@ -171,9 +171,9 @@ rule regress_on_density:
         mem_mb=4000,
         runtime=60,
     params:
-        code=of_code("regress_on_density.py"),
+        **made_by("palimpsest.density.regressions:regress"),
     script:
-        "../scripts/regress_on_density.py"
+        "../scripts/make.py"
 
 
 rule compare_with_truth:
@@ -192,9 +192,9 @@ rule compare_with_truth:
         mem_mb=4000,
         runtime=30,
     params:
-        code=of_code("compare_with_truth.py"),
+        **made_by("palimpsest.density.truth:truth"),
     script:
-        "../scripts/compare_with_truth.py"
+        "../scripts/make.py"
 
 
 rule compare_memorised:
@@ -214,10 +214,10 @@ rule compare_memorised:
         mem_mb=4000,
         runtime=30,
     params:
+        **made_by("palimpsest.density.memorised:memorised"),
         **THRESHOLDS,
-        code=of_code("compare_memorised.py"),
     script:
-        "../scripts/compare_memorised.py"
+        "../scripts/make.py"
 
 
 # Texts of the user's own; `language` in their paths is the name of the text.
@@ -235,15 +235,16 @@ rule segment_text:
         "../../envs/analysis.yaml"
     threads: 1
     resources:
+        **least_segments(),
         mem_mb=8000,
         runtime=60,
     params:
+        **made_by("palimpsest.density.segments:of_text"),
         field=of_text("field"),
         window=of_text("window"),
         stride=of_text("stride"),
-        code=of_code("segment_text.py"),
     script:
-        "../scripts/segment_text.py"
+        "../scripts/make.py"
 
 
 rule embed_text:
@@ -290,7 +291,7 @@ rule text_density:
         mem_mb=16000,
         runtime=120,
     params:
+        **made_by("palimpsest.density.text_density:of_text"),
         **density_values("kernels", "neighbours", "approximation"),
-        code=of_code("text_density.py"),
     script:
-        "../scripts/text_density.py"
+        "../scripts/make.py"

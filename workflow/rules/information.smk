@@ -14,7 +14,7 @@ if information_block:
         input:
             corpus=corpus,
         output:
-            with_variants(paths.DATASET, INFORMATION_VARIANTS),
+            strings=with_variants(paths.DATASET, INFORMATION_VARIANTS),
         log:
             "logs/dataset_intervened/{language}/n{size}-seed{seed}.log",
         benchmark:
@@ -31,7 +31,7 @@ if information_block:
             **making(INFORMATION_VARIANTS, split=INDEPENDENT),
             options=information_values("tests"),
         script:
-            "../scripts/dataset.py"
+            "../scripts/make.py"
 
     rule read_activations:
         input:
@@ -76,10 +76,10 @@ if information_block:
             mem_mb=8000,
             runtime=120,
         params:
+            **made_by("palimpsest.information.measured:of_runs"),
             **information_values("bins", "neighbours", "pairs"),
-            code=of_code("measure_neurons.py"),
         script:
-            "../scripts/measure_neurons.py"
+            "../scripts/make.py"
 
     rule compare_information:
         input:
@@ -99,18 +99,18 @@ if information_block:
             mem_mb=4000,
             runtime=30,
         params:
+            **made_by("palimpsest.information.comparison:information_table"),
             stand_in_gap=THRESHOLDS["stand_in_gap"],
             n_layers=blocks_of_model,
-            code=of_code("compare_information.py"),
         script:
-            "../scripts/compare_information.py"
+            "../scripts/make.py"
 
     # Both variants of a seed are made together, because their strings are drawn together.
     rule dataset_finetuned:
         input:
             corpus=corpus,
         output:
-            of_finetuned(paths.DATASET, "{seed}"),
+            strings=of_finetuned(paths.DATASET, "{seed}"),
         log:
             "logs/dataset_finetuned/{language}/seed{seed}.log",
         benchmark:
@@ -126,7 +126,7 @@ if information_block:
             **making(finetuned.VARIANTS, split=INDEPENDENT),
             options=FINETUNED,
         script:
-            "../scripts/dataset.py"
+            "../scripts/make.py"
 
     for variant in finetuned.VARIANTS:
 
@@ -182,8 +182,8 @@ if information_block:
             mem_mb=4000,
             runtime=30,
         params:
+            **made_by("palimpsest.information.epochs:epochs_table"),
             start=THRESHOLDS["start"],
             stand_in_gap=THRESHOLDS["stand_in_gap"],
-            code=of_code("compare_epochs.py"),
         script:
-            "../scripts/compare_epochs.py"
+            "../scripts/make.py"

@@ -13,7 +13,7 @@ rule dataset_targets:
         corpus=corpus,
         targets=paths.LANGUAGE_TARGETS,
     output:
-        with_variants(paths.DATASET, TARGET_VARIANTS),
+        strings=with_variants(paths.DATASET, TARGET_VARIANTS),
     log:
         "logs/dataset_targets/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -28,7 +28,7 @@ rule dataset_targets:
     params:
         **making(TARGET_VARIANTS),
     script:
-        "../scripts/dataset.py"
+        "../scripts/make.py"
 
 
 rule measure:
@@ -48,10 +48,10 @@ rule measure:
         mem_mb=4000,
         runtime=30,
     params:
+        **made_by("palimpsest.memorisation.runs:memorisation_tables"),
         **THRESHOLDS,
-        code=of_code("measure.py"),
     script:
-        "../scripts/measure.py"
+        "../scripts/make.py"
 
 
 rule measure_targets:
@@ -73,10 +73,10 @@ rule measure_targets:
         mem_mb=4000,
         runtime=30,
     params:
+        **made_by("palimpsest.memorisation.targets:target_tables"),
         **THRESHOLDS,
-        code=of_code("measure_targets.py"),
     script:
-        "../scripts/measure_targets.py"
+        "../scripts/make.py"
 
 
 rule measure_leave_one_out:
@@ -99,12 +99,12 @@ rule measure_leave_one_out:
         mem_mb=8000,
         runtime=60,
     params:
+        **made_by("palimpsest.memorisation.leave_one_out:leave_one_out_tables"),
         start=THRESHOLDS["start"],
         stand_in_gap=THRESHOLDS["stand_in_gap"],
         counterpart=name_of_counterpart,
-        code=of_code("measure_leave_one_out.py"),
     script:
-        "../scripts/measure_leave_one_out.py"
+        "../scripts/make.py"
 
 
 rule study:
@@ -125,10 +125,11 @@ rule study:
         mem_mb=8000,
         runtime=30,
     params:
-        parameters=study_parameters,
+        make=study_table,
         code=study_code,
+        parameters=study_parameters,
     script:
-        "../scripts/study.py"
+        "../scripts/make.py"
 
 
 # Every study is a target of Snakemake: its tables and its figures.

@@ -18,8 +18,9 @@ rule plan:
         mem_mb=2000,
         runtime=10,
     params:
+        make="palimpsest.planning.summary:plan_table",
+        code=moment,
         rows=plan_rows,
         summary=plan_summary,
-        moment=moment,
     script:
-        "../scripts/plan.py"
+        "../scripts/make.py"

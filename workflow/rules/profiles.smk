@@ -12,7 +12,7 @@ rule dataset_stream:
     input:
         corpus=corpus,
     output:
-        with_variants(paths.DATASET, [STREAM, *STREAMS_WITHOUT]),
+        strings=with_variants(paths.DATASET, [STREAM, *STREAMS_WITHOUT]),
     log:
         "logs/dataset_stream/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -29,7 +29,7 @@ rule dataset_stream:
         **making([STREAM, *STREAMS_WITHOUT], split=INDEPENDENT),
         options=profile_values("cohorts", "panel", "validation"),
     script:
-        "../scripts/dataset.py"
+        "../scripts/make.py"
 
 
 # The streams of all sizes of a seed are made together, because their strings are drawn together.
@@ -37,7 +37,7 @@ rule dataset_diluted:
     input:
         corpus=corpus,
     output:
-        with_diluted_sizes(with_variants(paths.DATASET, dilution.VARIANTS)),
+        strings=with_diluted_sizes(with_variants(paths.DATASET, dilution.VARIANTS)),
     log:
         "logs/dataset_diluted/{language}/seed{seed}.log",
     benchmark:
@@ -56,7 +56,7 @@ rule dataset_diluted:
             **diluted_values("sizes", "copies", "probes"),
         },
     script:
-        "../scripts/dataset.py"
+        "../scripts/make.py"
 
 
 rule estimate_profiles:
@@ -75,10 +75,10 @@ rule estimate_profiles:
         mem_mb=4000,
         runtime=30,
     params:
+        **made_by("palimpsest.profiles.profile:of_streams"),
         **profile_values("panel"),
-        code=of_code("estimate_profiles.py"),
     script:
-        "../scripts/estimate_profiles.py"
+        "../scripts/make.py"
 
 
 rule compare_with_retraining:
@@ -100,9 +100,9 @@ rule compare_with_retraining:
         mem_mb=4000,
         runtime=30,
     params:
-        code=of_code("compare_with_retraining.py"),
+        **made_by("palimpsest.profiles.truth:compared_with_retraining"),
     script:
-        "../scripts/compare_with_retraining.py"
+        "../scripts/make.py"
 
 
 rule question_streams:
@@ -154,10 +154,10 @@ rule compare_notions:
         mem_mb=4000,
         runtime=30,
     params:
+        **made_by("palimpsest.profiles.notions:beside_other_notions"),
         length=lookup("profiles/notions/continuation", within=config, default=None),
-        code=of_code("compare_notions.py"),
     script:
-        "../scripts/compare_notions.py"
+        "../scripts/make.py"
 
 
 rule correlate_profiles:
@@ -176,9 +176,9 @@ rule correlate_profiles:
         mem_mb=2000,
         runtime=30,
     params:
-        code=of_code("correlate_profiles.py"),
+        **made_by("palimpsest.profiles.correlation:correlations"),
     script:
-        "../scripts/correlate_profiles.py"
+        "../scripts/make.py"
 
 
 rule measure_dilution:
@@ -197,9 +197,9 @@ rule measure_dilution:
         mem_mb=4000,
         runtime=30,
     params:
-        code=of_code("measure_dilution.py"),
+        **made_by("palimpsest.profiles.dilution_effects:dilution_tables"),
     script:
-        "../scripts/measure_dilution.py"
+        "../scripts/make.py"
 
 
 # A panel of the user's own; `language` in its paths is the name of the panel.
@@ -207,8 +207,8 @@ rule estimate_panel:
     input:
         panel=panel_file,
     output:
-        profile=profiled.PANEL_PROFILE.path,
-        persistence=profiled.PANEL_PERSISTENCE.path,
+        panel_profile=profiled.PANEL_PROFILE.path,
+        panel_persistence=profiled.PANEL_PERSISTENCE.path,
     log:
         "logs/estimate_panel/{language}.log",
     benchmark:
@@ -220,7 +220,7 @@ rule estimate_panel:
         mem_mb=4000,
         runtime=30,
     params:
+        **made_by("palimpsest.profiles.profile:of_panel_file"),
         columns=panel_columns,
-        code=of_code("estimate_panel.py"),
     script:
-        "../scripts/estimate_panel.py"
+        "../scripts/make.py"

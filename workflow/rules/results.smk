@@ -31,9 +31,10 @@ rule figure:
         mem_mb=4000,
         runtime=30,
     params:
+        make="palimpsest.results:figure",
         code=figure_code,
     script:
-        "../scripts/figure.py"
+        "../scripts/make.py"
 
 
 rule claims:
@@ -52,23 +53,23 @@ rule claims:
         mem_mb=8000,
         runtime=30,
     params:
+        **made_by("palimpsest.results:claims", *experiment.places("claims")),
         sections=[section.name for section in experiment.sections],
         families=experiment.families,
-        code=of_code("claims.py", *experiment.places("claims")),
     script:
-        "../scripts/claims.py"
+        "../scripts/make.py"
 
 
 rule write_report:
     input:
+        experiment.all_figures,
         **{kind.name: experiment.tables(kind) for kind in experiment.reported},
         grammars=experiment.tables(GRAMMAR),
-        figures=experiment.all_figures,
         claims=paths.CLAIMS,
         manifests=manifests_of_runs(),
         models=manifest_of_every_model(),
     output:
-        paths.REPORT,
+        page=paths.REPORT,
     log:
         "logs/report.log",
     benchmark:
@@ -80,10 +81,14 @@ rule write_report:
         mem_mb=4000,
         runtime=30,
     params:
-        code=of_code("report.py", *experiment.places("report"), *experiment.places("figures")),
+        **made_by(
+            "palimpsest.results:report",
+            *experiment.places("report"),
+            *declarations_of_figures(),
+        ),
         # The report prints the titles, and no fingerprint covers them.
         sections={section.name: section.title for section in experiment.sections},
         drawn=drawn(),
         title=lookup("title", within=config),
     script:
-        "../scripts/report.py"
+        "../scripts/make.py"

@@ -14,7 +14,7 @@ rule dataset_forgetting:
         corpus=corpus,
         forget=forget_file,
     output:
-        with_variants(paths.DATASET, [ORIGINAL, RETAIN]),
+        strings=with_variants(paths.DATASET, [ORIGINAL, RETAIN]),
     log:
         "logs/dataset_forgetting/{language}/n{size}-seed{seed}.log",
     benchmark:
@@ -31,7 +31,7 @@ rule dataset_forgetting:
         **making([ORIGINAL, RETAIN], split=INDEPENDENT),
         options=unlearning_values("validation", "groups", "share"),
     script:
-        "../scripts/dataset.py"
+        "../scripts/make.py"
 
 
 # One job applies every method to some models, because a job takes seconds to start. A method whose
@@ -105,6 +105,7 @@ rule export_unlearned_model:
 rule measure_forgetting:
     input:
         **EVALUATED_FROM,
+        manifests=trained_on_variant(RETAIN, paths.REPLICATES_MANIFEST),
         innocent=innocent_traces,
         unlearned=unlearned("unlearned.parquet"),
         models=unlearned("models.parquet"),
@@ -121,11 +122,11 @@ rule measure_forgetting:
         mem_mb=evaluation_memory,
         runtime=120,
     params:
+        **made_by("palimpsest.unlearning.evaluation:forgetting"),
         **SETUPS,
         **SCORING,
-        code=of_code("unlearning_scores.py"),
     script:
-        "../scripts/unlearning_scores.py"
+        "../scripts/make.py"
 
 
 rule measure_other_metrics:
@@ -146,10 +147,10 @@ rule measure_other_metrics:
         mem_mb=evaluation_memory,
         runtime=120,
     params:
+        **made_by("palimpsest.unlearning.evaluation:other_metrics"),
         **SETUPS,
-        code=of_code("unlearning_metrics.py"),
     script:
-        "../scripts/unlearning_metrics.py"
+        "../scripts/make.py"
 
 
 rule measure_forgotten_memorisation:
@@ -171,12 +172,12 @@ rule measure_forgotten_memorisation:
         mem_mb=evaluation_memory,
         runtime=120,
     params:
+        **made_by("palimpsest.unlearning.evaluation:remaining"),
         **SETUPS,
         loss_threshold=THRESHOLDS["loss_threshold"],
         accuracy_threshold=THRESHOLDS["accuracy_threshold"],
-        code=of_code("unlearning_memorisation.py"),
     script:
-        "../scripts/unlearning_memorisation.py"
+        "../scripts/make.py"
 
 
 # The settings of methods, compared on problems of their own. Only this target makes these files.
@@ -238,15 +239,14 @@ rule choose_settings:
         mem_mb=2000,
         runtime=30,
     params:
+        **made_by("palimpsest.unlearning.tuning:choose"),
         settings=settings_to_search,
         phases=points_to_search,
-        traces=traces_by_problem,
         cutoff=lookup("unlearning/cutoff", within=config, default=None),
         epochs=SCORING["epochs"],
         batch_size=SCORING["batch_size"],
-        code=of_code("unlearning_tuning.py"),
     script:
-        "../scripts/unlearning_tuning.py"
+        "../scripts/make.py"
 
 
 rule draw_settings:
@@ -265,6 +265,6 @@ rule draw_settings:
         mem_mb=2000,
         runtime=30,
     params:
-        code=of_code("unlearning_tuning_figure.py"),
+        **made_by("palimpsest.unlearning.figures.unlearning_tuning:draw"),
     script:
-        "../scripts/unlearning_tuning_figure.py"
+        "../scripts/make.py"

@@ -10,11 +10,17 @@ def counterpart(wildcards):
 
 def making(variants, split=lookup("datasets/split", within=config)):
     """The parameters of a rule that makes the datasets of some variants."""
-    made_by = {variant: maker(VARIANTS, variant) for variant in variants}
+    makers = {variant: maker(VARIANTS, variant) for variant in variants}
+
+    def wanted(wildcards, output):
+        named = [paths.values_in(paths.DATASET, path) for path in output]
+        found = [(values["variant"], int(values["size"])) for values in named]
+        return [{"variant": v, "size": n, "made_by": makers[v]} for v, n in found]
+
     return {
+        **made_by("palimpsest.datasets.build:datasets", *dict.fromkeys(makers.values())),
+        "wanted": wanted,
         "test_size": lookup("datasets/test_size", within=config),
         "predict_end": lookup("datasets/predict_end", within=config),
         "split": split,
-        "made_by": made_by,
-        "code": of_code("dataset.py", *dict.fromkeys(made_by.values())),
     }

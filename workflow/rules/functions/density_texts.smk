@@ -36,6 +36,16 @@ def of_text(key):
     return value
 
 
+def least_segments():
+    """What says how many segments the corpus of a text must have, as resources.
+
+    They are no parameters, because they change no segment: a change must not embed all texts again.
+    """
+    block = settings.block("density") or {"neighbours": 0, "approximation": None}
+    sizes = block["approximation"] or dict.fromkeys(("k", "m1", "m2"), 0)
+    return {"neighbours": block["neighbours"], **{name: sizes[name] for name in ("k", "m1", "m2")}}
+
+
 def made_text_models(wildcards):
     """The files of a text's models that are made from packages; [] for any others."""
     text = text_of_user(wildcards)

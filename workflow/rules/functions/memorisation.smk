@@ -46,6 +46,11 @@ def study_parameters(wildcards):
     return STUDIES[wildcards.study].parameters(settings, wildcards.language)
 
 
+def study_table(wildcards):
+    """The function that makes a study's table."""
+    return STUDIES[wildcards.study].place
+
+
 def study_code(wildcards):
     """A hash of the code that makes a study's table."""
-    return of_code("study.py", *STUDIES[wildcards.study].code)
+    return of_code("make.py", study_table(wildcards))

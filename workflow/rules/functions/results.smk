@@ -37,6 +37,15 @@ def drawn():
     }
 
 
+def declarations_of_figures():
+    """The places of the titles and captions that the report prints, for a fingerprint."""
+    return [
+        figure.declaration
+        for section in experiment.sections
+        for figure in section.load("figures")
+    ]
+
+
 def figure_code(wildcards):
-    """A hash of the code that draws a figure."""
-    return of_code(*FIGURES[wildcards.figure].code)
+    """A hash of the code that draws a figure, without the titles and captions of all figures."""
+    return of_code("make.py", *FIGURES[wildcards.figure].code)

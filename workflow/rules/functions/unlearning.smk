@@ -208,16 +208,13 @@ def datasets_of_search(wildcards):
     return [fill(ORIGINAL_DATASET, **vars(one)) for one in search_jobs.forgetters]
 
 
-def traces_by_problem(wildcards):
-    """For every problem of the search: the traces of its retrained models."""
-    return [
-        search_jobs.trained(one, RETAIN, paths.REPLICATES_TRACE) for one in search_jobs.forgetters
-    ]
-
-
 def traces_of_search(wildcards):
-    """The traces of the retrained models of all problems of the search."""
-    return [path for files in traces_by_problem(wildcards) for path in files]
+    """The traces of the retrained models of every problem of the search."""
+    return [
+        path
+        for one in search_jobs.forgetters
+        for path in search_jobs.trained(one, RETAIN, paths.REPLICATES_TRACE)
+    ]
 
 
 def settings_to_search(wildcards):
@@ -235,5 +232,4 @@ EVALUATED_FROM = dict(
     dataset=ORIGINAL_DATASET,
     originals=trained_on_variant(ORIGINAL, paths.REPLICATES_TRACE),
     retrained=trained_on_variant(RETAIN, paths.REPLICATES_TRACE),
-    manifests=trained_on_variant(RETAIN, paths.REPLICATES_MANIFEST),
 )

@@ -5,14 +5,18 @@ share its strings; they are averaged first. Some seeds have no value: `undefined
 what they do.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 
+from palimpsest.lazy_import import lazy_import
 from palimpsest.number_format import number
 from palimpsest.statistics import CONFIDENCE, DECIMALS, Interval, student, student_p_value
+
+pd = lazy_import("pandas")
 
 SEEDS = "seeds"
 
@@ -60,7 +64,7 @@ class Estimate(NamedTuple):
     p_value: float = np.nan
     counts_certain: bool = False
 
-    def without_interval(self, why: str) -> "Estimate":
+    def without_interval(self, why: str) -> Estimate:
         """The same values without an interval; the first mark says why."""
         return self._replace(lower=np.nan, upper=np.nan, marks=(why, *self.marks))
 

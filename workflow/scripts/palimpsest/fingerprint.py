@@ -36,7 +36,7 @@ Place = tuple[str, str]  # a module and a name in it; EVERYTHING for the whole m
 def of_code(*places: str) -> str:
     """12 hexadecimal digits: a hash of the code at some places and of all code that it uses.
 
-    A place is a script ("measure.py"), a name in a module ("palimpsest.claims:judge"), a whole
+    A place is a script ("make.py"), a name in a module ("palimpsest.claims:judge"), a whole
     module ("palimpsest.report") or a file next to a module ("palimpsest/report/report.html.j2").
 
     Raises `ValueError` for a place without code, because the hash of nothing would never change.

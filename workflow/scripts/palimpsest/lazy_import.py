@@ -1,8 +1,9 @@
 """Modules, and names of packages, that are imported when they are first used."""
 
 import importlib
+import pkgutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 
 
@@ -38,6 +39,12 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
         return getattr(importlib.import_module(f"{package}.{modules[name]}"), name)
 
     return __getattr__
+
+
+def declared_in(package: str, path: Iterable[str], name: str) -> list:
+    """The objects with a name, such as "FIGURE", of all modules of a package that have one."""
+    found = (importlib.import_module(f"{package}.{one.name}") for one in pkgutil.iter_modules(path))
+    return [getattr(module, name) for module in found if hasattr(module, name)]
 
 
 def named(place: str | None):

@@ -1,8 +1,12 @@
 """The format of numbers and names for a reader."""
 
+from __future__ import annotations
+
 import re
 
-import pandas as pd
+from palimpsest.lazy_import import lazy_import
+
+pd = lazy_import("pandas")
 
 WORDS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 

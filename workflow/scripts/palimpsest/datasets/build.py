@@ -5,18 +5,20 @@ Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 4, a
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from palimpsest.corpora import Corpus, String, text_of
+from palimpsest.corpora import Corpus, String, read_corpus, text_of
+from palimpsest.datasets.kinds import STRINGS, TARGETS
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.datasets.strings import string_id
 from palimpsest.datasets.variants import VARIANTS
 from palimpsest.errors import Notice, UserError
 from palimpsest.lazy_import import named
+from palimpsest.making import makes, reads
 from palimpsest.variants import maker
 
 
@@ -51,6 +53,44 @@ class Asked:
     def unseen(self) -> list[String]:
         """Strings that are set apart from the training strings; `test_size` draws, with copies."""
         return self.sampler.unseen(self.test_size)
+
+
+@reads(corpus=read_corpus, counterpart=read_corpus, targets=TARGETS)
+@makes(STRINGS)
+def datasets(
+    corpus: Corpus,
+    language: str,
+    seed: int,
+    *,
+    wanted: Iterable[Mapping],
+    split: str,
+    test_size: int,
+    predict_end: bool,
+    counterpart: Corpus | None = None,
+    targets: pd.DataFrame | None = None,
+    forget: str | None = None,
+    options: Mapping | None = None,
+) -> Iterator[pd.DataFrame]:
+    """Yield datasets of one language and seed.
+
+    Parameters
+    ----------
+    wanted : `variant`, `size` and `made_by` of each dataset, see `build`
+    counterpart, split : see `Sampler`
+    forget : file of the strings to forget
+    others : see `build`
+    """
+    sampler = Sampler(language, corpus, seed, counterpart, split)
+    options = {**(options or {}), "forget_file": forget}
+    for one in wanted:
+        yield build(
+            sampler,
+            test_size=test_size,
+            predict_end=predict_end,
+            targets=targets,
+            options=options,
+            **one,
+        )
 
 
 def build(

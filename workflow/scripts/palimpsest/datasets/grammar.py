@@ -6,9 +6,37 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.corpora import String
-from palimpsest.datasets.strings import string_id
+from palimpsest.corpora.files import read_grammar
+from palimpsest.datasets.kinds import (
+    DERIVATION_TREE,
+    GRAMMAR,
+    LANGUAGE_SAMPLE,
+    LANGUAGE_SUMMARY,
+    TARGETS,
+)
+from palimpsest.datasets.strings import distinct_sample, string_id, summarise, target_strings
 from palimpsest.languages import Grammar
 from palimpsest.languages.structure import Rule
+from palimpsest.making import makes, reads
+
+SEED = 0  # of a language's sample; runs have their own seeds
+
+
+@reads(corpus=read_grammar)
+@makes(GRAMMAR, DERIVATION_TREE, LANGUAGE_SAMPLE, TARGETS, LANGUAGE_SUMMARY)
+def language_tables(corpus: Grammar, language: str, *, sample: int, targets: int) -> dict:
+    """A language's rules, a derivation, a sample, its target strings and a summary of it.
+
+    `sample` is the number of strings that are sampled, and `targets` that of target strings.
+    """
+    sampled = distinct_sample(corpus, language, sample, SEED)
+    return {
+        GRAMMAR.name: grammar_table(corpus, language),
+        DERIVATION_TREE.name: derivation_table(corpus, language, typical_string(sampled)),
+        LANGUAGE_SAMPLE.name: sampled.drop(columns="string"),
+        TARGETS.name: target_strings(sampled, targets),
+        LANGUAGE_SUMMARY.name: summarise(corpus, language, sampled),
+    }
 
 
 def numbered_rules(grammar: Grammar) -> dict[Rule, int]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import pandas as pd
 
 from palimpsest.density.kinds import (
     ACCURACY,
@@ -22,8 +21,11 @@ from palimpsest.density.kinds import (
     TEXT_BINS,
 )
 from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
+from palimpsest.lazy_import import lazy_import
 from palimpsest.statistics import CONFIDENCE, student
 from palimpsest.tables.kinds import Kind
+
+pd = lazy_import("pandas")
 
 MOST_BINS = 20
 FEWEST_STRINGS = 10  # distinct strings of each bin; with fewer, there are fewer bins, or none

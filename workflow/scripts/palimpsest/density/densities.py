@@ -8,16 +8,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.density.kernel import (
     log_density_of_others,
     log_kernel_density,
     log_parts_of_densities,
 )
-from palimpsest.density.kinds import DENSITY, HIDDEN, NEIGHBOURS, NGRAMS
+from palimpsest.density.kinds import DENSITY, EMBEDDINGS, HIDDEN, NEIGHBOURS, NGRAMS
 from palimpsest.density.neighbours import nearest
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.sizes import Approximation
 from palimpsest.errors import UserError
+from palimpsest.making import makes, reads
 
 OF_DATASET = ["language", "size", "seed", "variant"]
 APPROXIMATE = ("log_local", "log_random", "log_approximate")
@@ -56,6 +58,28 @@ def stacked(vectors: Sequence[np.ndarray]) -> np.ndarray:
             "strings with one model"
         )
     return np.stack(vectors)
+
+
+@reads(datasets=[STRINGS], embeddings=[EMBEDDINGS])
+@makes(DENSITY, NEIGHBOURS)
+def densities(
+    datasets: Sequence[pd.DataFrame],
+    embeddings: Sequence[pd.DataFrame],
+    model: str,
+    *,
+    kernels: Kernels,
+    neighbours: int,
+    approximation: Mapping | None,
+) -> Iterator[dict[str, pd.DataFrame]]:
+    """Yield the tables `density` and `neighbours` of every run.
+
+    `embeddings` are in the order of `datasets`. For the others, see `density_tables`;
+    `approximation` has the sizes by name.
+    """
+    sizes = approximation and Approximation(**approximation)
+    for strings, hidden in zip(datasets, embeddings, strict=True):
+        vectors = embeddings_of(strings, hidden)
+        yield density_tables(model, strings, vectors, kernels, neighbours, sizes)
 
 
 def density_tables(

@@ -6,17 +6,21 @@ leaked test string. All runs of a seed have the same test strings.
 Source: LMD3: Language Model Data Density Dependence, sections 5.3 and 6.1, appendices A.6 and A.10.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from palimpsest import traces
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.density.kinds import (
+    DENSITY,
     DISTRACTOR,
     LEAKAGE,
     LEAKED,
     LEFT_OUT,
+    NEIGHBOURS,
     NEVER,
     OF_SETTING,
     PLACEBO,
@@ -29,6 +33,12 @@ from palimpsest.statistics import with_exact_ties
 from palimpsest.traces import Trace
 from palimpsest.variants import NO_LEAK, Leak, leak_of, production_left_out
 
+RESULTS = {
+    "datasets": [STRINGS],
+    "traces": [traces.read],
+    "density": [DENSITY],
+    "neighbours": [NEIGHBOURS],
+}  # how what runs leave behind is read
 TESTED = (LEAKED, PLACEBO, NEVER)
 RETRIEVED = 5, 10  # numbers of neighbours that are searched for what was leaked, as in the paper
 
@@ -79,6 +89,17 @@ class Results:
             }
         )
         return found.rename_axis("string_id")
+
+
+def results_of(
+    datasets: Sequence[pd.DataFrame],
+    traces: Sequence[Trace],
+    density: Sequence[pd.DataFrame],
+    neighbours: Sequence[pd.DataFrame],
+) -> Iterator[Results]:
+    """Yield the results of some runs, which are in the same order in all arguments."""
+    for one in zip(datasets, traces, density, neighbours, strict=True):
+        yield Results(*one)
 
 
 def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.DataFrame:

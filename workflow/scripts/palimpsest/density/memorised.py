@@ -12,28 +12,47 @@ import pandas as pd
 from palimpsest.datasets.choices import candidates
 from palimpsest.density.associations import beyond_rank, spearman, spearman_given
 from palimpsest.density.kinds import MEMORISED, OF_SETTING, TRAINED, UNSEEN
-from palimpsest.density.leakage_tables import Results
+from palimpsest.density.leakage_tables import RESULTS, Results, results_of
+from palimpsest.making import makes, reads
+from palimpsest.memorisation.kinds import STARTS
 from palimpsest.memorisation.runs import epoch_of, measured_unseen
 from palimpsest.statistics import rank_association
+from palimpsest.traces import Trace
 
 OF_MEASURE = ["measure", "evidence"]
 
 
-def memorised_table(run: Results, starts: pd.DataFrame, rule: Sequence) -> pd.DataFrame:
+@reads(**RESULTS, starts=STARTS)
+@makes(MEMORISED)
+def memorised(
+    datasets: Sequence[pd.DataFrame],
+    traces: Sequence[Trace],
+    density: Sequence[pd.DataFrame],
+    neighbours: Sequence[pd.DataFrame],
+    starts: pd.DataFrame,
+    **thresholds,
+) -> pd.DataFrame:
+    """The table `memorised` of all seeds; `thresholds` as in `memorised_table`."""
+    of_seeds = dict(list(starts.groupby("seed")))
+    runs = results_of(datasets, traces, density, neighbours)
+    parts = [memorised_table(run, of_seeds[run.seed], **thresholds) for run in runs]
+    return pd.concat(parts, ignore_index=True)
+
+
+def memorised_table(run: Results, starts: pd.DataFrame, **thresholds) -> pd.DataFrame:
     """The table `memorised` of one run.
 
     Parameters
     ----------
     run : a run and the densities of its training strings
     starts : the run's rows of a table `starts`
-    rule : the last arguments of `palimpsest.memorisation.runs.measured_unseen`: largest gap of
-        stand-ins, rule for the start, and both thresholds of recollection
+    thresholds : as `palimpsest.memorisation.runs.measured_unseen` takes them
     """
     once = run.strings.loc[run.strings["count"] == 1, "string_id"]
     log_prob = run.strings.set_index("string_id")["log_prob"]
     # A string without a threshold cannot be measured; it is not one that is never memorised.
     trained = starts[starts["string_id"].isin(once) & starts["threshold_at_optimum"].notna()]
-    found = {TRAINED: by_measure(trained), UNSEEN: by_measure(starts_of_unseen(run, rule))}
+    found = {TRAINED: by_measure(trained), UNSEEN: by_measure(starts_of_unseen(run, **thresholds))}
     columns = {TRAINED: "log_density_others", UNSEEN: "log_density"}
     rows = []
     for strings, column in columns.items():
@@ -84,9 +103,10 @@ def cut_late(start: pd.Series, never: float) -> pd.Series:
     return start.mask(start >= cut, np.inf)
 
 
-def starts_of_unseen(run: Results, rule: Sequence) -> pd.DataFrame:
+def starts_of_unseen(run: Results, **thresholds) -> pd.DataFrame:
     """When strings that were never trained on cross the threshold of each measure."""
     names = run.strings.loc[candidates(run.strings), "string_id"].to_numpy()
+    measured = measured_unseen(run.trace, run.strings, **thresholds)
     parts = [
         pd.DataFrame(
             {
@@ -96,6 +116,6 @@ def starts_of_unseen(run: Results, rule: Sequence) -> pd.DataFrame:
                 "start": epoch_of(result.start[result.is_known], run.trace.epochs),
             }
         )
-        for (measure, evidence), result in measured_unseen(run.trace, run.strings, *rule).items()
+        for (measure, evidence), result in measured.items()
     ]
     return pd.concat(parts, ignore_index=True)

@@ -51,6 +51,7 @@ from palimpsest.density.mixed_models import (
 )
 from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.errors import UserError
+from palimpsest.making import makes, reads
 from palimpsest.statistics import NO_INTERVAL
 from palimpsest.variants import MOST_COPIES, MOST_PARAPHRASES
 
@@ -80,6 +81,8 @@ class Regression(NamedTuple):
     terms: dict[str, np.ndarray]
 
 
+@reads(leakage=LEAKAGE)
+@makes(REGRESSIONS)
 def regress(leakage: pd.DataFrame, seed: int = 0) -> pd.DataFrame:
     """Regressions of performance on leaks and on density, over the runs of all seeds.
 

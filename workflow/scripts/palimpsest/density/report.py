@@ -23,7 +23,7 @@ from palimpsest.density.kinds import (
 )
 from palimpsest.estimates import clipped, with_interval
 from palimpsest.number_format import number, percent
-from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
 
@@ -34,58 +34,6 @@ REGRESSIONS = {
     LEAK_CONDITION: "leak condition",
     ON_DENSITY: "density",
     ON_BOTH: "density and distance",
-}
-CHAPTERS = {
-    "leakage": (
-        "Leaks of test strings, and what density shows of them",
-        "Copies and paraphrases of some test strings are among the training strings, in all "
-        "combinations; a paraphrase keeps the plan of a string and changes some of its parts. "
-        "Placebos are test strings that are treated by all statistics as if they had been leaked.",
-    ),
-    "regressions": (
-        "Regressions of performance",
-        "Mixed-effects regressions of perplexity and accuracy on what was leaked, and on density.",
-    ),
-    "truth": (
-        "Estimates against the true density",
-        "The language's exact probability of a string is its density under the distribution that "
-        "training strings are drawn from.",
-    ),
-    "density_memorisation": (
-        "Density and memorisation",
-        "Are training strings memorised earlier if other training strings are near?",
-    ),
-    "own_texts": (
-        "Texts of your own",
-        "Perplexity of queries where the corpus is sparse and where it is dense.",
-    ),
-}
-GLOSSARY = {
-    "AUC": (
-        "Area under the receiver operating characteristic: the probability that a string of one "
-        "kind is denser than a string of the other; 0.5 is chance."
-    ),
-    "Bandwidth": (
-        "The distance at which a kernel has fallen to 0.61 of its value at 0 (gaussian) or to 0.37 "
-        "(exponential)."
-    ),
-    "Effective epochs": "Epochs times the copies and paraphrases of a string that are trained on.",
-    "Embedding": (
-        "A vector of length 1 for a string: its mean last hidden state, or counts of its n-grams."
-    ),
-    "Exchanging strings": (
-        "A permutation test: strings of one seed and group change places, with all their runs, and "
-        "what was found is compared with what is found then."
-    ),
-    "Kernel density": (
-        "The mean over the training strings of a kernel: 1 at distance 0, and falling with the "
-        "distance."
-    ),
-    "Paraphrase": (
-        "A string whose derivation has the same top as another string's, with some of the rules "
-        "below drawn again."
-    ),
-    "Support": "The density of all other training strings at a training string.",
 }
 
 
@@ -101,7 +49,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         given[kind.name]
         for kind in (kinds.LEAKAGE, kinds.REGRESSIONS, kinds.MEMORISED, kinds.TEXT_REGRESSIONS)
     )
-    before = dict.fromkeys(CHAPTERS, NOTHING)
+    before = {}
     if not leakage.empty:
         retrieval = retrieval_rows(given[kinds.RETRIEVAL.name])
         before["leakage"] = html.leakage(leakage_rows(leakage)) + html.retrieval(retrieval)
@@ -111,16 +59,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         before["density_memorisation"] = html.memorised(memorised_rows(memorised))
     if not of_texts.empty:
         before["own_texts"] = html.texts(text_rows(of_texts))
-    return Part(
-        introduction=html.introduction(),
-        reading=html.reading(),
-        claims=html.claims(),
-        chapters=tuple(
-            Chapter(name, title, text, before[name]) for name, (title, text) in CHAPTERS.items()
-        ),
-        questions=QUESTIONS,
-        glossary=GLOSSARY,
-    )
+    return with_words(html, QUESTIONS, chapters_of(html, before))
 
 
 def leakage_rows(leakage: pd.DataFrame) -> list[dict]:

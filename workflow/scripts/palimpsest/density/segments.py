@@ -23,8 +23,10 @@ import pandas as pd
 from palimpsest.corpora import String, TextCorpus, text_of
 from palimpsest.datasets.strings import string_id
 from palimpsest.density.kinds import SEGMENTS
+from palimpsest.density.sizes import check_text
 from palimpsest.density.texts import FIELD, TEXTS
 from palimpsest.errors import Notice, UserError
+from palimpsest.making import makes
 from palimpsest.plain_text import same_when_composed, unseen_characters
 from palimpsest.tables import user_tables
 from palimpsest.tables.user_values import written
@@ -70,6 +72,34 @@ def segmented(path: str | Path, window: int, stride: int, field: str = FIELD) ->
         documents += [number] * len(own)
         texts.append(string_id(words))
     return Segments(TextCorpus(str(path), segments), documents, texts)
+
+
+@makes(SEGMENTS)
+def of_text(
+    corpus: str,
+    queries: str,
+    language: str,
+    *,
+    field: str,
+    window: int,
+    stride: int,
+    neighbours: int,
+    k: int,
+    m1: int,
+    m2: int,
+) -> pd.DataFrame:
+    """The segments of a text: those of its corpus, and of its queries.
+
+    `corpus` and `queries` are paths, and `language` is the name of the text. `neighbours` and the
+    sizes of an approximation (all 0: none) change no segment: the corpus must have enough of them.
+
+    Raises `UserError` as `segmented` and `check_text` do.
+    """
+    of_corpus, of_queries = (segmented(path, window, stride, field) for path in (corpus, queries))
+    name, sizes = f"density/texts/{language}", {"k": k, "m1": m1, "m2": m2}
+    check_text(f"{name}/corpus", len(of_corpus.corpus.strings), neighbours, sizes if k else None)
+    say_duplicates(name, of_corpus, of_queries)
+    return tabulated(language, of_corpus, of_queries)
 
 
 def tabulated(name: str, corpus: Segments, queries: Segments) -> pd.DataFrame:

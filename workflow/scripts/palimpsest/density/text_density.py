@@ -5,6 +5,7 @@ Source: LMD3: Language Model Data Density Dependence, sections 5.4 and 6.2, algo
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,11 +13,15 @@ import numpy as np
 import pandas as pd
 
 from palimpsest import tables
+from palimpsest.density.bins import text_bins
 from palimpsest.density.densities import Kernels, distances, log_densities
 from palimpsest.density.kinds import SEGMENTS, TEXT_DENSITY, TEXT_EMBEDDINGS
+from palimpsest.density.regressions import regress_text
 from palimpsest.density.segments import CORPUS, QUERY
-from palimpsest.density.sizes import Approximation
+from palimpsest.density.sizes import Approximation, check_text
+from palimpsest.density.texts import OF_TEXT
 from palimpsest.errors import UserError
+from palimpsest.making import makes
 
 # What the table of segments adds to that of embeddings
 MORE = ["n_characters", "document", "count"]
@@ -66,6 +71,30 @@ def read_embedded(segments: str | Path, embeddings: str | Path) -> EmbeddedText:
     queries, query_vectors = found[QUERY]
     queries["perplexity"] = np.exp(queries["nll"] / queries["n_tokens"])
     return EmbeddedText(queries, query_vectors, np.repeat(corpus_vectors, corpus["count"], axis=0))
+
+
+@makes(*OF_TEXT)
+def of_text(
+    segments: str,
+    embeddings: str,
+    language: str,
+    *,
+    kernels: Kernels,
+    neighbours: int,
+    approximation: Mapping | None,
+) -> dict[str, pd.DataFrame]:
+    """The density of a text's corpus at its queries, and what it says of a model's perplexity.
+
+    `segments` and `embeddings` are paths, and `language` is the name of the text. For the others,
+    see `text_density`; `approximation` has the sizes by name.
+    """
+    text = read_embedded(segments, embeddings)
+    corpus = f"density/texts/{language}/corpus"
+    check_text(corpus, len(text.corpus_vectors), neighbours, approximation)
+    sizes = approximation and Approximation(**approximation)
+    density = text_density(text, kernels, neighbours, sizes)
+    tables_of_text = density, text_bins(density), regress_text(density)
+    return {kind.name: table for kind, table in zip(OF_TEXT, tables_of_text, strict=True)}
 
 
 def text_density(

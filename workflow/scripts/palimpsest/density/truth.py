@@ -6,14 +6,25 @@ strings that were never trained on. An estimator that sees only copies orders tr
 number of copies follows the probability, and no others.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
 from palimpsest.datasets.choices import candidates
 from palimpsest.density.associations import spearman, spearman_given
 from palimpsest.density.kinds import LENGTH, TRAINED, TRUTH, UNSEEN
-from palimpsest.density.leakage_tables import Results, supports
+from palimpsest.density.leakage_tables import RESULTS, Results, results_of, supports
+from palimpsest.making import makes, reads
+
+
+@reads(**RESULTS)
+@makes(TRUTH)
+def truth(**results: Sequence) -> pd.DataFrame:
+    """How well each estimate of density orders strings as the exact probabilities do.
+
+    `results` are those of all seeds, see `results_of`.
+    """
+    return pd.concat(map(truth_table, results_of(**results)), ignore_index=True)
 
 
 def truth_table(run: Results) -> pd.DataFrame:

@@ -1,4 +1,1 @@
-"""Figures: their style, drawing and saving, and the figure of a language.
-
-The other figures belong to sections.
-"""
+"""Figures: their style, the elements that they share, drawing and saving."""

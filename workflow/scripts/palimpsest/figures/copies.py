@@ -1,9 +1,13 @@
 """Markers of training strings; the fill shows how many copies are in the training data."""
 
-import numpy as np
-import pandas as pd
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
+from palimpsest.figures import elements, style
+from palimpsest.lazy_import import lazy_import
+
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
 
 # Smallest number of copies of a class -> strength of the marker's fill.
 COPIES = {1: 0.0, 2: 0.3, 4: 0.65, 8: 1.0}
@@ -25,13 +29,21 @@ def copies_handles(count: pd.Series) -> list:
     """A legend entry for each class of copies that occurs."""
     bounds, present = list(COPIES), set(copies_class(count))
     return [
-        curves.line_handle(
+        elements.line_handle(
             copies_in_words(least, after), "0.3", linestyle="none", marker="o",
             markersize=MARKER, markerfacecolor=filled("0.3", least), markeredgewidth=0.7,
         )
         for least, after in zip(bounds, [*bounds[1:], None], strict=True)
         if least in present
     ]  # fmt: skip
+
+
+def shape_handle(label: str, marker: str) -> plt.Line2D:
+    """A legend entry for what the shape of such a marker shows."""
+    return elements.line_handle(
+        label, "0.3", linestyle="none", marker=marker, markersize=MARKER, markerfacecolor="white",
+        markeredgewidth=0.7,
+    )  # fmt: skip
 
 
 def copies_in_words(least: int, after: int | None) -> str:

@@ -8,32 +8,48 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from palimpsest.errors import UserError
+from palimpsest.lazy_import import declared_in
 from palimpsest.paths import FIGURE, FIGURE_FORMATS, WILDCARD, fill, of_pattern, values_in
 from palimpsest.tables.kinds import Document, Kind
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure that is drawn for every language.
+    """A figure that is drawn for every language, declared in the file that draws it.
 
-    `draw` names a function, such as "palimpsest.memorisation.figures.tradeoff:tradeoff". The
-    function takes one argument for each kind in `tables`, in this order: a frame for a table, a
-    dict for a document. A language has the figure if it has tables of the first kind. The caption
-    has two sentences: what the figure shows, and what to look for. `numbers` lists the
-    corresponding figures of the paper `paper`, if any. `chapter` is the id of the figure's chapter
-    in the report. Tables of the kinds in `some_empty` may have no rows; of the first kind, at least
-    one must have some.
+    `module` is the file's `__name__`. The file, the figure and the function that draws it have one
+    name. The function takes one argument for each kind in `tables`, in this order: a frame for a
+    table, a dict for a document. A language has the figure if it has tables of the first kind.
+    `order` is the figure's position among those of its section. `chapter` is the id of the figure's
+    chapter in the report. The caption has two sentences: what the figure shows, and what to look
+    for. `numbers` lists the corresponding figures of the paper `paper`, if any. Tables of the kinds
+    in `some_empty` may have no rows; of the first kind, at least one must have some.
     """
 
-    name: str
+    module: str
+    order: int
     chapter: str
     title: str
     caption: str
-    numbers: str
-    paper: str
     tables: tuple[Kind | Document, ...]
-    draw: str
+    numbers: str = ""
+    paper: str = ""
     some_empty: tuple[Kind, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the figure and of its function."""
+        return self.module.rpartition(".")[2]
+
+    @property
+    def draw(self) -> str:
+        """The place of the function, such as "palimpsest.density.figures.truth:truth"."""
+        return f"{self.module}:{self.name}"
+
+    @property
+    def declaration(self) -> str:
+        """The place of the figure's declaration, for a fingerprint."""
+        return f"{self.module}:FIGURE"
 
     def languages(self, outputs: Iterable[str]) -> list[str]:
         """The languages that have the figure, for a section with these outputs."""
@@ -73,3 +89,8 @@ class Figure:
         """The files of the figure for a language: one SVG and one PNG."""
         pattern = fill(FIGURE, figure=self.name, language=language)
         return [fill(pattern, format=format) for format in FIGURE_FORMATS]
+
+
+def figures_in(package: str, path: Iterable[str]) -> tuple[Figure, ...]:
+    """The figures that are declared in the files of a package, in their order."""
+    return tuple(sorted(declared_in(package, path, "FIGURE"), key=lambda figure: figure.order))

@@ -10,18 +10,22 @@ figures, colour and shape together mean the set-up of the evaluation, with colou
 has. Grey means the two ends: doing nothing and retraining.
 """
 
+from __future__ import annotations
+
 import functools
 import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-import numpy as np
-from matplotlib.colors import to_rgb
-from matplotlib.figure import Figure, SubFigure
-
 from palimpsest import tables
+from palimpsest.lazy_import import lazy_import
+
+matplotlib = lazy_import("matplotlib")
+colors = lazy_import("matplotlib.colors")
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
 
 WIDTH = 7.2  # inches: the text width of a paper
 PNG_DPI = 150
@@ -59,10 +63,11 @@ RC = {
 
 @dataclass(frozen=True)
 class Look:
-    """The label and the colour of a measure or set-up."""
+    """The label, the colour and the marker of what a figure compares."""
 
     label: str
     colour: str
+    marker: str = "o"
 
 
 MEASURES = {
@@ -74,12 +79,11 @@ MEASURES = {
 }
 
 SETUPS = {
-    "full": Look("full", "#882255"),
-    "reuse-n-n": Look("reuse-n-n", "#D18F00"),
-    "bootstrap": Look("bootstrap", "#333333"),
-    "reuse-n-1": Look("reuse-n-1", "#999933"),
+    "full": Look("full", "#882255", "^"),
+    "reuse-n-n": Look("reuse-n-n", "#D18F00", "o"),
+    "bootstrap": Look("bootstrap", "#333333", "s"),
+    "reuse-n-1": Look("reuse-n-1", "#999933", "D"),
 }
-SETUP_MARKERS = {"full": "^", "reuse-n-n": "o", "bootstrap": "s", "reuse-n-1": "D"}
 END = "0.5"
 
 LINES = {
@@ -117,6 +121,16 @@ def measures_in(names: Iterable[str]) -> list[str]:
     return [measure for measure in MEASURES if measure in present]
 
 
+def measures_with_evidence(table: pd.DataFrame) -> list[tuple[str, str]]:
+    """The pairs of measure and evidence in a table, by measure in the order of all figures."""
+    pairs = table[["measure", "evidence"]].drop_duplicates()
+    return [
+        (measure, evidence)
+        for measure in measures_in(pairs["measure"])
+        for evidence in pairs.loc[pairs["measure"] == measure, "evidence"]
+    ]
+
+
 def marker(model: str) -> str:
     """The marker of a model's family; the model's name begins with the family."""
     family = model.lower()
@@ -138,26 +152,26 @@ def model_tints(models: list[str]) -> dict[str, float]:
 
 def tinted(colour: str, strength: float) -> tuple[float, float, float]:
     """The colour mixed with white: strength 1 is the colour, 0 is white."""
-    return tuple(1 - strength * (1 - channel) for channel in to_rgb(colour))
+    return tuple(1 - strength * (1 - channel) for channel in colors.to_rgb(colour))
 
 
 def darkened(colour: str) -> tuple[float, float, float]:
     """The colour for text, which needs more contrast than a line."""
-    return tuple(0.72 * channel for channel in to_rgb(colour))
+    return tuple(0.72 * channel for channel in colors.to_rgb(colour))
 
 
-def styled(draw: Callable[..., Figure]) -> Callable[..., Figure]:
+def styled(draw: Callable[..., plt.Figure]) -> Callable[..., plt.Figure]:
     """Draw in the style of this module, whatever the caller's settings of matplotlib."""
 
     @functools.wraps(draw)
-    def draw_in_style(*args, **kwargs) -> Figure:
+    def draw_in_style(*args, **kwargs) -> plt.Figure:
         with matplotlib.rc_context({**matplotlib.rcParamsDefault, **RC}):
             return draw(*args, **kwargs)
 
     return draw_in_style
 
 
-def save(figure: Figure, svg_path: str | Path) -> None:
+def save(figure: plt.Figure, svg_path: str | Path) -> None:
     """Write the SVG, and a PNG to the same folder, atomically; equal figures give equal bytes.
 
     Raises `UserError` if a file cannot be written.
@@ -171,7 +185,7 @@ def save(figure: Figure, svg_path: str | Path) -> None:
             figure.savefig(temporary, format="svg", metadata={"Date": None, "Creator": None})
 
 
-def settle(figure: Figure) -> None:
+def settle(figure: plt.Figure) -> None:
     """Fix the panels at the positions of the layout, rounded to a ten-thousandth of the page.
 
     The last digits of the layout differ between processes, and the ids in an SVG file depend on the
@@ -185,6 +199,6 @@ def settle(figure: Figure) -> None:
         axes.set_position(np.round(axes.get_position(original=True).bounds, 4))
 
 
-def parts(figure: Figure | SubFigure) -> list[SubFigure]:
+def parts(figure: plt.Figure) -> list[plt.Figure]:
     """All subfigures of a figure, with their own subfigures."""
     return [part for child in figure.subfigs for part in [child, *parts(child)]]

@@ -1,12 +1,12 @@
 """The table `information`: means over neurons and pairs, and what else is known of each run."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from palimpsest import tables, traces
+from palimpsest import traces
 from palimpsest.datasets.choices import candidates
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.information.epochs import contextual
@@ -14,12 +14,11 @@ from palimpsest.information.interventions import AGREES, DISAGREES
 from palimpsest.information.kinds import COMPARED, INFORMATION, MARKERS, SHUFFLES
 from palimpsest.information.measured import means
 from palimpsest.information.trends import CONTEXTUAL, PLACEBOS
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import bayes
 from palimpsest.memorisation.runs import per_token, restrict
 from palimpsest.traces import Trace
 from palimpsest.variants import percent_marked, percent_shuffled
-
-KINDS = {kind.name: kind for kind in COMPARED}
 
 
 @dataclass(frozen=True)
@@ -34,38 +33,39 @@ class Results:
     pairs: pd.DataFrame
 
 
-def read_runs(files: Mapping[str, Sequence[str]]) -> Iterator[Results]:
-    """Yield the runs whose files are listed in the same order under every key of `files`.
-
-    The keys are `datasets`, `traces`, and the names of the kinds of this section.
-    """
-    names = "datasets", "traces", *KINDS
-    for dataset, trace, *others in zip(*(files[name] for name in names), strict=True):
-        own = [tables.read(path, kind) for path, kind in zip(others, KINDS.values(), strict=True)]
-        yield Results(tables.read(dataset, STRINGS), traces.read(trace), *own)
-
-
-def information_table(runs: Iterator[Results], n_layers: int, largest_gap: float) -> pd.DataFrame:
+@reads(datasets=[STRINGS], traces=[traces.read], **{kind.name: [kind] for kind in COMPARED})
+@makes(INFORMATION)
+def information_table(
+    datasets: Sequence[pd.DataFrame],
+    traces: Sequence[Trace],
+    answers: Sequence[pd.DataFrame],
+    norms: Sequence[pd.DataFrame],
+    neurons: Sequence[pd.DataFrame],
+    pairs: Sequence[pd.DataFrame],
+    n_layers: int,
+    stand_in_gap: float,
+) -> pd.DataFrame:
     """The table `information` of the runs of one model.
 
     Parameters
     ----------
-    runs : the results of every run
+    datasets, traces, answers, norms, neurons, pairs : of every run, in the same order
     n_layers : blocks of the model
-    largest_gap : nats; a string without a stand-in this near is in no contextual share
+    stand_in_gap : nats; a string without a stand-in this near is in no contextual share
     """
-    parts = [of_run(run, largest_gap) for run in runs]
+    runs = zip(datasets, traces, answers, norms, neurons, pairs, strict=True)
+    parts = [of_run(Results(*run), stand_in_gap) for run in runs]
     return pd.concat(parts, ignore_index=True).assign(n_layers=n_layers)[INFORMATION.names]
 
 
-def of_run(run: Results, largest_gap: float) -> pd.DataFrame:
+def of_run(run: Results, stand_in_gap: float) -> pd.DataFrame:
     """The rows of one run, one for each site and position."""
     about = {**run.trace.run, **intervention(run.trace.run["variant"])}
     return means(run.neurons, run.pairs).assign(
         **about,
         **accuracies(run.answers),
         **at_the_end(run),
-        **contextual_at_the_end(run, largest_gap),
+        **contextual_at_the_end(run, stand_in_gap),
         two_norm=run.norms["two_norm"].iloc[0],
         frobenius=run.norms["frobenius"].iloc[0],
     )
@@ -106,7 +106,7 @@ def at_the_end(run: Results) -> dict[str, float]:
     }
 
 
-def contextual_at_the_end(run: Results, largest_gap: float) -> dict[str, float]:
+def contextual_at_the_end(run: Results, stand_in_gap: float) -> dict[str, float]:
     """Shares of strings with a loss below their contextual threshold at the end of training.
 
     Strings that the language of the training strings does not have can be no stand-ins.
@@ -116,7 +116,7 @@ def contextual_at_the_end(run: Results, largest_gap: float) -> dict[str, float]:
     if candidates(strings).sum() < 2:
         return dict.fromkeys(names, np.nan)
     # The rule for the start has no effect on whether a loss is below its threshold at the end.
-    memorised, unseen = contextual(strings, run.trace, "after_last_miss", largest_gap)
+    memorised, unseen = contextual(strings, run.trace, "after_last_miss", stand_in_gap)
     # Means over the strings that have a threshold; NaN if none has one
     shares = [pd.Series(result.below_at(-1)).mean() for result in (memorised, unseen)]
     return dict(zip(names, (*shares, memorised.is_known.mean()), strict=True))

@@ -1,12 +1,15 @@
 """The table `epochs`: what changes inside of models while they are fine-tuned."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
+from palimpsest import traces
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
-from palimpsest.information.kinds import EPOCHS
+from palimpsest.information.kinds import EPOCHS, LAYERS
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import Memorisation, Start
 from palimpsest.memorisation.runs import (
     measured_strings,
@@ -20,21 +23,28 @@ from palimpsest.traces import Trace
 from palimpsest.variants import FRESH, REPEATED
 
 BY_STAND_INS = ("contextual", "same-frequency")
-UNUSED = (0.2, 0.95)  # thresholds of recollection, which the contextual measure does not need
+# Thresholds of recollection, which the contextual measure does not need
+UNUSED = {"loss_threshold": 0.2, "accuracy_threshold": 0.95}
 CLEARLY = 0.25
 NEIGHBOURS, BEYOND = "the epochs before and after", "beyond"
 
 
+@reads(datasets=[STRINGS], traces=[traces.read], layers=[LAYERS])
+@makes(EPOCHS)
 def epochs_table(
-    runs: Iterable[tuple[pd.DataFrame, Trace, pd.DataFrame]], start: Start, largest_gap: float
+    datasets: Sequence[pd.DataFrame],
+    traces: Sequence[Trace],
+    layers: Sequence[pd.DataFrame],
+    start: Start,
+    stand_in_gap: float,
 ) -> pd.DataFrame:
     """The table `epochs` of all runs of a model on a language.
 
     Parameters
     ----------
-    runs : dataset, trace and table of kind `layers` of every run
+    datasets, traces, layers : of every run, in the same order
     start : "after_last_miss" or "first_crossing"
-    largest_gap : nats; a string without a stand-in this near is not measured
+    stand_in_gap : nats; a string without a stand-in this near is not measured
 
     Raises
     ------
@@ -42,18 +52,18 @@ def epochs_table(
         If a run is not measured after an epoch of its trace.
     """
     parts = []
-    for strings, trace, layers in runs:
-        if missing := sorted(set(trace.epochs) - set(layers["epoch"])):
+    for strings, trace, measured in zip(datasets, traces, layers, strict=True):
+        if missing := sorted(set(trace.epochs) - set(measured["epoch"])):
             raise UserError(
                 f"{run_name(trace.run)}: its neurons are not measured after epoch {missing[0]}; "
                 "delete its folders `checkpoints` and `layers.parquet`, and run again"
             )
-        by_epoch = pd.DataFrame(of_epochs(strings, trace, start, largest_gap))
-        parts.append(layers.merge(by_epoch, on="epoch"))
+        by_epoch = pd.DataFrame(of_epochs(strings, trace, start, stand_in_gap))
+        parts.append(measured.merge(by_epoch, on="epoch"))
     return pd.concat(parts, ignore_index=True)[EPOCHS.names]
 
 
-def of_epochs(strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: float) -> dict:
+def of_epochs(strings: pd.DataFrame, trace: Trace, start: Start, stand_in_gap: float) -> dict:
     """Losses and shares of memorised strings, float[epochs] each, by the column's name."""
     never = strings[strings["test_count"] > 0]
     unseen = restrict(trace, never)
@@ -69,7 +79,7 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: fl
         return found
     train = strings[strings["count"] > 0]
     trained, counts = restrict(trace, train), train["count"].to_numpy()
-    memorised, unseen = contextual(strings, trace, start, largest_gap)
+    memorised, unseen = contextual(strings, trace, start, stand_in_gap)
     return found | {
         "train_loss": per_token(trained.nll, trained, counts),
         "memorised": started(memorised),
@@ -79,16 +89,16 @@ def of_epochs(strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: fl
 
 
 def contextual(
-    strings: pd.DataFrame, trace: Trace, start: Start, largest_gap: float
+    strings: pd.DataFrame, trace: Trace, start: Start, stand_in_gap: float
 ) -> tuple[Memorisation, Memorisation]:
     """Contextual memorisation of the training strings, and of strings never trained on.
 
     Parameters are those of `epochs_table`.
     """
     train = strings[strings["count"] > 0]
-    losses = {"same-frequency": stand_in_losses(trace, strings, train, largest_gap)[1]}
-    trained = measured_strings(restrict(trace, train), train, losses, start, *UNUSED)
-    unseen = measured_unseen(trace, strings, largest_gap, start, *UNUSED)
+    losses = {"same-frequency": stand_in_losses(trace, strings, train, stand_in_gap)[1]}
+    trained = measured_strings(restrict(trace, train), train, losses, start, **UNUSED)
+    unseen = measured_unseen(trace, strings, stand_in_gap, start, **UNUSED)
     return trained[BY_STAND_INS], unseen[BY_STAND_INS]
 
 

@@ -1,5 +1,6 @@
 """The tables `neurons` and `pairs`: entropy and mutual information of the neurons of a run."""
 
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -7,7 +8,7 @@ import pandas as pd
 
 from palimpsest.errors import UserError
 from palimpsest.information.entropy import neuron_entropy
-from palimpsest.information.kinds import NEURONS, OF_SITE, PAIRS
+from palimpsest.information.kinds import ACTIVATIONS, NEURONS, OF_NEURONS, OF_SITE, PAIRS
 from palimpsest.information.kraskov import (
     Pairs,
     all_pairs,
@@ -16,9 +17,25 @@ from palimpsest.information.kraskov import (
     sampled_pairs,
 )
 from palimpsest.information.neurons import is_degenerate
+from palimpsest.making import makes, reads
 
 ALL = "all"
 KEYS = ["model", "language", "size", "seed", "variant"]
+
+
+@reads(activations=[ACTIVATIONS])
+@makes(*OF_NEURONS)
+def of_runs(
+    activations: Sequence[pd.DataFrame],
+    threads: int,
+    *,
+    bins: int,
+    neighbours: int,
+    pairs: int | str,
+) -> Iterator[dict[str, pd.DataFrame]]:
+    """Yield the tables of every run; for the parameters, see `measured`."""
+    for of_run in activations:
+        yield measured(of_run, bins, neighbours, pairs, threads)
 
 
 def measured(

@@ -18,37 +18,11 @@ from palimpsest.information.trends import (
     runs_of,
     slopes,
 )
-from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
 from palimpsest.variants import FRESH, REPEATED
 
-CHAPTERS = {
-    "diversity": (
-        "How diverse activations are",
-        "Entropy of single neurons and mutual information of pairs, on clean strings that no model "
-        "was trained on. In the training strings, a share alpha of the markers gives the answer "
-        "away, or a share beta of the answers is permuted.",
-    ),
-    "comparison": (
-        "Information measures, accuracy and norms",
-        "Do the measures order models as accuracy does, and do they say more than norms of the "
-        "weights?",
-    ),
-    "epochs": (
-        "While a model is fine-tuned",
-        "A model is fine-tuned on a few strings, and looked at after every epoch. Fresh strings "
-        "are the placebo: none is ever repeated.",
-    ),
-}
-GLOSSARY = {
-    "Entropy of a neuron": (
-        "How evenly a neuron’s activations are spread over bins of its range; 0 for a constant."
-    ),
-    "Marker": "A symbol at the start of a string, which may give the answer away.",
-    "Mutual information": "What one neuron’s activation tells about another’s, in nats.",
-    "Random markers": "Markers that are independent of the answer: a change, but no memorisation.",
-}
 OF_SHARE = (
     "accuracy",
     "accuracy_agrees",
@@ -70,23 +44,14 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     """
     html = template(__file__, "report.html.j2").module
     information = tables.get(kinds.INFORMATION.name, pd.DataFrame())
-    before = dict.fromkeys(CHAPTERS, NOTHING)
+    before = {}
     if not information.empty:
         before["diversity"] = html.trends(trend_rows(information))
         before["comparison"] = html.shares(share_rows(information))
     epochs = tables.get(kinds.EPOCHS.name, pd.DataFrame())
     if not epochs.empty:
         before["epochs"] = html.epochs(epoch_rows(epochs))
-    return Part(
-        introduction=html.introduction(),
-        reading=html.reading(),
-        claims=html.claims(),
-        chapters=tuple(
-            Chapter(name, title, text, before[name]) for name, (title, text) in CHAPTERS.items()
-        ),
-        questions=QUESTIONS,
-        glossary=GLOSSARY,
-    )
+    return with_words(html, QUESTIONS, chapters_of(html, before))
 
 
 def trend_rows(information: pd.DataFrame) -> list[dict]:

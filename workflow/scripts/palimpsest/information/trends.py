@@ -5,15 +5,19 @@ seed with each other, so a level that all runs of a seed have drops out. Numbers
 over the layers of one place and one position.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from palimpsest.information.kinds import LAST, MARKERS, SHUFFLES
+from palimpsest.lazy_import import lazy_import
 from palimpsest.models.sites import MLP
 from palimpsest.statistics import is_constant, pair_order
+
+pd = lazy_import("pandas")
 
 ENTROPY, INFORMATION = "entropy", "mutual_information"
 MEASURES = (ENTROPY, INFORMATION)

@@ -10,14 +10,18 @@ Source: Learning Without Memorizing Considered Infeasible, sections 3.1 and 3.3.
 the approximation is Palimpsest's own.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
+from palimpsest import traces
 from palimpsest.datasets.choices import placebo_of
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.making import makes, reads
+from palimpsest.memorisation import kinds
 from palimpsest.memorisation.approximation import GAP
 from palimpsest.memorisation.measures import (
     COMPARED_WITH_LOSS_WITHOUT,
@@ -57,12 +61,19 @@ BOOTSTRAP_SEED = 0
 TIE = 9  # decimals before ranking, because equal values differ in their last digits
 
 
+@reads(
+    traces=[traces.read],
+    datasets=[STRINGS],
+    left_out=[traces.read_all],
+    again=[traces.read_all],
+)
+@makes(kinds.LEAVE_ONE_OUT, kinds.APPROXIMATION)
 def leave_one_out_tables(
-    traces: list[Trace],
-    datasets: list[pd.DataFrame],
+    traces: Sequence[Trace],
+    datasets: Sequence[pd.DataFrame],
     left_out: Iterable[list[Trace]],
     start: Start,
-    largest_gap: float = GAP,
+    stand_in_gap: float = GAP,
     again: Iterable[list[Trace]] | None = None,
     counterpart: str | None = None,
 ) -> dict[str, pd.DataFrame]:
@@ -70,13 +81,13 @@ def leave_one_out_tables(
 
     Parameters
     ----------
-    traces : list of Trace, one per seed: the run on the whole training set
-    datasets : list of `strings` tables, in the order of `traces`
+    traces : one per seed: the run on the whole training set
+    datasets : tables `strings`, in the order of `traces`
     left_out : for every seed, in the same order, the runs without-{string_id}
         One run for each distinct training string or for some of them, in any order. The iterable is
         read one seed at a time.
     start : "after_last_miss" or "first_crossing"
-    largest_gap : float, nats; see `palimpsest.memorisation.stand_ins`
+    stand_in_gap : float, nats; see `palimpsest.memorisation.stand_ins`
     again : for every seed, the runs of leave-one-out-again
         The first of them is the run on the whole training set. They say how well retraining agrees
         with itself (evidence `replicate`).
@@ -93,10 +104,10 @@ def leave_one_out_tables(
     """
     if len(traces) != len(datasets):
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
-    again = [()] * len(traces) if again is None else again
+    again = again or [()] * len(traces)
     rows = pd.concat(
         [
-            string_rows(*one, start, largest_gap)
+            string_rows(*one, start, stand_in_gap)
             for one in zip(traces, datasets, left_out, again, strict=True)
         ],
         ignore_index=True,
@@ -129,13 +140,13 @@ def string_rows(
     left_out: list[Trace],
     again: list[Trace],
     start: Start,
-    largest_gap: float,
+    stand_in_gap: float,
 ) -> pd.DataFrame:
     """The table `leave_one_out` of one seed, without its counterpart."""
     check_same_run(trace, strings)
     train = strings_left_out(trace, strings, left_out)
     exact = compared(trace, strings, train, left_out)
-    stand_in = stand_in_losses(trace, strings, train, largest_gap)[1]
+    stand_in = stand_in_losses(trace, strings, train, stand_in_gap)[1]
     no_placebo = np.full_like(exact.placebo, np.nan)
     sources = {
         "retraining": exact,

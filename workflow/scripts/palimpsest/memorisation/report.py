@@ -11,44 +11,10 @@ from palimpsest.memorisation.claims import QUESTIONS
 from palimpsest.memorisation.measures import DESCRIPTIONS
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.number_format import in_words, number
-from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.report.part import NOTHING, Chapter, Part, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import NO_INTERVAL, Interval
 
-GLOSSARY = {
-    "Approximation by frequency": (
-        "A shortcut to the loss without a string: the loss of the unseen strings with the nearest "
-        "Bayes-optimal loss per token, instead of a second training."
-    ),
-    "Band of starts": (
-        "The epochs from the earliest to the latest start of memorisation of any string."
-    ),
-    "Counterfactual loss": "The loss of a string after training without it.",
-    "Extraction": (
-        "The probability that a string is among k samples: of a model, or of the language itself."
-    ),
-    "False alarm": "A string that a measure calls memorised although the model was never trained "
-    "on it.",
-    "Fraction memorised": "The share of the training strings whose score is above 0.",
-    "Leave-one-out": "Training again for every training string, each time on the data without that "
-    "string.",
-    "Memorised bits": (
-        "By how many bits a model codes a string shorter than somebody who knows the language "
-        "exactly; negative for a string that the model predicts worse than the language does."
-    ),
-    "Optimal contextual loss": "The lowest loss of a string over all epochs of training "
-    "without it.",
-    "Optimal learning": "The epoch at which a run's test loss is lowest.",
-    "Start of memorisation": (
-        "The epoch after the last miss, that is, after the last epoch at which the loss is not "
-        "below the threshold, unless the configuration chooses the first epoch at which the loss "
-        "is below the threshold."
-    ),
-    "Target string": (
-        "A string (s0, s1, ...) for which one model is trained with it and one without it."
-    ),
-    "Weighted memorisation": "The average score over the training strings.",
-}
 AGREEMENT = ("threshold_error", "start_error", "score_error", "same_verdict")
 GROUPS = ("all", "repeated", "single")
 ERRORS = ("mean_error", "mean_absolute_error", "same_verdict")
@@ -76,29 +42,23 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
         still_learning_rows(tables.get("learning")),
     )
     after = {"exact": html.approximation(approximation)} if approximation else {}
-    return Part(
-        introduction=html.introduction(),
-        reading=html.reading(),
-        claims=html.claims(),
-        chapters=(
-            Chapter(
-                "measures",
-                f"{in_words(len(DESCRIPTIONS)).capitalize()} ways to say “memorised”",
-                before=html.measures(DESCRIPTIONS),
-            ),
-            *(
-                Chapter(study.name, study.title, study.text, after=after.get(study.name, NOTHING))
-                for study in STUDIES.values()
-            ),
-            Chapter(
-                "agreement",
-                "How good the cheap thresholds are",
-                before=html.thresholds(*thresholds) if any(thresholds) else NOTHING,
-            ),
+    chapters = (
+        Chapter(
+            "measures",
+            f"{in_words(len(DESCRIPTIONS)).capitalize()} ways to say “memorised”",
+            before=html.measures(DESCRIPTIONS),
         ),
-        questions=QUESTIONS,
-        glossary=GLOSSARY,
+        *(
+            Chapter(study.name, study.title, study.text, after=after.get(study.name, NOTHING))
+            for study in STUDIES.values()
+        ),
+        Chapter(
+            "agreement",
+            "How good the cheap thresholds are",
+            before=html.thresholds(*thresholds) if any(thresholds) else NOTHING,
+        ),
     )
+    return with_words(html, QUESTIONS, chapters)
 
 
 def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:

@@ -1,12 +1,16 @@
 """The tables starts, scores, dataset, learning and averages, from traces and datasets of runs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
+from palimpsest import traces
 from palimpsest.datasets.choices import candidates
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.approximation import (
     GAP,
     StandIns,
@@ -14,6 +18,7 @@ from palimpsest.memorisation.approximation import (
     stand_ins,
 )
 from palimpsest.memorisation.joins import PERFECT, UNSEEN
+from palimpsest.memorisation.kinds import AVERAGES, DATASET, LEARNING, SCORES, STARTS
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
@@ -28,24 +33,26 @@ DATASET_KEYS = ["language", "size", "seed", "variant"]
 LATE = 0.9  # share of the training after which optimal learning may not be reached yet
 
 
+@reads(traces=[traces.read], datasets=[STRINGS])
+@makes(STARTS, SCORES, DATASET, LEARNING, AVERAGES)
 def memorisation_tables(
-    traces: list[Trace],
-    datasets: list[pd.DataFrame],
+    traces: Sequence[Trace],
+    datasets: Sequence[pd.DataFrame],
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
-    largest_gap: float = GAP,
+    stand_in_gap: float = GAP,
 ) -> dict[str, pd.DataFrame]:
     """Memorisation and learning of one model on one language, size and variant, for each seed.
 
     Parameters
     ----------
-    traces : list of Trace, one per seed
-    datasets : list of `strings` tables, in the order of the traces
+    traces : one per seed
+    datasets : tables `strings`, in the order of the traces
     start : "after_last_miss" or "first_crossing"
     loss_threshold : float, nats per token; recollection means a loss below this
     accuracy_threshold : float, share of right tokens; recollection by accuracy means above this
-    largest_gap : float, nats; see `palimpsest.memorisation.stand_ins`
+    stand_in_gap : float, nats; see `palimpsest.memorisation.stand_ins`
 
     Returns
     -------
@@ -61,7 +68,7 @@ def memorisation_tables(
     if len(traces) != len(datasets):
         raise UserError(f"{len(traces)} traces and {len(datasets)} datasets: give one per trace")
     parts = [
-        run_tables(trace, strings, start, loss_threshold, accuracy_threshold, largest_gap)
+        run_tables(trace, strings, start, loss_threshold, accuracy_threshold, stand_in_gap)
         for trace, strings in zip(traces, datasets, strict=True)
     ]
     stacked = {
@@ -92,17 +99,21 @@ def run_tables(
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
-    largest_gap: float,
+    stand_in_gap: float,
 ) -> dict[str, pd.DataFrame]:
     """The tables of `memorisation_tables` for one run."""
     check_same_run(trace, strings)
-    rule = (start, loss_threshold, accuracy_threshold)
+    rule = {
+        "start": start,
+        "loss_threshold": loss_threshold,
+        "accuracy_threshold": accuracy_threshold,
+    }
     train = strings[strings["count"] > 0]
     trained = restrict(trace, train)
-    proxies, proxy_loss = stand_in_losses(trace, strings, train, largest_gap)
+    proxies, proxy_loss = stand_in_losses(trace, strings, train, stand_in_gap)
     loss_without = {"same-frequency": proxy_loss}
-    measured = measured_strings(trained, train, loss_without, *rule)
-    unseen = measured_unseen(trace, strings, largest_gap, *rule)
+    measured = measured_strings(trained, train, loss_without, **rule)
+    unseen = measured_unseen(trace, strings, stand_in_gap, **rule)
     perfect = of_perfect_learner(train, proxies, start, loss_threshold)
     learning = learning_table(trace, strings)
     optimum = int(np.searchsorted(trace.epochs, learning["optimal_epoch"].iloc[0]))
@@ -159,7 +170,7 @@ def measured_strings(
 def measured_unseen(
     trace: Trace,
     strings: pd.DataFrame,
-    largest_gap: float,
+    stand_in_gap: float,
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
@@ -175,10 +186,11 @@ def measured_unseen(
     without = {}
     if len(unseen) > 1:
         optimal, n_tokens = unseen["optimal_loss"].to_numpy(), never_trained.n_tokens
-        others = loss_of_others(never_trained.loss, optimal, n_tokens, largest_gap)
+        others = loss_of_others(never_trained.loss, optimal, n_tokens, stand_in_gap)
         without["same-frequency"] = others
-    thresholds = (loss_threshold, accuracy_threshold)
-    return measured_strings(never_trained, unseen, without, start, *thresholds)
+    return measured_strings(
+        never_trained, unseen, without, start, loss_threshold, accuracy_threshold
+    )
 
 
 def false_alarms(
@@ -380,13 +392,13 @@ def per_token(total: np.ndarray, trace: Trace, count: np.ndarray) -> np.ndarray 
 
 
 def stand_in_losses(
-    trace: Trace, strings: pd.DataFrame, train: pd.DataFrame, largest_gap: float = GAP
+    trace: Trace, strings: pd.DataFrame, train: pd.DataFrame, stand_in_gap: float = GAP
 ) -> tuple[StandIns, np.ndarray]:
     """Stand-ins of `train` among the unseen strings, and their loss float[epochs, train]."""
     unseen = strings[candidates(strings)]
     optimal = (table["optimal_loss"] for table in (train, unseen))
     try:
-        proxies = stand_ins(*optimal, restrict(trace, train).n_tokens, largest_gap)
+        proxies = stand_ins(*optimal, restrict(trace, train).n_tokens, stand_in_gap)
     except UserError as error:
         raise UserError(f"{run_name(trace.run)}: {error}") from None
     return proxies, proxies.loss(restrict(trace, unseen).loss)

@@ -18,6 +18,7 @@ from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.memorisation import kinds
+from palimpsest.memorisation.figures import FIGURES
 from palimpsest.memorisation.studies import STUDIES, asked
 from palimpsest.memorisation.study import NEEDS, Study
 from palimpsest.models.table import TWIN
@@ -119,6 +120,12 @@ def with_studies(schema: dict) -> dict:
     return {**schema, "properties": {**schema["properties"], "studies": studies}}
 
 
+def files_of(study: Study) -> tuple[str, ...]:
+    """The beginnings of the paths of a study's table and figures."""
+    figures = (figure.beginning for figure in FIGURES if figure.chapter == study.name)
+    return study.kind.path.split("{")[0], *figures
+
+
 def _if_asked(study: Study, part: Callable[[Settings], Iterable], settings: Settings) -> Iterable:
     """The mistakes or runs of a study; none if the study is left out."""
     return () if study.block(settings) is None else part(settings)
@@ -138,7 +145,7 @@ SECTION = Section(
             mistakes=partial(_if_asked, study, study.mistakes),
             requests=partial(_if_asked, study, study.requests),
             uses=study.uses,
-            files=study.files,
+            files=files_of(study),
             chosen_in=f"{BLOCKS}/{ONLY}",
         )
         for study in STUDIES.values()
@@ -151,7 +158,7 @@ SECTION = Section(
         PartOf(f"{BLOCKS}/*/languages", "languages", among=CHOSEN),
     ),
     kinds="palimpsest.memorisation.studies:KINDS",
-    figures="palimpsest.memorisation.studies:FIGURES",
+    figures="palimpsest.memorisation.figures:FIGURES",
     claims="palimpsest.memorisation.claims:CLAIMS",
     judged=(
         *(study.kind for study in STUDIES.values()),

@@ -6,7 +6,6 @@ graph of jobs.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import ClassVar
 
@@ -18,8 +17,7 @@ from palimpsest.configuration.checks import (
 )
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import GRID, Settings
-from palimpsest.figures.figure import Figure
-from palimpsest.lazy_import import lazy_import
+from palimpsest.lazy_import import lazy_import, named
 from palimpsest.requests import Runs
 from palimpsest.tables.kinds import Kind
 
@@ -44,10 +42,10 @@ class Study:
     """One question about memorisation, with a table and figures for each of its languages.
 
     A study is one file in the folder `studies`. The file has a function `table`, which makes the
-    study's table from the tables that the study reads. The file ends with, for example,
+    study's table; its decorators say from which tables. The file ends with, for example,
     `STUDY = Tradeoff()`. A subclass overrides what differs. `keys` is the JSON schema of the keys
     in the study's block, except `models` and `languages`. `order` is the study's position in the
-    report.
+    report. The study's figures are those whose chapter has the name of the study.
     """
 
     name: str
@@ -55,10 +53,7 @@ class Study:
     title: str
     description: str  # for the reference page of the configuration
     text: str  # for the report: the subject of the study; true for any content of the tables
-    kind: Kind
-    reads: tuple[Kind, ...]
     makes: tuple[Kind, ...] = ()  # tables, one per model, that only this study needs
-    figures: tuple[Figure, ...]
     keys: ClassVar[Mapping[str, dict]] = {"size": SIZE_KEY}
     uses: tuple[str, ...] = ()  # other studies whose runs its table is made from
 
@@ -110,12 +105,18 @@ class Study:
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
         """The files from which the study's table is made, by the name of their kind."""
         runs = self.runs(settings, language)
-        return {kind.name: paths_of(runs, kind.path) for kind in self.reads}
+        return {name: paths_of(runs, kind.path) for name, kind in self.table.reads.items()}
 
     @property
     def table(self) -> Callable[..., pd.DataFrame]:
         """The function that makes the study's table from the tables that the study reads."""
-        return sys.modules[type(self).__module__].table
+        return named(self.place)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the study's table."""
+        (kind,) = self.table.makes
+        return kind
 
     def parameters(self, settings: Settings, language: str) -> dict:
         """The values that the function `table` needs in addition to tables."""
@@ -149,16 +150,9 @@ class Study:
         return [*self.measured(settings), *self.retrained(settings)]
 
     @property
-    def files(self) -> tuple[str, ...]:
-        """The beginnings of the paths of the study's table and figures."""
-        table = self.kind.path.split("{")[0]
-        return table, *(figure.beginning for figure in self.figures)
-
-    @property
-    def code(self) -> tuple[str, ...]:
-        """The places of the code that makes the study's table, for a fingerprint."""
-        module = type(self).__module__
-        return f"{module}:table", f"{module}:KIND"
+    def place(self) -> str:
+        """Where the function `table` is, as "module:name"."""
+        return f"{type(self).__module__}:table"
 
     def _chosen(self, settings: Settings, what: str) -> list[str]:
         block = self.block(settings)

@@ -6,13 +6,18 @@ training data at its frequency; in `without-s0`, the string is not in the traini
 Source: Learning Without Memorizing Considered Infeasible, sections 3.2 and 3.3.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from palimpsest import traces
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.approximation import GAP
+from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
 from palimpsest.memorisation.measures import (
     Memorisation,
     Start,
@@ -112,14 +117,16 @@ class Targets:
         return {"retraining": self.without, "same-frequency": self.stand_in}
 
 
+@reads(with_traces=[traces.read], with_datasets=[STRINGS], without_traces=[traces.read])
+@makes(TARGET_SCORES, AGREEMENT)
 def target_tables(
-    with_traces: list[Trace],
-    with_datasets: list[pd.DataFrame],
-    without_traces: list[Trace],
+    with_traces: Sequence[Trace],
+    with_datasets: Sequence[pd.DataFrame],
+    without_traces: Sequence[Trace],
     start: Start,
     loss_threshold: float,
     accuracy_threshold: float,
-    largest_gap: float = GAP,
+    stand_in_gap: float = GAP,
 ) -> dict[str, pd.DataFrame]:
     """Exact and approximate memorisation of the targets of one model, language and size.
 
@@ -129,10 +136,10 @@ def target_tables(
 
     Parameters
     ----------
-    with_traces : list of Trace, variants with-s0, with-s1, ..., all seeds
-    with_datasets : list of `strings` tables, in the order of `with_traces`
-    without_traces : list of Trace, variants without-s0, ..., all seeds, in any order
-    start, loss_threshold, accuracy_threshold, largest_gap : see `memorisation_tables`
+    with_traces : variants with-s0, with-s1, ..., all seeds
+    with_datasets : tables `strings`, in the order of `with_traces`
+    without_traces : variants without-s0, ..., all seeds, in any order
+    start, loss_threshold, accuracy_threshold, stand_in_gap : see `memorisation_tables`
 
     Returns
     -------
@@ -150,16 +157,20 @@ def target_tables(
     without = {(trace.run["seed"], role_of(trace)): trace for trace in without_traces}
     targets = Targets.stack(
         [
-            target_curves(trace, strings, without, largest_gap)
+            target_curves(trace, strings, without, stand_in_gap)
             for trace, strings in zip(with_traces, with_datasets, strict=True)
         ]
     )
-    rule = (start, loss_threshold, accuracy_threshold)
-    measured = targets.measured(*rule)
+    rule = {
+        "start": start,
+        "loss_threshold": loss_threshold,
+        "accuracy_threshold": accuracy_threshold,
+    }
+    measured = targets.measured(**rule)
     mean = targets.mean_over_seeds()
     return {
         "target_scores": pd.concat(
-            [score_rows(targets, measured), score_rows(mean, mean.measured(*rule))],
+            [score_rows(targets, measured), score_rows(mean, mean.measured(**rule))],
             ignore_index=True,
         ),
         "agreement": agreement_rows(targets, measured),
@@ -170,7 +181,7 @@ def target_curves(
     trace: Trace,
     strings: pd.DataFrame,
     without: dict[tuple[int, str], Trace],
-    largest_gap: float,
+    stand_in_gap: float,
 ) -> Targets:
     """The curves of a run's target, in this run and in the run without the target."""
     check_same_run(trace, strings)
@@ -198,7 +209,7 @@ def target_curves(
         loss=included.loss,
         wrong=1 - included.accuracy,
         without=excluded.loss,
-        stand_in=stand_in_losses(trace, strings, target, largest_gap)[1],
+        stand_in=stand_in_losses(trace, strings, target, stand_in_gap)[1],
         test_loss=learning_table(trace, strings)[["test_loss"]].to_numpy(),
     )
 

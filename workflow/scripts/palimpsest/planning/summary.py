@@ -3,6 +3,9 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes
+from palimpsest.planning.kinds import PLAN
 from palimpsest.planning.shapes import Hardware
 from palimpsest.planning.wall_time import at_least, gpu_hours_left, longest_chain
 from palimpsest.section import Derived
@@ -11,6 +14,14 @@ HEADER = (
     "model", "runs", "left", "GPUs", "per GPU", "memory", "time", "GPU time", "disk", "basis"
 )  # fmt: skip
 MOST_NAMED = 3  # models of a section
+pd = lazy_import("pandas")
+
+
+@makes(PLAN)
+def plan_table(rows: list[dict], summary: str) -> "pd.DataFrame":
+    """The plan as a table; it may have no rows. Prints the summary."""
+    print(summary)
+    return pd.DataFrame(rows, columns=PLAN.names)
 
 
 def summary(rows: list[dict], hardware: Hardware, derived: Sequence[Derived] = ()) -> str:

@@ -8,13 +8,21 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.kinds import DIFFERENCE_IN_DIFFERENCES, PROFILE_CORRELATION, TRAINED
+from palimpsest.making import makes, reads
+from palimpsest.profiles.kinds import (
+    DIFFERENCE_IN_DIFFERENCES,
+    PROFILE,
+    PROFILE_CORRELATION,
+    TRAINED,
+)
 from palimpsest.profiles.summaries import with_side
 from palimpsest.statistics import is_constant
 
 CELL = ["cohort", "time"]
 
 
+@reads(profiles=PROFILE)
+@makes(PROFILE_CORRELATION)
 def correlations(profiles: pd.DataFrame) -> pd.DataFrame:
     """A table `profile_correlation`, from stacked tables `profile` of models on one language.
 

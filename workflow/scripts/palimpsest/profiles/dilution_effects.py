@@ -7,7 +7,7 @@ changes for validation strings, too. So one run without all probes serves every 
 effect is that of all probes together.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import combinations
 from typing import NamedTuple
@@ -15,6 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from palimpsest import traces
+from palimpsest.making import makes, reads
 from palimpsest.profiles.factorial import EARLY, LATE, Arm, position_of
 from palimpsest.profiles.kinds import (
     DIFFERENCE,
@@ -25,7 +27,7 @@ from palimpsest.profiles.kinds import (
     TOTAL,
     TRAINED,
 )
-from palimpsest.profiles.measured import OUTCOMES, Stream
+from palimpsest.profiles.measured import OUTCOMES, STREAMS, Stream
 from palimpsest.profiles.panel import NEVER
 from palimpsest.profiles.truth import effects_on
 from palimpsest.statistics import student
@@ -48,6 +50,22 @@ class Group(NamedTuple):
     arm: Arm
     own: np.ndarray
     untreated: np.ndarray
+
+
+@reads(**STREAMS, without=[traces.read])
+@makes(DILUTION, DILUTION_EFFECTS)
+def dilution_tables(
+    traces: Sequence[Trace],
+    datasets: Sequence[pd.DataFrame],
+    manifests: Sequence[Mapping],
+    without: Sequence[Trace],
+) -> dict[str, pd.DataFrame]:
+    """The effects of copies, position and amount of data; see `dilution`.
+
+    `traces`, `datasets` and `manifests` are of every diluted stream, in the same order.
+    """
+    found = dilution(zip(traces, datasets, manifests, strict=True), without)
+    return {DILUTION.name: found, DILUTION_EFFECTS.name: dilution_effects(found)}
 
 
 def dilution(

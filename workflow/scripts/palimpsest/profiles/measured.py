@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from palimpsest import manifests, traces
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.profiles.kinds import (
     LOG_LIKELIHOOD,
     NEGATIVE_RANK,
@@ -18,6 +20,8 @@ from palimpsest.profiles.streams import PANEL, VALIDATION
 from palimpsest.traces import Trace
 from palimpsest.training.recipe import Recipe
 
+# How what streams leave behind is read
+STREAMS = {"traces": [traces.read], "datasets": [STRINGS], "manifests": [manifests.read]}
 # Of a trace: float[times, strings]; more is better for all of them
 OUTCOMES: dict[str, Callable[[Trace], np.ndarray]] = {
     LOG_LIKELIHOOD: lambda trace: -trace.nll,

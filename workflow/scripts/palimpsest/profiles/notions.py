@@ -11,13 +11,20 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from palimpsest import traces
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.making import makes, reads
 from palimpsest.profiles.kinds import (
     ARCHITECTURAL,
+    CONTINUATIONS,
+    EXACT_PROFILE,
     EXTRACTABLE,
     INFLUENCE,
+    INFLUENCES,
     LOG_LIKELIHOOD,
     NOTIONS,
+    PROFILE,
     TRAINED,
 )
 from palimpsest.profiles.streams import PANEL, VALIDATION
@@ -28,10 +35,19 @@ NATS, SHARE = "nats", "share of strings"
 CELL = ["seed", "cohort"]
 
 
+@reads(
+    profile=PROFILE,
+    exact_profile=EXACT_PROFILE,
+    datasets=STRINGS,
+    replicates=[traces.read],
+    continuations=CONTINUATIONS,
+    influences=INFLUENCES,
+)
+@makes(NOTIONS)
 def beside_other_notions(
     profile: pd.DataFrame,
     exact_profile: pd.DataFrame,
-    strings: pd.DataFrame,
+    datasets: pd.DataFrame,
     replicates: Iterable[Trace],
     continuations: pd.DataFrame,
     influences: pd.DataFrame,
@@ -42,12 +58,12 @@ def beside_other_notions(
     Parameters
     ----------
     profile, exact_profile : tables of these kinds of one model, language and size
-    strings : stacked datasets of the streams
+    datasets : those of the streams, stacked
     replicates : traces of further trainings of the streams, with and without each macro-batch
     continuations, influences : stacked tables of these kinds
     length : tokens at the end of a string that greedy decoding must give
     """
-    measured = strings[strings["split"].isin([PANEL, VALIDATION])]
+    measured = datasets[datasets["split"].isin([PANEL, VALIDATION])]
     of_string = measured[["seed", "string_id", "cohort", "split"]]
     found = pd.concat(
         [

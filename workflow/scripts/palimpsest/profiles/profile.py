@@ -5,11 +5,12 @@ Source: Causal Estimation of Memorisation Profiles, sections 3, 4 and 7.
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
+from palimpsest.making import makes, reads
 from palimpsest.profiles import estimators
 from palimpsest.profiles.kinds import (
     DIFFERENCE,
@@ -22,15 +23,36 @@ from palimpsest.profiles.kinds import (
     PROFILE,
     TRAINED,
 )
-from palimpsest.profiles.measured import OUTCOMES, Stream
-from palimpsest.profiles.panel import NEVER, Panel
+from palimpsest.profiles.measured import OUTCOMES, STREAMS, Stream
+from palimpsest.profiles.panel import NEVER, Panel, read_panel
 from palimpsest.statistics import rounding_error, terms_of
+from palimpsest.traces import Trace
 
 POOLED = {PROFILE.name: POOLED_PROFILE.name, PERSISTENCE.name: POOLED_PERSISTENCE.name}
 ESTIMATORS: dict[str, Callable[[Panel], pd.DataFrame]] = {
     DIFFERENCE: estimators.difference,
     DIFFERENCE_IN_DIFFERENCES: estimators.difference_in_differences,
 }
+
+
+@reads(**STREAMS)
+@makes(PROFILE, PERSISTENCE, POOLED_PROFILE, POOLED_PERSISTENCE)
+def of_streams(
+    traces: Sequence[Trace],
+    datasets: Sequence[pd.DataFrame],
+    manifests: Sequence[Mapping],
+    panel: int,
+) -> dict[str, pd.DataFrame]:
+    """The estimates of the streams of one model, of each seed and pooled.
+
+    Parameters
+    ----------
+    traces, datasets, manifests : of every stream, in the same order
+    panel : strings in a cohort, and so in one of placebos
+    """
+    files = zip(traces, datasets, manifests, strict=True)
+    streams = [Stream.of(*of_stream) for of_stream in files]
+    return {**tables_of_seeds(streams, panel), **pooled_tables(streams, panel)}
 
 
 def tables_of_seeds(streams: Iterable[Stream], size: int) -> dict[str, pd.DataFrame]:
@@ -89,6 +111,15 @@ def _beyond_the_untreated(panel: Panel) -> np.ndarray:
         np.abs(panel.outcome).max(axis=0), max(len(untreated), terms_of(panel.stored))
     )
     return np.where(np.abs(beyond) <= rounding, 0.0, beyond)
+
+
+@makes(PANEL_PROFILE, PANEL_PERSISTENCE)
+def of_panel_file(
+    panel: str, language: str, columns: Mapping[str, str] | None
+) -> dict[str, pd.DataFrame]:
+    """The tables of a user's panel; `panel` is its file, and `language` its name."""
+    profile, persistence = of_panel(read_panel(panel, columns), language)
+    return {PANEL_PROFILE.name: profile, PANEL_PERSISTENCE.name: persistence}
 
 
 def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:

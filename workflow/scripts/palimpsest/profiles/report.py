@@ -9,72 +9,11 @@ from palimpsest.estimates import clipped, with_interval
 from palimpsest.number_format import percent
 from palimpsest.profiles import kinds, summaries
 from palimpsest.profiles.claims import CORRELATION, QUESTIONS
-from palimpsest.profiles.figures.looks import CONTRASTS, ESTIMATORS
-from palimpsest.report.part import NOTHING, Chapter, Part
+from palimpsest.profiles.figures.palette import CONTRASTS, ESTIMATORS
+from palimpsest.report.part import NOTHING, Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
 
-TITLE = "What is left of strings that were seen once"
-TEXT = (
-    "A memorisation profile says, for the strings of every macro-batch and for every checkpoint, "
-    "how much better the model predicts these strings because it was trained on them. "
-    "Difference-in-differences estimates it from one training: by how much has the log-likelihood "
-    "of the strings changed since just before they were trained on, beyond the change of strings "
-    "that the model is never trained on?"
-)
-GLOSSARY = {
-    "Architectural memorisation": (
-        "The mean log-likelihood of strings over models that are trained with them, minus that "
-        "over models that are trained without them."
-    ),
-    "Cohort": "Strings that are trained on at the same time: those of one macro-batch.",
-    "Difference": (
-        "The mean outcome of a cohort minus that of strings that are never trained on, at the same "
-        "checkpoint."
-    ),
-    "Difference-in-differences": (
-        "The change of a cohort's mean outcome since just before its treatment, minus the same "
-        "change of strings that are never trained on."
-    ),
-    "Instantaneous, persistent, residual memorisation": (
-        "The effect of training on strings just after it, at later checkpoints, and at the end of "
-        "training."
-    ),
-    "Extractable": (
-        "(k, l)-extractable: greedy decoding from the first k tokens of a string gives its last l "
-        "tokens."
-    ),
-    "Influence function": (
-        "The effect of training strings on a model, to first order, without training again."
-    ),
-    "Macro-batch": "The strings that are trained on between two checkpoints.",
-    "Simultaneous band": (
-        "Intervals that, with 95 % confidence, hold the true specific effects of all cells at once."
-    ),
-    "Specific effect": (
-        "The total effect of training on a macro-batch on its strings, minus the effect on strings "
-        "that are trained on in neither run."
-    ),
-    "Total effect": (
-        "How much better a model predicts the strings of a macro-batch than the same model trained "
-        "again without this macro-batch, in whose place it sees other strings."
-    ),
-}
-DILUTION_TITLE = "Dilution and order"
-DILUTION_TEXT = (
-    "Hubble (ICLR 2026) finds that a string is memorised less when it is diluted in more data, and "
-    "less when it is seen early. Here, strings are assigned at random to numbers of copies and to "
-    "the first or the last quarter of streams of several sizes. The truth is training again with "
-    "other strings in the place of every copy."
-)
-DILUTION_GLOSSARY = {
-    "Arm": "Strings with equally many copies in the same quarter of a stream.",
-    "Contrast": (
-        "What a factor changes: the mean effect at its high level minus that at its low level. "
-        "A contrast of several factors says by how much that of one grows with the others."
-    ),
-    "Probe": "A string that is assigned at random to an arm.",
-}
 OF_LANGUAGE = ["language", "model"]
 NOTIONS = {
     kinds.DIFFERENCE_IN_DIFFERENCES: "difference-in-differences",
@@ -96,32 +35,23 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     `tables` maps the kinds `profile`, `estimator_errors`, `notions` and `dilution_effects` to
     stacked tables. Without a profile, the part only says what profiles are.
     """
-    of_dilution = Chapter("dilution", DILUTION_TITLE, DILUTION_TEXT)
+    html = template(__file__, "report.html.j2").module
     profile = tables.get(kinds.PROFILE.name)
     if profile is None or profile.empty:
-        return Part(chapters=(Chapter("profiles", TITLE, TEXT), of_dilution), questions=QUESTIONS)
-    html = template(__file__, "report.html.j2").module
+        return Part(chapters=chapters_of(html), questions=QUESTIONS)
     of_kinds = kinds.ESTIMATOR_ERRORS, kinds.NOTIONS, kinds.DILUTION_EFFECTS
     errors, notions, effects = (tables.get(kind.name, pd.DataFrame()) for kind in of_kinds)
-    after = NOTHING
+    before, after = {"profiles": html.summaries(summary_rows(profile))}, NOTHING
     if not errors.empty:
         after += html.errors(error_rows(errors))
     if not notions.empty:
         after += html.notions(notion_rows(notions))
-    has_dilution = not effects.empty
-    if has_dilution:
-        of_dilution = replace(of_dilution, before=html.dilution(dilution_rows(effects)))
-    return Part(
-        introduction=html.introduction(),
-        reading=html.reading(),
-        claims=html.claims(),
-        chapters=(
-            Chapter("profiles", TITLE, TEXT, html.summaries(summary_rows(profile)), after),
-            of_dilution,
-        ),
-        questions=QUESTIONS,
-        glossary={**GLOSSARY, **(DILUTION_GLOSSARY if has_dilution else {})},
-    )
+    if not effects.empty:
+        before["dilution"] = html.dilution(dilution_rows(effects))
+    part = with_words(html, QUESTIONS, chapters_of(html, before, {"profiles": after}))
+    if effects.empty:
+        return part
+    return replace(part, glossary={**html.glossary, **html.glossary_of_dilution})
 
 
 def summary_rows(profile: pd.DataFrame) -> list[dict]:

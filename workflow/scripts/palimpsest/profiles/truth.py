@@ -17,7 +17,17 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from palimpsest.profiles.kinds import ESTIMATOR_ERRORS, EXACT_PROFILE, SPECIFIC, TOTAL, TRAINED
+from palimpsest import traces
+from palimpsest.datasets.kinds import STRINGS
+from palimpsest.making import makes, reads
+from palimpsest.profiles.kinds import (
+    ESTIMATOR_ERRORS,
+    EXACT_PROFILE,
+    PROFILE,
+    SPECIFIC,
+    TOTAL,
+    TRAINED,
+)
 from palimpsest.profiles.measured import OUTCOMES, cohorts_in
 from palimpsest.profiles.panel import NEVER
 from palimpsest.profiles.summaries import with_side
@@ -25,6 +35,19 @@ from palimpsest.traces import Trace
 from palimpsest.variants import replaced_cohort
 
 CELL = ["seed", "outcome", "cohort", "time"]
+
+
+@reads(profile=PROFILE, traces=[traces.read], datasets=STRINGS, without=[traces.read])
+@makes(EXACT_PROFILE, ESTIMATOR_ERRORS)
+def compared_with_retraining(
+    profile: pd.DataFrame,
+    traces: Iterable[Trace],
+    datasets: pd.DataFrame,
+    without: Iterable[Trace],
+) -> dict[str, pd.DataFrame]:
+    """Both tables about the truth; for the parameters, see `beside_truth`."""
+    compared = beside_truth(profile, traces, datasets, without)
+    return {EXACT_PROFILE.name: compared, ESTIMATOR_ERRORS.name: errors(compared)}
 
 
 def beside_truth(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType, ModuleType
 
 import pandas as pd
 from markupsafe import Markup
@@ -9,6 +10,7 @@ from markupsafe import Markup
 from palimpsest.section import Section
 
 NOTHING = Markup()
+EMPTY: Mapping = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,33 @@ class Part:
     chapters: tuple[Chapter, ...] = ()
     questions: Mapping[str, str] = field(default_factory=dict)
     glossary: Mapping[str, str] = field(default_factory=dict)
+
+
+def chapters_of(
+    words: ModuleType, before: Mapping[str, Markup] = EMPTY, after: Mapping[str, Markup] = EMPTY
+) -> tuple[Chapter, ...]:
+    """The chapters of a template, with HTML before and after their figures, by their ids.
+
+    `words` is the `module` of a template in which `chapters` maps ids to titles and texts.
+    """
+    return tuple(
+        Chapter(name, title, text, before.get(name, NOTHING), after.get(name, NOTHING))
+        for name, (title, text) in words.chapters.items()
+    )
+
+
+def with_words(
+    words: ModuleType, questions: Mapping[str, str], chapters: tuple[Chapter, ...]
+) -> Part:
+    """A part with the words of a template: introduction, reading, claims and glossary."""
+    return Part(
+        introduction=words.introduction(),
+        reading=words.reading(),
+        claims=words.claims(),
+        chapters=chapters,
+        questions=questions,
+        glossary=words.glossary,
+    )
 
 
 def part_of(section: Section, tables: Mapping[str, pd.DataFrame]) -> Part:

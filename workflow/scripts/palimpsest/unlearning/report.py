@@ -11,7 +11,7 @@ import pandas as pd
 from palimpsest.estimates import with_interval
 from palimpsest.figures import style
 from palimpsest.number_format import number, percent, score
-from palimpsest.report.part import Chapter, Part
+from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval
 from palimpsest.tables import Kind, read_all
@@ -26,52 +26,6 @@ from palimpsest.unlearning.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
 from palimpsest.unlearning.verdicts import KEEPS
 
 KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION)
-GLOSSARY = {
-    "Epsilon of a string": (
-        "How well the best attack found tells unlearned models from retrained ones by their "
-        "confidence in the string: 0 if the attack can only guess, and larger if the attack is "
-        "more certain. Epsilon is the logarithm of a ratio: how often the attack gives a verdict "
-        "where this verdict is right, divided by how often it gives the same verdict where this "
-        "is wrong."
-    ),
-    "Final score": (
-        "The forgetting quality, multiplied by the accuracy on retained strings and by the "
-        "accuracy on test strings, each as a share of the accuracy of retrained models; or with "
-        "the probability of tokens in the place of accuracy."
-    ),
-    "Forget set": "The training strings that are to be forgotten.",
-    "Forgetting quality": "The average of the points of the forget strings: 1 for an epsilon below "
-    "0.5, half as many points for every 0.5 more, and none for an epsilon that the models at hand "
-    "cannot distinguish from infinity.",
-    "Joint attacker": "An attacker that sees a model's confidence in all forget strings together, "
-    "and is judged on models that it was not fitted on. If it errs on half of the models, it can "
-    "only guess.",
-    "Lower bound of epsilon": "The string's epsilon is at least this large, with 95 % "
-    "confidence: the attack is judged on models that it was not fitted on.",
-    "Permutation test": "A test of whether unlearned models are told apart from retrained ones: "
-    "the models are relabelled at random many times, and p is the share of the relabellings that "
-    "look at least as different as the true labels.",
-    "Placebo": "A string that no model was trained on and that is as hard as a forget string. What "
-    "a measure of forgetting finds on placebos is not forgetting.",
-    "Retain set": "The training strings that are not to be forgotten.",
-    "Retraining": "Training again, from new initial weights, on the retain set alone: the ideal "
-    "with which unlearning is compared.",
-    "Set-up": "Decides which trained models the repetitions of an evaluation share: no models "
-    "(full); the original and retrained models (reuse-n-n); a single original model (reuse-n-1); "
-    "or a pool, from which each repetition draws with replacement (bootstrap).",
-    "Share of the gap closed": "How far unlearning raises the loss of the forget strings towards "
-    "that of retrained models: 0 is the original models' loss, 1 the retrained models', and more "
-    "than 1 is overshot.",
-    "Unlearning": "Changing a trained model so that it is as if it had never seen the forget set.",
-}
-TITLE = "What it can be made to forget"
-TEXT = (
-    "Some strings of the training data are to be forgotten: the forget set. The sure way is to "
-    "train the model again on all other strings, the retain set, but this costs a whole training "
-    "for every request to forget. Unlearning methods change the trained model instead, in a small "
-    "share of the steps, and aim for a model like a retrained one. The question is whether they "
-    "succeed."
-)
 OF_MODEL = ["language", "model"]
 MEASURES = {
     name: look.label if look.label.startswith("recollection") else f"{look.label} memorisation"
@@ -85,20 +39,13 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
     `tables` maps the names of `KINDS` to stacked tables. If there are no scores, nothing was
     unlearned, and the part is only an introduction.
     """
+    html = template(__file__, "report.html.j2").module
     found = findings(*(of_kind(tables, kind) for kind in KINDS))
     if found is None:
-        return Part(chapters=(Chapter("unlearning", TITLE, TEXT),), questions=QUESTIONS)
-    html = template(__file__, "report.html.j2").module
-    before = html.opening(found) + html.scores(found)
-    after = html.memorised(found) + html.limits(found)
-    return Part(
-        introduction=html.introduction(),
-        reading=html.reading(),
-        claims=html.claims(),
-        chapters=(Chapter("unlearning", TITLE, TEXT, before, after),),
-        questions=QUESTIONS,
-        glossary=GLOSSARY,
-    )
+        return Part(chapters=chapters_of(html), questions=QUESTIONS)
+    before = {"unlearning": html.opening(found) + html.scores(found)}
+    after = {"unlearning": html.memorised(found) + html.limits(found)}
+    return with_words(html, QUESTIONS, chapters_of(html, before, after))
 
 
 def of_kind(tables: Mapping[str, pd.DataFrame], kind: Kind) -> pd.DataFrame:

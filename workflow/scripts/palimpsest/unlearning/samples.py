@@ -420,13 +420,21 @@ def setups_of(
     return tuple(Setup(name, n, repetitions, pool, seed) for name in names)
 
 
-def problem_of(job) -> Problem:
-    """The problem that a `script:` job evaluates; `job` is Snakemake's `snakemake` object."""
-    given, asked = job.input, job.params
-    seed = int(job.wildcards.seed)
-    setups = setups_of(asked.setups, asked.n, asked.repetitions, asked.pool, seed)
-    innocent = getattr(given, "innocent", ())
-    return read_problem(given.originals, given.retrained, given.dataset, setups, innocent)
+def problem_of(
+    *,
+    dataset: str,
+    originals: Sequence[str],
+    retrained: Sequence[str],
+    innocent: Sequence[str] = (),
+    setups: Iterable[str],
+    n: int,
+    repetitions: int,
+    pool: int,
+    seed: int,
+) -> Problem:
+    """A problem with the set-ups of these names; for the files, see `read_problem`."""
+    asked = setups_of(setups, n, repetitions, pool, seed)
+    return read_problem(originals, retrained, dataset, asked, innocent)
 
 
 def read_problem(

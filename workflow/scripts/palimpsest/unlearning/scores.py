@@ -54,13 +54,6 @@ class Retraining:
     seconds: float
 
 
-def scoring_of(job, problem: Problem) -> tuple[Rules, Retraining]:
-    """The rules and costs for a `script:` job; `job` is Snakemake's `snakemake` object."""
-    asked = job.params
-    rules = Rules(asked.confidence, asked.thresholds, asked.delta, asked.bin_width, asked.cutoff)
-    return rules, retraining(problem, job.input.manifests, asked.epochs, asked.batch_size)
-
-
 def retraining(
     problem: Problem, manifests_of_retrained: Iterable[str], epochs: int, batch_size: int
 ) -> Retraining:

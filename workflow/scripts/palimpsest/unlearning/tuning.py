@@ -7,16 +7,22 @@ retrained models of these problems, so the retrained models of an evaluation sta
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import yaml
 
+from palimpsest import tables
+from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
-from palimpsest.unlearning.kinds import TUNING
-from palimpsest.unlearning.samples import PROBLEM_KEYS, Predictions
+from palimpsest.making import makes, reads
+from palimpsest.unlearning.kinds import SEARCHED, TUNING
+from palimpsest.unlearning.samples import PROBLEM_KEYS, Predictions, read_trained
 from palimpsest.unlearning.setups import NONE, retraining_steps
+from palimpsest.variants import RETAIN
 
 # Losses on strings that are not to be forgotten may rise to this, relative to the original models.
 # The shipped methods are held to a quarter on another problem, so the search leaves some room.
@@ -36,6 +42,46 @@ class SearchProblem:
     string_ids: np.ndarray
     retrained: np.ndarray
     steps: int
+
+
+@reads(searched=SEARCHED, datasets=[STRINGS])
+@makes(TUNING)
+def choose(
+    searched: pd.DataFrame,
+    datasets: Sequence[pd.DataFrame],
+    retrained: Sequence[str],
+    methods: str,
+    *,
+    settings: str,
+    phases: str,
+    cutoff: float,
+    epochs: int,
+    batch_size: int,
+) -> pd.DataFrame:
+    """The points of all methods, each method's best first; writes the best of each to `methods`.
+
+    Parameters
+    ----------
+    searched : all methods and problems
+    datasets : one for each problem
+    retrained : traces of the retrained models, equally many files for each problem
+    methods : the table of methods (YAML) to write
+    settings, phases : the values that every point sets, and its phases, by method, as JSON
+    others : see `tuning` and `search_problem`
+    """
+    problems, n_files = {}, len(retrained) // len(datasets)
+    for number, strings in enumerate(datasets):
+        files = retrained[number * n_files : (number + 1) * n_files]
+        predicted = read_trained(files, RETAIN, strings["string_id"].to_numpy(dtype=object))
+        key = tuple(predicted.problem[name] for name in PROBLEM_KEYS)
+        problems[key] = search_problem(strings, predicted, epochs, batch_size)
+    of_points = json.loads(settings)
+    by_method = {name: searched[searched["method"] == name] for name in of_points}
+    table = tuning(by_method, problems, of_points, cutoff)
+    with tables.replacing(methods) as temporary:
+        chosen = chosen_methods(json.loads(phases), table)
+        Path(temporary).write_text(yaml.safe_dump(chosen, sort_keys=False))
+    return table
 
 
 def tuning(

@@ -24,6 +24,6 @@ rule count_repeated:
         mem_mb=2000,
         runtime=10,
     params:
-        code=of_code("count_repeated.py"),
+        **made_by("palimpsest.repetition.counting:repeated"),
     script:
-        "../scripts/count_repeated.py"
+        "../scripts/make.py"

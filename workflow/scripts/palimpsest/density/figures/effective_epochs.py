@@ -1,36 +1,56 @@
 """Performance against what is known of a leak, and against density, which is measured."""
 
-import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
+from __future__ import annotations
 
+from palimpsest.density import kinds
 from palimpsest.density.bins import EXACT
-from palimpsest.density.figures import looks
+from palimpsest.density.figures import palette
 from palimpsest.density.kinds import ACCURACY, LEAKED, NEVER, PERPLEXITY
-from palimpsest.density.leakage_tables import once
+from palimpsest.density.paper import PAPER
 from palimpsest.estimates import intervals_over_seeds
-from palimpsest.figures import curves, style
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
 
-LEAKS = {"color": looks.STRINGS[LEAKED].colour}
+leakage_tables = lazy_import("palimpsest.density.leakage_tables")
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+ticker = lazy_import("matplotlib.ticker")
+
+FIGURE = Figure(
+    __name__,
+    order=30,
+    chapter="leakage",
+    title="Effective epochs and density",
+    caption=(
+        "Accuracy and perplexity of leaked strings against the number of times that the model "
+        "was trained on a copy or paraphrase (left), and of all test strings against the "
+        "density of the training strings (right). See whether both trends are alike, and "
+        "whether a paraphrase helps as much as a copy at equal effective epochs."
+    ),
+    numbers="2",
+    paper=PAPER,
+    tables=(kinds.LEAKAGE, kinds.DENSITY_BINS),
+    some_empty=(kinds.DENSITY_BINS,),
+)
+LEAKS = {"color": palette.STRINGS[LEAKED].colour}
 COPIES = {
     0: {**LEAKS, "marker": "o", "linestyle": "--", "markerfacecolor": "white"},
     1: {**LEAKS, "marker": "s", "linestyle": "-"},
 }
 LABELS = {0: "leaked: paraphrases only", 1: "leaked: a copy and paraphrases"}
-LINE = {"color": looks.STRINGS[NEVER].colour, "linewidth": 0.9, "linestyle": ":"}
-BAND = {"color": looks.STRINGS[NEVER].colour, "alpha": 0.13, "linewidth": 0}
+LINE = {"color": palette.STRINGS[NEVER].colour, "linewidth": 0.9, "linestyle": ":"}
+BAND = {"color": palette.STRINGS[NEVER].colour, "alpha": 0.13, "linewidth": 0}
 OUTCOMES = {
-    ACCURACY: ("answer_right", looks.ACCURACY_LABEL, looks.share_axis),
-    PERPLEXITY: ("perplexity", looks.PERPLEXITY_LABEL, looks.perplexity_axis),
+    ACCURACY: ("answer_right", palette.ACCURACY_LABEL, palette.share_axis),
+    PERPLEXITY: ("perplexity", palette.PERPLEXITY_LABEL, palette.perplexity_axis),
 }
 APART = 0.06  # of the effective epochs of a copy: between lines
 
 
 @style.styled
-def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> Figure:
+def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> plt.Figure:
     """Accuracy and perplexity against effective epochs, and against density in bins.
 
     The tables are `leakage` and `density_bins` of one language.
@@ -39,8 +59,8 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> Figure:
     """
     bins = bins[bins["part"] == EXACT].rename(columns={"mean_y": "mean"})
     embeddings = list(bins["embedding"].unique())
-    title = f"Effective epochs and density: {curves.subject(leakage)}"
-    figure = curves.figure_of(4.6, title)
+    title = f"Effective epochs and density: {elements.subject(leakage)}"
+    figure = elements.figure_of(4.6, title)
     grid = figure.subplots(
         len(OUTCOMES), 1 + len(embeddings), sharex="col", sharey="row", squeeze=False
     )
@@ -50,28 +70,28 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> Figure:
         draw_epochs(line[0], never, leaked)
         for axes, embedding in zip(line[1:], embeddings, strict=True):
             own = of_outcome[of_outcome["embedding"] == embedding].sort_values("bin")
-            look = looks.of_embedding(embedding)
-            looks.draw_means(axes, own["mean_x"], own, color=look.colour, marker=look.marker)
-            axes.xaxis.set_major_locator(MaxNLocator(5, steps=[1, 2, 3, 5, 10]))
-        scale(line[0], pd.concat([frame[looks.ENDS] for frame in (never, leaked, of_outcome)]))
+            look = palette.of_embedding(embedding)
+            elements.draw_means(axes, own["mean_x"], own, color=look.colour, marker=look.marker)
+            axes.xaxis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 3, 5, 10]))
+        scale(line[0], pd.concat([frame[palette.ENDS] for frame in (never, leaked, of_outcome)]))
         line[0].set_ylabel(label)
     name_axes(grid, embeddings)
-    curves.legend(figure, handles(embeddings), note(leakage, bins))
+    elements.legend(figure, handles(embeddings), note(leakage, bins))
     return figure
 
 
 def performance(leakage: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Means with intervals: of strings never leaked, and of leaked ones by effective epochs."""
-    rows = once(leakage)
+    rows = leakage_tables.once(leakage)
     never, leaked = (rows[rows["strings"] == strings] for strings in (NEVER, LEAKED))
     found = (
         intervals_over_seeds(never, ["strings"], column),
         intervals_over_seeds(leaked, ["exact", "effective_epochs"], column).sort_index(),
     )
-    return tuple(map(looks.of_shares, found)) if column == "answer_right" else found
+    return tuple(map(palette.of_shares, found)) if column == "answer_right" else found
 
 
-def draw_epochs(axes: Axes, never: pd.DataFrame, leaked: pd.DataFrame) -> None:
+def draw_epochs(axes: plt.Axes, never: pd.DataFrame, leaked: pd.DataFrame) -> None:
     """Leaked strings by effective epochs, with and without a copy; the others as a band."""
     for _, own in never.iterrows():
         axes.axhline(own["mean"], **LINE)
@@ -82,7 +102,7 @@ def draw_epochs(axes: Axes, never: pd.DataFrame, leaked: pd.DataFrame) -> None:
     for (exact, look), shift in zip(COPIES.items(), (-step, step), strict=True):
         if exact in leaked.index.unique("exact"):
             own = leaked.loc[exact]
-            looks.draw_means(axes, own.index.to_numpy() + shift, own, **look)
+            elements.draw_means(axes, own.index.to_numpy() + shift, own, **look)
     axes.set_xticks(epochs)
 
 
@@ -90,7 +110,7 @@ def name_axes(grid: np.ndarray, embeddings: list[str]) -> None:
     """Titles, and labels of the x axes."""
     grid[0, 0].set_title("what is known:\ntraining on the string")
     for axes, embedding in zip(grid[0, 1:], embeddings, strict=True):
-        axes.set_title(f"what is measured: density,\n{looks.of_embedding(embedding).label}")
+        axes.set_title(f"what is measured: density,\n{palette.of_embedding(embedding).label}")
     grid[-1, 0].set_xlabel("effective epochs: epochs ×\n(copies + paraphrases)")
     for axes in grid[-1, 1:]:
         axes.set_xlabel("log density\n(natural logarithm)")
@@ -98,27 +118,30 @@ def name_axes(grid: np.ndarray, embeddings: list[str]) -> None:
 
 def handles(embeddings: list[str]) -> list:
     """Leaked strings with and without a copy, other strings, and embeddings."""
-    found = [looks.of_embedding(name) for name in embeddings]
+    found = [palette.of_embedding(name) for name in embeddings]
     return [
         *(
-            Line2D([], [], label=LABELS[exact], markersize=4.5, **look)
+            elements.line_handle(LABELS[exact], markersize=4.5, **look)
             for exact, look in COPIES.items()
         ),
-        Line2D([], [], label="never leaked: all runs", **LINE),
-        *(look.handle(f"all test strings: {look.label}", linestyle="-") for look in found),
+        elements.line_handle("never leaked: all runs", **LINE),
+        *(
+            elements.look_handle(look, f"all test strings: {look.label}", linestyle="-")
+            for look in found
+        ),
     ]
 
 
 def note(leakage: pd.DataFrame, bins: pd.DataFrame) -> str:
     """What points and bars are, which strings are in the bins, and the setting."""
-    of_points = f"{looks.seeds_note(leakage)} Accuracy: share of right answers."
+    of_points = f"{elements.intervals_note(leakage)} Accuracy: share of right answers."
     if bins.empty:
         return f"{of_points} There are too few test strings for bins of density."
     first = bins.iloc[0]
     return (
         f"{of_points} Right: "
-        f"{looks.setting(bins)}; bins of equally many test "
+        f"{palette.setting(bins)}; bins of equally many test "
         f"strings of all runs, leaked or not, with {first['shortest']} to {first['longest']} "
-        f"symbols (the central half of the lengths); bars: {looks.PERCENT} intervals over the "
+        f"symbols (the central half of the lengths); bars: {elements.PERCENT} intervals over the "
         "strings of a bin."
     )

@@ -1,13 +1,15 @@
-"""Distributions of entropy over neurons, and of mutual information over pairs of neurons."""
+"""Distributions of a value by share and layer."""
 
-import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
-from palimpsest.information.figures import looks
+from palimpsest.figures import elements, style
+from palimpsest.information.figures import palette
 from palimpsest.information.trends import GREEK
+from palimpsest.lazy_import import lazy_import
+
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
 
 MOST_LAYERS = 4  # columns of panels
 MOST_VALUES = 4000  # of a distribution; more look the same
@@ -15,40 +17,19 @@ WIDTH = 0.85
 SEED_POINT = {"marker": "o", "markersize": 2.4, "linestyle": "none", "zorder": 3}
 
 
-@style.styled
-def information_entropy(table: pd.DataFrame) -> Figure:
-    """The entropy of all neurons by share and layer, from tables `neurons` of one language.
-
-    Source: the paper's figure 8.
-    """
-    rows = table[~table["is_degenerate"]]
-    return figure_of_distributions(rows, "entropy", "Entropy of neurons", "entropy (nats)")
-
-
-@style.styled
-def information_pairs(table: pd.DataFrame) -> Figure:
-    """The mutual information of all pairs by share and layer, from tables `pairs` of one language.
-
-    Source: the paper's figure 10.
-    """
-    title = "Mutual information of pairs of neurons"
-    label = "mutual\ninformation (nats)"
-    return figure_of_distributions(table, "mutual_information", title, label, "exchanged")
-
-
 def figure_of_distributions(
     table: pd.DataFrame, column: str, title: str, label: str, placebo: str | None = None
-) -> Figure:
+) -> plt.Figure:
     """A row of panels for each model and intervention, with a panel for each shown layer."""
-    rows = looks.with_share(looks.shown(table))
+    rows = palette.with_share(palette.shown(table))
     models = sorted(
         rows["model"].unique(), key=lambda name: rows.loc[rows["model"] == name, "layer"].max()
     )
-    lines = [(model, name) for model in models for name in looks.interventions_in(rows)]
+    lines = [(model, name) for model in models for name in palette.interventions_in(rows)]
     layers = {model: layers_of(rows[rows["model"] == model]) for model in models}
     n_columns = max(map(len, layers.values()))
-    figure = curves.figure_of(1.45 * len(lines) + 1.1, f"{title}: {curves.subject(rows)}")
-    inner = curves.panels_in(figure)
+    figure = elements.figure_of(1.45 * len(lines) + 1.1, f"{title}: {elements.subject(rows)}")
+    inner = elements.panels_in(figure)
     grid = inner.subplots(len(lines), n_columns, sharey="row", squeeze=False)
     for line, (model, intervention) in zip(grid, lines, strict=True):
         own = rows[(rows["model"] == model) & (rows["intervention"] == intervention)]
@@ -62,16 +43,16 @@ def figure_of_distributions(
         line[0].set_ylabel(f"{model}\n{label}" if len(models) > 1 else label)
     share_limits(grid, lines)
     note = (
-        f"{looks.site_note(rows)} Areas: distributions over all {values_in_words(column)} of "
-        f"{counted(rows)}; lines: medians; points: the mean of each seed. "
+        f"{palette.site_note(rows)} Areas: distributions over all {values_in_words(column)} of "
+        f"{seeds_in_words(rows)}; lines: medians; points: the mean of each seed. "
         f"{'' if column == 'entropy' else 'Estimates can be below 0. '}Layers are numbered from 0."
     )
-    handles = looks.share_handles(looks.interventions_in(rows))
+    handles = palette.share_handles(palette.interventions_in(rows))
     if placebo:
         handles.append(
-            curves.bar_handle("the same pairs, strings exchanged (placebo)", looks.PLACEBO)
+            elements.bar_handle("the same pairs, strings exchanged (placebo)", palette.PLACEBO)
         )
-    curves.legend(figure, handles, note)
+    elements.legend(figure, handles, note)
     return figure
 
 
@@ -79,7 +60,7 @@ def values_in_words(column: str) -> str:
     return "neurons that vary" if column == "entropy" else "pairs"
 
 
-def counted(rows: pd.DataFrame) -> str:
+def seeds_in_words(rows: pd.DataFrame) -> str:
     """The number of seeds in words."""
     n = rows["seed"].nunique()
     return "one seed" if n == 1 else f"{n} seeds"
@@ -93,22 +74,22 @@ def layers_of(rows: pd.DataFrame) -> list[int]:
 
 
 def draw_shares(
-    axes: Axes, rows: pd.DataFrame, intervention: str, column: str, placebo: str | None
+    axes: plt.Axes, rows: pd.DataFrame, intervention: str, column: str, placebo: str | None
 ) -> None:
     """A distribution for each share, with its median and the mean of every seed."""
     shares = sorted(rows["share"].unique())
     for place, share in enumerate(shares):
         own = rows[rows["share"] == share].dropna(subset=[column])
-        draw_area(axes, place, own[column].to_numpy(), looks.tint(intervention, share))
+        draw_area(axes, place, own[column].to_numpy(), palette.tint(intervention, share))
         if placebo:
-            draw_area(axes, place, own[placebo].to_numpy(), looks.PLACEBO, WIDTH / 2)
-        draw_centres(axes, place, own, column, looks.INTERVENTIONS[intervention].colour)
+            draw_area(axes, place, own[placebo].to_numpy(), palette.PLACEBO, WIDTH / 2)
+        draw_centres(axes, place, own, column, palette.INTERVENTIONS[intervention].colour)
     axes.set_xticks(range(len(shares)), [f"{share:g}" for share in shares])
     axes.set_xlim(-0.6, len(shares) - 0.4)
     axes.grid(False, axis="x")
 
 
-def draw_area(axes: Axes, place: float, values: np.ndarray, colour, width=WIDTH) -> None:
+def draw_area(axes: plt.Axes, place: float, values: np.ndarray, colour, width=WIDTH) -> None:
     """The density of values as an area on both sides of a place; none if they do not vary."""
     values = values[:: 1 + len(values) // MOST_VALUES]
     if len(values) < 2 or np.ptp(values) <= 1e-9 * np.abs(values).max():
@@ -118,7 +99,7 @@ def draw_area(axes: Axes, place: float, values: np.ndarray, colour, width=WIDTH)
         body.set(facecolor=colour, edgecolor="none", alpha=0.9)
 
 
-def draw_centres(axes: Axes, place: float, rows: pd.DataFrame, column: str, colour) -> None:
+def draw_centres(axes: plt.Axes, place: float, rows: pd.DataFrame, column: str, colour) -> None:
     """The median of all values as a line, and the mean of each seed as a point."""
     if rows.empty:
         return

@@ -1,29 +1,42 @@
 """Do adapters memorise less than the training of all weights?"""
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.studies.adapters import KIND
 
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=110,
+    chapter="adapters",
+    title="Adapters against all weights, at equal test loss",
+    caption=(
+        "Left, the loss of each training run on its training strings (filled) and on the "
+        "test strings (open), when it reached the lowest test loss that both models of a "
+        "pair reached; right, the shares of training and of unseen strings that it then "
+        "recollects. Compare the filled marks: at equal test loss, a lower training loss "
+        "is more memorisation."
+    ),
+    tables=(KIND,),
+)
 OPEN = {"markerfacecolor": "white"}
 APART = 0.12  # of filled and open marks, in places
 OF_REFERENCE = "reference_"
 
 
 @style.styled
-def adapters(study: pd.DataFrame) -> Figure:
-    """Losses and recollection at equal test loss, with a place per model.
-
-    Parameters
-    ----------
-    study : table `adapters` of one language
-    """
+def adapters(study: pd.DataFrame) -> plt.Figure:
+    """Losses and recollection at equal test loss, with a place per model."""
     (reference,) = study["reference"].unique()
     models = [reference, *study["model"].unique()]
     study = study.assign(reference_equal_test_loss=study["equal_test_loss"])
-    figure = curves.figure_of(3.4, f"Adapters at equal test loss: {curves.subject(study)}")
-    inner = curves.panels_in(figure)
+    figure = elements.figure_of(3.4, f"Adapters at equal test loss: {elements.subject(study)}")
+    inner = elements.panels_in(figure)
     left, right = inner.subplots(1, 2)
     draw_places(left, study, models, "train_loss_distinct", "equal_test_loss", style.INK)
     left.set_ylabel("loss (nats per token)")
@@ -32,18 +45,18 @@ def adapters(study: pd.DataFrame) -> Figure:
     draw_places(right, study, models, "below_distinct", "below_unseen", colour)
     right.set_ylabel("share of the strings\nthat are recollected")
     right.set_title("recollection", weight="bold")
-    curves.share_axis(right)
+    elements.share_axis(right)
     inner.supxlabel("model, when it predicts the test strings as well as the other", fontsize=8)
     handles = [
-        curves.line_handle("training strings", linestyle="none", marker="o"),
-        curves.line_handle("strings never trained on", linestyle="none", marker="o", **OPEN),
+        elements.line_handle("training strings", linestyle="none", marker="o"),
+        elements.line_handle("strings never trained on", linestyle="none", marker="o", **OPEN),
     ]
-    curves.legend(figure, handles, curves.error_note(study))
+    elements.legend(figure, handles, elements.error_note(study))
     return figure
 
 
 def draw_places(
-    axes: Axes, study: pd.DataFrame, models: list[str], trained: str, unseen: str, colour
+    axes: plt.Axes, study: pd.DataFrame, models: list[str], trained: str, unseen: str, colour
 ) -> None:
     """Two marks per model: of training strings, and of strings never trained on."""
     reference, first, *_ = models
@@ -52,7 +65,7 @@ def draw_places(
         rows = study[study["model"] == (first if model == reference else model)]
         prefix = OF_REFERENCE if model == reference else ""
         for column, side, look in ((trained, -1, {}), (unseen, 1, OPEN)):
-            mean, reach = curves.whiskers(rows[prefix + column])
+            mean, reach = elements.whiskers(rows[prefix + column])
             axes.errorbar(
                 place + side * APART, mean, yerr=reach, marker="o", color=colour, elinewidth=0.8,
                 **look,

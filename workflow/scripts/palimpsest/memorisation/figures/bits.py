@@ -1,14 +1,34 @@
 """The figure of the study `bits`: bits per string over the epochs, and of the training set."""
 
-import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
-from palimpsest.memorisation.figures.sizes import counted, model_shades
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.figures.model_size import counted, model_shades
+from palimpsest.memorisation.studies.bits import KIND
 
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=130,
+    chapter="bits",
+    title="Memorised bits",
+    caption=(
+        "Above, the mean bits per string over the epochs, for the training strings "
+        "(solid) and for strings never trained on (dashed), with a darker colour for a "
+        "larger training set; below, the total of the distinct training strings against "
+        "their number, as it is (solid) and minus what as many strings never trained on "
+        "have (dash-dotted), with error bars from the smallest to the largest value of a "
+        "seed. See whether the solid curves rise above 0, which is the language, and "
+        "whether the totals still grow with the number of strings: those of a model that "
+        "has reached its capacity would not."
+    ),
+    tables=(KIND,),
+)
 COLOUR = style.MEASURES["bayes"].colour  # bits count from the threshold of `bayes`
 GROUPS = {"bits": "train", "bits_unseen": "test"}
 TOTALS = {"total": "train", "total_corrected": "threshold"}
@@ -17,20 +37,16 @@ LINEAR = 1.0  # bits on both sides of 0 within which the axis is linear
 
 
 @style.styled
-def bits(study: pd.DataFrame) -> Figure:
+def bits(study: pd.DataFrame) -> plt.Figure:
     """Bits per string over the epochs; below, bits of the training set against its size.
-
-    Parameters
-    ----------
-    study : table `bits` of one language
 
     Source: arXiv 2505.24832, figure 1, for the totals; the placebo is Palimpsest's own.
     """
     models = study.drop_duplicates("model").set_index("model")["parameters"]
-    figure = curves.figure_of(
-        5.6 + 0.14 * (len(models) // 3), f"Memorised bits: {curves.subject(study)}"
+    figure = elements.figure_of(
+        5.6 + 0.14 * (len(models) // 3), f"Memorised bits: {elements.subject(study)}"
     )
-    above, below = curves.panels_in(figure).subfigures(2, 1, height_ratios=(1.1, 1))
+    above, below = elements.panels_in(figure).subfigures(2, 1, height_ratios=(1.1, 1))
     draw_epochs(above.subplots(), study)
     optimum = study[study["epoch"] == study["optimal_epoch"]]
     last = study[
@@ -47,35 +63,37 @@ def bits(study: pd.DataFrame) -> Figure:
         axes.set_title(title, weight="bold")
         axes.set_ylabel(unit)
     below.supxlabel("distinct training strings", fontsize=8)
-    note = f"{curves.spread_note(study)} {curves.error_note(study)}"
-    curves.legend(figure, handles(study, models), note)
+    note = f"{elements.spread_note(study)} {elements.error_note(study)}"
+    elements.legend(figure, handles(study, models), note)
     return figure
 
 
-def draw_epochs(axes: Axes, study: pd.DataFrame) -> None:
+def draw_epochs(axes: plt.Axes, study: pd.DataFrame) -> None:
     """Mean bits per string over the epochs, of training and unseen strings, a shade per size."""
     axes.axhline(0, **style.BAYES_LINE)
     for size, shade in shades(study).items():
         rows = study[study["size"] == size]
         for column, line in GROUPS.items():
-            curve = curves.spread(rows, "epoch", column)
-            curves.draw_spread(axes, curve, shade, linestyle=style.LINES[line])
+            curve = elements.spread(rows, "epoch", column)
+            elements.draw_spread(axes, curve, shade, linestyle=style.LINES[line])
     # An untrained model is hundreds of bits below the language; what is memorised is tens.
     axes.set_yscale("symlog", linthresh=LINEAR)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
+    elements.plain_numbers(axes.yaxis)
     axes.margins(x=0.02)
     axes.set_xlabel("epoch")
     axes.set_ylabel("bits per string (symmetric\nlogarithmic scale)")
 
 
-def draw_totals(axes: Axes, rows: pd.DataFrame, columns: dict[str, str], models: list[str]) -> None:
+def draw_totals(
+    axes: plt.Axes, rows: pd.DataFrame, columns: dict[str, str], models: list[str]
+) -> None:
     """A line per model and column through its training sets, with the range of the seeds."""
     axes.axhline(0, **style.BAYES_LINE)
     for model in models:
-        look = curves.model_marker(model, models, COLOUR)
+        look = elements.model_marker(model, models, COLOUR)
         for column, line in columns.items():
             points = [
-                (runs["n_train"].mean(), *curves.whiskers(runs[column]))
+                (runs["n_train"].mean(), *elements.whiskers(runs[column]))
                 for _, runs in rows[rows["model"] == model].groupby("size")
             ]
             x, y, reach = zip(*points, strict=True)
@@ -94,17 +112,17 @@ def shades(study: pd.DataFrame) -> dict[int, tuple]:
 
 def handles(study: pd.DataFrame, models: pd.Series) -> list:
     """Entries for the sizes, the groups, the totals and the models with their parameters."""
-    named = curves.model_handles(list(models.index))
+    named = elements.model_handles(list(models.index))
     for handle, parameters in zip(named, models, strict=True):
         handle.set_label(f"{handle.get_label()} ({counted(parameters)} parameters)")
     return [
-        *(curves.line_handle(f"{size} training strings", shade)
+        *(elements.line_handle(f"{size} training strings", shade)
           for size, shade in shades(study).items()),
-        curves.line_handle("training strings; their total", linestyle=style.LINES["train"]),
-        curves.line_handle("strings never trained on", linestyle=style.LINES["test"]),
-        curves.line_handle(
+        elements.line_handle("training strings; their total", linestyle=style.LINES["train"]),
+        elements.line_handle("strings never trained on", linestyle=style.LINES["test"]),
+        elements.line_handle(
             "total minus that of strings never trained on", linestyle=style.LINES["threshold"]
         ),
-        curves.line_handle("the language", style.BAYES_LINE["color"], linewidth=1.6),
+        elements.line_handle("the language", style.BAYES_LINE["color"], linewidth=1.6),
         *named,
     ]  # fmt: skip

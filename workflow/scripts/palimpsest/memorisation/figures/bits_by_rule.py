@@ -1,15 +1,34 @@
 """The figure of the study `bits_by_rule`: bits by level over the epochs, and of every rule."""
 
-import matplotlib
-import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
 from palimpsest.memorisation.figures.bits import LINEAR
+from palimpsest.memorisation.studies.bits_by_rule import KIND
 
+matplotlib = lazy_import("matplotlib")
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=140,
+    chapter="bits_by_rule",
+    title="Memorised bits by rule",
+    caption=(
+        "Above, the mean bits per string over the epochs, summed over the rules of each "
+        "level of the grammar (level 0 is the start symbol), for the training strings "
+        "(solid) and for strings never trained on (dashed); below, the bits of each rule "
+        "after the last epoch, of training strings (filled) and of strings never trained "
+        "on (hollow), with the most that a model can hold of the training strings (bar), "
+        "in one panel per training size. See which filled marks come near their bar while "
+        "the hollow ones stay at 0 or below: these choices are memorised and not predicted."
+    ),
+    tables=(KIND,),
+)
 GROUPS = {"bits": "train", "bits_unseen": "test"}
 RUN = ["model", "size", "seed"]
 NO_RULE = "no rule"
@@ -18,27 +37,22 @@ CEILING = {"marker": "|", "markersize": 8, "linestyle": "none"}
 ROW = 0.15  # inches, of a rule
 EPOCHS_HEIGHT = 2.2  # inches
 DOT = {"linestyle": "none", "marker": "o", "markersize": 4}
-PLAIN = FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−"))
 
 
 @style.styled
-def bits_by_rule(study: pd.DataFrame) -> Figure:
+def bits_by_rule(study: pd.DataFrame) -> plt.Figure:
     """Bits of each level of the grammar over the epochs; below, bits of each rule at the end.
-
-    Parameters
-    ----------
-    study : table `bits_by_rule` of one language
 
     Source: Palimpsest's own split of the bits of arXiv 2505.24832.
     """
     sizes, rules = sorted(study["size"].unique()), ordered(study)
     colours = level_colours(rules)
     height = 0.6 + ROW * len(rules)
-    figure = curves.figure_of(
-        EPOCHS_HEIGHT + height + 1.3, f"Memorised bits by rule: {curves.subject(study)}"
+    figure = elements.figure_of(
+        EPOCHS_HEIGHT + height + 1.3, f"Memorised bits by rule: {elements.subject(study)}"
     )
     heights = (EPOCHS_HEIGHT, height)
-    above, below = curves.panels_in(figure).subfigures(2, 1, height_ratios=heights)
+    above, below = elements.panels_in(figure).subfigures(2, 1, height_ratios=heights)
     last = study[study["epoch"] == study.groupby(RUN)["epoch"].transform("max")]
     for axes, size in zip(row_of(above, sizes), sizes, strict=True):
         draw_levels(axes, study[study["size"] == size], colours)
@@ -54,11 +68,11 @@ def bits_by_rule(study: pd.DataFrame) -> Figure:
     below.supxlabel("bits per string, last epoch (symmetric logarithmic scale)", fontsize=8)
     several = len(study[["model", "seed"]].drop_duplicates()) > 1
     also = " Points of rules and error bars: likewise." if several else ""
-    curves.legend(figure, handles(colours), curves.spread_note(study) + also)
+    elements.legend(figure, handles(colours), elements.spread_note(study) + also)
     return figure
 
 
-def row_of(figure: Figure, sizes: list[int]) -> list[Axes]:
+def row_of(figure: plt.Figure, sizes: list[int]) -> list[plt.Axes]:
     """A panel per training size."""
     return list(figure.subplots(1, len(sizes), sharex=True, sharey=True, squeeze=False)[0])
 
@@ -96,22 +110,22 @@ def level_of(levels: pd.Series) -> pd.Series:
     return levels.map(lambda level: NO_RULE if pd.isna(level) else f"level {int(level)}")
 
 
-def draw_levels(axes: Axes, rows: pd.DataFrame, colours: dict[str, object]) -> None:
+def draw_levels(axes: plt.Axes, rows: pd.DataFrame, colours: dict[str, object]) -> None:
     """Bits over the epochs, of training and unseen strings, summed over the rules of a level."""
     axes.axhline(0, **style.BAYES_LINE)
     rows = rows.assign(of=level_of(rows["level"]))
     sums = rows.groupby([*RUN, "epoch", "of"])[list(GROUPS)].sum(min_count=1).reset_index()
     for name, colour in colours.items():
         for column, line in GROUPS.items():
-            curve = curves.spread(sums[sums["of"] == name], "epoch", column)
-            curves.draw_spread(axes, curve, colour, linestyle=style.LINES[line], linewidth=1.1)
+            curve = elements.spread(sums[sums["of"] == name], "epoch", column)
+            elements.draw_spread(axes, curve, colour, linestyle=style.LINES[line], linewidth=1.1)
     axes.set_yscale("symlog", linthresh=LINEAR)
-    axes.yaxis.set_major_formatter(PLAIN)
+    elements.plain_numbers(axes.yaxis)
     axes.margins(x=0.02)
 
 
 def draw_rules(
-    axes: Axes, rows: pd.DataFrame, rules: pd.DataFrame, colours: dict[str, object]
+    axes: plt.Axes, rows: pd.DataFrame, rules: pd.DataFrame, colours: dict[str, object]
 ) -> None:
     """Bits of each rule: training strings filled, unseen strings hollow, and the most there is."""
     axes.axvline(0, **style.BAYES_LINE)
@@ -120,13 +134,13 @@ def draw_rules(
     for place, (rule, level) in enumerate(named):
         colour, found = colours[level], of_rule[rule]
         for column, face in (("bits_unseen", "white"), ("bits", colour)):
-            mean, reach = curves.whiskers(found[column])
+            mean, reach = elements.whiskers(found[column])
             axes.errorbar(
                 mean, place, xerr=reach, color=colour, elinewidth=0.7, markerfacecolor=face, **DOT
             )
         axes.plot(found["optimal"].mean(), place, color=style.INK, **CEILING)
     axes.set_xscale("symlog", linthresh=LINEAR)
-    axes.xaxis.set_major_formatter(PLAIN)
+    elements.plain_numbers(axes.xaxis)
 
 
 def handles(colours: dict[str, object]) -> list:
@@ -134,11 +148,11 @@ def handles(colours: dict[str, object]) -> list:
     labels = {name: f"{name} of grammar" for name in colours}
     labels[NO_RULE] = "decided by no rule"
     return [
-        *(curves.line_handle(labels[name], colour) for name, colour in colours.items()),
-        curves.line_handle("training strings", linestyle=style.LINES["train"]),
-        curves.line_handle("strings never trained on", linestyle=style.LINES["test"]),
-        curves.line_handle("training strings, by rule", **DOT),
-        curves.line_handle("never trained on, by rule", markerfacecolor="white", **DOT),
-        curves.line_handle("most that a model can hold", **CEILING),
-        curves.line_handle("the language", style.BAYES_LINE["color"], linewidth=1.6),
+        *(elements.line_handle(labels[name], colour) for name, colour in colours.items()),
+        elements.line_handle("training strings", linestyle=style.LINES["train"]),
+        elements.line_handle("strings never trained on", linestyle=style.LINES["test"]),
+        elements.line_handle("training strings, by rule", **DOT),
+        elements.line_handle("never trained on, by rule", markerfacecolor="white", **DOT),
+        elements.line_handle("most that a model can hold", **CEILING),
+        elements.line_handle("the language", style.BAYES_LINE["color"], linewidth=1.6),
     ]

@@ -1,14 +1,33 @@
 """The figure of the study `exact`: leave-one-out compared with the approximations."""
 
-import numpy as np
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
+from palimpsest.figures import copies, elements, style
 from palimpsest.figures.copies import MARKER, copies_class, copies_handles, filled
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.studies.exact import KIND
 
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+ticker = lazy_import("matplotlib.ticker")
+
+FIGURE = Figure(
+    __name__,
+    order=40,
+    chapter="exact",
+    title="Approximations compared with exact retraining",
+    caption=(
+        "For every training string, the threshold and the start of memorisation by "
+        "retraining the model without that string (horizontal axis) and by the "
+        "approximation without retraining (vertical axis). See how near the markers are "
+        "to the diagonal, where the approximation is exact (above it, a string counts as "
+        "memorised too easily, for thresholds, or too late, for starts), and how near the "
+        "crosses are, if there are any: retraining once more with other initial weights."
+    ),
+    tables=(KIND,),
+)
 QUANTITIES = {"threshold": "nats per token", "start": "epoch"}
 GREY = "0.6"
 IDENTITY = {"linewidth": 1, "zorder": 1}
@@ -26,12 +45,8 @@ NOTE = (
 
 
 @style.styled
-def exact(study: pd.DataFrame) -> Figure:
+def exact(study: pd.DataFrame) -> plt.Figure:
     """Thresholds and starts, by retraining and by approximation, with a column per measure.
-
-    Parameters
-    ----------
-    study : table `exact` of one language
 
     Source: section 3.3; the figure is Palimpsest's own.
     """
@@ -39,8 +54,8 @@ def exact(study: pd.DataFrame) -> Figure:
     ceiling, study = study[is_ceiling], study[~is_ceiling]
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
-    figure = curves.figure_of(
-        6.7, f"What retraining without each string shows: {curves.subject(study)}"
+    figure = elements.figure_of(
+        6.7, f"What retraining without each string shows: {elements.subject(study)}"
     )
     rows = figure.subfigures(len(QUANTITIES), 1)
     for row, (quantity, unit) in zip(rows, QUANTITIES.items(), strict=True):
@@ -60,17 +75,17 @@ def exact(study: pd.DataFrame) -> Figure:
         row.supylabel(f"approximate {quantity} ({unit})", fontsize=8)
     handles = [
         *copies_handles(study["count"]),
-        curves.line_handle("approximate = exact", GREY, **IDENTITY),
+        elements.line_handle("approximate = exact", GREY, **IDENTITY),
     ]
     if len(ceiling):
-        handles.append(curves.line_handle("retraining once more (the ceiling)", GREY, **CROSS))
+        handles.append(elements.line_handle("retraining once more (the ceiling)", GREY, **CROSS))
     if len(models) > 1:
-        handles += model_handles(models)
-    curves.legend(figure, handles, NOTE)
+        handles += [copies.shape_handle(model, style.marker(model)) for model in models]
+    elements.legend(figure, handles, NOTE)
     return figure
 
 
-def name_panel(axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
+def name_panel(axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
     """The measure's name above its panel, with the rank correlation and its ceiling."""
     look = style.MEASURES[measure]
     title = f"{look.label}\ncorrelation {correlation_in_words(strings)}"
@@ -88,7 +103,7 @@ def correlation_in_words(strings: pd.DataFrame) -> str:
     return " to ".join(ends).replace("-", "−")
 
 
-def draw_points(axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
+def draw_points(axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
     """A marker per string; strings with more copies have a stronger fill, and are on top.
 
     The crosses below them are the same strings by retraining once more.
@@ -108,11 +123,11 @@ def draw_points(axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: 
     margin = 0.06 * (high - low) or 0.1
     axes.set(xlim=(low - margin, high + margin), ylim=(low - margin, high + margin))
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(MaxNLocator(**TICKS))
+        axis.set_major_locator(ticker.MaxNLocator(**TICKS))
 
 
 def draw_starts(
-    axes: Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str, last: float
+    axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str, last: float
 ) -> None:
     """The starts of memorisation; strings that never start are drawn beyond the last start."""
     generator = np.random.default_rng(0)
@@ -129,7 +144,9 @@ def draw_starts(
     for span in (axes.axvspan, axes.axhspan):
         span(begin, end, color="0.94", linewidth=0, zorder=0)
     # The last tick label would overlap the next word.
-    ticks = [tick for tick in MaxNLocator(**TICKS).tick_values(0, last) if 0 <= tick <= 0.9 * last]
+    ticks = [
+        tick for tick in ticker.MaxNLocator(**TICKS).tick_values(0, last) if 0 <= tick <= 0.9 * last
+    ]
     labels = [f"{tick:g}" for tick in ticks]
     axes.set_xticks([*ticks, never], [*labels, "never"])
     axes.set_yticks([*ticks, never], [*labels, "never"])
@@ -140,14 +157,3 @@ def last_start(study: pd.DataFrame) -> float:
     """The latest start of all, at least 1."""
     starts = study.loc[study["quantity"] == "start", ["exact", "approximate"]]
     return max(1.0, starts.max().fillna(0).max())
-
-
-def model_handles(models: list[str]) -> list:
-    """A legend entry per model; only its shape, because the fill shows the copies."""
-    return [
-        curves.line_handle(
-            model, "0.3", linestyle="none", marker=style.marker(model), markersize=MARKER,
-            markerfacecolor="white", markeredgewidth=0.7,
-        )
-        for model in models
-    ]  # fmt: skip

@@ -1,11 +1,31 @@
 """The figure of the study `extraction`: the probability of a string within k samples."""
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.studies.extraction import KIND
 
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=120,
+    chapter="extraction",
+    title="Extraction within k samples",
+    caption=(
+        "The probability that a string is among k samples, mean over the training strings "
+        "(solid) and over strings never trained on (dashed), under each model (black), "
+        "under the language (grey) and, where strings were left out one by one, under the "
+        "model trained without the string (dotted); bands are from the smallest to the "
+        "largest value of a seed. See how far the solid black curve is above the solid "
+        "grey one, and compare this with the dashed pair: only the training strings can "
+        "have been memorised."
+    ),
+    tables=(KIND,),
+)
 MOMENTS = {"optimum": "optimal learning", "end": "last epoch"}
 LANGUAGE_COLOUR = style.BAYES_LINE["color"]
 # Of each curve: its group and source, its label, its colour and its line
@@ -23,20 +43,16 @@ CURVES = {
 
 
 @style.styled
-def extraction(study: pd.DataFrame) -> Figure:
+def extraction(study: pd.DataFrame) -> plt.Figure:
     """Extraction against the number of samples: a row per model, a column per moment.
-
-    Parameters
-    ----------
-    study : table `extraction` of one language
 
     Source: arXiv 2410.19482; the comparison with the language is Palimpsest's own.
     """
     models = list(study["model"].unique())
-    figure = curves.figure_of(
-        2.0 * len(models) + 1.3, f"Extraction within k samples: {curves.subject(study)}"
+    figure = elements.figure_of(
+        2.0 * len(models) + 1.3, f"Extraction within k samples: {elements.subject(study)}"
     )
-    inner = curves.panels_in(figure)
+    inner = elements.panels_in(figure)
     grid = inner.subplots(len(models), len(MOMENTS), sharex=True, sharey=True, squeeze=False)
     for row, model in zip(grid, models, strict=True):
         for axes, (moment, name) in zip(row, MOMENTS.items(), strict=True):
@@ -44,26 +60,26 @@ def extraction(study: pd.DataFrame) -> Figure:
             draw_curves(axes, runs)
             axes.set_title(f"{model}\n{name} (epoch {epochs_in_words(runs)})", weight="bold")
     grid[0, 0].set_xscale("log")
-    curves.share_axis(grid[0, 0])
+    elements.share_axis(grid[0, 0])
     inner.supxlabel("samples k of whole strings (logarithmic scale)", fontsize=8)
     inner.supylabel("probability within k samples (0 to 1)", fontsize=8)
     shown = set(zip(study["group"], study["source"], strict=True))
     handles = [
-        curves.line_handle(label, colour, linestyle=style.LINES[line])
+        elements.line_handle(label, colour, linestyle=style.LINES[line])
         for key, (label, colour, line) in CURVES.items()
         if key in shown
     ]
-    curves.legend(figure, handles[::-1], seeds_note(study))
+    elements.legend(figure, handles[::-1], seeds_note(study))
     return figure
 
 
-def draw_curves(axes: Axes, runs: pd.DataFrame) -> None:
+def draw_curves(axes: plt.Axes, runs: pd.DataFrame) -> None:
     """Every group and source of one model at one moment: the mean over the seeds, with a band."""
     for (group, source), (_, colour, line) in CURVES.items():
         rows = runs[(runs["group"] == group) & (runs["source"] == source)]
         if len(rows):
-            curve = curves.spread(rows, "samples", "probability")
-            curves.draw_spread(axes, curve, colour, linestyle=style.LINES[line])
+            curve = elements.spread(rows, "samples", "probability")
+            elements.draw_spread(axes, curve, colour, linestyle=style.LINES[line])
 
 
 def epochs_in_words(runs: pd.DataFrame) -> str:

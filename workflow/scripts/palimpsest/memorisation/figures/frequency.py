@@ -1,84 +1,100 @@
 """Are frequent strings memorised more than infrequent ones?"""
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.studies.frequency import KIND
 
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=60,
+    chapter="frequency",
+    title="Frequent and infrequent strings",
+    caption=(
+        "Training loss and memorisation of the most frequent (solid) and the least "
+        "frequent (dashed) distinct training strings under each measure. See in which "
+        "panels the solid and the dashed curves separate before the dotted lines: under "
+        "these measures, frequency decides what is memorised."
+    ),
+    numbers="4, 21 and 22",
+    paper=PAPER,
+    tables=(KIND,),
+)
 COLUMNS = 3
 GROUPS = {"top": "most frequent strings", "bottom": "least frequent strings"}
 BINARY = ("recollection", "recollection_accuracy")  # the mean score is the fraction itself
 
 
 @style.styled
-def frequency(study: pd.DataFrame) -> Figure:
+def frequency(study: pd.DataFrame) -> plt.Figure:
     """Loss of the most and the least frequent strings, then a panel per measure.
-
-    Parameters
-    ----------
-    study : table `frequency` of one language
 
     Source: section 4, RQ4, figures 4, 21 and 22.
     """
     measures = style.measures_in(study["measure"])
     rows = -(-(1 + len(measures)) // COLUMNS)
-    figure = curves.figure_of(
-        2.05 * rows + 0.9, f"Frequent and infrequent strings: {curves.subject(study)}"
+    figure = elements.figure_of(
+        2.05 * rows + 0.9, f"Frequent and infrequent strings: {elements.subject(study)}"
     )
     panels = figure.subplots(rows, COLUMNS, sharex=True, squeeze=False).ravel()
     draw_losses(panels[0], study)
     for axes, measure in zip(panels[1:], measures, strict=False):
         draw_measure(axes, study, measure)
     for axes in panels[: 1 + len(measures)]:
-        curves.mark_optima(axes, study)
+        elements.mark_optima(axes, study)
         axes.xaxis.set_tick_params(labelbottom=True)
         axes.set_xlabel("epoch")
     for axes in panels[1 + len(measures) :]:
         axes.remove()
-    curves.legend(figure, legend_handles(study), curves.spread_note(study))
+    elements.legend(figure, legend_handles(study), elements.spread_note(study))
     return figure
 
 
-def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
+def draw_losses(axes: plt.Axes, study: pd.DataFrame) -> None:
     """The loss of each group."""
     runs = study.drop_duplicates(["model", "seed", "group", "epoch"])
     for group in GROUPS:
-        curve = curves.spread(runs[runs["group"] == group], "epoch", "loss")
-        curves.draw_spread(axes, curve, style.INK, linestyle=style.LINES[group])
-    curves.scale_losses(axes, runs[["loss"]])
-    axes.set_ylabel(curves.LOSS)
+        curve = elements.spread(runs[runs["group"] == group], "epoch", "loss")
+        elements.draw_spread(axes, curve, style.INK, linestyle=style.LINES[group])
+    elements.scale_losses(axes, runs[["loss"]])
+    axes.set_ylabel(elements.LOSS)
     axes.set_title("training loss", weight="bold")
 
 
-def draw_measure(axes: Axes, study: pd.DataFrame, measure: str) -> None:
+def draw_measure(axes: plt.Axes, study: pd.DataFrame, measure: str) -> None:
     """Fraction memorised and mean score of each group, under one measure."""
     look = style.MEASURES[measure]
     rows = study[study["measure"] == measure]
     for group in GROUPS:
         of_group = rows[rows["group"] == group]
-        fraction = curves.spread(of_group, "epoch", "fraction_distinct")
-        curves.draw_spread(axes, fraction, look.colour, linestyle=style.LINES[group])
+        fraction = elements.spread(of_group, "epoch", "fraction_distinct")
+        elements.draw_spread(axes, fraction, look.colour, linestyle=style.LINES[group])
         if measure not in BINARY:
-            score = curves.spread(of_group, "epoch", "weighted_distinct")
+            score = elements.spread(of_group, "epoch", "weighted_distinct")
             axes.plot(score.index, score["mean"], color=style.tinted(look.colour, 0.6),
                       linewidth=0.9, linestyle=style.LINES[group])  # fmt: skip
-    curves.share_axis(axes)
+    elements.share_axis(axes)
     axes.set_ylabel("share memorised (0 to 1)")
-    curves.name_panel(axes, measure)
+    elements.name_panel(axes, measure)
 
 
 def legend_handles(study: pd.DataFrame) -> list:
     """Entries for the groups, with their numbers of strings, and for the two shares."""
     groups = [
-        curves.line_handle(f"{label} ({counted(study, group)})", linestyle=style.LINES[group])
+        elements.line_handle(f"{label} ({counted(study, group)})", linestyle=style.LINES[group])
         for group, label in GROUPS.items()
     ]
     return [
         *groups,
-        curves.OPTIMUM_HANDLE,
-        curves.line_handle("saturated: fraction of the strings memorised"),
-        curves.line_handle(
+        elements.line_handle("optimal learning (lowest test loss)", **style.EPOCH_LINE),
+        elements.line_handle("saturated: fraction of the strings memorised"),
+        elements.line_handle(
             "pale, thin: their mean score, if it differs from the fraction", "0.6", linewidth=0.9
         ),
     ]

@@ -1,31 +1,48 @@
 """The figure of the study `tradeoff`: memorisation and learning over the epochs."""
 
-import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from __future__ import annotations
 
-from palimpsest.figures import curves, style
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.studies.tradeoff import KIND
 
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=50,
+    chapter="tradeoff",
+    title="Memorisation against learning",
+    caption=(
+        "Above, the share of the training strings that is memorised, the losses and the "
+        "bands of starts over the epochs; below, the test loss and the memorisation of "
+        "each model at its epoch of optimal learning. See how many strings never trained "
+        "on are below the same threshold at that epoch (thin dashed curves): the report's "
+        "table of placebos compares training strings with them, like with like."
+    ),
+    numbers="3, 18 to 20 and 23 to 30",
+    paper=PAPER,
+    tables=(KIND,),
+)
 UPPER_HEIGHT, LOWER_HEIGHT = 5.0, 2.7  # inches
 UNSEEN_LINE = {"linestyle": (0, (3, 1)), "linewidth": 0.7}
 BAND_OF = "contextual"  # the measure whose band of starts is shaded behind the curves
 
 
 @style.styled
-def tradeoff(study: pd.DataFrame) -> Figure:
+def tradeoff(study: pd.DataFrame) -> plt.Figure:
     """Memorisation of the training set and losses by epoch, then both at optimal learning.
-
-    Parameters
-    ----------
-    study : table `tradeoff` of one language
 
     Source: section 4, RQ3, figures 3, 18 to 20 and 23 to 30.
     """
     measures = style.measures_in(study["measure"])
     models = list(study["model"].unique())
-    figure = curves.figure_of(
+    figure = elements.figure_of(
         UPPER_HEIGHT + LOWER_HEIGHT + 0.055 * len(models),
-        f"Memorising while learning: {curves.subject(study)}",
+        f"Memorising while learning: {elements.subject(study)}",
     )
     upper, lower = figure.subfigures(
         2, 1, height_ratios=[UPPER_HEIGHT, LOWER_HEIGHT + 0.055 * len(models)]
@@ -35,7 +52,7 @@ def tradeoff(study: pd.DataFrame) -> Figure:
     return figure
 
 
-def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> None:
+def draw_epochs(figure: plt.Figure, study: pd.DataFrame, measures: list[str]) -> None:
     """Fraction, weighted memorisation, losses and bands of starts, all over the epochs."""
     (fraction, weighted), (losses, bands) = figure.subplots(2, 2, sharex=True)
     draw_memorised(fraction, study, measures, "fraction", "fraction of strings\nmemorised (0 to 1)")
@@ -45,55 +62,55 @@ def draw_epochs(figure: Figure, study: pd.DataFrame, measures: list[str]) -> Non
     draw_bands(bands, study, measures)
     shade_band(losses, study)
     for axes in (fraction, weighted, losses, bands):
-        curves.mark_optima(axes, study)
+        elements.mark_optima(axes, study)
     for axes in (losses, bands):
         axes.set_xlabel("epoch")
     handles = [
-        *curves.measure_handles(measures),
-        curves.line_handle("strings never trained on, below at this epoch", **UNSEEN_LINE),
-        curves.line_handle("training loss", linestyle=style.LINES["train"]),
-        curves.line_handle("test loss", linestyle=style.LINES["test"]),
-        curves.BAYES_HANDLE,
-        curves.line_handle("optimal learning, each model", **style.EPOCH_LINE),
-        curves.bar_handle("band of contextual starts", style.MEASURES[BAND_OF].colour, 0.12),
+        *elements.measure_handles(measures),
+        elements.line_handle("strings never trained on, below at this epoch", **UNSEEN_LINE),
+        elements.line_handle("training loss", linestyle=style.LINES["train"]),
+        elements.line_handle("test loss", linestyle=style.LINES["test"]),
+        elements.bayes_handle(),
+        elements.line_handle("optimal learning, each model", **style.EPOCH_LINE),
+        elements.bar_handle("band of contextual starts", style.MEASURES[BAND_OF].colour, 0.12),
     ]
     note = (
-        f"{curves.spread_note(study)} Bars: from the first start of a string to the last, mean "
+        f"{elements.spread_note(study)} Bars: from the first start of a string to the last, mean "
         "over the runs; thin lines: from the earliest to the latest start in any run."
     )
-    curves.legend(figure, handles, note)
+    elements.legend(figure, handles, note)
 
 
 def draw_memorised(
-    axes: Axes, study: pd.DataFrame, measures: list[str], column: str, label: str
+    axes: plt.Axes, study: pd.DataFrame, measures: list[str], column: str, label: str
 ) -> None:
     """One curve per measure."""
     for measure in measures:
-        curve = curves.spread(study[study["measure"] == measure], "epoch", column)
-        curves.draw_spread(axes, curve, style.MEASURES[measure].colour)
-    curves.share_axis(axes)
+        curve = elements.spread(study[study["measure"] == measure], "epoch", column)
+        elements.draw_spread(axes, curve, style.MEASURES[measure].colour)
+    elements.share_axis(axes)
     axes.set_ylabel(label)
 
 
-def draw_false_alarms(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
+def draw_false_alarms(axes: plt.Axes, study: pd.DataFrame, measures: list[str]) -> None:
     """The share of unseen strings below each threshold, as a thin line without a band."""
     for measure in measures:
-        curve = curves.spread(study[study["measure"] == measure], "epoch", "below_unseen")
+        curve = elements.spread(study[study["measure"] == measure], "epoch", "below_unseen")
         axes.plot(curve.index, curve["mean"], color=style.MEASURES[measure].colour, **UNSEEN_LINE)
 
 
-def draw_losses(axes: Axes, study: pd.DataFrame) -> None:
+def draw_losses(axes: plt.Axes, study: pd.DataFrame) -> None:
     """Training and test loss, with the best loss that any model can reach."""
     runs = study.drop_duplicates(["model", "seed", "epoch"])
     axes.axhline(runs["optimal_test_loss"].mean(), **style.BAYES_LINE)
     for column, line in (("train_loss", "train"), ("test_loss", "test")):
-        curve = curves.spread(runs, "epoch", column)
-        curves.draw_spread(axes, curve, style.INK, linestyle=style.LINES[line])
-    curves.scale_losses(axes, runs[["train_loss", "test_loss", "optimal_test_loss"]])
-    axes.set_ylabel(curves.LOSS)
+        curve = elements.spread(runs, "epoch", column)
+        elements.draw_spread(axes, curve, style.INK, linestyle=style.LINES[line])
+    elements.scale_losses(axes, runs[["train_loss", "test_loss", "optimal_test_loss"]])
+    axes.set_ylabel(elements.LOSS)
 
 
-def shade_band(axes: Axes, study: pd.DataFrame) -> None:
+def shade_band(axes: plt.Axes, study: pd.DataFrame) -> None:
     """Shade the epochs from the first to the last start of a string, averaged over the runs."""
     band = study[study["measure"] == BAND_OF][["band_first", "band_last"]].mean()
     if band.notna().all():
@@ -101,7 +118,7 @@ def shade_band(axes: Axes, study: pd.DataFrame) -> None:
         axes.axvspan(*band, color=colour, alpha=0.12, linewidth=0, zorder=0)
 
 
-def draw_bands(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
+def draw_bands(axes: plt.Axes, study: pd.DataFrame, measures: list[str]) -> None:
     """The band of starts of every measure: a bar from first to last, whiskers over the runs."""
     for level, measure in enumerate(measures):
         look = style.MEASURES[measure]
@@ -123,29 +140,29 @@ def draw_bands(axes: Axes, study: pd.DataFrame, measures: list[str]) -> None:
 
 
 def draw_optima(
-    figure: Figure, study: pd.DataFrame, measures: list[str], models: list[str]
+    figure: plt.Figure, study: pd.DataFrame, measures: list[str], models: list[str]
 ) -> None:
     """Test loss against weighted memorisation at optimal learning, a panel per measure."""
     optimum = study[study["epoch"] == study["optimal_epoch"]]
-    inner = curves.panels_in(figure)
+    inner = elements.panels_in(figure)
     panels = inner.subplots(1, len(measures), sharex=True, sharey=True, squeeze=False)[0]
     for axes, measure in zip(panels, measures, strict=True):
         look = style.MEASURES[measure]
         axes.axvline(study["optimal_test_loss"].mean(), **style.BAYES_LINE)
         for model, runs in optimum[optimum["measure"] == measure].groupby("model", sort=False):
-            draw_point(axes, runs, **curves.model_marker(model, models, look.colour))
-        curves.name_panel(axes, measure)
-        curves.share_axis(axes)
+            draw_point(axes, runs, **elements.model_marker(model, models, look.colour))
+        elements.name_panel(axes, measure)
+        elements.share_axis(axes)
     panels[0].margins(x=0.15)
     panels[0].set_ylabel("weighted memorisation\nat optimal learning (0 to 1)")
-    inner.supxlabel(f"{curves.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
-    curves.legend(figure, curves.model_handles(models), curves.error_note(study))
+    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
+    elements.legend(figure, elements.model_handles(models), elements.error_note(study))
 
 
-def draw_point(axes: Axes, runs: pd.DataFrame, **look) -> None:
+def draw_point(axes: plt.Axes, runs: pd.DataFrame, **look) -> None:
     """A model: its mean over the seeds, with the range of the seeds in both directions."""
-    x, x_reach = curves.whiskers(runs["test_loss"])
-    y, y_reach = curves.whiskers(runs["weighted"])
+    x, x_reach = elements.whiskers(runs["test_loss"])
+    y, y_reach = elements.whiskers(runs["weighted"])
     axes.errorbar(
         x, y, xerr=x_reach, yerr=y_reach, linestyle="none", elinewidth=0.7,
         ecolor=look["markeredgecolor"], zorder=3, **look,

@@ -4,25 +4,16 @@ Only modules that load fast are imported, because Snakemake reads this folder be
 graph of jobs.
 """
 
-import importlib
-import pkgutil
-
 from palimpsest.configuration.settings import Settings
+from palimpsest.lazy_import import declared_in
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.study import Study
 
-
-def _found() -> dict[str, Study]:
-    modules = (
-        importlib.import_module(f"{__name__}.{m.name}") for m in pkgutil.iter_modules(__path__)
-    )
-    studies = [module.STUDY for module in modules if hasattr(module, "STUDY")]
-    return {study.name: study for study in sorted(studies, key=lambda study: study.order)}
-
-
-STUDIES = _found()
+STUDIES: dict[str, Study] = {
+    study.name: study
+    for study in sorted(declared_in(__name__, __path__, "STUDY"), key=lambda study: study.order)
+}
 KINDS = (*kinds.KINDS, *(study.kind for study in STUDIES.values()))
-FIGURES = tuple(figure for study in STUDIES.values() for figure in study.figures)
 
 
 def asked(settings: Settings) -> list[Study]:

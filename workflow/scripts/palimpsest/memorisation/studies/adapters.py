@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import CURVE, beside_learning
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
 from palimpsest.memorisation.study import Study
@@ -53,6 +53,8 @@ KIND = Kind(
 )
 
 
+@reads(dataset=DATASET, learning=LEARNING)
+@makes(KIND)
 def table(*, dataset: pd.DataFrame, learning: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Memorisation of each model and of the reference when they predict unseen strings equally.
 
@@ -129,29 +131,6 @@ class Adapters(Study):
         "could hold fewer strings. But adapters also learn more slowly, so the models are compared "
         "at equal test loss: when both predict unseen strings equally well. The answer is about "
         "one rank and one learning rate of the adapters."
-    )
-    kind = KIND
-    reads = (
-        DATASET,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="adapters",
-            chapter="adapters",
-            title="Adapters against all weights, at equal test loss",
-            caption=(
-                "Left, the loss of each training run on its training strings (filled) and on the "
-                "test strings (open), when it reached the lowest test loss that both models of a "
-                "pair reached; right, the shares of training and of unseen strings that it then "
-                "recollects. Compare the filled marks: at equal test loss, a lower training loss "
-                "is more memorisation."
-            ),
-            numbers="",
-            paper="",
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.adapters:adapters",
-        ),
     )
 
     def parameters(self, settings: Settings, language: str) -> dict:

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import MANIFEST, STUDY_TABLE, TRACE, fill
@@ -45,6 +44,8 @@ KIND = Kind(
 )
 
 
+@reads(strings=STRINGS, learning=LEARNING)
+@makes(KIND)
 def table(
     *,
     strings: pd.DataFrame,
@@ -80,32 +81,6 @@ class Bits(Study):
         "the model holds of this string and not of the language. It is 0 for somebody who only "
         "knows the language, and negative for a model that has not learned it yet. Strings that "
         "the model was never trained on show what the difference is without memorisation."
-    )
-    kind = KIND
-    reads = (
-        STRINGS,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="bits",
-            chapter="bits",
-            title="Memorised bits",
-            caption=(
-                "Above, the mean bits per string over the epochs, for the training strings "
-                "(solid) and for strings never trained on (dashed), with a darker colour for a "
-                "larger training set; below, the total of the distinct training strings against "
-                "their number, as it is (solid) and minus what as many strings never trained on "
-                "have (dash-dotted), with error bars from the smallest to the largest value of a "
-                "seed. See whether the solid curves rise above 0, which is the language, and "
-                "whether the totals still grow with the number of strings: those of a model that "
-                "has reached its capacity would not."
-            ),
-            numbers="",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.bits:bits",
-        ),
     )
 
     keys: ClassVar = {"sizes": SIZES_KEY}

@@ -8,10 +8,9 @@ from typing import ClassVar
 from palimpsest.configuration.settings import Settings
 from palimpsest.corpora.files import read_grammar
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.training_size import SIZES_KEY
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import STUDY_TABLE, fill
@@ -50,6 +49,8 @@ KIND = Kind(
 )
 
 
+@reads(strings=STRINGS, learning=LEARNING)
+@makes(KIND)
 def table(
     *,
     strings: pd.DataFrame,
@@ -87,31 +88,6 @@ class BitsByRule(Study):
         "shows whether a model holds the small choices at the ends of the grammar or the large "
         "ones at its top, and the frequent ones or the rare ones. Strings never trained on show "
         "the same without memorisation."
-    )
-    kind = KIND
-    reads = (
-        STRINGS,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="bits_by_rule",
-            chapter="bits_by_rule",
-            title="Memorised bits by rule",
-            caption=(
-                "Above, the mean bits per string over the epochs, summed over the rules of each "
-                "level of the grammar (level 0 is the start symbol), for the training strings "
-                "(solid) and for strings never trained on (dashed); below, the bits of each rule "
-                "after the last epoch, of training strings (filled) and of strings never trained "
-                "on (hollow), with the most that a model can hold of the training strings (bar), "
-                "in one panel per training size. See which filled marks come near their bar while "
-                "the hollow ones stay at 0 or below: these choices are memorised and not predicted."
-            ),
-            numbers="",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.bits_by_rule:bits_by_rule",
-        ),
     )
 
     keys: ClassVar = {"sizes": SIZES_KEY}

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from palimpsest.configuration.settings import Settings
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import AT_EPOCH, CURVE, DISTINCT, beside_learning
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.kinds import Kind
@@ -27,6 +26,8 @@ KIND = Kind(
 )
 
 
+@reads(dataset=DATASET, learning=LEARNING)
+@makes(KIND)
 def table(*, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Memorisation and learning with and without repeated strings: a curve per variant.
 
@@ -67,47 +68,6 @@ class Deduplication(Study):
         "deduplicated data are also compared with an equal number of the counterpart's strings "
         "(dedup-matched). Deduplication would have to turn the data into such strings for all "
         "strings to be alike."
-    )
-    kind = KIND
-    reads = (
-        DATASET,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="deduplication",
-            chapter="deduplication",
-            title="Training without repetitions",
-            caption=(
-                "Losses, their spread over the test strings, memorisation, and the band of starts "
-                "for three training sets: as sampled, without repetitions and, if the study has "
-                "one, from the high-entropy language. See whether removing repetitions only moves "
-                "the bars to later epochs or also makes them shorter, and how high the curves are "
-                "at the diamonds, which mark optimal learning."
-            ),
-            numbers="5 and 40",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.deduplication:deduplication",
-        ),
-        Figure(
-            name="deduplication_spread",
-            chapter="deduplication",
-            title="How equally the test strings are learned",
-            caption=(
-                "The mean and the standard deviation of the loss over the distinct test strings, "
-                "the same strings in every panel, for each training set; in grey, the same for a "
-                "model that knows the language of the training set and nothing else. See whether "
-                "removing repetitions makes the band at optimal learning as narrow as training on "
-                "the high-entropy language, if the study has one, and how far apart the broken "
-                "grey lines are: that much the strings differ for a model that has learned their "
-                "probabilities."
-            ),
-            numbers="39",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.deduplication:deduplication_spread",
-        ),
     )
 
     def variants(self, settings: Settings, language: str) -> list[str]:

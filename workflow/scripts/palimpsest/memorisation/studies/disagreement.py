@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from palimpsest.configuration.settings import Settings
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.requests import Runs
@@ -32,6 +31,8 @@ KIND = Kind(
 )
 
 
+@reads(target_scores=TARGET_SCORES)
+@makes(KIND)
 def table(*, target_scores: pd.DataFrame) -> pd.DataFrame:
     """Exact retraining with and without the target strings; the table is not changed.
 
@@ -53,59 +54,7 @@ class Disagreement(Study):
         "different epochs for the start of memorisation, the difference is in their definitions "
         "and not in the model."
     )
-    kind = KIND
-    reads = (TARGET_SCORES,)
     makes = (TARGET_SCORES, AGREEMENT)
-    figures = (
-        Figure(
-            name="disagreement",
-            chapter="disagreement",
-            title="The same string under every measure",
-            caption=(
-                "The loss of target strings of decreasing frequency (columns) when they are in "
-                "the training data and when they are not, with the threshold and the start of "
-                "memorisation under each measure (rows). Follow the dotted vertical lines down a "
-                "column: the training is the same in every row, so if a line moves, the measures "
-                "disagree."
-            ),
-            numbers="1, 2, 13 and 15",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.disagreement:disagreement",
-        ),
-        Figure(
-            name="disagreement_scores",
-            chapter="disagreement",
-            title="How much the same string is memorised",
-            caption=(
-                "The counterfactual and the contextual score of each target string over the "
-                "epochs, from retraining without the string (solid) and from unseen strings of the "
-                "same frequency (dashed). See whether the contextual curve stays at or below the "
-                "counterfactual curve, as Lemma 1 says, and how close the cheap dashed curves are "
-                "to the exact solid curves."
-            ),
-            numbers="14 and 16",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.disagreement:disagreement_scores",
-        ),
-        Figure(
-            name="disagreement_arrows",
-            chapter="disagreement",
-            title="Scores as arrows",
-            caption=(
-                "The loss of each target string when it is in the training data and when it is "
-                "not; an arrow goes from each measure's threshold at the last epoch down to the "
-                "loss. See how the contextual arrow, which is never longer, compares with the "
-                "counterfactual arrow, and how much of the arrow of recollection is above both "
-                "thresholds: that much the model also learns from other strings."
-            ),
-            numbers="17",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.arrows:disagreement_arrows",
-        ),
-    )
 
     keys: ClassVar = {
         "size": SIZE_KEY,

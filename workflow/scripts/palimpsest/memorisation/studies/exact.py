@@ -9,11 +9,10 @@ from typing import ClassVar
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.kinds import APPROXIMATION, CHEAP_EVIDENCE, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.requests import Runs
@@ -60,6 +59,8 @@ KIND = Kind(
 )
 
 
+@reads(leave_one_out=kinds.LEAVE_ONE_OUT, approximation=APPROXIMATION)
+@makes(KIND)
 def table(*, leave_one_out: pd.DataFrame, approximation: pd.DataFrame) -> pd.DataFrame:
     """Approximations of memorisation, and exact retraining, for every training string.
 
@@ -98,31 +99,7 @@ class Exact(Study):
         "is how near these shortcuts come to retraining. Retraining once more, with other initial "
         "weights, says how near another retraining comes."
     )
-    kind = KIND
-    reads = (
-        kinds.LEAVE_ONE_OUT,
-        APPROXIMATION,
-    )
     makes = (kinds.LEAVE_ONE_OUT, APPROXIMATION)
-    figures = (
-        Figure(
-            name="exact",
-            chapter="exact",
-            title="Approximations compared with exact retraining",
-            caption=(
-                "For every training string, the threshold and the start of memorisation by "
-                "retraining the model without that string (horizontal axis) and by the "
-                "approximation without retraining (vertical axis). See how near the markers are "
-                "to the diagonal, where the approximation is exact (above it, a string counts as "
-                "memorised too easily, for thresholds, or too late, for starts), and how near the "
-                "crosses are, if there are any: retraining once more with other initial weights."
-            ),
-            numbers="",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.exact:exact",
-        ),
-    )
 
     keys: ClassVar = {
         "size": SIZE_KEY,

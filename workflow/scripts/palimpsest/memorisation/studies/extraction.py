@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.kinds import LEARNING, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.studies.exact import STUDY as EXACT
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import STUDY_TABLE, TRACE, fill
@@ -42,6 +41,8 @@ KIND = Kind(
 )
 
 
+@reads(strings=STRINGS, learning=LEARNING)
+@makes(KIND)
 def table(
     *,
     strings: pd.DataFrame,
@@ -80,32 +81,7 @@ class Extraction(Study):
         "a model trained without the string does. No sample is drawn for this: the traces hold the "
         "exact probability of every string."
     )
-    kind = KIND
     uses = ("exact",)
-    reads = (
-        STRINGS,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="extraction",
-            chapter="extraction",
-            title="Extraction within k samples",
-            caption=(
-                "The probability that a string is among k samples, mean over the training strings "
-                "(solid) and over strings never trained on (dashed), under each model (black), "
-                "under the language (grey) and, where strings were left out one by one, under the "
-                "model trained without the string (dotted); bands are from the smallest to the "
-                "largest value of a seed. See how far the solid black curve is above the solid "
-                "grey one, and compare this with the dashed pair: only the training strings can "
-                "have been memorised."
-            ),
-            numbers="",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.extraction:extraction",
-        ),
-    )
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
         """The tables that the study reads, the traces of its runs, and those of leave-one-out."""

@@ -6,11 +6,10 @@ from typing import ClassVar
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import RUN, beside_learning, matched
 from palimpsest.memorisation.kinds import LEARNING, SCORES, STARTS, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.kinds import Kind
@@ -50,6 +49,8 @@ KIND = Kind(
 )
 
 
+@reads(starts=STARTS, scores=SCORES, learning=LEARNING)
+@makes(KIND)
 def table(
     *,
     starts: pd.DataFrame,
@@ -150,29 +151,6 @@ class Frequency(Study):
         "data, and the two ends of the ranking are compared; strings with equally many copies stay "
         "together. If frequency decided what is memorised, the most frequent strings would be far "
         "ahead of the least frequent ones under every measure."
-    )
-    kind = KIND
-    reads = (
-        STARTS,
-        SCORES,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="frequency",
-            chapter="frequency",
-            title="Frequent and infrequent strings",
-            caption=(
-                "Training loss and memorisation of the most frequent (solid) and the least "
-                "frequent (dashed) distinct training strings under each measure. See in which "
-                "panels the solid and the dashed curves separate before the dotted lines: under "
-                "these measures, frequency decides what is memorised."
-            ),
-            numbers="4, 21 and 22",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.frequency:frequency",
-        ),
     )
 
     keys: ClassVar = {"size": SIZE_KEY, "share": SHARE_KEY}

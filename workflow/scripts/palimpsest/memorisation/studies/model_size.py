@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError, nearest
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import CURVE, SCORES_OF_ALL, beside_learning
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.models import resolve
 from palimpsest.paths import MANIFEST, STUDY_TABLE, fill
@@ -32,6 +31,8 @@ KIND = Kind(
 )
 
 
+@reads(dataset=DATASET, learning=LEARNING)
+@makes(KIND)
 def table(
     *, dataset: pd.DataFrame, learning: pd.DataFrame, manifests: list[str], families: dict[str, str]
 ) -> pd.DataFrame:
@@ -76,28 +77,6 @@ class ModelSize(Study):
         "Models of one family differ mainly in their size. Each curve is the path of a model "
         "through training. It starts at the right, where the model knows nothing; it goes to the "
         "left as the model learns, and upwards as the model memorises."
-    )
-    kind = KIND
-    reads = (
-        DATASET,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="model_size",
-            chapter="model_size",
-            title="Larger models of a family",
-            caption=(
-                "Test loss and weighted contextual memorisation along the epochs for the models "
-                "of each family; larger models are darker. Compare the diamonds, which mark "
-                "optimal learning: further left is better learning, further down is less "
-                "memorisation."
-            ),
-            numbers="31 to 38",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.sizes:model_size",
-        ),
     )
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:

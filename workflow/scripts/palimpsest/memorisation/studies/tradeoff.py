@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from palimpsest.configuration.settings import Settings
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import (
     AT_EPOCH,
     COVERED,
@@ -15,7 +15,6 @@ from palimpsest.memorisation.joins import (
     beside_learning,
 )
 from palimpsest.memorisation.kinds import DATASET, LEARNING, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.kinds import Kind
@@ -36,6 +35,8 @@ KIND = Kind(
 )
 
 
+@reads(dataset=DATASET, learning=LEARNING)
+@makes(KIND)
 def table(
     *, dataset: pd.DataFrame, learning: pd.DataFrame, counterpart: str | None = None
 ) -> pd.DataFrame:
@@ -68,29 +69,6 @@ class Tradeoff(Study):
         "which falls at first and rises when the model overfits. Its lowest point is called "
         "optimal learning. The question is how much of the training set is memorised by then, and "
         "whether training could have been stopped before any string was memorised."
-    )
-    kind = KIND
-    reads = (
-        DATASET,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="tradeoff",
-            chapter="tradeoff",
-            title="Memorisation against learning",
-            caption=(
-                "Above, the share of the training strings that is memorised, the losses and the "
-                "bands of starts over the epochs; below, the test loss and the memorisation of "
-                "each model at its epoch of optimal learning. See how many strings never trained "
-                "on are below the same threshold at that epoch (thin dashed curves): the report's "
-                "table of placebos compares training strings with them, like with like."
-            ),
-            numbers="3, 18 to 20 and 23 to 30",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.tradeoff:tradeoff",
-        ),
     )
 
     def parameters(self, settings: Settings, language: str) -> dict:

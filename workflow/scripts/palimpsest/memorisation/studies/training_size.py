@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from palimpsest.figures.figure import Figure
 from palimpsest.lazy_import import lazy_import
+from palimpsest.making import makes, reads
 from palimpsest.memorisation.joins import CURVE, RUN, SCORES_OF_ALL, beside_learning, matched
 from palimpsest.memorisation.kinds import DATASET, LEARNING, STARTS, columns
-from palimpsest.memorisation.paper import PAPER
 from palimpsest.memorisation.study import Study
 from palimpsest.paths import STUDY_TABLE, fill
 from palimpsest.tables.kinds import Kind
@@ -45,6 +44,8 @@ KIND = Kind(
 )
 
 
+@reads(starts=STARTS, dataset=DATASET, learning=LEARNING)
+@makes(KIND)
 def table(*, starts: pd.DataFrame, dataset: pd.DataFrame, learning: pd.DataFrame) -> pd.DataFrame:
     """Memorisation at the epoch of optimal learning, for training sets of several sizes.
 
@@ -94,29 +95,6 @@ class TrainingSize(Study):
     text = (
         "A larger sample of the language improves learning, but repeats the frequent strings more "
         "often. Each point is a model at its own epoch of optimal learning."
-    )
-    kind = KIND
-    reads = (
-        STARTS,
-        DATASET,
-        LEARNING,
-    )
-    figures = (
-        Figure(
-            name="training_size",
-            chapter="training_size",
-            title="More training data",
-            caption=(
-                "Test loss and memorisation at the epoch of optimal learning for training sets of "
-                "growing size (growing markers), a panel per measure. Follow the line towards the "
-                "larger markers: further left is better learning; whether the line also rises or "
-                "falls depends on the measure."
-            ),
-            numbers="6",
-            paper=PAPER,
-            tables=(KIND,),
-            draw="palimpsest.memorisation.figures.sizes:training_size",
-        ),
     )
 
     keys: ClassVar = {"sizes": SIZES_KEY}

@@ -4,13 +4,16 @@ Each seed is a problem with its own training strings, forget set and models. Whe
 strings, the tint of a colour is the seed.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
 
-import numpy as np
-import pandas as pd
-from matplotlib.lines import Line2D
+from palimpsest.figures import elements, style
+from palimpsest.lazy_import import lazy_import
 
-from palimpsest.figures import curves, style
+lines = lazy_import("matplotlib.lines")
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
 
 COLOUR = "#332288"  # no measure and no set-up has this colour
 SEED_MARKER = 2.4
@@ -36,12 +39,14 @@ def of_seeds(frame: pd.DataFrame, keys: Iterable[str], values: Iterable[str]) ->
     return frame.groupby([*keys, "seed"], sort=False)[list(values)].mean().reset_index()
 
 
-def seed_handles(seeds: Sequence[int], colour: str = COLOUR, marker: str = "o") -> list[Line2D]:
+def seed_handles(
+    seeds: Sequence[int], colour: str = COLOUR, marker: str = "o"
+) -> list[lines.Line2D]:
     """A legend entry for every seed."""
     tints = shades(seeds, colour)
     return [
-        curves.line_handle(f"seed {seed}", tints[seed], linestyle="none", marker=marker,
-                           markersize=4)
+        elements.line_handle(f"seed {seed}", tints[seed], linestyle="none", marker=marker,
+                             markersize=4)
         for seed in seeds
     ]  # fmt: skip
 

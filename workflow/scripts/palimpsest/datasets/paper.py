@@ -1,0 +1,3 @@
+"""The paper of the figures of languages."""
+
+PAPER = "Learning Without Memorizing Considered Infeasible"

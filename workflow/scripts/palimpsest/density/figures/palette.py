@@ -1,0 +1,77 @@
+"""What the figures of density share: colours, axes and labels.
+
+A figure has one meaning of colour: the kind of strings, the embedding, or the measure. Line styles
+are kernels. No measure has the colours of strings and of embeddings, and colour-blind readers can
+distinguish those of a figure, which also have markers of their own.
+"""
+
+from __future__ import annotations
+
+from palimpsest.density.kinds import (
+    EXPONENTIAL,
+    GAUSSIAN,
+    HIDDEN,
+    LEAKED,
+    NEVER,
+    NGRAMS,
+    PLACEBO,
+    TRAINED,
+    UNSEEN,
+)
+from palimpsest.figures import elements
+from palimpsest.figures.style import Look
+from palimpsest.lazy_import import lazy_import
+
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+ticker = lazy_import("matplotlib.ticker")
+
+STRINGS = {
+    LEAKED: Look("leaked", "#8031A7", "o"),
+    PLACEBO: Look("placebo: as if leaked", "0.58", "D"),
+    NEVER: Look("never leaked", "0.15", "s"),
+}
+EMBEDDINGS = {
+    HIDDEN: Look("hidden states", "#661100", "o"),
+    NGRAMS: Look("n-grams", "#CFA100", "^"),
+}
+OTHER_EMBEDDING = Look("", "#661100", "o")
+KERNELS = {GAUSSIAN: "-", EXPONENTIAL: (0, (4, 1.5))}
+TRAINED_OR_NOT = {TRAINED: "trained strings", UNSEEN: "strings never trained on"}
+ENDS = ["mean", "lower", "upper"]
+ACCURACY_LABEL = "accuracy\n(share, 0 to 1)"
+PERPLEXITY_LABEL = "perplexity per\ntoken (log scale)"
+TICKS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 300, 500)
+
+
+def of_embedding(name: str) -> Look:
+    """The look of an embedding; that of a text has the name of its model."""
+    return EMBEDDINGS.get(name, OTHER_EMBEDDING)
+
+
+def setting(table: pd.DataFrame) -> str:
+    """The kernel and the bandwidth of a table that has one of each."""
+    first = table.iloc[0]
+    return f"{first['kernel']} kernel, bandwidth {first['bandwidth']:g}"
+
+
+def perplexity_axis(axes: plt.Axes, values: pd.DataFrame) -> None:
+    """A logarithmic y axis for perplexities, around all means and ends in `values`."""
+    low, high = np.nanmin(values) / 1.06, np.nanmax(values) * 1.06
+    axes.set_yscale("log")
+    axes.set_ylim(low, high)
+    shown = [tick for tick in TICKS if low <= tick <= high]
+    axes.yaxis.set_major_locator(ticker.FixedLocator(shown[:: 1 + len(shown) // 8]))
+    elements.plain_numbers(axes.yaxis)
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+
+
+def share_axis(axes: plt.Axes, values: pd.DataFrame) -> None:
+    """A y axis for shares, from 0 to the highest end in `values`."""
+    axes.set_ylim(-0.03, min(1.03, 1.08 * np.nanmax(values) + 0.03))
+
+
+def of_shares(found: pd.DataFrame) -> pd.DataFrame:
+    """Intervals of shares, without what is below 0 or above 1."""
+    return found.assign(**found[ENDS].clip(0, 1))

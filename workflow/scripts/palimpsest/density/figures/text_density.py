@@ -1,0 +1,161 @@
+"""The density of a text's corpus at queries, and how well a language model predicts them."""
+
+from __future__ import annotations
+
+from palimpsest.density import kinds
+from palimpsest.density.bins import DISTANCE, EXACT, LOCAL, RANDOM, text_bins
+from palimpsest.density.figures import palette
+from palimpsest.density.paper import PAPER
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+
+kernel_module = lazy_import("palimpsest.density.kernel")
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+ticker = lazy_import("matplotlib.ticker")
+
+FIGURE = Figure(
+    __name__,
+    order=90,
+    chapter="own_texts",
+    title="Density and perplexity of a text",
+    caption=(
+        "The perplexity of queries against the density of the corpus and against the distance "
+        "to the nearest segments, in bins of equally many queries of similar length; without a "
+        "language model, the distributions of density and distance. See whether perplexity "
+        "falls to the right, where the corpus is dense."
+    ),
+    numbers="4 and 5",
+    paper=PAPER,
+    tables=(kinds.TEXT_DENSITY,),
+)
+WIDE = 0.5  # the bandwidth of the paper's figures of texts
+LOG_OF = "log density\n(natural logarithm)"
+TITLES = {
+    EXACT: "the whole corpus",
+    LOCAL: "the nearest segments",
+    RANDOM: "a random sample of the others",
+    DISTANCE: "distance to the nearest",
+}
+MEAN = {"color": "0.35", "linewidth": 0.9, "linestyle": (0, (4, 1.5))}
+QUANTILES = [0.05, 0.25, 0.5, 0.75, 0.95]
+BINS = 25
+
+
+@style.styled
+def text_density(density: pd.DataFrame) -> plt.Figure:
+    """Perplexity in bins of density; distributions of density for a text without perplexities.
+
+    `density` is a table `text_density` of one text. The bins are those of its table `text_bins`,
+    which has no rows without perplexities, or with too few queries for a bin.
+
+    Source: LMD3, figures 4, 5, 12 and 13.
+    """
+    bins = text_bins(of_setting(density))
+    return distributions(density) if bins.empty else perplexities(bins, density)
+
+
+def perplexities(rows: pd.DataFrame, density: pd.DataFrame) -> plt.Figure:
+    """A panel for each part of the density, and one for the distance."""
+    parts = [name for name in TITLES if name in set(rows["part"])]
+    if LOCAL in parts:
+        parts.remove(EXACT)
+    figure = elements.figure_of(3.2, f"Density and perplexity: {subject(density)}")
+    panels = figure.subplots(1, len(parts), sharey=True, squeeze=False)[0]
+    for axes, part in zip(panels, parts, strict=True):
+        draw_part(axes, rows[rows["part"] == part])
+        name_part(axes, part, density)
+    panels[0].set_ylabel("perplexity per token")
+    panels[0].set_ylim(0, None)
+    first = rows.iloc[0]
+    look = palette.of_embedding(first["embedding"])
+    note = (
+        f"Points: bins of equally many queries with {first['shortest']} to {first['longest']} "
+        f"characters (the central half of the lengths); bars: {elements.PERCENT} intervals over "
+        f"the queries of a bin. Embedding: {name_of(first['embedding'])}; {palette.setting(rows)}."
+    )
+    handles = [
+        elements.look_handle(look, "mean perplexity of a bin", linestyle="-"),
+        elements.line_handle("mean of all these queries", **MEAN),
+    ]
+    elements.legend(figure, handles, note)
+    return figure
+
+
+def of_setting(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the paper's setting, or of the nearest bandwidth to the paper's."""
+    rows = rows[rows["embedding"] == rows["embedding"].iloc[0]]
+    rows = rows[rows["kernel"] == kernel_module.preferred_kernel(set(rows["kernel"]))]
+    bandwidths = rows["bandwidth"].unique()
+    return rows[rows["bandwidth"] == bandwidths[np.abs(np.log(bandwidths / WIDE)).argmin()]]
+
+
+def subject(density: pd.DataFrame) -> str:
+    """The text, and the number of its queries."""
+    return f"text {density['language'].iloc[0]}, {density['segment_id'].nunique():,} queries"
+
+
+def name_of(embedding: str) -> str:
+    """The name of an embedding in a sentence."""
+    return palette.EMBEDDINGS[embedding].label if embedding in palette.EMBEDDINGS else embedding
+
+
+def draw_part(axes: plt.Axes, rows: pd.DataFrame) -> None:
+    """The bins of one part of the density."""
+    look = palette.of_embedding(rows["embedding"].iloc[0])
+    rows = rows.sort_values("bin").rename(columns={"mean_y": "mean"})
+    axes.axhline(np.average(rows["mean"], weights=rows["n_strings"]), **MEAN)
+    elements.draw_means(axes, rows["mean_x"], rows, color=look.colour, marker=look.marker)
+
+
+def name_part(axes: plt.Axes, part: str, density: pd.DataFrame) -> None:
+    """Title and x axis; the axis of distances is reversed, so that dense is right in all panels."""
+    axes.set(title=TITLES[part], xlabel=LOG_OF)
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
+    if part == DISTANCE:
+        k = density["k"].iloc[0]
+        axes.set_xlabel(f"mean distance to the {k} nearest\n(reversed: right is near)")
+        axes.invert_xaxis()
+
+
+def distributions(density: pd.DataFrame) -> plt.Figure:
+    """The distribution of the log density at all queries, by bandwidth, and of the distance."""
+    density = density[density["embedding"] == density["embedding"].iloc[0]]
+    embedding = density["embedding"].iloc[0]
+    colour = palette.of_embedding(embedding).colour
+    kernels = [kernel for kernel in palette.KERNELS if kernel in set(density["kernel"])]
+    figure = elements.figure_of(3.0, f"Density of the corpus at queries: {subject(density)}")
+    panels = figure.subplots(1, len(kernels) + 1, squeeze=False)[0]
+    for axes, kernel in zip(panels, kernels, strict=False):
+        draw_bandwidths(axes, density[density["kernel"] == kernel], colour)
+        axes.set(title=f"{kernel} kernel", xlabel=LOG_OF)
+    panels[0].set_ylabel("bandwidth")
+    once = density.drop_duplicates("segment_id")
+    panels[-1].hist(once["mean_distance"], BINS, color=colour, histtype="stepfilled")
+    panels[-1].set_ylabel("number of queries")
+    name_part(panels[-1], DISTANCE, density)
+    note = (
+        f"Embedding: {name_of(embedding)}. This text has no language model, so its queries have no "
+        "perplexities; `model` of the text names one."
+    )
+    handles = [
+        elements.line_handle("median", colour, marker="|", markersize=9, linestyle="none"),
+        elements.bar_handle("middle half of the queries", style.tinted(colour, 0.45)),
+        elements.line_handle("middle 90 %", colour, linewidth=0.9),
+    ]
+    elements.legend(figure, handles, note)
+    return figure
+
+
+def draw_bandwidths(axes: plt.Axes, rows: pd.DataFrame, colour: str) -> None:
+    """A row with quantiles of the log density for each bandwidth, the narrowest at the top."""
+    found = rows.groupby("bandwidth")["log_density"].quantile(QUANTILES).unstack()
+    for place, (lowest, low, median, high, highest) in enumerate(found.to_numpy()):
+        axes.plot([lowest, highest], [place, place], color=colour, linewidth=0.9)
+        box = {"color": style.tinted(colour, 0.45), "zorder": 2}
+        axes.barh(place, high - low, 0.5, left=low, **box)
+        axes.plot([median], [place], "|", color=colour, markersize=11, markeredgewidth=1.8)
+    elements.name_rows(axes, [f"{bandwidth:g}" for bandwidth in found.index])
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5))

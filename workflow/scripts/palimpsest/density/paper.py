@@ -1,0 +1,3 @@
+"""The paper of the section."""
+
+PAPER = "LMD3: Language Model Data Density Dependence"

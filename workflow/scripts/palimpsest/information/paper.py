@@ -1,0 +1,3 @@
+"""The paper of the section."""
+
+PAPER = "the paper on information measures of neurons"

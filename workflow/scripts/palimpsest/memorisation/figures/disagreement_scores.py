@@ -1,0 +1,89 @@
+"""How much each measure calls the same string memorised."""
+
+from __future__ import annotations
+
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.figures.disagreement import RETRAINED
+from palimpsest.memorisation.figures.targets import (
+    averaged,
+    averaged_note,
+    draw_averaged,
+    first_model,
+    rows_of,
+    target_title,
+    targets,
+)
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.studies.disagreement import KIND
+
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=20,
+    chapter="disagreement",
+    title="How much the same string is memorised",
+    caption=(
+        "The counterfactual and the contextual score of each target string over the "
+        "epochs, from retraining without the string (solid) and from unseen strings of the "
+        "same frequency (dashed). See whether the contextual curve stays at or below the "
+        "counterfactual curve, as Lemma 1 says, and how close the cheap dashed curves are "
+        "to the exact solid curves."
+    ),
+    numbers="14 and 16",
+    paper=PAPER,
+    tables=(KIND,),
+)
+
+
+@style.styled
+def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
+    """Counterfactual and contextual scores of the target strings, exact and approximate.
+
+    Parameters
+    ----------
+    exact : table `disagreement` of one language; the first model is shown
+
+    Source: section 3.2 and appendix F, figures 14 and 16.
+    """
+    shown = first_model(exact)
+    figure = elements.figure_of(2.9, f"How much a string is memorised: {elements.subject(shown)}")
+    roles = targets(shown)
+    grid = figure.subplots(1, len(roles), sharex=True, sharey=True, squeeze=False)[0]
+    measures = [m for m in RETRAINED if (shown["measure"] == m).any()]
+    for axes, role in zip(grid, roles, strict=True):
+        target = shown[shown["role"] == role]
+        for measure in measures:
+            draw_score(axes, target, measure)
+        elements.share_axis(axes)
+        axes.set_title(target_title(target))
+        axes.set_xlabel("epoch")
+    grid[0].set_ylabel(elements.SCORE)
+    handles = [
+        *elements.measure_handles(measures),
+        elements.line_handle("exact (retraining)", linestyle=style.LINES["with"]),
+        elements.line_handle("same-frequency approximation", linestyle=style.LINES["test"]),
+        elements.line_handle("start (exact)", **style.EPOCH_LINE),
+    ]
+    note = averaged_note(shown)
+    if shown["seed"].nunique() > 1:
+        note += " The score of the averaged losses may lie outside the band."
+    elements.legend(figure, handles, note)
+    return figure
+
+
+def draw_score(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
+    """The score of one string under one measure, exact and approximate."""
+    colour = style.MEASURES[measure].colour
+    exactly = rows_of(target, measure, "retraining")
+    approximate = averaged(rows_of(target, measure, "same-frequency"))
+    draw_averaged(axes, exactly, "score", colour, linestyle=style.LINES["with"])
+    axes.plot(
+        approximate["epoch"], approximate["score"], color=colour, linewidth=0.9,
+        linestyle=style.LINES["test"],
+    )  # fmt: skip
+    for start in averaged(exactly)["start"].head(1):
+        elements.mark_epoch(axes, start, colour)

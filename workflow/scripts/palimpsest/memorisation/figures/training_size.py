@@ -1,0 +1,107 @@
+"""More data: does better learning come with more or with less memorisation?"""
+
+from __future__ import annotations
+
+from palimpsest.figures import elements, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.memorisation.paper import PAPER
+from palimpsest.memorisation.studies.training_size import KIND
+
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=90,
+    chapter="training_size",
+    title="More training data",
+    caption=(
+        "Test loss and memorisation at the epoch of optimal learning for training sets of "
+        "growing size (growing markers), a panel per measure. Follow the line towards the "
+        "larger markers: further left is better learning; whether the line also rises or "
+        "falls depends on the measure."
+    ),
+    numbers="6",
+    paper=PAPER,
+    tables=(KIND,),
+)
+SHARES = {
+    "weighted": "all training strings:\nweighted memorisation (0 to 1)",
+    "weighted_repeated": "repeated strings:\nmean score (0 to 1)",
+}
+
+
+@style.styled
+def training_size(study: pd.DataFrame) -> plt.Figure:
+    """Test loss against memorisation at optimal learning, along growing training sets.
+
+    Source: section 4, RQ5, figure 6.
+    """
+    measures = style.measures_in(study["measure"])
+    models = list(study["model"].unique())
+    shares = [column for column in SHARES if study[column].notna().any()]
+    figure = elements.figure_of(
+        1.95 * len(shares) + 1.4 + 0.14 * (len(models) // 3),
+        f"Learning from more data: {elements.subject(study)}",
+    )
+    inner = elements.panels_in(figure)
+    grid = inner.subplots(len(shares), len(measures), sharex=True, sharey=True, squeeze=False)
+    for row, column in zip(grid, shares, strict=True):
+        for axes, measure in zip(row, measures, strict=True):
+            draw_sizes(axes, study[study["measure"] == measure], column, measure, models)
+        row[0].set_ylabel(SHARES[column])
+    for axes, measure in zip(grid[0], measures, strict=True):
+        elements.name_panel(axes, measure)
+    elements.share_axis(grid[0, 0])
+    grid[0, 0].set_ylim(-0.1, 1.16)  # room for the sizes above their points
+    grid[0, 0].margins(x=0.2)
+    inner.supxlabel(f"{elements.TEST_LOSS} at optimal learning; grey: Bayes-optimal", fontsize=8)
+    handles = [*size_handles(study), *elements.model_handles(models)]
+    elements.legend(figure, handles, elements.error_note(study))
+    return figure
+
+
+def draw_sizes(
+    axes: plt.Axes, rows: pd.DataFrame, column: str, measure: str, models: list[str]
+) -> None:
+    """A line per model through its training sizes, from small to large."""
+    colour = style.MEASURES[measure].colour
+    axes.axvline(rows["optimal_test_loss"].mean(), **style.BAYES_LINE)
+    for model in models:
+        look = elements.model_marker(model, models, colour)
+        points = [
+            (size, elements.whiskers(runs["test_loss"]), elements.whiskers(runs[column]))
+            for size, runs in rows[rows["model"] == model].dropna(subset=[column]).groupby("size")
+        ]
+        axes.plot([x for _, (x, _), _ in points], [y for _, _, (y, _) in points], color=colour,
+                  linewidth=0.8, alpha=0.7)  # fmt: skip
+        for size, (x, x_reach), (y, y_reach) in points:
+            axes.errorbar(
+                x, y, xerr=x_reach, yerr=y_reach, ecolor=colour, elinewidth=0.7, zorder=3,
+                **{**look, "markersize": marker_size(size, rows["size"])},
+            )  # fmt: skip
+            # Only the ends of the line have labels; other sizes may be too close to them.
+            ends = {rows["size"].min(): 6, rows["size"].max(): -13}
+            if len(models) == 1 and size in ends:
+                axes.annotate(str(size), (x, y), xytext=(0, ends[size]),
+                              textcoords="offset points", ha="center", fontsize=7)  # fmt: skip
+
+
+def marker_size(size: int, sizes: pd.Series) -> float:
+    """Diameter in points: the area grows with the logarithm of the size."""
+    low, high = np.log(sizes.min()), np.log(sizes.max())
+    share = (np.log(size) - low) / (high - low) if high > low else 0.5
+    return float(np.sqrt(9 + 72 * share))
+
+
+def size_handles(study: pd.DataFrame) -> list:
+    """A legend entry per training size."""
+    return [
+        elements.line_handle(
+            f"{size} training strings", "0.3", linestyle="none", marker="o",
+            markersize=marker_size(size, study["size"]),
+        )
+        for size in sorted(study["size"].unique())
+    ]  # fmt: skip

@@ -1,0 +1,83 @@
+"""What the figures of profiles share: colours of models and estimators, labels, bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from palimpsest.figures import elements, style
+from palimpsest.lazy_import import lazy_import
+from palimpsest.profiles.kinds import DIFFERENCE, DIFFERENCE_IN_DIFFERENCES
+
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+summaries = lazy_import("palimpsest.profiles.summaries")
+
+# No measure and no set-up has these colours.
+MODELS = "#332288"
+ESTIMATORS = {
+    DIFFERENCE: style.Look("difference", "#C2A000"),
+    DIFFERENCE_IN_DIFFERENCES: style.Look("difference-in-differences", MODELS),
+}
+# The names of contrasts of one factor, and of none
+CONTRASTS = {
+    "mean": "mean of all cells",
+    "copies": "more minus fewer copies",
+    "position": "late minus early",
+    "size": "more minus less data",
+}
+EFFECT = "effect (nats)"
+MACRO_BATCH = "macro-batch of the strings"
+FILLED = "Filled markers: the band excludes 0."
+
+
+def tints(names: Sequence) -> dict:
+    """A tint of the models' colour for each name, from light to full."""
+    return {n: style.tinted(MODELS, (place + 1) / len(names)) for place, n in enumerate(names)}
+
+
+def of_models(table: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """The colour of each model, from the smallest (light) to the largest."""
+    return tints(summaries.by_size(table))
+
+
+def banded(axes: plt.Axes, rows: pd.DataFrame, x: str, colour, **line) -> None:
+    """A curve of estimates over `x` with its band; filled markers are significant."""
+    rows = rows.sort_values(x)
+    elements.draw_band(axes, rows[x], rows["lower"], rows["upper"], colour)
+    axes.plot(rows[x], rows["estimate"], color=colour, **line)
+    for significant, fill in ((True, colour), (False, "white")):
+        some = rows[rows["significant"] == significant]
+        axes.plot(
+            some[x], some["estimate"], "o", markersize=3.5, color=colour, markerfacecolor=fill
+        )
+
+
+def handles(table: pd.DataFrame) -> list:
+    """A legend entry for each model."""
+    return [elements.line_handle(model, colour) for model, colour in of_models(table).items()]
+
+
+def subject(table: pd.DataFrame) -> str:
+    """Language and number of strings, in words."""
+    return f"language {table['language'].iloc[0]}, {table['size'].iloc[0]} strings seen once"
+
+
+def runs_note(table: pd.DataFrame) -> str:
+    """On how many runs the estimates rest."""
+    n = table["n_seeds"].iloc[0]
+    return (
+        f"Mean over {elements.counted(n, 'run')} of each model; bands: simultaneous, 95 %, over "
+        "strings."
+    )
+
+
+def markers_note(table: pd.DataFrame) -> str:
+    """What the curves rest on, and what their markers mean."""
+    return f"{runs_note(table)} {FILLED}"
+
+
+def draw_models(axes: plt.Axes, rows: pd.DataFrame, x: str) -> None:
+    """A curve with its band for every model."""
+    axes.axhline(0, **elements.ZERO)
+    for model, colour in of_models(rows).items():
+        banded(axes, rows[rows["model"] == model], x, colour)

@@ -1,0 +1,3 @@
+"""The paper of the section."""
+
+PAPER = "Causal Estimation of Memorisation Profiles"

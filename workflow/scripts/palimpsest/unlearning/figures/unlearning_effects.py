@@ -1,0 +1,183 @@
+"""What the forgetting quality depends on."""
+
+from __future__ import annotations
+
+from palimpsest.figures import elements, point_labels, style
+from palimpsest.figures.figure import Figure
+from palimpsest.lazy_import import lazy_import
+from palimpsest.unlearning import kinds
+from palimpsest.unlearning.figures import method_rows
+from palimpsest.unlearning.figures import seeds as by_seed
+from palimpsest.unlearning.paper import PAPER
+
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+
+FIGURE = Figure(
+    __name__,
+    order=130,
+    chapter="unlearning",
+    title="What the forgetting quality depends on",
+    caption=(
+        "The forgetting quality when attacks are judged on the models they were fitted on and "
+        "when they are judged on other models, and with growing numbers of models, of models "
+        "in the pool of the bootstrap, and of repetitions. See how far the values move, and "
+        "whether the order of the methods stays the same: only the order matters for "
+        "comparing methods."
+    ),
+    numbers="19 to 21",
+    paper=PAPER,
+    tables=(kinds.EFFECTS,),
+)
+EFFECTS = {
+    "n": "models that evaluate,\nof each kind (N)",
+    "pool": "pool of the bootstrap\n(models of each kind, K)",
+    "repetitions": "repetitions of the bootstrap (E)",
+}
+CURVES_HEIGHT = 4.4  # inches, of all panels with curves
+
+
+@style.styled
+def unlearning_effects(effects: pd.DataFrame) -> plt.Figure:
+    """How the forgetting quality depends on the attacker and on the numbers of models.
+
+    Source: Are we making progress in unlearning?, appendices A.13 to A.15, figures 19 to 21.
+    """
+    rows = {
+        model: method_rows.with_ends(by_quality(of_model), of_model["method"])
+        for model, of_model in effects.groupby("model", sort=False)
+    }
+    heights = {
+        model: max(CURVES_HEIGHT, 0.5 + method_rows.ROW_HEIGHT * len(names))
+        for model, names in rows.items()
+    }
+    figure = method_rows.titled(
+        "What the forgetting quality depends on", effects, 0.7 + sum(heights.values())
+    )
+    inner = elements.panels_in(figure)
+    drawn = []
+    for model, part in method_rows.of_models(inner, heights):
+        drawn += draw_effects(part, effects[effects["model"] == model], rows[model])
+    handles = [
+        elements.line_handle("attacker evaluated on the models it was fitted on", linestyle="none",
+                             marker="o", markersize=method_rows.MARKER, markerfacecolor="white"),
+        elements.line_handle("on other models", linestyle="none", marker="o",
+                             markersize=method_rows.MARKER),
+        elements.line_handle("doing nothing, retraining", style.END),
+    ]  # fmt: skip
+    seeds = by_seed.seeds_in(effects)
+    over = f"{len(seeds)} seeds" if len(seeds) > 1 else "the repetitions"
+    note = f"Markers and lines: mean over {over}; bars and bands: smallest to largest value."
+    if len(seeds) > 1:
+        note += " Upright strokes: the seeds, each a mean over its repetitions."
+    elements.legend(figure, handles, note)
+    return point_labels.after_layout(figure, drawn, point_labels.label_ends)
+
+
+def separate(effects: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """The values whose spread is shown: those of the seeds, or with one seed all repetitions."""
+    if effects["seed"].nunique() == 1:
+        return effects
+    return by_seed.of_seeds(effects, keys, ["forgetting_quality"])
+
+
+def by_quality(effects: pd.DataFrame) -> list[str]:
+    """The methods, sorted by their mean over all rows, best first."""
+    return method_rows.best_first(
+        effects.groupby("method", sort=False)["forgetting_quality"].mean()
+    )
+
+
+def draw_effects(figure: plt.Figure, effects: pd.DataFrame, rows: list[str]) -> list:
+    """The attackers in rows of methods, and a panel of curves for each effect with a number.
+
+    Returns the panels of curves, each with the end points of the methods' curves.
+    """
+    curved = [effect for effect in EFFECTS if (effects["effect"] == effect).any()]
+    left, right = figure.subfigures(1, 2, width_ratios=[1.25, 1])
+    draw_attackers(left.subplots(), effects[effects["effect"] == "attacker"], rows)
+    if not curved:
+        return []
+    drawn = []
+    panels = right.subplots(len(curved), 1, sharey=True, squeeze=False)[:, 0]
+    for axes, effect in zip(panels, curved, strict=True):
+        varied = by_number(effects[effects["effect"] == effect], effect)
+        drawn.append((axes, draw_curves(axes, varied, rows)))
+        axes.set_xlabel(EFFECTS[effect])
+        end = method_rows.unit_end(effects["forgetting_quality"].max())
+        axes.set_ylim(-0.04 * end, 1.04 * end)
+        axes.set_yticks(np.linspace(0, end, 5), method_rows.unit_ticks(end))
+    right.supylabel(method_rows.QUALITY, fontsize=8)
+    return drawn
+
+
+def draw_attackers(axes: plt.Axes, attackers: pd.DataFrame, rows: list[str]) -> None:
+    """Fitted and evaluated on the same models, and on others, in a row per method."""
+    if attackers.empty:
+        axes.text(0.5, (len(rows) - 1) / 2, "too few models\nto hold some out", ha="center")
+    several = attackers["seed"].nunique() > 1
+    values = separate(attackers, ["method", "attacker"])
+    for (method, attacker), found in values.groupby(["method", "attacker"], sort=False):
+        mean, ends = elements.whiskers(found["forgetting_quality"])
+        colour = style.END if method in method_rows.ENDS else style.INK
+        y = rows.index(method) + (0.14 if attacker == "same" else -0.14)
+        axes.errorbar(
+            mean, y, xerr=ends, linestyle="none", elinewidth=0.7, color=colour, marker="o",
+            markersize=3.8, markerfacecolor="white" if attacker == "same" else colour,
+            markeredgewidth=0.9,
+        )  # fmt: skip
+        if several:
+            axes.plot(
+                found["forgetting_quality"], [y] * len(found), linestyle="none", marker="|",
+                markersize=4, color=colour, markeredgewidth=0.7,
+            )  # fmt: skip
+    method_rows.name_rows(axes, rows)
+    method_rows.part_ends(axes, rows)
+    numbers = method_rows.numbered(method_rows.methods_in(rows))
+    axes.set_yticks(
+        range(len(rows)),
+        [
+            f"{row} {numbers[row]}" if row in numbers else method_rows.END_LABELS[row]
+            for row in rows
+        ],
+    )
+    method_rows.unit_axis(
+        axes, method_rows.QUALITY, 1 if attackers.empty else attackers["forgetting_quality"].max()
+    )
+
+
+def by_number(effects: pd.DataFrame, effect: str) -> pd.DataFrame:
+    """Mean, min and max of the forgetting quality at each value of what is varied, by method.
+
+    They are over the seeds, or over the repetitions of a single seed.
+    """
+    keys = ["method", "value"]
+    values = separate(effects, keys)
+    found = values.groupby(keys, sort=False)["forgetting_quality"].agg(["mean", "min", "max"])
+    return found.reset_index().sort_values("value", kind="stable")
+
+
+def draw_curves(axes: plt.Axes, varied: pd.DataFrame, rows: list[str]) -> list:
+    """A curve per method; returns where each ends."""
+    ends = []
+    numbers = method_rows.numbered(method_rows.methods_in(rows))
+    for method, curve in varied.groupby("method", sort=False):
+        colour = style.END if method in method_rows.ENDS else style.INK
+        axes.fill_between(
+            curve["value"], curve["min"], curve["max"], color=colour, alpha=0.06, linewidth=0
+        )
+        axes.plot(
+            curve["value"], curve["mean"], color=colour, linewidth=0.8, marker=".", markersize=3
+        )
+        last = curve.iloc[-1]
+        if method in numbers:
+            ends.append((numbers[method], last["value"], last["mean"]))
+    values = sorted(varied["value"].unique())
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(values, [f"{value:g}" for value in values])
+    axes.minorticks_off()
+    # On the right, room for the labels of the curves.
+    room = (values[-1] / values[0]) ** 0.25 if len(values) > 1 else 2
+    axes.set_xlim(values[0] / room**0.2, values[-1] * room)
+    return ends

@@ -1,0 +1,111 @@
+"""The figure of the search for settings: what every setting of a method costs and reaches."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+from palimpsest.figures import elements, style
+from palimpsest.lazy_import import lazy_import
+from palimpsest.making import reads
+from palimpsest.unlearning.figures import method_rows
+from palimpsest.unlearning.figures import seeds as by_seed
+from palimpsest.unlearning.kinds import TUNING
+
+np = lazy_import("numpy")
+pd = lazy_import("pandas")
+plt = lazy_import("matplotlib.pyplot")
+tuning = lazy_import("palimpsest.unlearning.tuning")
+
+COLUMNS, PANEL_HEIGHT = 5, 1.35
+LEAST, MOST = 0.9, 2.0  # of the ratios that are shown
+FARTHEST = 2.0  # of the distances that are shown
+BOUND = {"color": "0.35", "linewidth": 0.8, "linestyle": style.EPOCH_LINE["linestyle"]}
+FRONT = {"color": by_seed.COLOUR, "linewidth": 0.8, "alpha": 0.6}
+
+
+@reads(table=TUNING)
+def draw(table: pd.DataFrame, svg: str) -> None:
+    """Draw the figure of a table `unlearning_tuning`; a PNG goes to the folder of the SVG."""
+    style.save(unlearning_tuning(table), svg)
+
+
+@style.styled
+def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
+    """Every setting of every method: the distance left against the rise of other losses.
+
+    The search is not about one language of the evaluation, so the figure is not among those that
+    are drawn for every language.
+
+    Parameters
+    ----------
+    tried : table `unlearning_tuning`
+
+    Source: the figure is Palimpsest's own.
+    """
+    methods = list(dict.fromkeys(tried["method"]))
+    height = 1.5 + PANEL_HEIGHT * math.ceil(len(methods) / COLUMNS)
+    n_problems = int(tried["n_problems"].max())
+    figure = elements.figure_of(
+        height, f"Settings that were tried, mean over {n_problems} problems"
+    )
+    inner = elements.panels_in(figure)
+    panels = elements.grid_of(inner, len(methods), COLUMNS, sharex=True, sharey=True)
+    for axes, method in zip(panels, methods, strict=True):
+        draw_points(axes, tried[tried["method"] == method])
+        axes.set_title(textwrap.fill(method, 20), fontsize=6.5)
+    panels[0].set(xlim=(LEAST, MOST + 0.08), ylim=(-0.08, FARTHEST + 0.12))
+    panels[0].set_xticks([1, tuning.MOST_IN_SEARCH, 1.5, MOST], ["1", "", "1.5", f"{MOST:g}"])
+    inner.supxlabel(
+        "loss of retained or unseen strings (the larger rise), relative to the original models",
+        fontsize=8,
+    )
+    inner.supylabel("distance left (0: as retrained models,\n1: nothing done)", fontsize=8)
+    handles = [
+        elements.line_handle("chosen", by_seed.COLOUR, linestyle="none", marker="o", markersize=5),
+        elements.line_handle("allowed", by_seed.COLOUR, linestyle="none", marker="o",
+                             markersize=3.6, markerfacecolor="white", markeredgewidth=0.8),
+        elements.line_handle("not allowed", "0.6", linestyle="none", marker="x", markersize=3.4,
+                             markeredgewidth=0.8),
+        elements.line_handle("trade-off: no setting is better in both", **FRONT),
+        elements.line_handle(f"largest loss allowed ({tuning.MOST_IN_SEARCH:g})", **BOUND),
+        method_rows.ideal_handle("nothing done"),
+    ]  # fmt: skip
+    note = (
+        "A marker per setting. Not allowed: the loss of other strings rises above the bound, or "
+        "the setting needs more steps than the cut-off. Markers at the upper and right edge are "
+        "beyond it."
+    )
+    elements.legend(figure, handles, note)
+    return figure
+
+
+def draw_points(axes: plt.Axes, points: pd.DataFrame) -> None:
+    """The settings of a method, with their trade-off."""
+    axes.axvline(tuning.MOST_IN_SEARCH, **BOUND)
+    axes.axhline(1, **method_rows.IDEAL_LINE)
+    damage = points[["retain_ratio", "unseen_ratio"]].max(axis=1).to_numpy()
+    distance = points["distance_left"].to_numpy()
+    front = undominated(damage, distance)
+    x, y = np.clip(damage, LEAST, MOST), np.clip(distance, 0, FARTHEST)
+    axes.plot(x[front], y[front], drawstyle="steps-post", **FRONT)
+    allowed, chosen = (points[name].to_numpy(dtype=bool) for name in ("allowed", "chosen"))
+    ruled_out = {"linestyle": "none", "marker": "x", "markersize": 3.4, "color": "0.6",
+                 "markeredgewidth": 0.8}  # fmt: skip
+    hollow = {"linestyle": "none", "marker": "o", "markersize": 3.6, "color": by_seed.COLOUR,
+              "markeredgewidth": 0.8, "markerfacecolor": "white"}  # fmt: skip
+    for which, look in (
+        (~allowed & ~chosen, ruled_out),
+        (allowed & ~chosen, hollow),
+        (chosen, {**hollow, "markersize": 5, "markerfacecolor": by_seed.COLOUR}),
+    ):
+        axes.plot(x[which], y[which], zorder=3, **look)
+
+
+def undominated(damage: np.ndarray, distance: np.ndarray) -> np.ndarray:
+    """Indices of the finite settings that no other beats in both, by ascending damage."""
+    order = np.lexsort((distance, damage))
+    order = order[np.isfinite(damage[order]) & np.isfinite(distance[order])]
+    lowest = np.minimum.accumulate(distance[order])
+    first = np.r_[True, lowest[1:] < lowest[:-1]] if len(order) else np.array([], dtype=bool)
+    return order[first]

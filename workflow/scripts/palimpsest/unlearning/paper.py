@@ -1,0 +1,3 @@
+"""The paper of the section."""
+
+PAPER = "Are we making progress in unlearning?"
