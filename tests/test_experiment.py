@@ -18,19 +18,20 @@ from helpers.experiments import (
 )
 from palimpsest.configuration.messages import Mistake
 from palimpsest.errors import UserError
+from palimpsest.interventions import Intervention
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.memorisation.section import measured
 from palimpsest.memorisation.studies import STUDIES, asked
 from palimpsest.paths import DATASET, MANIFEST
 from palimpsest.paths import TOKENS as RUN_TOKENS
 from palimpsest.paths import TRACE as RUN_TRACE
+from palimpsest.regimes import LEAVE_ONE_OUT, SINGLE, LeaveOneOut, Replicates
 from palimpsest.requests import TOKENS, TRACE, WEIGHTS, Runs
 from palimpsest.section import Derived, Section
 from palimpsest.sections import NAMES
 from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind
 from palimpsest.unlearning.jobs import jobs_of
-from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT, Variant, trained_apart
 
 
 @pytest.fixture(autouse=True)
@@ -133,13 +134,13 @@ def test_exact_retraining_is_with_and_without_every_target():
     settings = default.settings
     known = {runs.key for runs in measured(settings)}
     retrained = [runs for runs in default.single_runs if runs.key not in known]
-    targets = [runs for runs in retrained if runs.variant not in LEAVING_ONE_OUT]
+    targets = [runs for runs in retrained if runs.regime == SINGLE]
     study = STUDIES["disagreement"]
     (base,) = study.runs(settings, "L2")
     assert [runs.variant for runs in targets] == [
         f"{kind}-s{rank}" for rank in range(4) for kind in ("with", "without")
     ]
-    assert {runs.on("base") for runs in targets} == {base}
+    assert {replace(runs.on("base"), label="") for runs in targets} == {base}
     assert (base.corpus, base.size) == ("L2", 64)
     assert study.languages(settings) == ["L2"]
     assert list(study.measured(settings)) == []
@@ -153,12 +154,13 @@ def test_every_string_is_left_out_of_the_study_exact_alone():
     whole = changed(models=["opt-1.3b-twin"], seeds=[4, 5, 6], **over)
     left_out = [runs for runs in whole.single_runs if runs.variant == LEAVE_ONE_OUT]
     assert left_out == [
-        Runs("opt-2.7b-twin", language, 32, LEAVE_ONE_OUT, seeds=(6,)) for language in ("L1", "L7")
+        Runs("opt-2.7b-twin", language, 32, seeds=(6,), regime=LeaveOneOut())
+        for language in ("L1", "L7")
     ]
     study = STUDIES["exact"]
     assert list(study.retrained(whole.settings)) == left_out
     assert study.languages(whole.settings) == ["L1", "L7"]
-    base = with_seeds(whole.settings, *(runs.on("base") for runs in left_out))
+    base = with_seeds(whole.settings, *(replace(runs, regime=SINGLE) for runs in left_out))
     assert {runs.seeds for runs in base} == {(4, 5, 6)}
     assert all(runs in measured(whole.settings) for runs in base)
     assert all(runs in whole.requests for runs in base)
@@ -170,8 +172,8 @@ def test_every_string_is_left_out_of_the_study_exact_alone():
     }
     some = of_studies(exact={**exact, "models": ["opt-1.3b-twin"], "seeds": [0], "strings": 5})
     assert list(STUDIES["exact"].retrained(some.settings)) == [
-        Runs("opt-1.3b-twin", language, 32, variant, seeds=(0,), left_out=5)
-        for variant in LEAVING_ONE_OUT
+        Runs("opt-1.3b-twin", language, 32, seeds=(0,), regime=regime)
+        for regime in (LeaveOneOut(5), LeaveOneOut(5, again=True))
         for language in ("L1", "L7")
     ]
     without = of_studies(exact=None)
@@ -320,10 +322,7 @@ def test_a_job_trains_all_variants_of_a_twin():
     """Every run of a twin, with its seeds, is in one job, and in no other; streams are apart."""
     default = experiment(DEFAULT)
     jobs = list(chain(*default.training_jobs))
-    named = [
-        {(runs.model, runs.corpus, runs.size, trained_apart(runs.variant)) for runs in job}
-        for job in jobs
-    ]
+    named = [{(runs.model, runs.corpus, runs.size, runs.job) for runs in job} for job in jobs]
     assert all(len(names) == 1 for names in named)
     assert len(set(map(frozenset, named))) == len(jobs)
     of_jobs = list(chain(*jobs))
@@ -497,10 +496,12 @@ def test_a_run_on_an_unregistered_variant_is_refused(with_toys):
     def requests(settings):
         yield Runs("opt-1.3b-twin", "L1", 20, "shuffled", seeds=(0,))
 
-    with pytest.raises(ValueError, match="unknown variant 'shuffled'; the patterns of known ones"):
+    with pytest.raises(
+        ValueError, match="unknown intervention 'shuffled'; the patterns of known ones"
+    ):
         _ = with_toys(toy(requests=requests), toys={"size": 20}).requests
-    shuffled = Variant("shuffled", "toys.variants:shuffled")
-    whole = with_toys(toy(requests=requests, variants=(shuffled,)), toys={"size": 20})
+    shuffled = Intervention("shuffled", "toys.variants:shuffled")
+    whole = with_toys(toy(requests=requests, interventions=(shuffled,)), toys={"size": 20})
     assert [runs.variant for runs in whole.requests] == ["shuffled"]
 
 
@@ -539,12 +540,13 @@ def test_contradictory_requests_of_two_sections_are_refused(with_toys):
 
     def per_job(n, recipe="default"):
         of_model = "opt-1.3b-twin", "L1", 16
-        many = {"replicates": range(4), "keeps": frozenset({TRACE, WEIGHTS})}
-        runs = Runs(*of_model, seeds=(0,), recipe=recipe, replicates_per_job=n, **many)
+        keeps = frozenset({TRACE, WEIGHTS})
+        regime = Replicates(range(4), n)
+        runs = Runs(*of_model, seeds=(0,), recipe=recipe, regime=regime, keeps=keeps)
         return {"requests": lambda settings: [runs]}
 
     blocks = {"toys": {"size": 1}, "toys2": {"size": 1}}
-    with pytest.raises(UserError, match="its replicates are asked for with replicates_per_job"):
+    with pytest.raises(UserError, match="its replicates are asked for with replicates per job"):
         with_toys(toy(**per_job(3)), toy("toys2", **per_job(4)), **blocks)
     both = with_toys(toy(**per_job(3)), toy("toys2", **per_job(4, "leakage")), **blocks)
     assert [runs.recipe for runs in both.replicates] == ["default", "leakage"]

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from palimpsest import paths
 from palimpsest.errors import UserError
+from palimpsest.regimes import LeaveOneOut, Replicates
 from palimpsest.requests import TOKENS, TRACE, WEIGHTS, Runs, merged, parts
-from palimpsest.variants import LEAVE_ONE_OUT
 
 BASE = Runs("opt-1.3b-twin", "L1", 16, seeds=(0, 1))
 REPLICATES = Runs(
@@ -18,10 +18,9 @@ REPLICATES = Runs(
     16,
     "original",
     seeds=(5,),
-    replicates=range(4, 11),
     recipe="long",
+    regime=Replicates(range(4, 11), 3),
     keeps=frozenset({TRACE, WEIGHTS}),
-    replicates_per_job=3,
 )
 
 
@@ -43,10 +42,10 @@ def test_equal_requests_are_one():
         {"model": "opt-2.7b-twin"},
         {"corpus": "L2"},
         {"size": 17},
-        {"variant": "retain"},
+        {"intervention": "retain"},
         {"recipe": "short"},
-        {"recipe": "short", "replicates_per_job": 4},
-        {"replicates": range(11, 12)},
+        {"recipe": "short", "regime": Replicates(range(4, 11), 4)},
+        {"regime": Replicates(range(11, 12), 3)},
     ],
 )
 def test_what_differs_is_not_one(change):
@@ -58,9 +57,9 @@ def test_what_differs_is_not_one(change):
 @pytest.mark.parametrize(
     ("change", "name"),
     [
-        ({"replicates_per_job": 4}, "replicates_per_job"),
-        ({"replicates": range(4, 12)}, "replicates"),
-        ({"replicates": range(10, 12)}, "replicates"),
+        ({"regime": Replicates(range(4, 11), 4)}, "replicates per job"),
+        ({"regime": Replicates(range(4, 12), 3)}, "replicates"),
+        ({"regime": Replicates(range(10, 12), 3)}, "replicates"),
     ],
 )
 def test_contradictory_requests_are_refused(change, name):
@@ -74,7 +73,7 @@ def test_contradictory_requests_are_refused(change, name):
     [
         (
             BASE,
-            {"keeps": frozenset({TRACE, WEIGHTS}), "variant": "leave-one-out"},
+            {"keeps": frozenset({TRACE, WEIGHTS}), "regime": LeaveOneOut()},
             "cannot ask for the weights of leave-one-out",
         ),
         (BASE, {"keeps": frozenset({TRACE, "gradients"})}, "keeps 'gradients', which no run"),
@@ -85,7 +84,7 @@ def test_contradictory_requests_are_refused(change, name):
         ),
         (
             BASE,
-            {"keeps": frozenset({TRACE, TOKENS}), "variant": "leave-one-out"},
+            {"keeps": frozenset({TRACE, TOKENS}), "regime": LeaveOneOut()},
             "only single runs keep the losses of tokens",
         ),
         (REPLICATES, {"keeps": frozenset({TRACE})}, "replicates always keep their weights"),
@@ -103,11 +102,11 @@ def test_a_run_has_a_path_for_each_seed():
         f"results/runs/default/opt-1.3b-twin/L1/n16-seed{seed}/base/trace.parquet"
         for seed in (0, 1)
     ]
-    left_out = BASE.on(LEAVE_ONE_OUT)
-    assert left_out.on(left_out.dataset_variant).paths(paths.DATASET) == [
+    left_out = replace(BASE, regime=LeaveOneOut())
+    assert left_out.datasets == [
         f"results/datasets/L1/n16-seed{seed}/base/strings.parquet" for seed in (0, 1)
     ]
-    assert BASE.on("dedup").dataset_variant == "dedup"
+    assert BASE.on("dedup").intervention == "dedup"
     # A pattern that names no seed is one path.
     assert BASE.paths("{model}/{language}") == ["opt-1.3b-twin/L1"]
 
@@ -123,7 +122,7 @@ def test_replicates_have_a_path_for_each_job():
 def test_a_training_is_counted_for_each_model():
     """One for a seed, for each replicate, or for each string that is left out."""
     assert BASE.trainings == 1
-    assert BASE.on(LEAVE_ONE_OUT).trainings == 16
+    assert replace(BASE, regime=LeaveOneOut()).trainings == 16
     assert REPLICATES.trainings == 7
 
 

@@ -16,7 +16,7 @@ LIBRARY = ROOT / "workflow/scripts/palimpsest"
 # From left to right: a room imports only rooms to its left. Rooms of a line import no other of it.
 ROOMS = [
     ["errors", "fingerprint", "launch", "lazy_import", "paths", "snakemake_3744", "snakemake_3808"],
-    ["allowed", "number_format", "plain_text", "statistics", "variants"],
+    ["allowed", "interventions", "number_format", "plain_text", "regimes", "statistics"],
     ["estimates", "tables"],
     ["languages", "locks", "making", "manifests", "models", "requests", "script_job"],
     ["corpora", "pretrained"],

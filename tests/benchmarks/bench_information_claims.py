@@ -50,10 +50,10 @@ from helpers.information_worlds import (  # noqa: E402
 )
 from palimpsest.information import claim_statistics as claims  # noqa: E402
 from palimpsest.information import epochs  # noqa: E402
+from palimpsest.information.interventions import FRESH, REPEATED  # noqa: E402
 from palimpsest.information.kinds import MARKERS, SHUFFLES  # noqa: E402
 from palimpsest.information.trends import of_intervention, runs_of  # noqa: E402
 from palimpsest.statistics import DECIMALS, student  # noqa: E402
-from palimpsest.variants import FRESH, REPEATED  # noqa: E402
 
 SEEDS, STUDIES, FEWER, TINY, LEVEL = (2, 3, 5), 400, 150, 2, 5.0
 WORLDS = {

@@ -26,7 +26,6 @@ from rows import Row, at_least, main  # noqa: E402
 
 from palimpsest import tables  # noqa: E402
 from palimpsest.corpora import GrammarCorpus  # noqa: E402
-from palimpsest.datasets.forgetting import build_forgetting  # noqa: E402
 from palimpsest.datasets.sampling import Sampler  # noqa: E402
 from palimpsest.jobs.fleet_models import FleetHolder  # noqa: E402
 from palimpsest.models import Models, read_models  # noqa: E402
@@ -36,6 +35,7 @@ from palimpsest.training.fleet.engine import FleetEngine, Wave  # noqa: E402
 from palimpsest.training.fleet.members import Member  # noqa: E402
 from palimpsest.training.recipe import Recipe  # noqa: E402
 from palimpsest.training.runs import Material, Run  # noqa: E402
+from palimpsest.unlearning.forgetting_data import build_forgetting  # noqa: E402
 from palimpsest.unlearning.methods import Method, Training, read_methods  # noqa: E402
 from palimpsest.unlearning.task import Task, passes_within  # noqa: E402
 from palimpsest.unlearning.unlearn import Workbench  # noqa: E402

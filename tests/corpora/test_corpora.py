@@ -21,11 +21,11 @@ from palimpsest.corpora import (
 )
 from palimpsest.corpora.corpus import TEST
 from palimpsest.datasets.build import build
-from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import DISJOINT, Sampler
 from palimpsest.errors import Notice, UserError
 from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
+from palimpsest.unlearning.forgetting_data import build_forgetting
 
 GRAMMAR = "S -> 'a' X [0.5] | 'b' X [0.5]\nX -> 'x' [0.75] | 'y' 'z' [0.25]\n"
 TEXT = "the cat sleeps\n\n  the   dog sees the cat\nthe cat sleeps\n"

@@ -16,17 +16,18 @@ from hypothesis import strategies as st
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.corpora.corpus import COUNTERPART, stream
+from palimpsest.datasets import build as building
 from palimpsest.datasets import string_id, target_strings
-from palimpsest.datasets.build import build
 from palimpsest.datasets.choices import candidates, placebo_of, sample_by_copies
 from palimpsest.datasets.grammar import derivation_table, grammar_table, typical_string
 from palimpsest.datasets.sampling import DISJOINT, Sampler
 from palimpsest.datasets.strings import distinct_sample, summarise
-from palimpsest.datasets.targets import target_counts
 from palimpsest.errors import UserError
+from palimpsest.interventions import maker
 from palimpsest.languages import Grammar
 from palimpsest.memorisation import stand_ins
-from palimpsest.sections import KINDS
+from palimpsest.memorisation.target_data import target_counts
+from palimpsest.sections import INTERVENTIONS, KINDS
 
 ROOT = Path(__file__).parents[2]
 VARIANTS = ["base", "dedup", "dedup-matched", "with-s0", "with-s1", "without-s0", "without-s1"]
@@ -42,6 +43,12 @@ S -> A A [0.4] | 'a' B [0.2] | 'b' [0.4]
 A -> 'a' [1]
 B -> 'a' [1]
 """
+
+
+def build(sampler, variant, *others, **more):
+    """A dataset of any section's intervention."""
+    made_by = maker(INTERVENTIONS, variant)
+    return building.build(sampler, variant, *others, made_by=made_by, **more)
 
 
 @cache

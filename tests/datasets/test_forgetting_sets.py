@@ -9,15 +9,15 @@ import pytest
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
-from palimpsest.datasets.forgetting import (
-    build_forgetting,
-    check_forget_set,
-    read_forget_set,
-)
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import Notice, UserError
 from palimpsest.languages import Grammar
 from palimpsest.sections import KINDS
+from palimpsest.unlearning.forgetting_data import (
+    build_forgetting,
+    check_forget_set,
+    read_forget_set,
+)
 
 # Short strings, many of which come twice; the start goes to S5 alone, which has three choices.
 CORPUS = GrammarCorpus(

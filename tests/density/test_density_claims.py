@@ -14,6 +14,7 @@ from palimpsest.density import claims, kinds
 from palimpsest.density.associations import spearman_given
 from palimpsest.density.claims import CLAIMS, QUESTIONS
 from palimpsest.density.earlier import MEASURES, earlier
+from palimpsest.density.interventions import LEAK_CONDITIONS
 from palimpsest.density.kinds import (
     GAUSSIAN,
     HIDDEN,
@@ -28,7 +29,6 @@ from palimpsest.density.regressions import regress_text
 from palimpsest.estimates import DROPPED, over_seeds
 from palimpsest.number_format import number
 from palimpsest.statistics import student
-from palimpsest.variants import LEAK_CONDITIONS
 
 OF_LEAKAGE = [claim for claim in CLAIMS if claim.reads == kinds.LEAKAGE.name]
 SILENT = dict.fromkeys(["seed", "run", "group", "length", "string", "residual"], 0.0)

@@ -15,11 +15,11 @@ from palimpsest.density import kinds
 from palimpsest.density.bins import text_bins
 from palimpsest.density.figures import FIGURES, palette
 from palimpsest.density.figures.density_truth import density_truth
+from palimpsest.density.interventions import LEAK_CONDITIONS, leaked
 from palimpsest.errors import UserError
 from palimpsest.figures import style
 from palimpsest.figures.render import render
 from palimpsest.lazy_import import named
-from palimpsest.variants import LEAK_CONDITIONS, leaked
 
 pytestmark = pytest.mark.figures
 

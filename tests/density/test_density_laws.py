@@ -21,12 +21,12 @@ from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density import kinds
 from palimpsest.density.claims import CLAIMS
+from palimpsest.density.interventions import LEAK_CONDITIONS, leaked, without_production
 from palimpsest.density.kinds import DISTRACTOR, GAUSSIAN, LEAKED, NGRAMS
 from palimpsest.density.leakage_tables import auc
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser
 from palimpsest.estimates import DROPPED, over_seeds
-from palimpsest.variants import LEAK_CONDITIONS, leaked, without_production
 
 # Productions of unequal probability; the parts of a string differ in length, and short strings are
 # frequent.

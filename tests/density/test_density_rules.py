@@ -3,7 +3,7 @@
 import pytest
 
 from helpers.rules import rules
-from palimpsest.variants import LEAK_CONDITIONS, leaked, without_production
+from palimpsest.density.interventions import LEAK_CONDITIONS, leaked, without_production
 
 CONFIG = "density:\n  leakage:\n    languages: [L3, L5, L4]\n"
 FACTORIAL = [leaked(leak) for leak in LEAK_CONDITIONS]

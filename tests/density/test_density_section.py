@@ -8,7 +8,7 @@ import pytest
 
 from helpers.experiments import DEFAULT, ROOT, experiment, message
 from palimpsest.density import kinds, leakage, support
-from palimpsest.variants import LEAK_CONDITIONS, leaked, trained_apart
+from palimpsest.density.interventions import LEAK_CONDITIONS, leaked
 
 FACTORIAL = [leaked(leak) for leak in LEAK_CONDITIONS]
 WRONG = {
@@ -198,8 +198,6 @@ def test_training_jobs_are_apart():
     assert sorted(job for job in jobs if set(job) <= own) == sorted(
         [*by_copies, productions, ["base"]]
     )
-    apart = [{trained_apart(variant) for variant in job} for job in jobs]
-    assert all(len(each) == 1 for each in apart)
 
 
 def files_of(made, *names) -> list[str]:
@@ -231,7 +229,7 @@ def test_a_study_without_left_out_productions():
 def test_the_section_can_be_left_out():
     made = experiment(DEFAULT, command_line={"density": None})
     assert "density" not in made.outputs
-    assert not [runs for runs in made.requests if trained_apart(runs.variant).startswith("leaked")]
+    assert not [runs for runs in made.requests if runs.variant.startswith("leaked")]
     assert not [file for file in made.all_figures if "/density" in file]
 
 

@@ -14,6 +14,7 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.density import kinds
 from palimpsest.density.associations import beyond_rank, spearman, spearman_given
 from palimpsest.density.densities import density_tables, embeddings_of
+from palimpsest.density.interventions import LEAK_CONDITIONS, leaked, without_production
 from palimpsest.density.kernel import log_density_of_others
 from palimpsest.density.leakage_tables import (
     Results,
@@ -29,7 +30,6 @@ from palimpsest.density.sizes import Approximation
 from palimpsest.density.truth import truth_table
 from palimpsest.errors import UserError
 from palimpsest.traces import Trace
-from palimpsest.variants import LEAK_CONDITIONS, leaked, without_production
 
 CORPUS = read_corpus(ROOT / "config/languages/L6.pcfg")
 OPTIONS = {"tests": 12, "leaked": 3, "level": 5, "redrawn": 0.25}

@@ -12,12 +12,12 @@ from helpers.experiments import ROOT
 from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.density.interventions import LEAK_CONDITIONS, leaked, without_production
 from palimpsest.density.kinds import LEAKED, NEVER, PLACEBO
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser
 from palimpsest.errors import UserError
 from palimpsest.languages import Grammar
-from palimpsest.variants import LEAK_CONDITIONS, leaked, without_production
 
 CORPUS = read_corpus(ROOT / "config/languages/L6.pcfg")
 OPTIONS = {"tests": 12, "leaked": 3, "level": 5, "redrawn": 0.25}

@@ -7,10 +7,10 @@ from helpers.grammars import grammar_of
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.density.interventions import without_production
 from palimpsest.density.ngrams import ngram_vectors
 from palimpsest.density.paraphrases import Paraphraser, deepest_level, in_ascending_order
 from palimpsest.errors import UserError
-from palimpsest.variants import without_production
 
 # The symbols below A, B and C differ, so that every string has one derivation.
 ROOTS = {"A B C": 0.4, "B A": 0.3, "C A B": 0.2, "C B": 0.1}

@@ -11,9 +11,9 @@ import torch
 
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
-from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.sections import KINDS
+from palimpsest.unlearning.forgetting_data import build_forgetting
 
 pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU"),

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from helpers.forks import python
+from palimpsest.regimes import LEAVE_ONE_OUT
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "workflow/scripts"
@@ -36,7 +37,16 @@ TWIN = {
 
 
 def finetune(forked: bool = True, **flags) -> list[str]:
-    """The command that trains: `batch_size=8` is the flag `--batch-size 8`."""
+    """The command that trains: `batch_size=8` is the flag `--batch-size 8`.
+
+    Without `regimes`, a trace in a folder leave-one-out is of this regime, and others are single.
+    """
+    if "trace" in flags and "regimes" not in flags:
+        given = flags["trace"] if isinstance(flags["trace"], list) else [flags["trace"]]
+        folders = [Path(trace).parent.name for trace in given]
+        flags["regimes"] = [
+            folder if folder.startswith(LEAVE_ONE_OUT) else "single" for folder in folders
+        ]
     return command("finetune.py", forked, **{**TWIN, **RECIPE, **flags})
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.density import kinds
+from palimpsest.density.interventions import LEAK_CONDITIONS
 from palimpsest.density.kinds import GAUSSIAN, HIDDEN, NGRAMS, TRAINED, UNSEEN
-from palimpsest.variants import LEAK_CONDITIONS
 
 SEEDS = range(5)
 STUDY = {"model": "opt-1.3b-twin", "language": "L3", "size": 72}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from palimpsest.density.interventions import LEAK_CONDITIONS, leaked
 from palimpsest.density.kernel import GAUSSIAN
 from palimpsest.density.kinds import (
     EMBEDDINGS_OF_STRINGS,
@@ -18,7 +19,6 @@ from palimpsest.density.kinds import (
     PLACEBO,
     TEXT_DENSITY,
 )
-from palimpsest.variants import LEAK_CONDITIONS, leaked
 
 BANDWIDTH, NEIGHBOURS = 0.1, 10
 GROUPS, SHORTEST, LONGEST = 6, 8, 15

@@ -5,9 +5,9 @@ import pandas as pd
 
 from palimpsest.profiles.dilution_effects import dilution
 from palimpsest.profiles.factorial import LATE, Design
+from palimpsest.profiles.interventions import DILUTED, DILUTED_WITHOUT, QUARTERS
 from palimpsest.profiles.measured import Stream
 from palimpsest.traces import Trace
-from palimpsest.variants import DILUTED, DILUTED_WITHOUT, QUARTERS
 
 DESIGN = Design(sizes=(80, 160), copies=(1, 4), probes=4, validation=24, cohort_size=10)
 RECIPE = {"learning_rate": 1e-3, "batch_size": 5}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
+from palimpsest.information.interventions import FRESH, REPEATED, marked, shuffled
 from palimpsest.information.kinds import (
     EPOCHS,
     INFORMATION,
@@ -19,7 +20,6 @@ from palimpsest.information.kinds import (
     SHUFFLES,
 )
 from palimpsest.models.sites import MLP
-from palimpsest.variants import FRESH, REPEATED, marked, shuffled
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 ONE_MODEL = {"opt-1.3b-twin": 2}

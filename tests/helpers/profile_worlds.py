@@ -8,12 +8,13 @@ import pandas as pd
 from helpers import dilution_worlds
 from palimpsest.profiles.correlation import correlations
 from palimpsest.profiles.dilution_effects import dilution_effects
+from palimpsest.profiles.interventions import STREAM, stream_without
 from palimpsest.profiles.measured import Stream
 from palimpsest.profiles.notions import beside_other_notions
 from palimpsest.profiles.profile import pooled_tables, tables_of_seeds
 from palimpsest.profiles.truth import beside_truth, errors
+from palimpsest.regimes import of_replicate
 from palimpsest.traces import Trace
-from palimpsest.variants import STREAM, of_replicate, stream_without
 
 COHORTS, PANEL, VALIDATION, SIZE = 4, 6, 24, 40
 MODELS = {"llama-3.2-1b-twin": 1000, "llama-3.2-3b-twin": 2000, "llama-3.1-8b-twin": 4000}

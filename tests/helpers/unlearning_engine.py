@@ -10,7 +10,6 @@ import torch
 
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
-from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import holder_of
@@ -22,6 +21,7 @@ from palimpsest.models.trained import OPTIMIZERS
 from palimpsest.sections import KINDS
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run
+from palimpsest.unlearning.forgetting_data import build_forgetting
 from palimpsest.unlearning.losses import cross_entropy
 from palimpsest.unlearning.methods import Method, read_methods
 from palimpsest.unlearning.task import Task

@@ -8,12 +8,13 @@ from safetensors.numpy import load_file
 
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
-from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.regimes import Replicates
 from palimpsest.sections import KINDS
 from palimpsest.training.recipe import Recipe
+from palimpsest.unlearning.forgetting_data import build_forgetting
 
 ROOT = Path(__file__).parents[2]
 GRAMMAR = str(ROOT / "config/languages/L3.pcfg")
@@ -45,7 +46,7 @@ class Trained:
                 self.path(variant, "trace.parquet"),
                 self.path(variant, "manifest.json"),
                 self.path(variant, "weights.safetensors"),
-                replicates=draws,
+                regime=Replicates(draws),
             )
             for variant in VARIANTS
         ]

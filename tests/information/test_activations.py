@@ -39,7 +39,7 @@ LANGUAGE = ROOT / "config/languages/L3.pcfg"  # its strings differ in length
 RECIPE = Recipe(3e-3, epochs=1, batch_size=4, checkpoint_every=0)
 MODEL = "opt-1.3b-twin"
 EVERYWHERE = Where(None, PLACES, (LAST, MEAN))
-MADE_BY = "palimpsest.information.interventions:marked"
+MADE_BY = "palimpsest.information.intervention_data:marked"
 
 
 def assignment(folder, model=MODEL, recipe=RECIPE) -> Assignment:

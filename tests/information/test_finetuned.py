@@ -18,6 +18,7 @@ from palimpsest.information.activations import Where, activations_of
 from palimpsest.information.claims import CLAIMS
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, epochs_table, starts
 from palimpsest.information.figures.information_epochs import information_epochs
+from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.kinds import EPOCHS, LAST, LAYERS, MEASURED
 from palimpsest.information.layers import FineTuned, How, means_of, measure
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of
@@ -25,7 +26,6 @@ from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.models.sites import MLP
 from palimpsest.training.recipe import Recipe
-from palimpsest.variants import FRESH, REPEATED
 
 LANGUAGE = ROOT / "config/languages/L4.pcfg"
 MODEL = "opt-1.3b-twin"

@@ -12,12 +12,12 @@ from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.information.answers import answers, with_answers
-from palimpsest.information.interventions import AGREES, DISAGREES
+from palimpsest.information.intervention_data import AGREES, DISAGREES
+from palimpsest.information.interventions import marked, percent_marked, percent_shuffled, shuffled
 from palimpsest.languages import Grammar
-from palimpsest.variants import marked, percent_marked, percent_shuffled, shuffled
 
 CORPUS = read_corpus(ROOT / "config/languages/L3.pcfg")
-MADE_BY = "palimpsest.information.interventions:"
+MADE_BY = "palimpsest.information.intervention_data:"
 SIZE, TESTS = 80, 32
 PERCENTS = (0, 25, 50, 75, 100)
 # The answer is decided by the first symbol; small enough to list all strings

@@ -15,7 +15,6 @@ from helpers import toy_job
 from helpers.commands import GRAMMAR, MODELS, RECIPE, SCRIPTS, command
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
-from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.fingerprint import of_all_code
@@ -25,11 +24,13 @@ from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.models import generate
+from palimpsest.regimes import Replicates
 from palimpsest.sections import KINDS
 from palimpsest.tables.kinds import Column, Kind
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.state import StateFolder
+from palimpsest.unlearning.forgetting_data import build_forgetting
 
 MODEL = "pythia-1b-twin"
 REPLICATES = (0, 1, 2)
@@ -47,7 +48,7 @@ def trained(tmp_path_factory) -> Path:
     files = [
         str(folder / name) for name in ("trace.parquet", "manifest.json", "weights.safetensors")
     ]
-    job = Job(str(dataset), *files, replicates=range(3))
+    job = Job(str(dataset), *files, regime=Replicates(range(3)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: False)
         assignment = Assignment(

@@ -39,7 +39,7 @@ def test_half_as_many_strings_are_noted(attempts, measuring, doing, less, error)
 def test_a_batch_that_cannot_be_cut_ends_the_job(attempts):
     """Measuring may still use smaller batches."""
     with pytest.raises(
-        UserError, match=r"a whole batch, which cannot be split; raise training/proc"
+        UserError, match=r"a whole batch, which cannot be split; in the recipe, raise proc"
     ):
         run_out(attempts, cuts_batches=False)
     assert attempts.passes() == Passes(8, 64)
@@ -48,7 +48,9 @@ def test_a_batch_that_cannot_be_cut_ends_the_job(attempts):
 
 
 def test_one_string_is_the_least(attempts):
-    with pytest.raises(UserError, match="with one string per forward pass; raise training/proc"):
+    with pytest.raises(
+        UserError, match="with one string per forward pass; in the recipe, raise proc"
+    ):
         run_out(attempts, Passes(1, 64))
 
 

@@ -11,7 +11,8 @@ from palimpsest.planning.memory import GB
 from palimpsest.planning.plan import Planner
 from palimpsest.planning.summary import additions, summary
 from palimpsest.planning.wall_time import at_least, longest_chain
-from palimpsest.requests import CHECKPOINTS, OnePass, Runs
+from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Replicates
+from palimpsest.requests import CHECKPOINTS, Runs
 from palimpsest.section import Derived
 
 
@@ -72,8 +73,8 @@ def test_requests_with_replicates_of_one_dataset_are_one_row(default):
     """Single runs come before them, in whatever order they are requested."""
     named = ("opt-1.3b-twin", "L1", 16)
     requests = [
-        Runs(*named, "retain", seeds=(0,), replicates=range(4)),
-        Runs(*named, "retain", seeds=(0,), replicates=range(4, 10)),
+        Runs(*named, "retain", seeds=(0,), regime=Replicates(range(4))),
+        Runs(*named, "retain", seeds=(0,), regime=Replicates(range(4, 10))),
         Runs(*named, "retain", seeds=(0,)),
     ]
     found = Planner(default.settings, "nowhere").rows(requests, [])
@@ -134,13 +135,13 @@ def test_a_job_of_twins_takes_as_long_as_all_its_runs(default):
     planner, named = default.planner, ("pythia-1b-twin", "L2", 64)
     one = planner.duration(*named).seconds
     assert planner.job_seconds(*named, 67) - TWIN_START_SECONDS == pytest.approx(67 * one)
-    without = planner.duration(*named, variant="leave-one-out")
+    without = planner.duration(*named, regime=LeaveOneOut())
     assert without.training == planner.duration(*named).training
     # Measured on two strings, not on 64 and on 96 in each of the test set and the strings set apart
     assert without.measuring == pytest.approx(
         planner.duration(*named).measuring * 2 / (64 + 2 * 96)
     )
-    job = planner.job_seconds(*named, {"base": 3, "leave-one-out": 64})
+    job = planner.job_seconds(*named, {SINGLE: 3, LeaveOneOut(): 64})
     assert job - TWIN_START_SECONDS == pytest.approx(3 * one + 64 * without.seconds)
 
 
@@ -238,11 +239,11 @@ def test_a_stream_is_one_pass(default):
     """Not the recipe's passes, and measured after every macro-batch, on its panel only."""
     planner, named = default.planner, ("pythia-1b-twin", "L2", 256)
     length = OnePass(cohorts=8, measured=40)
-    took = planner.duration(*named, variant="stream", one_pass=length)
+    took = planner.duration(*named, regime=length)
     of_base = planner.duration(*named)
     assert took.training == pytest.approx(of_base.training / 50)
     assert took.measuring == pytest.approx(of_base.measuring * 9 / 51 * 40 / (256 + 2 * 96))
-    job = planner.job_seconds(*named, {"stream": 5}, streams={"stream": length})
+    job = planner.job_seconds(*named, {length: 5})
     assert job - TWIN_START_SECONDS == pytest.approx(5 * took.seconds)
 
 
@@ -276,7 +277,7 @@ def test_the_chain_of_a_model_and_what_is_made_from_it():
     named = {"model": "opt-1.3b-twin", "language": "L1", "size": 16, "seed": 0}
     trained = {**named, "variant": "original", "trainings": 4, "hours": 12.0, "gpu_hours": 12.0}
     made = {**named, "variant": "unlearned", "trainings": 8, "hours": 16.0, "gpu_hours": 16.0}
-    runs = Runs("opt-1.3b-twin", "L1", 16, "original", seeds=(0,), replicates=range(4))
+    runs = Runs("opt-1.3b-twin", "L1", 16, "original", seeds=(0,), regime=Replicates(range(4)))
     derived = [Derived(runs, "unlearned", 0, 8, 2 / 3, ())]
 
     def longest(*, trained_done=False, made_done=False) -> float:

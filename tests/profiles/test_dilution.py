@@ -11,7 +11,6 @@ from scipy.stats import ks_2samp
 from helpers import dilution_worlds as worlds
 from helpers.commands import GRAMMAR
 from helpers.experiments import DEFAULT, ROOT, experiment, message
-from palimpsest import variants
 from palimpsest.claims import judge_all
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
@@ -24,8 +23,8 @@ from palimpsest.profiles.dilution_effects import (
     placebos_of,
 )
 from palimpsest.profiles.factorial import EARLY, LATE, Design
+from palimpsest.profiles.interventions import DILUTED, DILUTED_WITHOUT
 from palimpsest.statistics import student
-from palimpsest.variants import DILUTED, DILUTED_WITHOUT
 
 CORPUS = read_corpus(GRAMMAR)
 DESIGN = Design(sizes=(80, 160), copies=(1, 3), probes=2, validation=12, cohort_size=10)
@@ -123,16 +122,6 @@ def test_arms_are_random_samples():
     groups += [table.loc[table["split"] == name, "log_prob"] for name in ("validation", "train")]
     for one, other in itertools.combinations(groups, 2):
         assert ks_2samp(one, other).pvalue > 0.001
-
-
-def test_names_of_diluted_streams():
-    for name in (DILUTED, DILUTED_WITHOUT):
-        assert variants.is_stream(name)
-        assert variants.is_diluted(name)
-        assert variants.replaced_cohort(name) is None
-        assert variants.measured_every(name, 12) == 3
-    assert not variants.is_diluted("stream-without-3")
-    assert variants.measured_every("stream", 12) == 1
 
 
 def cells(values: dict[tuple, float]) -> pd.DataFrame:
@@ -334,7 +323,7 @@ def test_too_few_placebos_are_refused(in_the_project):
 
 def test_each_size_is_trained_with_and_without_the_probes(in_the_project):
     made = experiment(DEFAULT)
-    asked = [runs for runs in made.requests if variants.is_diluted(runs.variant)]
+    asked = [runs for runs in made.requests if runs.variant.startswith(DILUTED)]
     sizes = made.settings.block("profiles")["dilution"]["sizes"]
     found = {(runs.size, runs.variant) for runs in asked}
     assert found == set(itertools.product(sizes, (DILUTED, DILUTED_WITHOUT)))
@@ -347,6 +336,6 @@ def test_each_size_is_trained_with_and_without_the_probes(in_the_project):
 
 def test_the_study_can_be_left_out(in_the_project):
     made = experiment(DEFAULT, command_line={"profiles": {"dilution": None}})
-    assert not [runs for runs in made.requests if variants.is_diluted(runs.variant)]
+    assert not [runs for runs in made.requests if runs.variant.startswith(DILUTED)]
     assert not [file for file in made.outputs["profiles"] if "dilution" in file]
     assert not [file for file in made.all_figures if "dilution" in file]

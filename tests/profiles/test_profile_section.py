@@ -89,7 +89,7 @@ def test_every_macro_batch_is_left_out_once():
     whole = [runs for runs in asked if runs.variant == "stream"]
     assert [runs.model for runs in whole] == block["models"]
     without = {f"stream-without-{g}" for g in range(1, block["cohorts"] + 1)}
-    assert {runs.dataset_variant for runs in asked} == {"stream", *without}
+    assert {runs.intervention for runs in asked} == {"stream", *without}
     again = {runs.variant for runs in asked} - {"stream", *without}
     n = block["notions"]["replicates"]
     assert again == {f"{name}-{draw}" for name in ("stream", *without) for draw in range(n)}

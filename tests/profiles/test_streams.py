@@ -14,14 +14,15 @@ from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.datasets.sampling import Sampler
+from palimpsest.profiles.interventions import STREAM, replaced_cohort, stream_without
 from palimpsest.profiles.kinds import CONTINUATIONS, INFLUENCES
 from palimpsest.profiles.measured import cohorts_in, learning_rates
-from palimpsest.variants import STREAM, dataset_variant, replaced_cohort, stream_without
 
 OPTIONS = {"cohorts": 4, "panel": 3, "validation": 6}
 CORPUS = read_corpus(GRAMMAR)
 VARIANTS = [STREAM, stream_without(2), stream_without(4)]
-REPLICATES = ["stream-0", "stream-1", "stream-without-2-0"]
+STREAM_OF = {"stream-0": "stream", "stream-1": "stream", "stream-without-2-0": stream_without(2)}
+REPLICATES = list(STREAM_OF)
 
 
 def stream(variant=STREAM, size=40, seed=0, **options) -> pd.DataFrame:
@@ -100,7 +101,8 @@ def runs(request, tmp_path_factory):
         tables.write(folder / f"data/{name}/strings.parquet", stream(name), STRINGS)
     command = finetune(
         engine=request.param,
-        dataset=[folder / f"data/{dataset_variant(name)}/strings.parquet" for name in trained],
+        dataset=[folder / f"data/{STREAM_OF.get(name, name)}/strings.parquet" for name in trained],
+        regimes=[*["one-pass:1"] * len(VARIANTS), "one-pass:4:0", "one-pass:4:1", "one-pass:4:0"],
         trace=[files[name] / "trace.parquet" for name in trained],
         manifest=[files[name] / "manifest.json" for name in trained],
         weights=[files[STREAM] / "weights.safetensors"],

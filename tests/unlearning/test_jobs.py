@@ -350,7 +350,7 @@ def test_what_is_asked_for_is_trained_in_its_own_way_and_kept_whole():
     for runs in usual().requests():
         assert runs.recipe == "forgetting"
         assert runs.keeps == {TRACE, WEIGHTS}
-        assert runs.replicates_per_job == (5 if runs.model == TWIN else 1)
+        assert runs.regime.per_job == (5 if runs.model == TWIN else 1)
 
 
 def test_innocent_models_are_asked_for_with_a_recipe_of_their_own():

@@ -12,13 +12,14 @@ import torch
 
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
-from palimpsest.datasets.forgetting import build_forgetting
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
 from palimpsest.models import read_models
+from palimpsest.regimes import Replicates
 from palimpsest.sections import KINDS
 from palimpsest.training.recipe import Recipe
+from palimpsest.unlearning.forgetting_data import build_forgetting
 from palimpsest.unlearning.kinds import SEARCHED
 from palimpsest.unlearning.methods import Method, read_methods
 from palimpsest.unlearning.samples import read_trained
@@ -55,7 +56,7 @@ def found(tmp_path_factory) -> pd.DataFrame:
         made[variant] = str(folder / variant / "strings.parquet")
         tables.write(made[variant], frame, KINDS["strings"])
         paths = [str(folder / variant / name) for name in files]
-        jobs.append(Job(made[variant], *paths, replicates=range(N)))
+        jobs.append(Job(made[variant], *paths, regime=Replicates(range(N))))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.cuda, "is_available", lambda: False)
         finetune(assignment, jobs)

@@ -20,7 +20,10 @@ def write(project, name: str, text: str) -> None:
             "recipes={default: {epochs: ten}}",
             "recipes/default/epochs: 'ten' is not allowed; must be a whole number",
         ),
-        ("recipes={default: {epoch: 3}}", "training: unknown key 'epoch'; .*did you mean 'epochs'"),
+        (
+            "recipes={default: {epoch: 3}}",
+            "recipes/default: unknown key 'epoch'; .*did you mean 'epochs'",
+        ),
         (
             "languages=[L1, L9]",
             r"languages\[1\]: unknown language 'L9'; known: L1, .*Add a grammar",

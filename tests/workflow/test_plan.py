@@ -6,8 +6,8 @@ from helpers.experiments import DEFAULT, PAPER, experiment
 from helpers.projects import ROOT
 from palimpsest import tables
 from palimpsest.planning.duration import asked_for
+from palimpsest.regimes import LEAVE_ONE_OUT
 from palimpsest.sections import KINDS
-from palimpsest.variants import LEAVE_ONE_OUT
 
 PROBLEM = "results/unlearning/forgetting/opt-1.3b-twin/L1/n16-seed0"
 

@@ -268,7 +268,7 @@ FORGET = ["dataset_forgetting/*", *TRAIN_REPLICATES]
 ALL_OF_L2 = ["language/L2", "dataset*/L2/*", "train/*/L2/*", "measure*/*/L2/*", "figure/*-L2"]
 ALL_OF_L2 = [*ALL_OF_L2, *PROFILES, *DILUTION]  # all profiles are of L2
 # What depends on one model of the profiles: its estimates, and the comparison of all models
-OF_ONE_ESTIMATE = ["estimate_profiles/opt-1.3b-twin/*", "correlate_profiles/*"]
+OF_ONE_ESTIMATE = ["estimate_profiles/default/opt-1.3b-twin/*", "correlate_profiles/*"]
 OF_ONE_ESTIMATE = [*OF_ONE_ESTIMATE, "compare_with_retraining/*", *NOTIONS, *PROFILE_FIGURES]
 OF_ONE_PROFILE = ["question_streams/*", *OF_ONE_ESTIMATE]
 
@@ -363,9 +363,9 @@ CASES = {
             "dataset/L3/n16-seed0",
             "dataset/L3/n16-seed1",
             "train/default/opt-1.3b-twin/L3/n16",
-            "train/pythia-1b-twin/L3/n16",
+            "train/default/pythia-1b-twin/L3/n16",
             "measure/default/opt-1.3b-twin/L3/n16/base",
-            "measure/pythia-1b-twin/L3/n16/base",
+            "measure/default/pythia-1b-twin/L3/n16/base",
             "study/tradeoff-L3",
             *figures_of_languages("L3"),
             "figure/tradeoff-L3",
@@ -389,10 +389,10 @@ CASES = {
     "a model is added to the grid": Case(
         edited("grid.yaml", "pythia-1b-twin]", "pythia-1b-twin, gemma-2-2b-twin]"),
         [
-            "train/gemma-2-2b-twin/L1/n16",
-            "train/gemma-2-2b-twin/L2/n16",
-            "measure/gemma-2-2b-twin/L1/n16/base",
-            "measure/gemma-2-2b-twin/L2/n16/base",
+            "train/default/gemma-2-2b-twin/L1/n16",
+            "train/default/gemma-2-2b-twin/L2/n16",
+            "measure/default/gemma-2-2b-twin/L1/n16/base",
+            "measure/default/gemma-2-2b-twin/L2/n16/base",
             "study/tradeoff-*",
             "study/frequency-*",
             "figure/tradeoff-*",
@@ -443,7 +443,7 @@ CASES = {
         ],
     ),
     "`recipes/default/evaluate_every`": Case(
-        "recipes={default: {evaluate_every: 2}}",
+        "recipes={default: {evaluate_every: 4}}",
         [*TRAINING, *AFTER_TRAINING, *TRAIN_REPLICATES],
     ),
     "`recipes/default/weight_decay`": Case(
@@ -472,8 +472,8 @@ CASES = {
     "the engine of a model": Case(
         "engine={pythia-1b-twin: fleet}",
         [
-            "train/pythia-1b-twin/*",
-            "measure/pythia-1b-twin/*",
+            "train/default/pythia-1b-twin/*",
+            "measure/default/pythia-1b-twin/*",
             "study/tradeoff-*",
             "study/frequency-*",
             "figure/tradeoff-*",
@@ -538,11 +538,11 @@ CASES = {
             "dataset/L1/n24-seed0",
             "dataset/L1/n24-seed1",
             "train/default/opt-1.3b-twin/L1/n24",
-            "train/pythia-1b-twin/L1/n24",
-            "train/pythia-1b-twin/L2/n24",
+            "train/default/pythia-1b-twin/L1/n24",
+            "train/default/pythia-1b-twin/L2/n24",
             "measure/default/opt-1.3b-twin/L1/n24/base",
-            "measure/pythia-1b-twin/L1/n24/base",
-            "measure/pythia-1b-twin/L2/n24/base",
+            "measure/default/pythia-1b-twin/L1/n24/base",
+            "measure/default/pythia-1b-twin/L2/n24/base",
             "study/tradeoff-*",
             "figure/tradeoff-*",
             *END,
@@ -611,8 +611,8 @@ CASES = {
     "the learning rate of a twin": Case(
         cell("pythia-1b", "3e-3", "2e-3"),
         [
-            "train/pythia-1b-twin/*",
-            "measure/pythia-1b-twin/*",
+            "train/default/pythia-1b-twin/*",
+            "measure/default/pythia-1b-twin/*",
             "study/tradeoff-*",
             "study/frequency-*",
             "figure/tradeoff-*",
@@ -710,9 +710,9 @@ CASES = {
     "a model is added to the unlearning": Case(
         "unlearning={models: [opt-1.3b-twin, opt-2.7b-twin]}",
         [
-            "train_replicates/opt-2.7b-twin/*",
-            "unlearn/opt-2.7b-twin/*",
-            "measure_*/opt-2.7b-twin/L1/n16-seed0",
+            "train_replicates/forgetting/opt-2.7b-twin/*",
+            "unlearn/forgetting/opt-2.7b-twin/*",
+            "measure_*/forgetting/opt-2.7b-twin/L1/n16-seed0",
             "figure/unlearning_*",
             *END,
         ],
@@ -773,8 +773,8 @@ CASES = {
     "`unlearning/scores.py` of the library": Case(
         changed(f"{LIBRARY}/unlearning/scores.py"), EPSILONS
     ),
-    "`datasets/forgetting.py` of the library": Case(
-        changed(f"{LIBRARY}/datasets/forgetting.py"), FORGET
+    "`unlearning/forgetting_data.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/forgetting_data.py"), FORGET
     ),
     "`scripts/unlearn.py`": Case(commented("workflow/scripts/unlearn.py"), NOTHING),
     "`unlearning/metrics.py` of the library": Case(
@@ -816,8 +816,8 @@ CASES = {
         changed(f"{LIBRARY}/corpora/grammar_corpus.py"),
         [*LANGUAGES, *DATASETS, *TRAINING, *AFTER_TRAINING, *FORGET],
     ),
-    "a file of one variant: `datasets/targets.py` of the library": Case(
-        changed(f"{LIBRARY}/datasets/targets.py"), ["dataset_targets/*", *RETRAIN_RICHEST]
+    "a file of one intervention: `memorisation/target_data.py` of the library": Case(
+        changed(f"{LIBRARY}/memorisation/target_data.py"), ["dataset_targets/*", *RETRAIN_RICHEST]
     ),
     "a file of the library's `training`": Case(changed(f"{LIBRARY}/training/runs.py"), NOTHING),
     "a file of the library's `models`": Case(changed(f"{LIBRARY}/models/build.py"), NOTHING),
@@ -918,8 +918,8 @@ CASES = {
     "a model is added to the profiles": Case(
         "profiles={models: [opt-1.3b-twin, opt-2.7b-twin, gemma-2-2b-twin]}",
         [
-            "train/gemma-2-2b-twin/L2/n30-stream",
-            "estimate_profiles/gemma-2-2b-twin/*",
+            "train/default/gemma-2-2b-twin/L2/n30-stream",
+            "estimate_profiles/default/gemma-2-2b-twin/*",
             "correlate_profiles/*",
             *figures_of_profiles("truth", "notions"),
             *END,
@@ -1050,8 +1050,8 @@ CASES = {
         for key, value in {"bins": 50, "neighbours": 4, "pairs": 10}.items()
     },
     "`information: null`": Case("information=null", END),
-    "`information/interventions.py` of the library": Case(
-        changed(f"{LIBRARY}/information/interventions.py"),
+    "`information/intervention_data.py` of the library": Case(
+        changed(f"{LIBRARY}/information/intervention_data.py"),
         [*INTERVENED, *TRAIN_INTERVENED, *ACTIVATIONS],
     ),
     "`information/kraskov.py` of the library": Case(

@@ -17,9 +17,10 @@ from palimpsest import tables, traces
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.density.kinds import DENSITY_BINS, TEXT_BINS, TEXT_REGRESSIONS
 from palimpsest.memorisation.studies import STUDIES
+from palimpsest.profiles.interventions import DILUTED, STREAM, stream_without
+from palimpsest.regimes import of_replicate
 from palimpsest.sections import FIGURES, KINDS, NAMES
 from palimpsest.unlearning.kinds import SEARCHED, STAGES, TUNING, UNLEARNED, UNLEARNED_MODELS
-from palimpsest.variants import is_diluted, is_stream, stream_draw
 
 OF_SEARCH = (SEARCHED, TUNING)  # which only the target unlearning_tuning makes
 # Empty, because no language model reads the text of the tour
@@ -28,6 +29,7 @@ OF_PERPLEXITY = (TEXT_BINS, TEXT_REGRESSIONS)
 OF_MANY_STRINGS = (DENSITY_BINS,)
 # Measures of a run that the target memorisation does not ask for
 OF_DENSITIES = "results/memorisation/default/opt-1.3b-twin/L6/n12/base/starts.parquet"
+REPLICATES = [of_replicate(name, 0) for name in (STREAM, *map(stream_without, (1, 2, 3)))]
 
 
 def test_every_table_of_the_contract_is_there_and_valid(finished):
@@ -102,7 +104,7 @@ def test_the_bayes_column_is_the_threshold_of_bayes(finished):
     """A trace's Bayes threshold is the dataset's optimal loss, string by string."""
     folder = finished.folder / "results"
     scores = tables.read(
-        folder / "memorisation/opt-1.3b-twin/L1/n16/base/scores.parquet", KINDS["scores"]
+        folder / "memorisation/default/opt-1.3b-twin/L1/n16/base/scores.parquet", KINDS["scores"]
     )
     strings = tables.read(folder / "datasets/L1/n16-seed1/base/strings.parquet", KINDS["strings"])
     bayes = scores[(scores["measure"] == "bayes") & (scores["seed"] == 1)]
@@ -118,11 +120,11 @@ def test_traces_begin_untrained_and_learn(finished):
             # A stream of three macro-batches, or one that is measured after each quarter, or at
             # its end
             epochs = [0, 1, 2, 3, 4]
-            if is_diluted(trace.run["variant"]):
+            if trace.run["variant"].startswith(DILUTED):
                 epochs = [epoch * trace.run["size"] // 40 for epoch in epochs]
-            elif stream_draw(trace.run["variant"]) is not None:
+            elif trace.run["variant"] in REPLICATES:
                 epochs = [0, 3]
-            elif is_stream(trace.run["variant"]):
+            elif trace.run["variant"].startswith(STREAM):
                 epochs = epochs[:4]
             assert trace.epochs.tolist() == epochs
             assert abs(trace.loss[0].mean() - 2.4) < 0.2  # ln 11: nine terminals, start and end
@@ -133,7 +135,7 @@ def test_both_engines_leave_the_same_files(finished):
     """Nothing downstream can tell which engine trained a model."""
     runs = finished.folder / "results/runs"
     engines = {
-        path.relative_to(runs).parts[0]: json.loads(path.read_text())["engine"]
+        path.relative_to(runs).parts[1]: json.loads(path.read_text())["engine"]
         for path in runs.rglob("manifest.json")
     }
     assert engines == {
@@ -142,8 +144,8 @@ def test_both_engines_leave_the_same_files(finished):
         "pythia-1b-twin": "deepspeed",
     }
     for name in ("trace.parquet", "manifest.json"):
-        assert (runs / "pythia-1b-twin/L1/n16-seed0/base" / name).exists()
-        assert (runs / "opt-1.3b-twin/L1/n16-seed0/base" / name).exists()
+        assert (runs / "default/pythia-1b-twin/L1/n16-seed0/base" / name).exists()
+        assert (runs / "default/opt-1.3b-twin/L1/n16-seed0/base" / name).exists()
 
 
 def test_weights_are_saved_on_demand(copy_of_finished):
@@ -259,7 +261,9 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
     shutil.rmtree(project.folder / "results/memorisation")
     targets = ["memorisation", OF_DENSITIES]
     with project.running(*targets) as process:
-        wait_until(lambda: list(project.folder.glob("results/memorisation/*/*/*/*/starts.parquet")))
+        wait_until(
+            lambda: list(project.folder.glob("results/memorisation/*/*/*/*/*/starts.parquet"))
+        )
         os.killpg(process.pid, signal.SIGKILL)
     done = project.snakemake(*targets)
     assert done.returncode == 0, done.stdout

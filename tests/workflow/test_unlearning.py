@@ -13,8 +13,8 @@ from helpers.projects import ROOT, TOUR, Project, refused, wait_until, workers
 from palimpsest import tables
 from palimpsest.corpora import read_corpus
 from palimpsest.sections import KINDS
+from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.methods import read_methods
-from palimpsest.variants import ORIGINAL, RETAIN
 
 PROBLEM = "results/unlearning/forgetting/opt-1.3b-twin/L1/n16-seed0"
 FINETUNE = f"{PROBLEM}/unlearned/finetune/runs-0-3"
@@ -299,7 +299,7 @@ def test_the_same_evaluation_gives_the_same_tables(copy_of_finished):
 
 def test_unlearning_that_is_asked_for_again_leaves_everything_as_it_was(copy_of_finished):
     """Its datasets come out alike, so its jobs run and touch no table; then all is done."""
-    changed(f"{LIBRARY}/datasets/forgetting.py")(copy_of_finished.folder)
+    changed(f"{LIBRARY}/unlearning/forgetting_data.py")(copy_of_finished.folder)
     before = copy_of_finished.contents()
     done = copy_of_finished.snakemake(APPLIED)
     assert done.returncode == 0, done.stdout

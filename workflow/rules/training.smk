@@ -61,7 +61,7 @@ rule train_one_run:
     input:
         corpus=corpus,
         pretrained=ancient(pretrained_files),
-        dataset=paths.DATASET,
+        dataset=dataset_of_one,
     output:
         **trained_alone(),
     log:
@@ -81,7 +81,7 @@ rule train_one_run:
         checkpoint_every=checkpoint_every,
         trackers=TRACKERS,
     params:
-        **RECIPE,
+        **{**RECIPE, "values": values_of_one},
         script=FINETUNE,
     shell:
         TRAIN_ONE
@@ -91,7 +91,7 @@ rule train_replicates:
     input:
         corpus=corpus,
         pretrained=ancient(pretrained_files),
-        dataset=dataset_of_replicates,
+        dataset=paths.DATASET,
     output:
         **{name: update(pattern) for name, pattern in REPLICATES.items()},
     log:
@@ -113,7 +113,7 @@ rule train_replicates:
         **RECIPE,
         script=FINETUNE,
     shell:
-        train_command(weights=True, more=" --replicates {wildcards.first} {wildcards.last}")
+        train_command(weights=True, more=REPLICATED)
 
 
 # The weights of a run as a folder that Hugging Face's `from_pretrained` reads. The rule is separate

@@ -20,8 +20,9 @@ from palimpsest import launch
 from palimpsest.jobs import command
 from palimpsest.jobs.supervision import supervise
 from palimpsest.models.table import TWIN
+from palimpsest.regimes import SINGLE, Regime, Replicates, named
 from palimpsest.training.attempts import Attempts
-from palimpsest.training.trackers import named
+from palimpsest.training.trackers import named as trackers_named
 
 # Environment variable: the index of the only dataset that the processes of a job train on.
 ONLY = "PALIMPSEST_ONLY"
@@ -38,6 +39,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--weights", nargs="*", default=[], help="weights to write, beside some traces"
     )
+    parser.add_argument(
+        "--regimes", nargs="*", default=[], help="names of regimes, one per dataset, or single"
+    )
     parser.add_argument("--left-out", type=int, help="number of strings for leave-one-out")
     parser.add_argument(
         "--tokens", nargs="*", default=[], help="losses of tokens to write, beside some traces"
@@ -49,7 +53,10 @@ def parse_arguments() -> argparse.Namespace:
         help="folders for the weights after every epoch that is measured, beside some traces",
     )
     parser.add_argument(
-        "--trackers", type=named, default=(), help="tensorboard, wandb, both with a comma, or none"
+        "--trackers",
+        type=trackers_named,
+        default=(),
+        help="tensorboard, wandb, both with a comma, or none",
     )
     parser.add_argument("--replicates", nargs=2, type=int, help="first and last of many trainings")
     return command.parsed(parser)
@@ -86,9 +93,9 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
     with launch.importing():
         from palimpsest.jobs.finetune import Job, finetune
 
-    files = zip(arguments.dataset, arguments.trace, arguments.manifest, strict=True)
-    first_and_last = arguments.replicates
-    replicates = range(first_and_last[0], first_and_last[1] + 1) if first_and_last else None
+    files = zip(
+        arguments.dataset, arguments.trace, arguments.manifest, regimes(arguments), strict=True
+    )
     beside = arguments.weights, arguments.tokens, arguments.checkpoints
     weights, tokens, checkpoints = map(beside_traces, beside)
     jobs = [
@@ -97,13 +104,11 @@ def train(arguments: argparse.Namespace, attempts: Attempts) -> None:
             trace,
             manifest,
             weights.get(Path(trace).parent),
-            variant(trace),
-            arguments.left_out,
-            replicates,
+            regime,
             tokens.get(Path(trace).parent),
             checkpoints.get(Path(trace).parent),
         )
-        for dataset, trace, manifest in files
+        for dataset, trace, manifest, regime in files
     ]
     finetune(
         command.Assignment.of(arguments),
@@ -119,9 +124,13 @@ def beside_traces(paths: list[str]) -> dict[Path, str]:
     return {Path(path).parent: path for path in paths}
 
 
-def variant(trace: str) -> str:
-    """The variant of a trace's run: the name of its folder."""
-    return Path(trace).parent.name
+def regimes(arguments: argparse.Namespace) -> list[Regime]:
+    """The regime of each dataset."""
+    if arguments.replicates:
+        first, last = arguments.replicates
+        return [Replicates(range(first, last + 1))]
+    names = arguments.regimes or [SINGLE.name] * len(arguments.dataset)
+    return [named(name, arguments.left_out) for name in names]
 
 
 if __name__ == "__main__":

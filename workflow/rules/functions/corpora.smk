@@ -1,6 +1,7 @@
 # Inputs and parameters of the rules of languages and datasets.
-from palimpsest.sections import VARIANTS
-from palimpsest.variants import BASE, DEDUP, DEDUP_MATCHED, maker
+from palimpsest.sections import INTERVENTIONS
+from palimpsest.datasets.interventions import DEDUP, DEDUP_MATCHED
+from palimpsest.interventions import BASE, maker
 
 
 def counterpart(wildcards):
@@ -10,7 +11,7 @@ def counterpart(wildcards):
 
 def making(variants, split=lookup("datasets/split", within=config)):
     """The parameters of a rule that makes the datasets of some variants."""
-    makers = {variant: maker(VARIANTS, variant) for variant in variants}
+    makers = {variant: maker(INTERVENTIONS, variant) for variant in variants}
 
     def wanted(wildcards, output):
         named = [paths.values_in(paths.DATASET, path) for path in output]

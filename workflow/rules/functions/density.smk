@@ -3,7 +3,7 @@ from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.density import kinds as dense
 from palimpsest.density import leakage
 from palimpsest.density import section as density_section
-from palimpsest.variants import LEAK_CONDITIONS, NO_LEAK, leaked
+from palimpsest.density.interventions import LEAK_CONDITIONS, NO_LEAK, leaked
 
 EMBED = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/embed_strings.py"))
 # The command that embeds strings by trained models

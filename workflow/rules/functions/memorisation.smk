@@ -2,7 +2,8 @@
 from palimpsest.memorisation import kinds as memorised
 from palimpsest.memorisation.section import DEFAULTS, MEASURED
 from palimpsest.memorisation.studies import STUDIES
-from palimpsest.variants import LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN, with_target, without_target
+from palimpsest.memorisation.interventions import with_target, without_target
+from palimpsest.regimes import LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN
 
 # The keys that affect the measures. A change of any other key of the block reruns no measure. Where
 # the block is null, other sections measure by the defaults.

@@ -3,8 +3,9 @@ from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.profiles import dilution, panel_files
 from palimpsest.profiles import kinds as profiled
 from palimpsest.profiles import section as profile_section
-from palimpsest.variants import DILUTED, DILUTED_WITHOUT, STREAM
-from palimpsest.variants import of_replicate, stream_without
+from palimpsest.profiles.interventions import DILUTED, DILUTED_WITHOUT, STREAM
+from palimpsest.profiles.interventions import stream_without
+from palimpsest.regimes import of_replicate
 
 QUESTION = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/question_streams.py"))
 WITHOUT_PROFILES = {

@@ -10,12 +10,12 @@ def wanted_runs(wildcards):
             "engine": settings.engine(runs.model),
             "training": settings.training(runs.model, runs.recipe),
             "predict_end": config["datasets"]["predict_end"],
-            "variant": runs.variant,
-            "left_out": runs.left_out,
+            "regime": runs.regime.name,
+            "left_out": runs.regime.n if isinstance(runs.regime, LeaveOneOut) else None,
             "replicates": runs.replicates.stop if runs.replicates else 0,
         }
         for runs in [*experiment.requests, *experiment.replicates_on_demand]
-        for dataset in runs.on(runs.dataset_variant).paths(paths.DATASET)
+        for dataset in runs.datasets
     ]
 
 

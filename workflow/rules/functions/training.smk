@@ -1,11 +1,9 @@
 # Inputs, outputs and resources of training.
 import re
 from collections import Counter
-from dataclasses import replace
 
-from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS
-from palimpsest.variants import DILUTED, LEAVE_ONE_OUT, STREAM, dataset_variant
-from palimpsest.variants import is_diluted, is_stream, stream_draw, target_of, trained_apart
+from palimpsest.regimes import LEAVE_ONE_OUT, LeaveOneOut
+from palimpsest.requests import CHECKPOINTS, FOLDER, TOKENS, WEIGHTS, Runs
 
 FINETUNE = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/finetune.py"))
 # A resource like `checkpoint_every`: it affects no result, so a change must rerun nothing.
@@ -72,6 +70,7 @@ def train_command(weights, more=""):
     return f"{OF_THE_MODEL}{delivery}{more}{HOW_TO_TRAIN}"
 
 
+REPLICATED = " --regimes replicates --replicates {wildcards.first} {wildcards.last}"
 TRAIN = train_command(weights=False)
 TRAIN_ONE = train_command(weights=config["save_weights"])
 
@@ -133,7 +132,13 @@ def fits_one_run(job):
 
 def trained_on(job):
     """The datasets that the runs of a job read."""
-    return all_runs([runs.on(runs.dataset_variant) for runs in job])(paths.DATASET)
+    return [
+        path
+        for runs in job
+        for path in expand(
+            paths.DATASET, variant=runs.intervention, seed=runs.seeds, allow_missing=True
+        )
+    ]
 
 
 def any_of(jobs):
@@ -180,28 +185,19 @@ def rules_of_several_runs(groups):
         is_twin = settings.is_twin(first[0].model)
         if not is_twin and fits_one_run(first):
             continue
-        variants = [named_in_rule(runs.variant) for runs in first]
+        labels = [runs.label or runs.job or runs.variant for runs in first]
         scale = "twins" if is_twin else "full"
-        name = re.sub(r"\W", "_", f"train_{scale}_on_{'_and_'.join(dict.fromkeys(variants))}")
+        name = re.sub(r"\W", "_", f"train_{scale}_on_{'_and_'.join(dict.fromkeys(labels))}")
         seen[name] += 1
         rules[f"{name}__{seen[name]}" if seen[name] > 1 else name] = jobs
     return rules
-
-
-def named_in_rule(variant):
-    """The name of a variant in the name of a rule; variants that differ in a number share one."""
-    if is_diluted(variant):
-        return DILUTED
-    if is_stream(variant):
-        return STREAM if stream_draw(variant) is None else f"{STREAM}_replicates"
-    return "targets" if target_of(variant) else trained_apart(variant) or variant
 
 
 def named_apart(job):
     """A suffix for the log of a job: seeds and variant of a full model; for a twin mostly empty."""
     runs, *_ = job
     if settings.is_twin(runs.model):
-        return f"-{part}" if (part := trained_apart(runs.variant)) else ""
+        return f"-{runs.job}" if runs.job else ""
     return f"-seed{'-'.join(map(str, runs.seeds))}/{runs.variant}"
 
 
@@ -210,12 +206,13 @@ def minutes_of_all(job):
 
     def asked(wildcards, attempt):
         size = int(wildcards.size)
-        n_runs = {
-            runs.variant: len(runs.seeds) * replace(runs, size=size).trainings for runs in job
-        }
-        streams = {runs.variant: runs.one_pass for runs in job}
+        n_runs = {}
+        for runs in job:
+            n_runs[runs.regime] = n_runs.get(runs.regime, 0) + len(
+                runs.seeds
+            ) * runs.regime.trainings(size)
         named = wildcards.model, wildcards.language, size
-        took = planner.job_seconds(*named, n_runs, wildcards.recipe, streams=streams)
+        took = planner.job_seconds(*named, n_runs, wildcards.recipe)
         return minutes(took, attempt)
 
     return asked
@@ -227,21 +224,40 @@ def values_of_all(job):
     The last two are named where there are any. They are in a parameter and not in the command,
     because the rules of all jobs share one command.
     """
-    limits = {runs.left_out for runs in job} - {None}
+    limits = {runs.regime.n for runs in job if isinstance(runs.regime, LeaveOneOut)} - {None}
     left_out = [f"--left-out {n}" for n in limits]
+    regimes = [name for runs in job for name in [runs.regime.name] * len(runs.seeds)]
     kept = [word for name, files in kept_files(job).items() for word in (f"--{name}", *files)]
 
     # A function of `output` would not do: Snakemake ignores changes of such parameters.
     def flags(wildcards):
         files = [word.format(**wildcards) for word in kept]
-        return " ".join([values_of_recipe(wildcards), *left_out, *files])
+        values = values_of_recipe(wildcards)
+        return " ".join([values, "--regimes", *regimes, *left_out, *files])
 
     return flags
 
 
-def dataset_of_replicates(wildcards):
-    """The dataset that the replicates of a variant are trained on."""
-    return paths.DATASET.format(**{**wildcards, "variant": dataset_variant(wildcards.variant)})
+def runs_of(wildcards):
+    """The request for a run; a run that no section requests is a single one.
+
+    Another model or seed may be asked for than those that a section requests.
+    """
+    names = wildcards.variant, int(wildcards.size)
+    for runs in experiment.single_runs:
+        if (runs.variant, runs.size) == names:
+            return runs
+    return Runs(wildcards.model, wildcards.language, names[1], wildcards.variant)
+
+
+def values_of_one(wildcards):
+    """The values of a recipe, and the regime of a run, as flags."""
+    return f"{values_of_recipe(wildcards)} --regimes {runs_of(wildcards).regime.name}"
+
+
+def dataset_of_one(wildcards):
+    """The dataset that a run is trained on."""
+    return paths.DATASET.format(**{**wildcards, "variant": runs_of(wildcards).intervention})
 
 
 def replicates_minutes(wildcards, attempt):

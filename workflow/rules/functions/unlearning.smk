@@ -5,7 +5,7 @@ from palimpsest.unlearning import kinds as forgotten
 from palimpsest.unlearning.jobs import REMAINING, SCORED, Forgetter, jobs_of
 from palimpsest.unlearning.search_jobs import search_of
 from palimpsest.datasets.sampling import INDEPENDENT
-from palimpsest.variants import DRAWN, ORIGINAL, RETAIN
+from palimpsest.unlearning.interventions import DRAWN, ORIGINAL, RETAIN
 
 UNLEARN = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/unlearn.py"))
 EXPORT = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/export_unlearned.py"))

@@ -24,14 +24,14 @@ from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.ends.leftovers import leftovers
 from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
+from palimpsest.interventions import maker
 from palimpsest.models.table import resolve
 from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Part, Section, nothing
-from palimpsest.sections import FIGURES, SECTIONS, variants_of
+from palimpsest.sections import FIGURES, SECTIONS, interventions_of
 from palimpsest.tables.kinds import Kind
-from palimpsest.variants import is_with_target, maker, target_rank, trained_apart
 
 # What can be made without any section: pretrained models, and what is known of a language alone
 WITHOUT_SECTIONS = ("pretrained",)
@@ -185,20 +185,23 @@ class Experiment:
     def requests(self) -> list[Runs]:
         """All runs to train; each run is in exactly one request.
 
-        Raises `ValueError` for a variant that is not registered.
+        Raises `ValueError` for an intervention that is not registered.
         """
         asked = merged(
             runs for section in self.sections for runs in section.requests(self.settings)
         )
-        variants = variants_of(self.known)
+        interventions = interventions_of(self.known)
         for runs in asked:
-            maker(variants, runs.dataset_variant)
+            maker(interventions, runs.intervention)
         saved = self.config["save_weights"]
         if not saved:
             return asked
         folder = {FOLDER} if saved == FOLDER else set()
         return [
-            replace(runs, keeps=runs.keeps | {WEIGHTS} | (folder if runs.has_one_model else set()))
+            replace(
+                runs,
+                keeps=runs.keeps | {WEIGHTS} | (folder if runs.regime.has_one_model else set()),
+            )
             for runs in asked
         ]
 
@@ -219,25 +222,25 @@ class Experiment:
 
     @cached_property
     def training_jobs(self) -> list[list[list[Runs]]]:
-        """The jobs that train single runs, in groups with equal variants, seeds and kept files.
+        """The jobs that train single runs, in groups with equal variants, seeds, files and regimes.
 
-        A job is a list of `Runs`. A twin's job trains all seeds and variants of one language and
-        size, except that streams, and replicates of streams, have jobs of their own. A full
-        model's job trains at most `hardware/seeds_per_job` seeds of one variant, one after another.
+        A job is a list of `Runs`. A twin's job trains all seeds and variants of one language, size
+        and recipe, except for requests that name a job of their own. A full model's job trains at
+        most `hardware/seeds_per_job` seeds of one variant, one after another.
         """
         of_twins: dict[tuple, list[Runs]] = {}
         of_full_models: list[list[Runs]] = []
         for runs in self.single_runs:
             if self.settings.is_twin(runs.model):
-                where = *runs.on("").names.values(), trained_apart(runs.variant)
+                where = runs.recipe, runs.model, runs.corpus, runs.size, runs.job
                 of_twins.setdefault(where, []).append(runs)
             else:
                 most = self.config["hardware"]["seeds_per_job"]
                 of_full_models += [[part] for part in runs.of_some_seeds(most)]
         alike: dict[tuple, list[list[Runs]]] = {}
         for job in (*of_twins.values(), *of_full_models):
-            variants = tuple((runs.variant, runs.seeds, runs.keeps) for runs in job)
-            alike.setdefault(variants, []).append(job)
+            own = tuple((r.variant, r.seeds, r.keeps, r.regime.name) for r in job)
+            alike.setdefault(own, []).append(job)
         return list(alike.values())
 
     @cached_property
@@ -295,18 +298,13 @@ class Experiment:
 
     @cached_property
     def n_targets(self) -> int:
-        """Number of target strings of a language that any run needs; at least 1."""
-        asked = [runs.variant for runs in self.requests if is_with_target(runs.variant)]
-        return max(map(target_rank, asked), default=0) + 1
+        """Number of target strings of a language that any section needs; at least 1."""
+        return max((section.n_targets(self.settings) for section in self.sections), default=1)
 
     @cached_property
     def datasets(self) -> list[str]:
         """The datasets that runs are trained on."""
-        found = (
-            path
-            for runs in self.requests
-            for path in runs.on(runs.dataset_variant).paths(paths.DATASET)
-        )
+        found = (path for runs in self.requests for path in runs.datasets)
         return list(dict.fromkeys(found))
 
     # Results

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from palimpsest.errors import UserError
-from palimpsest.paths import fill
-from palimpsest.variants import BASE, LEAVE_ONE_OUT_AGAIN, LEAVING_ONE_OUT, dataset_variant
+from palimpsest.interventions import BASE
+from palimpsest.paths import DATASET, fill
+from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Regime, Replicates
 
 DEFAULT = "default"  # the recipe that has every key; other recipes have the keys that differ
 TRACE, WEIGHTS, TOKENS, FOLDER = "trace", "weights", "tokens", "huggingface"
@@ -18,45 +19,38 @@ CHECKPOINTS = "checkpoints"  # the weights after every epoch that is measured
 
 
 @dataclass(frozen=True)
-class OnePass:
-    """A stream, for the plan: the numbers of its macro-batches and of the strings it measures.
-
-    `every` is the number of macro-batches between two measurements.
-    """
-
-    cohorts: int
-    measured: int
-    every: int = 1
-
-
-@dataclass(frozen=True)
 class Runs:
     """Runs that a section needs trained. Runs that several sections request are trained once.
 
-    A run is one model trained on one variant of a corpus' dataset with one seed. With `replicates`,
-    each seed is trained several times; the range holds the numbers of these replicates. One job
-    trains at most `replicates_per_job` replicates. `recipe` names a recipe of the configuration.
-    `keeps` names the files of a run: always "trace", and sometimes "weights", "tokens" or
-    "checkpoints".
-    Replicates always keep their weights; with `save_weights`, all runs do. "huggingface" is the
-    folder that is made from the weights of a single run with `save_weights: huggingface`. "tokens"
-    are the losses of single tokens, and "checkpoints" the weights after every epoch that is
-    measured; only single runs keep them. With a variant of leave-one-out, at
-    most `left_out` training strings are left out, each in a run of its own; None means every
-    string. A stream says in `one_pass` how long it is.
+    A run is one model, trained with one seed on the dataset of an intervention, by a recipe of the
+    configuration and under a regime.
+
+    Parameters
+    ----------
+    keeps : the files of a run: always "trace", and sometimes "weights", "tokens" or "checkpoints"
+        Replicates always keep their weights; with `save_weights`, all runs do. "huggingface" is the
+        folder that is made from the weights of a single run with `save_weights: huggingface`.
+        "tokens" are the losses of single tokens, and "checkpoints" the weights after every epoch
+        that is measured; only runs with one model keep them.
+    job : runs of a twin share a job if they have equal models, corpora, sizes, recipes and this
+    label : what rules are named by; by default `job` or else the variant
     """
 
     model: str
     corpus: str
     size: int
-    variant: str = BASE
+    intervention: str = BASE
     seeds: tuple[int, ...] = ()
     recipe: str = DEFAULT
-    replicates: range | None = None
+    regime: Regime = SINGLE
     keeps: frozenset = frozenset({TRACE})
-    replicates_per_job: int = 1
-    left_out: int | None = None
-    one_pass: OnePass | None = None
+    job: str = ""
+    label: str = ""
+
+    @property
+    def variant(self) -> str:
+        """The name of the runs' folder, and of the column `variant`: intervention and regime."""
+        return self.regime.folder(self.intervention)
 
     @property
     def key(self) -> tuple:
@@ -75,29 +69,31 @@ class Runs:
         }
 
     @property
-    def dataset_variant(self) -> str:
-        """The variant whose dataset the runs read."""
-        return dataset_variant(self.variant)
+    def replicates(self) -> range | None:
+        """The numbers of the replicates; None if each seed is trained in one run."""
+        return self.regime.numbers if isinstance(self.regime, Replicates) else None
 
     @property
-    def has_one_model(self) -> bool:
-        """Whether the files of a run hold one model, and not one for each replicate or string."""
-        return self.replicates is None and self.variant not in LEAVING_ONE_OUT
+    def one_pass(self) -> OnePass | None:
+        """The pass over a stream; None if each string is trained on for several epochs."""
+        return self.regime if isinstance(self.regime, OnePass) else None
 
     @property
     def trainings(self) -> int:
         """The number of trainings for one seed."""
-        if self.replicates is not None:
-            return len(self.replicates)
-        if self.variant not in LEAVING_ONE_OUT:
-            return 1
-        n_left_out = self.size if self.left_out is None else min(self.size, self.left_out)
-        return n_left_out + (self.variant == LEAVE_ONE_OUT_AGAIN)
+        return self.regime.trainings(self.size)
 
     @property
     def jobs(self) -> list[tuple[int, int]]:
-        """First and last replicate of each job."""
-        return list(parts(self.replicates, self.replicates_per_job))
+        """First and last replicate of each job; [] without replicates."""
+        if self.replicates is None:
+            return []
+        return list(parts(self.replicates, self.regime.per_job))
+
+    @property
+    def datasets(self) -> list[str]:
+        """The datasets that the runs are trained on, one for each seed."""
+        return self.paths(DATASET, variant=self.intervention)
 
     def paths(self, pattern: str, **more) -> list[str]:
         """The paths of a pattern for every seed and, if the pattern has them, for every job's part.
@@ -105,8 +101,7 @@ class Runs:
         A job's part is its first and last replicate: the wildcards `first` and `last`.
         """
         named = {**self.names, **more}
-        jobs = [] if self.replicates is None else self.jobs
-        spans = [{"first": first, "last": last} for first, last in jobs] or [{}]
+        spans = [{"first": first, "last": last} for first, last in self.jobs] or [{}]
         filled = (
             fill(pattern, **named, seed=seed, **span) for seed in self.seeds for span in spans
         )
@@ -117,9 +112,9 @@ class Runs:
         spans = parts(range(len(self.seeds)), most)
         return [replace(self, seeds=self.seeds[first : last + 1]) for first, last in spans]
 
-    def on(self, variant: str) -> "Runs":
-        """The same runs on another variant."""
-        return replace(self, variant=variant)
+    def on(self, intervention: str) -> "Runs":
+        """The same runs on the dataset of another intervention."""
+        return replace(self, intervention=intervention)
 
 
 @dataclass(frozen=True)
@@ -147,9 +142,9 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
     for asked in requests:
         if unknown := asked.keeps - {TRACE, WEIGHTS, TOKENS, CHECKPOINTS}:
             raise ValueError(f"{asked}: keeps {min(unknown)!r}, which no run makes")
-        if not asked.has_one_model and asked.keeps & {TOKENS, CHECKPOINTS}:
+        if not asked.regime.has_one_model and asked.keeps & {TOKENS, CHECKPOINTS}:
             raise ValueError(f"{asked}: only single runs keep the losses of tokens or checkpoints")
-        if asked.variant in LEAVING_ONE_OUT and WEIGHTS in asked.keeps:
+        if isinstance(asked.regime, LeaveOneOut) and WEIGHTS in asked.keeps:
             raise ValueError(f"{asked}: a section cannot ask for the weights of leave-one-out")
         if asked.replicates is not None and WEIGHTS not in asked.keeps:
             raise ValueError(f"{asked}: replicates always keep their weights; add them to `keeps`")
@@ -158,8 +153,8 @@ def merged(requests: Iterable[Runs]) -> list[Runs]:
                 if known.replicates is not None and known.names == asked.names:
                     _refuse_contradiction(known, asked)
         known = found.setdefault(asked.key, asked)
-        if known.left_out != asked.left_out:
-            raise ValueError(f"{asked}: leaves out other strings than {known}")
+        if (known.regime, known.job) != (asked.regime, asked.job):
+            raise ValueError(f"{asked}: has another regime or job than {known}")
         seeds = tuple(dict.fromkeys([*known.seeds, *asked.seeds]))
         found[asked.key] = replace(known, seeds=seeds, keeps=known.keeps | asked.keeps)
     return list(found.values())
@@ -172,14 +167,16 @@ def _refuse_contradiction(known: Runs, asked: Runs) -> None:
     one job only.
     """
     if known.replicates == asked.replicates:
-        name, differs = "replicates_per_job", known.replicates_per_job != asked.replicates_per_job
+        name, ours, theirs = "replicates per job", known.regime.per_job, asked.regime.per_job
+        differs = ours != theirs
     else:
-        name, differs = "replicates", not set(known.replicates).isdisjoint(asked.replicates)
+        name, ours, theirs = "replicates", known.replicates, asked.replicates
+        differs = not set(ours).isdisjoint(theirs)
     if differs:
         raise UserError(
             f"{asked.model} on {asked.corpus}, size {asked.size}, {asked.variant}: its replicates "
-            f"are asked for with {name} {getattr(known, name)} and {getattr(asked, name)}; give "
-            "the blocks of both sections the same values, or recipes of different names"
+            f"are asked for with {name} {ours} and {theirs}; give the "
+            "blocks of both sections the same values, or recipes of different names"
         )
 
 

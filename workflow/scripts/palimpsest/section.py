@@ -13,11 +13,11 @@ from palimpsest import paths
 from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
+from palimpsest.interventions import Intervention
 from palimpsest.lazy_import import named
 from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.tables.kinds import Kind
-from palimpsest.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def unfinished_of(settings: Settings, runs: Iterable[Runs], key: str) -> Iterato
             "training": settings.training(each.model, each.recipe),
             "engine": settings.engine(each.model),
         }
-        files = each.paths(paths.DATASET), each.paths(paths.WEIGHTS)
+        files = each.datasets, each.paths(paths.WEIGHTS)
         for dataset, weights in zip(*files, strict=True):
             yield Unfinished(dataset, key, {**given, "dataset": dataset, "weights": weights})
 
@@ -93,7 +93,8 @@ class Section:
     The texts `kinds`, `figures`, `claims` and `report` each name a module and an object in the
     module, such as "palimpsest.memorisation.claims:CLAIMS". The module is imported when the object
     is used. The claims are tested on tables of the kinds `judged`. The section's part of the report
-    reads tables of the kinds `reported`. `variants` are the section's own variants of datasets.
+    reads tables of the kinds `reported`. `interventions` are the section's own. `n_targets` is the
+    number of target strings of a language that the section needs.
     """
 
     name: str
@@ -107,10 +108,11 @@ class Section:
     judged: tuple[Kind, ...] = ()
     report: str | None = None
     reported: tuple[Kind, ...] = ()
-    variants: tuple[Variant, ...] = ()
+    interventions: tuple[Intervention, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
     unfinished: Callable[[Settings], Iterable[Unfinished]] = nothing
     on_demand: Callable[[Settings], Iterable[Runs]] = nothing
+    n_targets: Callable[[Settings], int] = lambda settings: 1
     schema: Callable[[dict], dict] = lambda schema: schema
     parts: tuple[Part, ...] = ()
     targets: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The sections, in the order of the report; and the figures, kinds and variants of all sections.
+"""The sections, in the order of the report; and the figures, kinds and interventions of all.
 
 To add a section, add one line here and one line in the Snakefile. Only modules that load fast are
 imported, because Snakemake reads this file before it builds its graph of jobs.
@@ -8,16 +8,16 @@ from collections.abc import Iterable
 from importlib import import_module
 
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
+from palimpsest.datasets.interventions import INTERVENTIONS as SHARED_INTERVENTIONS
 from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
-from palimpsest.datasets.variants import VARIANTS as SHARED_VARIANTS
 from palimpsest.figures.figure import Figure
+from palimpsest.interventions import Intervention
 from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
 from palimpsest.section import Section
 from palimpsest.tables.claims import CLAIMS
 from palimpsest.tables.kinds import Kind
 from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
-from palimpsest.variants import Variant
 
 NAMES = (
     "memorisation",
@@ -49,9 +49,10 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def variants_of(sections: Iterable[Section]) -> tuple[Variant, ...]:
-    """The variants that sections share, and their own."""
-    return (*SHARED_VARIANTS, *(variant for each in sections for variant in each.variants))
+def interventions_of(sections: Iterable[Section]) -> tuple[Intervention, ...]:
+    """The interventions that sections share, and their own."""
+    own = (intervention for section in sections for intervention in section.interventions)
+    return (*SHARED_INTERVENTIONS, *own)
 
 
-VARIANTS = variants_of(SECTIONS)
+INTERVENTIONS = interventions_of(SECTIONS)

@@ -19,6 +19,7 @@ from palimpsest.configuration.settings import GRID, Settings, unknown_recipe
 from palimpsest.configuration.sources import Sources
 from palimpsest.corpora import corpus_names
 from palimpsest.errors import UserError, nearest
+from palimpsest.interventions import BASE
 from palimpsest.models import Model, resolve
 from palimpsest.models.adapters import MATRICES, unknown_target
 from palimpsest.models.folders import check_folder, is_folder
@@ -27,7 +28,6 @@ from palimpsest.models.table import NAME, NAMES_ARE
 from palimpsest.models.tokens import check_local
 from palimpsest.pretrained.catalogue import CATALOGUE, made_in
 from palimpsest.requests import DEFAULT, Runs
-from palimpsest.variants import BASE
 
 ADAPTER = "adapter"
 MOST_VALUES, MOST_DEPTH = 10_000, 12  # of a configuration; phases of methods are the deepest

@@ -12,14 +12,14 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.corpora import Corpus, String, read_corpus, text_of
+from palimpsest.datasets.interventions import INTERVENTIONS
 from palimpsest.datasets.kinds import STRINGS, TARGETS
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.datasets.strings import string_id
-from palimpsest.datasets.variants import VARIANTS
 from palimpsest.errors import Notice, UserError
+from palimpsest.interventions import maker
 from palimpsest.lazy_import import named
 from palimpsest.making import makes, reads
-from palimpsest.variants import maker
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def build(
     made_by : names the function that makes the variant; if None, it is found by the variant's name
     others : see `Asked`
     """
-    make: Callable[[Asked], pd.DataFrame] = named(made_by or maker(VARIANTS, variant))
+    make: Callable[[Asked], pd.DataFrame] = named(made_by or maker(INTERVENTIONS, variant))
     return make(Asked(sampler, variant, size, test_size, predict_end, targets, options or {}))
 
 

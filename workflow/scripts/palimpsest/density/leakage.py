@@ -11,9 +11,18 @@ from collections.abc import Iterator
 from palimpsest.configuration.checks import of_one_study
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
+from palimpsest.density.interventions import (
+    LEAK_CONDITIONS,
+    MOST_COPIES,
+    MOST_PARAPHRASES,
+    NO_LEAK,
+    WITHOUT_PRODUCTION,
+    leak_of,
+    leaked,
+    leaked_times,
+)
+from palimpsest.density.interventions import without_production as without
 from palimpsest.requests import TRACE, WEIGHTS, Runs
-from palimpsest.variants import LEAK_CONDITIONS, MOST_COPIES, MOST_PARAPHRASES, NO_LEAK, leaked
-from palimpsest.variants import without_production as without
 
 FACTORIAL = tuple(map(leaked, LEAK_CONDITIONS))
 NEEDS = "the paraphrases of leaked strings, which need a grammar"
@@ -53,7 +62,14 @@ def runs(settings: Settings) -> Iterator[Runs]:
                 settings.seeds,
                 asked["recipe"],
                 keeps=keeps,
+                job=job_of(variant),
             )
+
+
+def job_of(variant: str) -> str:
+    """A twin has a job for each number of copies, and one for all left-out productions."""
+    leak = leak_of(variant)
+    return leaked_times(leak.exact) if leak else WITHOUT_PRODUCTION
 
 
 def without_leak(settings: Settings) -> list[Runs]:

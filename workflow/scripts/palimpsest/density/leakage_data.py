@@ -16,10 +16,16 @@ import pandas as pd
 from palimpsest.corpora import String
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.datasets.strings import string_id
+from palimpsest.density.interventions import (
+    MOST_PARAPHRASES,
+    NO_LEAK,
+    Leak,
+    leak_of,
+    production_left_out,
+)
 from palimpsest.density.kinds import DISTRACTOR, LEAKED, NEVER, PLACEBO
 from palimpsest.density.paraphrases import Paraphraser, in_ascending_order, too_few
 from palimpsest.errors import UserError
-from palimpsest.variants import MOST_PARAPHRASES, NO_LEAK, Leak, leak_of, production_left_out
 
 PARAPHRASE = "paraphrase"
 # Candidates for each test string: strings without enough paraphrases are left out

@@ -9,6 +9,7 @@ from palimpsest.corpora import GrammarCorpus, read_corpus
 from palimpsest.density import kinds
 from palimpsest.density.bins import leakage_bins
 from palimpsest.density.densities import embeddings_of
+from palimpsest.density.interventions import LEAK_CONDITIONS, NO_LEAK, leak_of, leaked
 from palimpsest.density.leakage_tables import (
     RESULTS,
     Results,
@@ -19,7 +20,6 @@ from palimpsest.density.leakage_tables import (
     separation_table,
 )
 from palimpsest.making import makes, reads
-from palimpsest.variants import LEAK_CONDITIONS, NO_LEAK, leak_of, leaked
 
 
 @reads(**RESULTS, embeddings=[kinds.EMBEDDINGS])

@@ -14,6 +14,7 @@ import pandas as pd
 
 from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
+from palimpsest.density.interventions import NO_LEAK, Leak, leak_of, production_left_out
 from palimpsest.density.kinds import (
     DENSITY,
     DISTRACTOR,
@@ -31,7 +32,6 @@ from palimpsest.density.kinds import (
 from palimpsest.density.neighbours import nearest
 from palimpsest.statistics import with_exact_ties
 from palimpsest.traces import Trace
-from palimpsest.variants import NO_LEAK, Leak, leak_of, production_left_out
 
 RESULTS = {
     "datasets": [STRINGS],

@@ -23,6 +23,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from palimpsest.density.interventions import MOST_COPIES, MOST_PARAPHRASES
 from palimpsest.density.kinds import (
     ACCURACY,
     LEAK_CONDITION,
@@ -53,7 +54,6 @@ from palimpsest.density.rounding import OF_DISTANCE, is_flat, of_log_density
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 from palimpsest.statistics import NO_INTERVAL
-from palimpsest.variants import MOST_COPIES, MOST_PARAPHRASES
 
 PERMUTATION, PERMUTATIONS = "permutation", 4999
 RAW, LOG = "raw", "log"

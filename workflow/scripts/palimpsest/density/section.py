@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.density import kinds, leakage, support, texts
+from palimpsest.density.interventions import INTERVENTIONS
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.section import Section, unfinished_of
-from palimpsest.variants import LEAKS, PRODUCTIONS_LEFT_OUT, Variant
 
 OF_RUN = (kinds.DENSITY, kinds.NEIGHBOURS)
 MANIFEST = f"{kinds.RUN}/manifest.json"
@@ -121,8 +121,5 @@ SECTION = Section(
         kinds.MEMORISED,
         kinds.TEXT_REGRESSIONS,
     ),
-    variants=(
-        Variant(LEAKS, "palimpsest.density.leakage_data:leaked"),
-        Variant(PRODUCTIONS_LEFT_OUT, "palimpsest.density.leakage_data:without_production"),
-    ),
+    interventions=INTERVENTIONS,
 )

@@ -35,6 +35,7 @@ from palimpsest.information.epochs import (
     changes,
     starts,
 )
+from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.kinds import MARKERS, SHUFFLES
 from palimpsest.information.trends import (
     ACCURACY,
@@ -71,7 +72,6 @@ from palimpsest.statistics import (
     student,
     student_p_value,
 )
-from palimpsest.variants import FRESH, REPEATED
 
 # The signs that the paper expects of a measure's change with the share that is memorised
 EXPECTED = {

@@ -10,7 +10,8 @@ from palimpsest import traces
 from palimpsest.datasets.choices import candidates
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.information.epochs import contextual
-from palimpsest.information.interventions import AGREES, DISAGREES
+from palimpsest.information.intervention_data import AGREES, DISAGREES
+from palimpsest.information.interventions import percent_marked, percent_shuffled
 from palimpsest.information.kinds import COMPARED, INFORMATION, MARKERS, SHUFFLES
 from palimpsest.information.measured import means
 from palimpsest.information.trends import CONTEXTUAL, PLACEBOS
@@ -18,7 +19,6 @@ from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import bayes
 from palimpsest.memorisation.runs import per_token, restrict
 from palimpsest.traces import Trace
-from palimpsest.variants import percent_marked, percent_shuffled
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import pandas as pd
 from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.kinds import EPOCHS, LAYERS
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.measures import Memorisation, Start
@@ -20,7 +21,6 @@ from palimpsest.memorisation.runs import (
     stand_in_losses,
 )
 from palimpsest.traces import Trace
-from palimpsest.variants import FRESH, REPEATED
 
 BY_STAND_INS = ("contextual", "same-frequency")
 # Thresholds of recollection, which the contextual measure does not need

@@ -17,8 +17,9 @@ from palimpsest.configuration.checks import (
 )
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.requests import CHECKPOINTS, TRACE, OnePass, Runs
-from palimpsest.variants import FRESH, REPEATED
+from palimpsest.information.interventions import FRESH, REPEATED
+from palimpsest.regimes import SINGLE, OnePass
+from palimpsest.requests import CHECKPOINTS, TRACE, Runs
 
 VARIANTS = (REPEATED, FRESH)
 KEY = "information/finetuned"
@@ -55,7 +56,8 @@ def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
             seeds,
             asked["recipe"],
             keeps=frozenset({TRACE, CHECKPOINTS}),
-            one_pass=length if variant == FRESH else None,
+            regime=length if variant == FRESH else SINGLE,
+            job=variant,
         )
         for model in asked["models"]
         for language in asked["languages"]

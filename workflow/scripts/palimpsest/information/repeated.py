@@ -7,7 +7,7 @@ import pandas as pd
 
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.datasets.strings import string_id
-from palimpsest.variants import FRESH
+from palimpsest.information.interventions import FRESH
 
 
 def repeated_or_fresh(asked: Asked) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from palimpsest.information import kinds
 from palimpsest.information.claim_statistics import EXPECTED
 from palimpsest.information.claims import MEMORISATION, QUESTIONS
 from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, starts
+from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.trends import (
     INFORMATION,
     MEASURES,
@@ -21,7 +22,6 @@ from palimpsest.information.trends import (
 from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval, student
-from palimpsest.variants import FRESH, REPEATED
 
 OF_SHARE = (
     "accuracy",

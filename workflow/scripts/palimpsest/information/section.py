@@ -21,11 +21,19 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.information import finetuned, kinds
 from palimpsest.information.answers import answers
+from palimpsest.information.interventions import (
+    INTERVENTIONS,
+    MARKED,
+    REPEATED,
+    SHUFFLED,
+    marked,
+    percent_marked,
+    shuffled,
+)
 from palimpsest.models.table import resolve
 from palimpsest.paths import CHECKPOINTS
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished
 from palimpsest.section import Section, unfinished_of
-from palimpsest.variants import FRESH, MARKS, REPEATED, SHUFFLES, Variant, marked, shuffled
 
 MANIFEST = f"{kinds.RUN}/manifest.json"
 SITES = ("layers", "places", "positions")  # keys of the block: which activations are read
@@ -68,7 +76,8 @@ def intervened(settings: Settings) -> Iterator[Runs]:
         for language in block["languages"]:
             for variant in variants(settings):
                 names = model, language, block["size"], variant
-                yield Runs(*names, seeds(settings), block["recipe"], keeps=keeps)
+                job = MARKED if percent_marked(variant) is not None else SHUFFLED
+                yield Runs(*names, seeds(settings), block["recipe"], keeps=keeps, job=job)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -238,12 +247,5 @@ SECTION = Section(
     report="palimpsest.information.report:part",
     reported=(kinds.INFORMATION, kinds.EPOCHS),
     follows=(PartOf("information/seeds", "seeds"),),
-    variants=(
-        Variant(MARKS, "palimpsest.information.interventions:marked"),
-        Variant(SHUFFLES, "palimpsest.information.interventions:shuffled"),
-        *(
-            Variant(name, "palimpsest.information.repeated:repeated_or_fresh")
-            for name in (REPEATED, FRESH)
-        ),
-    ),
+    interventions=INTERVENTIONS,
 )

@@ -14,11 +14,11 @@ from palimpsest.errors import UserError
 from palimpsest.jobs.command import Assignment
 from palimpsest.models.trained import Holder, Models
 from palimpsest.paths import CHECKPOINTS
+from palimpsest.regimes import of_replicate
 from palimpsest.training.attempts import Passes
 from palimpsest.training.batches import by_length
 from palimpsest.training.evaluation import measure, strings_at_once
 from palimpsest.training.runs import Material, Run
-from palimpsest.variants import of_replicate
 
 # Arguments: the rows int[B] of some strings, their logits [M, B, T, V] and true tokens [M, B, T].
 Also = Callable[[np.ndarray, torch.Tensor, torch.Tensor], None]

@@ -14,6 +14,7 @@ from palimpsest import manifests, tables
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.memory import less_next_time
+from palimpsest.regimes import SINGLE, LeaveOneOut, OnePass, Regime, Replicates
 from palimpsest.tables.tokens import TOKENS
 from palimpsest.tables.trace import TRACE
 from palimpsest.training.attempts import Attempts, Passes
@@ -21,14 +22,6 @@ from palimpsest.training.progress import note_work, show_progress
 from palimpsest.training.runs import Run, n_cohorts, strings_to_leave_out
 from palimpsest.training.state import State, writing
 from palimpsest.training.trackers import Trackers
-from palimpsest.variants import (
-    BASE,
-    LEAVE_ONE_OUT,
-    LEAVING_ONE_OUT,
-    is_stream,
-    measured_every,
-    stream_draw,
-)
 
 
 @dataclass(frozen=True)
@@ -38,20 +31,17 @@ class Job:
     `weights`, `tokens` and `checkpoints` are None unless they are wanted; only a single run has the
     last two. `checkpoints` is a folder: the weights after every epoch that is measured.
 
-    With the variant leave-one-out, the job trains one run per distinct training string, on the
-    dataset without that string, for at most `left_out` strings. The variant leave-one-out-again is
-    the same with other initial weights, after a run on the whole dataset. With `replicates`, the
-    job trains one run per number, each with its own initial weights and its own order of strings.
-    The files then hold all these runs in order.
+    Under leave-one-out, the job trains one run per distinct training string, on the dataset without
+    that string. The second leave-one-out is the same with other initial weights, after a run on the
+    whole dataset. Of replicates, it trains one run per number, each with its own initial weights
+    and its own order of strings. The files then hold all these runs in order.
     """
 
     dataset: str
     trace: str
     manifest: str
     weights: str | None = None
-    variant: str = BASE
-    left_out: int | None = None
-    replicates: range | None = None
+    regime: Regime = SINGLE
     tokens: str | None = None
     checkpoints: str | None = None
 
@@ -65,26 +55,24 @@ class Job:
     @property
     def holds_many(self) -> bool:
         """Whether the files hold several runs."""
-        return self.variant in LEAVING_ONE_OUT or self.replicates is not None
+        return not self.regime.has_one_model
 
     def runs(self, assignment: Assignment) -> list[Run]:
         """The runs of an assignment's model."""
         kept = {"by_token": self.tokens is not None, "by_epoch": self.checkpoints is not None}
         run = replace(assignment.run(self.dataset), **kept)
-        if self.replicates is not None:
-            return [replace(run, draw=number) for number in self.replicates]
-        if is_stream(self.variant):
-            # A stream is trained on once, so its length decides the number of epochs.
-            cohorts = n_cohorts(self.dataset)
-            every = measured_every(self.variant, cohorts)
-            once = replace(run.recipe, epochs=cohorts, evaluate_every=every)
-            return [replace(run, recipe=once, draw=stream_draw(self.variant))]
-        if self.variant not in LEAVING_ONE_OUT:
-            return [run]
-        names = strings_to_leave_out(self.dataset, self.left_out)
-        if self.variant == LEAVE_ONE_OUT:
-            return [replace(run, left_out=name) for name in names]
-        return [replace(run, left_out=name, again=True) for name in (None, *names)]
+        match self.regime:
+            case Replicates(numbers):
+                return [replace(run, draw=number) for number in numbers]
+            case LeaveOneOut(n, again):
+                names = strings_to_leave_out(self.dataset, n)
+                left_out = [None, *names] if again else names
+                return [replace(run, left_out=name, again=again) for name in left_out]
+            case OnePass(every=every, replicate=replicate):
+                # The number of macro-batches is that of epochs.
+                once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=every)
+                return [replace(run, recipe=once, draw=replicate)]
+        return [run]
 
 
 def finetune(
@@ -206,7 +194,7 @@ def _deliver_together(job: Job, states: list[State]) -> None:
             save_file(weights, temporary)
     frames = (tables.read(state.trace, TRACE) for state in states)
     tables.write_parts(job.trace, frames, TRACE)
-    variant = Path(job.dataset).parent.name if job.replicates else job.variant
+    variant = job.regime.folder(Path(job.dataset).parent.name)
     tables.write_json(job.manifest, _manifest_of_all(contents, key_of(states), variant))
 
 

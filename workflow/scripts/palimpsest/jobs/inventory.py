@@ -10,6 +10,8 @@ from palimpsest.jobs.asking import SECTION
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job
 from palimpsest.lazy_import import named
+from palimpsest.regimes import Replicates
+from palimpsest.regimes import named as regime_named
 from palimpsest.requests import Unfinished
 from palimpsest.training.deepspeed_engine import configuration as deepspeed_configuration
 from palimpsest.training.fleet.engine import configuration as fleet_configuration
@@ -39,9 +41,8 @@ class Entry:
 class Wanted:
     """Runs that the configuration asks for on one dataset.
 
-    With a variant of leave-one-out there is one run for each of at most `left_out` distinct
-    strings, on the dataset without that string. `replicates` is the number of replicates; 0 means a
-    single run.
+    `regime` is the name of their regime, with the number of strings that are left out at most, or
+    of the replicates.
     """
 
     model: str
@@ -51,7 +52,7 @@ class Wanted:
     engine: str
     training: dict
     predict_end: bool
-    variant: str
+    regime: str
     left_out: int | None = None
     replicates: int = 0
 
@@ -97,9 +98,11 @@ def keys_of(wanted: Wanted, models: str) -> set[str]:
     processes = training.pop("processes")
     recipe = Recipe(wanted.learning_rate, predict_end=wanted.predict_end, **training)
     assignment = Assignment(wanted.model, models, wanted.corpus, recipe, wanted.engine, "")
-    replicates = range(wanted.replicates) if wanted.replicates else None
-    which = {"variant": wanted.variant, "left_out": wanted.left_out, "replicates": replicates}
-    job = Job(wanted.dataset, "", "", **which)
+    if wanted.replicates:
+        regime = Replicates(range(wanted.replicates))
+    else:
+        regime = regime_named(wanted.regime, wanted.left_out)
+    job = Job(wanted.dataset, "", "", regime=regime)
     keys = set()
     for run in job.runs(assignment):
         if wanted.engine == "fleet":

@@ -39,9 +39,9 @@ from palimpsest.memorisation.runs import (
     stand_in_losses,
 )
 from palimpsest.memorisation.targets import CHEAPER
+from palimpsest.regimes import LEAVE_ONE_OUT, string_left_out
 from palimpsest.statistics import is_constant
 from palimpsest.traces import Trace
-from palimpsest.variants import LEAVE_ONE_OUT, string_left_out
 
 RUN = ["model", "language", "size", "seed"]
 STRING = ["string_id", "count", "log_prob"]

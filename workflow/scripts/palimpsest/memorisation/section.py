@@ -19,6 +19,7 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import GRID, Settings
 from palimpsest.memorisation import kinds
 from palimpsest.memorisation.figures import FIGURES
+from palimpsest.memorisation.interventions import INTERVENTIONS
 from palimpsest.memorisation.studies import STUDIES, asked
 from palimpsest.memorisation.study import NEEDS, Study
 from palimpsest.models.table import TWIN
@@ -56,6 +57,12 @@ def requests(settings: Settings) -> Iterator[Runs]:
     yield from measured(settings)
     for study in asked(settings):
         yield from study.retrained(settings)
+
+
+def n_targets(settings: Settings) -> int:
+    """The number of target strings of a language: those that the study disagreement leaves out."""
+    block = STUDIES["disagreement"].block(settings)
+    return block["targets"] if block else 1
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -134,6 +141,8 @@ def _if_asked(study: Study, part: Callable[[Settings], Iterable], settings: Sett
 SECTION = Section(
     name="memorisation",
     title="What models memorised",
+    interventions=INTERVENTIONS,
+    n_targets=n_targets,
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,

@@ -17,6 +17,7 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
 from palimpsest.memorisation.approximation import GAP
+from palimpsest.memorisation.interventions import target_of, without_target
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
 from palimpsest.memorisation.measures import (
     Memorisation,
@@ -33,7 +34,6 @@ from palimpsest.memorisation.runs import (
     stand_in_losses,
 )
 from palimpsest.traces import Trace
-from palimpsest.variants import target_of, without_target
 
 # Each cheaper threshold, and the exact threshold that it approximates.
 CHEAPER = {

@@ -4,7 +4,6 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.models import resolve
@@ -27,9 +26,16 @@ from palimpsest.planning.shapes import (
     tokens,
     twin_shape,
 )
-from palimpsest.requests import CHECKPOINTS, DEFAULT, FOLDER, TOKENS, WEIGHTS, OnePass, Runs
+from palimpsest.regimes import (
+    LEAVE_ONE_OUT,
+    LEAVE_ONE_OUT_AGAIN,
+    SINGLE,
+    LeaveOneOut,
+    OnePass,
+    Regime,
+)
+from palimpsest.requests import CHECKPOINTS, DEFAULT, FOLDER, TOKENS, WEIGHTS, Runs
 from palimpsest.section import Derived
-from palimpsest.variants import BASE, LEAVING_ONE_OUT, is_stream
 
 HOUR = 3600
 # The settings that change the speed of a run.
@@ -42,7 +48,6 @@ OF_SPEED = (
     "evaluation_batch_size",
     "adapter",
 )
-NO_STREAMS = MappingProxyType({})
 # The keys that are read from a manifest.
 READ = (
     "model",
@@ -74,13 +79,11 @@ class Planner:
 
     # Of a model
 
-    def training(
-        self, model: str, recipe: str = DEFAULT, one_pass: OnePass | None = None
-    ) -> Training:
+    def training(self, model: str, recipe: str = DEFAULT, regime: Regime = SINGLE) -> Training:
         """The settings of a training; a stream has an epoch for each macro-batch."""
         values = self.settings.training(model, recipe)
-        if one_pass is not None:
-            values |= {"epochs": one_pass.cohorts, "evaluate_every": one_pass.every}
+        if isinstance(regime, OnePass):
+            values |= {"epochs": regime.cohorts, "evaluate_every": regime.every}
         return Training.of(values)
 
     def shape(self, model: str, language: str) -> Shape:
@@ -99,17 +102,15 @@ class Planner:
             self._tokens[language] = tokens(*lengths, predict_end)
         return self._tokens[language]
 
-    def strings(
-        self, language: str, size: int, variant: str = BASE, one_pass: OnePass | None = None
-    ) -> Strings:
+    def strings(self, language: str, size: int, regime: Regime = SINGLE) -> Strings:
         """The strings of a run with `size` training strings; all of them are assumed distinct.
 
         An epoch of a stream is one of its macro-batches.
         """
-        if one_pass is not None:
-            each = size // one_pass.cohorts
-            return Strings(each, one_pass.measured, *self.tokens(language))
-        if variant in LEAVING_ONE_OUT:
+        if isinstance(regime, OnePass):
+            each = size // regime.cohorts
+            return Strings(each, regime.measured, *self.tokens(language))
+        if isinstance(regime, LeaveOneOut):
             return Strings(size, MEASURED_WITHOUT_ONE, *self.tokens(language))
         datasets = self.settings.config["datasets"]
         # With the split `disjoint`, as many strings as in the test set are set apart.
@@ -169,12 +170,11 @@ class Planner:
         size: int,
         recipe: str = DEFAULT,
         threads: int = 1,
-        variant: str = BASE,
-        one_pass: OnePass | None = None,
+        regime: Regime = SINGLE,
     ) -> Duration:
         """The duration of one run; for a twin, without the start of its job."""
-        strings = self.strings(language, size, variant, one_pass)
-        training = self.training(model, recipe, one_pass)
+        strings = self.strings(language, size, regime)
+        training = self.training(model, recipe, regime)
         key = model, language, recipe, strings, threads, training
         if key not in self._durations:
             self._durations[key] = self._duration(*key)
@@ -203,22 +203,16 @@ class Planner:
         model: str,
         language: str,
         size: int,
-        n_runs: int | Mapping[str, int],
+        n_runs: int | Mapping[Regime, int],
         recipe: str = DEFAULT,
         threads: int = 1,
-        streams: Mapping[str, OnePass | None] = NO_STREAMS,
     ) -> float:
-        """The duration of a job that trains `n_runs` runs of a model, or numbers by variant.
-
-        `streams` says how long the streams are, by variant.
-        """
-        by_variant = {BASE: n_runs} if isinstance(n_runs, int) else n_runs
+        """The duration of a job that trains `n_runs` runs of a model, or numbers by regime."""
+        by_regime = {SINGLE: n_runs} if isinstance(n_runs, int) else n_runs
         named = model, language, size, recipe, threads
-        each = {
-            variant: self.duration(*named, variant, streams.get(variant)).seconds
-            for variant in by_variant
-        }
-        return TWIN_START_SECONDS + sum(n * each[variant] for variant, n in by_variant.items())
+        return TWIN_START_SECONDS + sum(
+            n * self.duration(*named, regime).seconds for regime, n in by_regime.items()
+        )
 
     # What has been measured
 
@@ -256,7 +250,7 @@ class Planner:
         then = {"adapter": NONE, **configuration["recipe"]}
         then["processes"] = configuration.get("processes", now["processes"])
         # The manifest of a stream does not say how many strings it measures.
-        return not is_stream(manifest["variant"]) and (
+        return not manifest.get("one_pass") and (
             manifest["engine"] == self.settings.engine(model)
             and manifest["resumed_from_epoch"] == 0
             and manifest["training_seconds"] > 0
@@ -274,8 +268,9 @@ class Planner:
         recipe = manifest["configuration"]["recipe"]
         then = {key: recipe[key] for key in ("epochs", "evaluate_every")}
         training = replace(self.training(manifest["model"]), **then)
-        named = (manifest[name] for name in ("language", "size", "variant"))
-        strings = self.strings(*named)
+        leaves_one_out = manifest["variant"] in (LEAVE_ONE_OUT, LEAVE_ONE_OUT_AGAIN)
+        regime = LeaveOneOut() if leaves_one_out else SINGLE
+        strings = self.strings(manifest["language"], manifest["size"], regime)
         return manifest.get("n_runs", 1) * strings.tokens_measured(training)
 
     # The plan itself
@@ -314,11 +309,11 @@ class Planner:
         `done` only means that the files exist; their content is not checked.
         """
         model, language, size = runs.model, runs.corpus, runs.size
-        training = self.training(model, runs.recipe, runs.one_pass)
-        shape, what = self.shape(model, language), (runs.variant, runs.one_pass)
-        strings = self.strings(language, size, *what)
+        training = self.training(model, runs.recipe, runs.regime)
+        shape = self.shape(model, language)
+        strings = self.strings(language, size, runs.regime)
         is_twin = self.settings.is_twin(model)
-        took = self.duration(model, language, size, runs.recipe, 1, *what)
+        took = self.duration(model, language, size, runs.recipe, 1, runs.regime)
         gpus, times = self.gpus(model, runs.recipe), n * share / HOUR
         on_gpu = None if is_twin else self.gpu_peak(model, language, runs.recipe) / memory.GB
         left = disk.trace_bytes(training, strings)

@@ -17,8 +17,9 @@ from palimpsest.configuration.checks import too_many_strings, unknown_languages,
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.profiles.factorial import Design
-from palimpsest.requests import OnePass, Runs
-from palimpsest.variants import DILUTED, DILUTED_WITHOUT, QUARTERS, measured_every
+from palimpsest.profiles.interventions import DILUTED, DILUTED_WITHOUT, QUARTERS, STREAM
+from palimpsest.regimes import OnePass
+from palimpsest.requests import Runs
 
 VARIANTS = (DILUTED, DILUTED_WITHOUT)
 
@@ -39,11 +40,11 @@ def streams(settings: Settings) -> Iterator[Runs]:
     for language in asked["languages"]:
         for size in made.sizes:
             cohorts = made.cohorts(size)
-            every = measured_every(DILUTED, cohorts)
-            length = OnePass(cohorts, made.n_probes + made.validation, every)
+            length = OnePass(cohorts, made.n_probes + made.validation, every=cohorts // QUARTERS)
             for variant in VARIANTS:
                 given = asked["model"], language, size, variant, settings.seeds
-                yield Runs(*given, recipe=settings.block("profiles")["recipe"], one_pass=length)
+                recipe = settings.block("profiles")["recipe"]
+                yield Runs(*given, recipe, length, job=STREAM, label=DILUTED)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

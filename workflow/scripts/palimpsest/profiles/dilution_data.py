@@ -12,8 +12,8 @@ from palimpsest.corpora import String
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.datasets.strings import string_id
 from palimpsest.profiles.factorial import Design
+from palimpsest.profiles.interventions import DILUTED
 from palimpsest.profiles.streams import HELD_OUT, PANEL, VALIDATION
-from palimpsest.variants import DILUTED
 
 OTHERS = 16  # separates the order of other strings from other draws with the same seed
 

@@ -18,6 +18,7 @@ import pandas as pd
 from palimpsest import traces
 from palimpsest.making import makes, reads
 from palimpsest.profiles.factorial import EARLY, LATE, Arm, position_of
+from palimpsest.profiles.interventions import QUARTERS
 from palimpsest.profiles.kinds import (
     DIFFERENCE,
     DILUTION,
@@ -32,7 +33,6 @@ from palimpsest.profiles.panel import NEVER
 from palimpsest.profiles.truth import effects_on
 from palimpsest.statistics import student
 from palimpsest.traces import Trace
-from palimpsest.variants import QUARTERS
 
 FACTORS = ("copies", "position", "size")
 MEAN = "mean"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from palimpsest.variants import QUARTERS
+from palimpsest.profiles.interventions import QUARTERS
 
 EARLY, LATE = "early", "late"  # the first and the last quarter of a stream
 POSITIONS = (EARLY, LATE)

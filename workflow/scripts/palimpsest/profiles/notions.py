@@ -15,6 +15,7 @@ from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
 from palimpsest.making import makes, reads
+from palimpsest.profiles.interventions import replaced_cohort
 from palimpsest.profiles.kinds import (
     ARCHITECTURAL,
     CONTINUATIONS,
@@ -28,8 +29,8 @@ from palimpsest.profiles.kinds import (
     TRAINED,
 )
 from palimpsest.profiles.streams import PANEL, VALIDATION
+from palimpsest.regimes import intervention_of_replicate
 from palimpsest.traces import Trace
-from palimpsest.variants import dataset_variant, replaced_cohort
 
 NATS, SHARE = "nats", "share of strings"
 CELL = ["seed", "cohort"]
@@ -101,7 +102,7 @@ def architectural(replicates: list[Trace], of_string: pd.DataFrame) -> pd.DataFr
     """
     by_run: dict[tuple, list[Trace]] = {}
     for trace in replicates:
-        cohort = replaced_cohort(dataset_variant(trace.run["variant"]))
+        cohort = replaced_cohort(intervention_of_replicate(trace.run["variant"]))
         by_run.setdefault((trace.run["seed"], cohort), []).append(trace)
     rows = []
     for (seed, cohort), without in by_run.items():

@@ -14,9 +14,10 @@ from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
 from palimpsest.errors import nearest
 from palimpsest.profiles import dilution, kinds, panel_files
-from palimpsest.requests import WEIGHTS, OnePass, Runs, Unfinished
+from palimpsest.profiles.interventions import INTERVENTIONS, STREAM, stream_without
+from palimpsest.regimes import OnePass
+from palimpsest.requests import WEIGHTS, Runs, Unfinished
 from palimpsest.section import Section, unfinished_of
-from palimpsest.variants import STREAM, STREAMS, Variant, of_replicate, stream_without
 
 OF_MODEL = (
     kinds.PROFILE,
@@ -27,6 +28,7 @@ OF_MODEL = (
 OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
 OF_FINAL_MODEL = (kinds.CONTINUATIONS, kinds.INFLUENCES)
 FINAL_MODEL_MANIFEST = f"{kinds.OF_ONE_SEED}/manifest.json"
+REPLICATES = "stream_replicates"  # names the rule that trains them
 OF_DILUTION = (kinds.DILUTION, kinds.DILUTION_EFFECTS)
 
 
@@ -36,7 +38,7 @@ def streams(settings: Settings) -> list[Runs]:
     size = block["cohorts"] * block["cohort_size"]
     length = OnePass(block["cohorts"], measured_strings(block, block["cohorts"]))
     return [
-        Runs(model, language, size, STREAM, settings.seeds, block["recipe"], one_pass=length)
+        Runs(model, language, size, STREAM, settings.seeds, block["recipe"], length, job=STREAM)
         for language in block["languages"]
         for model in block["models"]
     ]
@@ -65,14 +67,15 @@ def requests(settings: Settings) -> Iterator[Runs]:
     numbers = range(1, block["cohorts"] + 1)
     length = OnePass(block["cohorts"], measured_strings(block, 1))
     for runs in exact(settings):
-        without = [replace(runs.on(stream_without(n)), one_pass=length) for n in numbers]
+        without = [replace(runs.on(stream_without(n)), regime=length) for n in numbers]
         yield from without
         if block["notions"] is not None:
             yield replace(runs, keeps=runs.keeps | {WEIGHTS})
             for each in (runs, *without):
-                at_end = replace(each.one_pass, every=block["cohorts"])
+                at_end = replace(each.regime, every=block["cohorts"])
                 for number in range(block["notions"]["replicates"]):
-                    yield replace(each.on(of_replicate(each.variant, number)), one_pass=at_end)
+                    regime = replace(at_end, replicate=number)
+                    yield replace(each, regime=regime, job="replicates", label=REPLICATES)
     yield from dilution.streams(settings)
 
 
@@ -198,8 +201,5 @@ SECTION = Section(
         PartOf("profiles/exact/models", "profiles/models"),
         PartOf("profiles/exact/seeds", "seeds"),
     ),
-    variants=(
-        Variant(STREAMS, "palimpsest.profiles.streams:stream"),
-        *(Variant(name, "palimpsest.profiles.dilution_data:diluted") for name in dilution.VARIANTS),
-    ),
+    interventions=INTERVENTIONS,
 )

@@ -10,7 +10,7 @@ import pandas as pd
 
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.datasets.strings import string_id
-from palimpsest.variants import replaced_cohort
+from palimpsest.profiles.interventions import replaced_cohort
 
 PANEL, VALIDATION, HELD_OUT = "panel", "validation", "held_out"
 

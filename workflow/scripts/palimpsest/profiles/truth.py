@@ -20,6 +20,7 @@ import pandas as pd
 from palimpsest import traces
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.making import makes, reads
+from palimpsest.profiles.interventions import replaced_cohort
 from palimpsest.profiles.kinds import (
     ESTIMATOR_ERRORS,
     EXACT_PROFILE,
@@ -32,7 +33,6 @@ from palimpsest.profiles.measured import OUTCOMES, cohorts_in
 from palimpsest.profiles.panel import NEVER
 from palimpsest.profiles.summaries import with_side
 from palimpsest.traces import Trace
-from palimpsest.variants import replaced_cohort
 
 CELL = ["seed", "outcome", "cohort", "time"]
 

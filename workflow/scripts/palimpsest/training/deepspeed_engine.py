@@ -114,6 +114,7 @@ class DeepSpeedEngine:
                 key=state.key,
                 engine=self.name,
                 configuration=self.configuration(run),
+                one_pass=material.cohorts is not None,
                 parameters=training.n_parameters,
                 trained_parameters=training.n_trained,
                 resolved_revision=training.resolved_revision,

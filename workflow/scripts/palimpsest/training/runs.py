@@ -15,16 +15,10 @@ from palimpsest.errors import UserError
 from palimpsest.models import Model
 from palimpsest.models.build import Tokens, limits, tokens
 from palimpsest.models.limits import check_positions, check_vocabulary, shown
+from palimpsest.regimes import LEAVE_ONE_OUT_AGAIN, WHOLE_AGAIN, of_replicate, without_string
 from palimpsest.training.batches import TokenisedStrings, encode
 from palimpsest.training.evaluation import SUMS, summarise
 from palimpsest.training.recipe import Recipe, epoch_order
-from palimpsest.variants import (
-    LEAVE_ONE_OUT_AGAIN,
-    WHOLE_AGAIN,
-    is_stream,
-    of_replicate,
-    without_string,
-)
 
 
 @dataclass(frozen=True)
@@ -113,6 +107,7 @@ class Material:
     """
 
     def __init__(self, run: Run):
+        self.run = run
         strings = tables.read(run.dataset, STRINGS)
         self.string_ids = strings["string_id"].to_numpy(dtype=object)
         self.counts = strings["count"].to_numpy()
@@ -138,7 +133,8 @@ class Material:
         )
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         self.cohorts: np.ndarray | None = None
-        if is_stream(keys["variant"]):
+        # A dataset with macro-batches is a stream, of which no training string is measured.
+        if strings["cohort"].notna().any():
             self.measured_rows = np.flatnonzero(strings["split"] != "train")
             self.cohorts = strings["cohort"].fillna(0).to_numpy(dtype=int)[self.multiset]
         longest = int(self.encoded.n_tokens.max())
@@ -165,9 +161,13 @@ class Material:
 
     @cached_property
     def epoch_size(self) -> int:
-        """Number of training strings in every epoch."""
+        """Number of training strings in every epoch.
+
+        Raises `UserError` for a stream that is to be trained on more or less than once.
+        """
         if self.cohorts is None:
             return len(self.multiset)
+        _check_one_pass(self.cohorts, self.run)
         return int((self.cohorts == 1).sum())
 
     @cached_property
@@ -269,6 +269,15 @@ def _without(run: Run, string_ids: np.ndarray, counts: np.ndarray) -> np.ndarray
     if (counts > 0).sum() == 1:
         raise UserError(f"{run.dataset}: nothing is left to train on without its only string")
     return np.where(here, 0, counts)
+
+
+def _check_one_pass(cohorts: np.ndarray, run: Run) -> None:
+    """Refuse to train on a stream for another number of epochs than it has macro-batches."""
+    if run.recipe.epochs != cohorts.max():
+        raise UserError(
+            f"{run.dataset}: is a stream of {cohorts.max()} macro-batches, which are trained on "
+            "once, and no section of the configuration asks for this run; name its size there"
+        )
 
 
 def _check_tokens(strings: pd.DataFrame, encoded: TokenisedStrings, run: Run) -> None:

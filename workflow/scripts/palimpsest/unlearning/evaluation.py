@@ -14,6 +14,7 @@ from palimpsest.unlearning.analyses import agreement, hardness
 from palimpsest.unlearning.confidence_samples import confidence_samples
 from palimpsest.unlearning.equality import refuse_equal
 from palimpsest.unlearning.gap_tables import gap_tables
+from palimpsest.unlearning.interventions import RETAIN
 from palimpsest.unlearning.jobs import REMAINING, SCORED
 from palimpsest.unlearning.kinds import (
     AGREEMENT,
@@ -31,7 +32,6 @@ from palimpsest.unlearning.rules import Rules
 from palimpsest.unlearning.samples import problem_of, read_trained
 from palimpsest.unlearning.scores import evaluate, retraining
 from palimpsest.unlearning.variance import variance_table
-from palimpsest.variants import RETAIN
 
 Tables = dict[str, pd.DataFrame]
 

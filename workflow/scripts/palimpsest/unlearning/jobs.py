@@ -13,8 +13,10 @@ from functools import cache, cached_property
 
 from palimpsest import paths
 from palimpsest.configuration.settings import Settings
+from palimpsest.regimes import Replicates
 from palimpsest.requests import TRACE, WEIGHTS, Runs, parts
 from palimpsest.unlearning import kinds
+from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.methods import Method, methods_of, read_methods
 from palimpsest.unlearning.setups import (
     ENDS,
@@ -25,7 +27,6 @@ from palimpsest.unlearning.setups import (
     n_retrained,
     wanted,
 )
-from palimpsest.variants import ORIGINAL, RETAIN
 
 UNLEARNED_FILES = ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json")
 SCORED = (
@@ -200,9 +201,8 @@ class UnlearningJobs:
             variant,
             seeds=(forgetter.seed,),
             recipe=forgetter.recipe,
-            replicates=numbers,
+            regime=Replicates(numbers, self.runs_per_job(forgetter.model)),
             keeps=frozenset({TRACE, WEIGHTS}),
-            replicates_per_job=self.runs_per_job(forgetter.model),
         )
 
     def runs_per_job(self, model: str) -> int:

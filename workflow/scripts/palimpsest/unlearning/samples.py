@@ -17,7 +17,9 @@ import pyarrow as pa
 from palimpsest import tables
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.errors import UserError
+from palimpsest.regimes import replicate_of
 from palimpsest.tables.trace import TRACE
+from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.kinds import UNLEARNED, UNLEARNED_MODELS
 from palimpsest.unlearning.predictions import (
     TOKEN_SCORES,
@@ -37,7 +39,6 @@ from palimpsest.unlearning.setups import (
     n_retrained,
     retraining_steps,
 )
-from palimpsest.variants import ORIGINAL, RETAIN, replicate_of
 
 PROBLEM_KEYS = ["model", "language", "size", "seed"]
 PREDICTED = ["string_id", "n_tokens", *VALUES]

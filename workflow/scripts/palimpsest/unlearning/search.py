@@ -18,12 +18,12 @@ from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.training.attempts import Attempts
+from palimpsest.unlearning.interventions import ORIGINAL
 from palimpsest.unlearning.kinds import SEARCHED
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.sets import FORGET, RETAIN
 from palimpsest.unlearning.setups import NONE
 from palimpsest.unlearning.workbench import MEASURED, UNSEEN, Workbench
-from palimpsest.variants import ORIGINAL
 
 
 @dataclass(frozen=True)

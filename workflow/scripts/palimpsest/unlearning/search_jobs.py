@@ -13,11 +13,12 @@ from functools import cache, cached_property
 
 from palimpsest import paths
 from palimpsest.configuration.settings import Settings
+from palimpsest.regimes import Replicates
 from palimpsest.requests import TRACE, WEIGHTS, Runs
 from palimpsest.unlearning import kinds
+from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 from palimpsest.unlearning.jobs import Forgetter, UnlearningJobs, forgetters_of, jobs_of
 from palimpsest.unlearning.methods import Method
-from palimpsest.variants import ORIGINAL, RETAIN
 
 
 @cache
@@ -51,10 +52,9 @@ class SearchJobs:
             forgetter.size,
             variant,
             seeds=(forgetter.seed,),
-            replicates=range(self.block["n"]),
             recipe=forgetter.recipe,
+            regime=Replicates(range(self.block["n"]), self.jobs.runs_per_job(forgetter.model)),
             keeps=frozenset({TRACE, WEIGHTS}),
-            replicates_per_job=self.jobs.runs_per_job(forgetter.model),
         )
 
     def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:

@@ -22,6 +22,7 @@ from palimpsest.models.table import learning_rate
 from palimpsest.requests import Runs, Unfinished
 from palimpsest.section import Derived, Section
 from palimpsest.unlearning import kinds
+from palimpsest.unlearning.interventions import DRAWN, INTERVENTIONS, ORIGINAL, UNLEARNED
 from palimpsest.unlearning.jobs import (
     UNLEARNED_FILES,
     Forgetter,
@@ -32,7 +33,6 @@ from palimpsest.unlearning.jobs import (
 from palimpsest.unlearning.methods import methods_of, read_methods
 from palimpsest.unlearning.search_jobs import search_of
 from palimpsest.unlearning.setups import BOOTSTRAP, ENDS, OTHER_MODELS
-from palimpsest.variants import DRAWN, ORIGINAL, UNLEARNED
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
@@ -240,6 +240,7 @@ def _zero_stage(settings: Settings, block: dict) -> Iterator[Mistake]:
 SECTION = Section(
     name="unlearning",
     title="What models can be made to forget",
+    interventions=INTERVENTIONS,
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,

@@ -13,6 +13,8 @@ import torch
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.models import Models
+from palimpsest.unlearning.interventions import ORIGINAL
+from palimpsest.unlearning.interventions import RETAIN as RETAINED
 from palimpsest.unlearning.kinds import STAGES
 from palimpsest.unlearning.losses import cross_entropy
 from palimpsest.unlearning.methods import Method
@@ -21,8 +23,6 @@ from palimpsest.unlearning.rounding import rounded_to_4_bits
 from palimpsest.unlearning.sets import FORGET
 from palimpsest.unlearning.task import Task
 from palimpsest.unlearning.workbench import MEASURED, Workbench
-from palimpsest.variants import ORIGINAL
-from palimpsest.variants import RETAIN as RETAINED
 
 AFTERWARDS = "relearn"  # the purpose, in seeds, of the batches of relearning
 UNLEARNING, ROUNDED, RELEARNING = "unlearning", "4-bit", "relearning"  # the stages

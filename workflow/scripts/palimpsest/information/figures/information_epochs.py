@@ -6,9 +6,9 @@ from palimpsest.figures import elements, style
 from palimpsest.figures.figure import Figure
 from palimpsest.information import kinds
 from palimpsest.information.figures import palette
+from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.trends import ENTROPY, INFORMATION
 from palimpsest.lazy_import import lazy_import
-from palimpsest.variants import FRESH, REPEATED
 
 epochs = lazy_import("palimpsest.information.epochs")
 np = lazy_import("numpy")

@@ -7,11 +7,11 @@ full colour with the share.
 from __future__ import annotations
 
 from palimpsest.figures import elements, style
+from palimpsest.information.interventions import percent_marked, percent_shuffled
 from palimpsest.information.kinds import MARKERS, POSITIONS, SHUFFLES
 from palimpsest.information.trends import ENTROPY, INFORMATION
 from palimpsest.lazy_import import lazy_import
 from palimpsest.models.sites import PLACES
-from palimpsest.variants import percent_marked, percent_shuffled
 
 pd = lazy_import("pandas")
 

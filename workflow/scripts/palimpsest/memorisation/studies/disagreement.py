@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import ClassVar
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import lazy_import
 from palimpsest.making import makes, reads
+from palimpsest.memorisation.interventions import with_target, without_target
 from palimpsest.memorisation.kinds import AGREEMENT, TARGET_SCORES
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
@@ -72,10 +74,10 @@ class Disagreement(Study):
     def retrained(self, settings: Settings) -> Iterable[Runs]:
         """Each model with and without each target string."""
         return [
-            runs.on(f"{kind}-{role}")
+            replace(runs.on(intervention(role)), label="targets")
             for runs in self._all_runs(settings)
             for role in self.roles(settings)
-            for kind in ("with", "without")
+            for intervention in (with_target, without_target)
         ]
 
 

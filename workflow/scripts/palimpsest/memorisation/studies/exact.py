@@ -15,9 +15,9 @@ from palimpsest.memorisation import kinds
 from palimpsest.memorisation.kinds import APPROXIMATION, CHEAP_EVIDENCE, columns
 from palimpsest.memorisation.study import SIZE_KEY, Study
 from palimpsest.paths import STUDY_TABLE, fill
+from palimpsest.regimes import LeaveOneOut
 from palimpsest.requests import Runs
 from palimpsest.tables.kinds import Kind
-from palimpsest.variants import LEAVE_ONE_OUT, LEAVING_ONE_OUT
 
 pd = lazy_import("pandas")
 leave_one_out_module = lazy_import("palimpsest.memorisation.leave_one_out")
@@ -121,11 +121,11 @@ class Exact(Study):
         """Each model without each of the strings; with `replicate`, everything once more."""
         block = self.block(settings)
         strings = None if block["strings"] == "all" else block["strings"]
-        variants = LEAVING_ONE_OUT if block["replicate"] else [LEAVE_ONE_OUT]
+        regimes = [LeaveOneOut(strings)]
+        if block["replicate"]:
+            regimes.append(LeaveOneOut(strings, again=True))
         return [
-            replace(runs.on(variant), left_out=strings)
-            for variant in variants
-            for runs in self._all_runs(settings)
+            replace(runs, regime=regime) for regime in regimes for runs in self._all_runs(settings)
         ]
 
     def mistakes(self, settings: Settings) -> Iterator[Mistake]:

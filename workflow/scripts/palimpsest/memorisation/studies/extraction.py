@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from palimpsest.configuration.settings import Settings
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.lazy_import import lazy_import
@@ -10,9 +12,9 @@ from palimpsest.memorisation.kinds import LEARNING, columns
 from palimpsest.memorisation.studies.exact import STUDY as EXACT
 from palimpsest.memorisation.study import Study, paths_of
 from palimpsest.paths import STUDY_TABLE, TRACE, fill
+from palimpsest.regimes import LeaveOneOut
 from palimpsest.requests import Runs
 from palimpsest.tables.kinds import Kind
-from palimpsest.variants import LEAVE_ONE_OUT
 
 pd = lazy_import("pandas")
 extraction_module = lazy_import("palimpsest.memorisation.extraction")
@@ -97,7 +99,7 @@ class Extraction(Study):
             return []
         own = {runs.key for runs in self.runs(settings, language)}
         shared = [runs for runs in EXACT.runs(settings, language) if runs.key in own]
-        return [runs.on(LEAVE_ONE_OUT) for runs in shared]
+        return [replace(runs, regime=LeaveOneOut()) for runs in shared]
 
 
 STUDY = Extraction()

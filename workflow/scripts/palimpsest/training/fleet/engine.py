@@ -337,6 +337,7 @@ class Wave:
                 key=member.state.key,
                 engine=engine.name,
                 configuration=engine.configuration(member.run),
+                one_pass=member.material.cohorts is not None,
                 parameters=self.stack.theta.shape[1],
                 trained_parameters=self.stack.theta.shape[1],
                 resolved_revision=None,

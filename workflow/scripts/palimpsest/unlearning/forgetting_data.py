@@ -18,7 +18,7 @@ from palimpsest.corpora.text_corpus import read_strings
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import Notice, UserError
-from palimpsest.variants import ORIGINAL, RETAIN
+from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 
 
 def original(asked: Asked) -> pd.DataFrame:

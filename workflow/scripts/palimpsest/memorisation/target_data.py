@@ -11,7 +11,7 @@ import pandas as pd
 from palimpsest.corpora import String
 from palimpsest.datasets.build import Asked, tabulate
 from palimpsest.errors import UserError
-from palimpsest.variants import is_with_target, target_of
+from palimpsest.memorisation.interventions import is_with_target, target_of
 
 
 def with_or_without_target(asked: Asked) -> pd.DataFrame:

@@ -1,0 +1,34 @@
+"""Interventions of memorisation: with or without a target string in the training set."""
+
+import re
+
+from palimpsest.interventions import Intervention
+
+WITH, WITHOUT = "with", "without"
+TARGETED = rf"(?P<kind>{WITH}|{WITHOUT})-(?P<role>s\d+)"
+
+INTERVENTIONS = (
+    Intervention(TARGETED, "palimpsest.memorisation.target_data:with_or_without_target"),
+)
+
+
+def with_target(role: str) -> str:
+    """The intervention with a target string; roles are s0, s1, ..."""
+    return f"{WITH}-{role}"
+
+
+def without_target(role: str) -> str:
+    """The intervention without a target string."""
+    return f"{WITHOUT}-{role}"
+
+
+def target_of(name: str) -> str | None:
+    """The role of the target that a dataset is with or without; None for another intervention."""
+    match = re.fullmatch(TARGETED, name)
+    return match["role"] if match else None
+
+
+def is_with_target(name: str) -> bool:
+    """Whether a dataset has a target string among its training strings."""
+    match = re.fullmatch(TARGETED, name)
+    return match is not None and match["kind"] == WITH

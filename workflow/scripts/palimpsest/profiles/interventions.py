@@ -1,0 +1,32 @@
+"""Interventions of profiles: streams, of which each string is trained on once."""
+
+import re
+
+from palimpsest.interventions import Intervention
+
+# A single pass over many strings, in macro-batches; and the same without one macro-batch, whose
+# place other strings take
+STREAM = "stream"
+STREAMS = rf"{STREAM}(-without-(?P<cohort>\d+))?"
+# A stream in which some strings, the probes, have known numbers of copies and positions; and the
+# same without the probes, whose place other strings take
+DILUTED = "diluted"
+DILUTED_WITHOUT = "diluted-without-probes"
+QUARTERS = 4  # of a diluted stream: it is measured after each
+
+INTERVENTIONS = (
+    Intervention(STREAMS, "palimpsest.profiles.streams:stream"),
+    Intervention(DILUTED, "palimpsest.profiles.dilution_data:diluted"),
+    Intervention(DILUTED_WITHOUT, "palimpsest.profiles.dilution_data:diluted"),
+)
+
+
+def stream_without(cohort: int) -> str:
+    """The stream in which other strings take the place of one macro-batch."""
+    return f"{STREAM}-without-{cohort}"
+
+
+def replaced_cohort(name: str) -> int | None:
+    """The number of the macro-batch that a stream is without; None for the whole stream."""
+    match = re.fullmatch(STREAMS, name)
+    return int(match["cohort"]) if match and match["cohort"] else None
