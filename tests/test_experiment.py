@@ -279,10 +279,10 @@ def test_extraction_uses_the_leave_one_out_of_exact():
     """Of the same models, language and size, for the seeds that `exact` has."""
     default = experiment(DEFAULT).settings
     left_out = STUDIES["extraction"].inputs(default, "L2")["left_out"]
-    folders = [f"results/runs/default/opt-1.3b-twin/L2/n64-seed{seed}" for seed in default.seeds]
-    assert left_out == [f"{folder}/leave-one-out/trace.parquet" for folder in folders]
+    folders = [f"default/opt-1.3b-twin/L2/n64-seed{seed}" for seed in default.seeds]
+    assert left_out == [f"results/runs/leave-one-out/{name}/trace.parquet" for name in folders]
     traces = STUDIES["extraction"].inputs(default, "L2")["traces"]
-    assert f"{folders[0]}/base/trace.parquet" in traces
+    assert f"results/runs/base/{folders[0]}/trace.parquet" in traces
     assert len(traces) == 2 * len(default.seeds)
     for other in (
         {"extraction": {"size": 128}},

@@ -6,7 +6,7 @@ from palimpsest.renamed_results import earlier_path, rename
 
 RECIPES = ["default", "short"]
 RENAMED = {
-    "results/runs/short/a-twin/L1/n16-seed0/base/trace.parquet": (
+    "results/runs/base/short/a-twin/L1/n16-seed0/trace.parquet": (
         "results/runs/a-twin/L1/n16-seed0/base/trace.parquet"
     ),
     "results/replicates/default/a-twin/L1/n16-seed0/retain/0-7/weights.safetensors": (

@@ -99,7 +99,7 @@ def test_a_request_that_no_rule_can_meet_is_refused(runs, change, reason):
 def test_a_run_has_a_path_for_each_seed():
     """Of the variant; leave-one-out reads the base dataset."""
     assert BASE.paths(paths.TRACE) == [
-        f"results/runs/default/opt-1.3b-twin/L1/n16-seed{seed}/base/trace.parquet"
+        f"results/runs/base/default/opt-1.3b-twin/L1/n16-seed{seed}/trace.parquet"
         for seed in (0, 1)
     ]
     left_out = replace(BASE, regime=LeaveOneOut())

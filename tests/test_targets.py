@@ -32,7 +32,7 @@ FILES = {
     "information": "results/information/shortcuts/opt-1.3b-twin/L3-short/n240/information.parquet",
 }
 DATASET = "results/datasets/L2/n64-seed0/base/strings.parquet"
-RUN = "results/runs/default/opt-1.3b-twin/L2/n64-seed0/base/trace.parquet"
+RUN = "results/runs/base/default/opt-1.3b-twin/L2/n64-seed0/trace.parquet"
 REPLICATES = "results/replicates/forgetting/pythia-1b-twin/L3/n48-seed1/retain/0-95/trace.parquet"
 
 

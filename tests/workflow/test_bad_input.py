@@ -116,7 +116,7 @@ def test_full_model_from_a_local_folder(project, checkpoint):
     row = "tiny\tLlama\tlocal\tmain\tllama\t1000\t1\t32\t300\t0.001\t32\t1\t2\t0.003\n"
     table = project.folder / "config/models.tsv"
     table.write_text(table.read_text() + row)
-    folder = project.folder / "results/runs/default/tiny/L1/n16-seed0/base"
+    folder = project.folder / "results/runs/base/default/tiny/L1/n16-seed0"
     settings = "recipes={default: {processes: 2, zero_stage: 2, micro_batch_size: 2}}"
     done = project.snakemake(
         str(folder.relative_to(project.folder) / "trace.parquet"), "--config", settings

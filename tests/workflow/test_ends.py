@@ -33,7 +33,7 @@ def project(tmp_path_factory) -> Project:
             "config/languages/L9.pcfg: no such file, and no rule makes it (did you mean 'config/",
         ),
         (
-            "results/runs/default/opt-1.3b-twn/L1/n16-seed0/base/trace.parquet",
+            "results/runs/base/default/opt-1.3b-twn/L1/n16-seed0/trace.parquet",
             "(did you mean 'opt-1.3b-twin'?)",
         ),
         ("all_figures", "all_figures: no rule makes this target (did you mean 'figures'?)"),

@@ -18,7 +18,7 @@ PROFILE = "config/profiles/slurm"
 CONFIG, PARTITIONS = f"{PROFILE}/config.yaml", f"{PROFILE}/partitions.yaml"
 OWN_ACCOUNT = edited(CONFIG, "slurm_account: lab", "slurm_account: hpc1")
 DATASETS = [f"results/datasets/L2/n24-seed{seed}/base/strings.parquet" for seed in (0, 1)]
-TRACE = "results/runs/default/opt-1.3b-twin/L2/n24-seed1/base/trace.parquet"
+TRACE = "results/runs/base/default/opt-1.3b-twin/L2/n24-seed1/trace.parquet"
 A_QUARTER = both(
     edited(PARTITIONS, "max_runtime: 1d", "max_runtime: 15"),
     edited(PARTITIONS, "max_runtime: 2d", "max_runtime: 12"),

@@ -18,7 +18,7 @@ from helpers.projects import Project, refused, wait_until, workers
 from palimpsest import tables
 from palimpsest.sections import KINDS
 
-FOLDER = "results/runs/default/opt-1.3b-twin/L2/n24-seed1/base"
+FOLDER = "results/runs/base/default/opt-1.3b-twin/L2/n24-seed1"
 TRACE = f"{FOLDER}/trace.parquet"
 EVERY, EPOCHS = 5, 60
 
@@ -362,7 +362,7 @@ def test_jobs_share_out_the_gpus(untrained, undisturbed, monkeypatch):
     monkeypatch.setenv("PATH", f"{bin_folder}:{os.environ['PATH']}")
     monkeypatch.setenv("PALIMPSEST_LOCKS", str(untrained.folder / "locks"))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    other = "results/runs/default/opt-2.7b-twin/L2/n16-seed1/base/trace.parquet"
+    other = "results/runs/base/default/opt-2.7b-twin/L2/n16-seed1/trace.parquet"
     printed = complete(untrained, undisturbed, other)
     assert "gpu=" in printed
     seen = {

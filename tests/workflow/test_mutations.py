@@ -17,7 +17,7 @@ from helpers.forks import Outcome, snakemake_in_forks
 from helpers.projects import ROOT, TOUR, Project, run_in
 
 SEED, HOW_MANY = 20240229, 100
-TARGET = "results/runs/default/opt-1.3b-twin/L1/n16-seed0/base/trace.parquet"
+TARGET = "results/runs/base/default/opt-1.3b-twin/L1/n16-seed0/trace.parquet"
 CANARY = "pwned"
 MODELS = ("opt-1.3b", "pythia-1b", "opt-2.7b")
 

@@ -80,7 +80,7 @@ def languages(tmp_path_factory) -> Project:
 @pytest.mark.parametrize(
     "target",
     [
-        "results/runs/default/opt-1.3b-twin/{}/n16-seed0/base/trace.parquet",
+        "results/runs/base/default/opt-1.3b-twin/{}/n16-seed0/trace.parquet",
         "results/figures/grammar-{}.svg",
     ],
 )

@@ -71,7 +71,7 @@ def test_a_finished_study_is_measured_and_nothing_is_left(finished):
 
 def test_a_plan_that_is_asked_for_is_made_anew(copy_of_finished):
     """Finished results are not inputs of the plan."""
-    run = copy_of_finished.folder / "results/runs/default/opt-1.3b-twin/L2/n16-seed0/base"
+    run = copy_of_finished.folder / "results/runs/base/default/opt-1.3b-twin/L2/n16-seed0"
     (run / "trace.parquet").unlink()
     plan, shown = planned(copy_of_finished)
     assert (~plan["done"]).sum() == 1
@@ -96,8 +96,8 @@ def test_what_cannot_fit_is_refused_for_every_target(project, target):
 def test_jobs_ask_for_what_is_planned(project):
     """GPUs, memory and minutes of a full model and of a twin, in a dry run with eight GPUs."""
     targets = [
-        "results/runs/default/llama-2-13b/L6/n1024-seed0/base/trace.parquet",
-        "results/runs/default/mistral-7b-v0.3-twin/L2/n256-seed0/leave-one-out/trace.parquet",
+        "results/runs/base/default/llama-2-13b/L6/n1024-seed0/trace.parquet",
+        "results/runs/leave-one-out/default/mistral-7b-v0.3-twin/L2/n256-seed0/trace.parquet",
     ]
     given = ["--dry-run", *targets, "--resources", "gpu=8"]
     done = project.snakemake(*given, configfiles=("config/paper.yaml",))
@@ -121,7 +121,7 @@ def test_jobs_ask_for_what_is_planned(project):
 def test_one_models_settings_concern_that_model_alone(project):
     """The command of another model, and so its trace, does not change."""
     paths = [
-        f"results/runs/default/{m}/L1/n16-seed0/base/trace.parquet"
+        f"results/runs/base/default/{m}/L1/n16-seed0/trace.parquet"
         for m in ("opt-1.3b", "opt-2.7b")
     ]
 

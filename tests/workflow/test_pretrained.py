@@ -10,7 +10,7 @@ from palimpsest import traces
 from palimpsest.pretrained.catalogue import FILES, SMOLLM2
 
 CATALOGUE = "workflow/scripts/palimpsest/pretrained/catalogue.py"
-TRACE = f"results/runs/default/{SMOLLM2.name}/L2/n4-seed0/base/trace.parquet"
+TRACE = f"results/runs/base/default/{SMOLLM2.name}/L2/n4-seed0/trace.parquet"
 CONFIG = f"{SMOLLM2.folder}/config.json"
 # Two steps: at the first one, the learning rate still is 0.
 TINY = "recipes={default: {epochs: 2, batch_size: 4, micro_batch_size: 4}}"

@@ -24,15 +24,17 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs/reruns.md"
 LIBRARY = "workflow/scripts/palimpsest"
 DATASET = "results/datasets/L2/n16-seed0/base/strings.parquet"
-RUN = "results/runs/default/opt-1.3b-twin/L2/n16-seed0/base"
+RUN = "results/runs/base/default/opt-1.3b-twin/L2/n16-seed0"
 MEASURED = "results/memorisation/default/opt-1.3b-twin/L2/n16/base/starts.parquet"
 
 MODEL = "forgetting/opt-1.3b-twin/L1/n16-seed0"
 PROBLEM = f"results/unlearning/{MODEL}"
 REPLICATES = f"results/replicates/{MODEL}"
-STREAM = "results/runs/default/opt-1.3b-twin/L2/n30-seed0/stream"
+STREAM = "results/runs/stream/default/opt-1.3b-twin/L2/n30-seed0"
 PROFILE = "results/profiles/default/opt-1.3b-twin/L2/n30"
 LEAKED_RUN = "leakage/opt-1.3b-twin/L6/n16-seed0/leaked-0-0"
+LEAKED_WEIGHTS = "results/runs/leaked-0-0/leakage/opt-1.3b-twin/L6/n16-seed0/weights.safetensors"
+MARKED_WEIGHTS = "results/runs/marked-100/shortcuts/opt-1.3b-twin/L6/n20-seed0/weights.safetensors"
 MARKED_RUN = "shortcuts/opt-1.3b-twin/L6/n20-seed0/marked-100"
 UNLEARNED = f"{PROBLEM}/unlearned/finetune/runs-0-3/unlearned.parquet"
 
@@ -1031,7 +1033,7 @@ CASES = {
         [*(job for job in LEAKED if not job.startswith("embed_")), *END],
     ),
     "the weights of a leaked run are deleted": Case(
-        deleted(f"results/runs/{LEAKED_RUN}/weights.safetensors"),
+        deleted(LEAKED_WEIGHTS),
         ["train/*/L6/n16-leaked-0", *LEAKED, *END],
     ),
     # Information
@@ -1073,7 +1075,7 @@ CASES = {
         deleted(f"results/information/{MARKED_RUN}/neurons.parquet"), NEURONS
     ),
     "the weights of a run with markers are deleted": Case(
-        deleted(f"results/runs/{MARKED_RUN}/weights.safetensors"),
+        deleted(MARKED_WEIGHTS),
         ["train/*/L6/n20-marked", *ACTIVATIONS],
     ),
 }
@@ -1165,7 +1167,7 @@ def test_a_dataset_made_again_alike_trains_nothing(copy_of_finished):
     """The training job runs and leaves every file of the runs as it was; then all is done."""
     changed(f"{LIBRARY}/datasets/build.py")(copy_of_finished.folder)
     before = copy_of_finished.contents()
-    target = "results/runs/default/opt-2.7b-twin/L2/n16-seed0/base/trace.parquet"
+    target = "results/runs/base/default/opt-2.7b-twin/L2/n16-seed0/trace.parquet"
     done = copy_of_finished.snakemake(target)
     assert done.returncode == 0, done.stdout
     assert "rule train_twins_on_base" in done.stdout

@@ -6,7 +6,7 @@ from helpers.projects import Project, refused
 from palimpsest import tables
 from palimpsest.sections import KINDS
 
-RUN = "results/runs/default/opt-1.3b-twin/notes/n16-seed0/base/trace.parquet"
+RUN = "results/runs/base/default/opt-1.3b-twin/notes/n16-seed0/trace.parquet"
 
 
 @pytest.fixture(scope="module")

@@ -135,7 +135,7 @@ def test_both_engines_leave_the_same_files(finished):
     """Nothing downstream can tell which engine trained a model."""
     runs = finished.folder / "results/runs"
     engines = {
-        path.relative_to(runs).parts[1]: json.loads(path.read_text())["engine"]
+        path.relative_to(runs).parts[2]: json.loads(path.read_text())["engine"]
         for path in runs.rglob("manifest.json")
     }
     assert engines == {
@@ -144,8 +144,8 @@ def test_both_engines_leave_the_same_files(finished):
         "pythia-1b-twin": "deepspeed",
     }
     for name in ("trace.parquet", "manifest.json"):
-        assert (runs / "default/pythia-1b-twin/L1/n16-seed0/base" / name).exists()
-        assert (runs / "default/opt-1.3b-twin/L1/n16-seed0/base" / name).exists()
+        assert (runs / "base/default/pythia-1b-twin/L1/n16-seed0" / name).exists()
+        assert (runs / "base/default/opt-1.3b-twin/L1/n16-seed0" / name).exists()
 
 
 def test_weights_are_saved_on_demand(copy_of_finished):
@@ -153,7 +153,7 @@ def test_weights_are_saved_on_demand(copy_of_finished):
 
     Another program reads the folder made from them, and predicts as the trace says.
     """
-    run = copy_of_finished.folder / "results/runs/default/opt-2.7b-twin/L2/n16-seed0/base"
+    run = copy_of_finished.folder / "results/runs/base/default/opt-2.7b-twin/L2/n16-seed0"
     target = str((run / "huggingface").relative_to(copy_of_finished.folder))
     dataset = copy_of_finished.folder / "results/datasets/L2/n16-seed0/base/strings.parquet"
     weights = {}
@@ -178,7 +178,8 @@ def test_saving_weights_later_trains_what_lacks_them(finished):
     assert "export_model" not in jobs
     with_folders = finished.jobs("finetune", "--config", "save_weights=huggingface")
     of_one_model = len(list((finished.folder / "results/runs").rglob("manifest.json")))
-    of_one_model -= len(list((finished.folder / "results/runs").rglob("leave-one-out*/")))
+    left_out = (finished.folder / "results/runs").glob("leave-one-out*/**/manifest.json")
+    of_one_model -= len(list(left_out))
     assert with_folders == {
         **jobs,
         "export_model": of_one_model,
@@ -188,13 +189,13 @@ def test_saving_weights_later_trains_what_lacks_them(finished):
 
 def test_a_variant_that_no_study_asks_for_is_a_target(project):
     """The twin is trained on other variants by a study."""
-    jobs = project.jobs("results/runs/default/opt-2.7b-twin/L2/n16-seed0/dedup/trace.parquet")
+    jobs = project.jobs("results/runs/dedup/default/opt-2.7b-twin/L2/n16-seed0/trace.parquet")
     assert jobs["train_one_run"] == 1
 
 
 def test_a_twin_that_no_study_asks_for_is_a_target(project):
     """Its run is a job of its own."""
-    jobs = project.jobs("results/runs/default/gemma-2-2b-twin/L3/n20-seed0/dedup/trace.parquet")
+    jobs = project.jobs("results/runs/dedup/default/gemma-2-2b-twin/L3/n20-seed0/trace.parquet")
     assert jobs["train_one_run"] == 1
 
 
@@ -234,7 +235,7 @@ def test_an_edited_measure_is_measured_anew_and_nothing_is_trained(copy_of_finis
 def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
     """With one more seed, the existing traces do not change in any byte."""
     before = copy_of_finished.contents()
-    target = "results/runs/default/opt-1.3b-twin/L2/n16-seed7/base/trace.parquet"
+    target = "results/runs/base/default/opt-1.3b-twin/L2/n16-seed7/trace.parquet"
     done = copy_of_finished.snakemake(target, "--config", "seeds=[0, 1, 7]")
     assert done.returncode == 0, done.stdout
     after = copy_of_finished.contents()
@@ -247,7 +248,7 @@ def test_an_added_seed_trains_that_seed_alone(copy_of_finished):
 
 def test_the_same_study_again_gives_the_same_traces(finished, project):
     """Two runs with the same seeds, in two folders, give traces that are equal bit for bit."""
-    target = "results/runs/default/pythia-1b-twin/L1/n16-seed1/base/trace.parquet"
+    target = "results/runs/base/default/pythia-1b-twin/L1/n16-seed1/trace.parquet"
     done = project.snakemake(target)
     assert done.returncode == 0, done.stdout
     again = (project.folder / target).read_bytes()
@@ -287,7 +288,7 @@ def test_a_snakemake_killed_while_it_writes_tables(copy_of_finished):
         "unlearning_tuning",
         "results/claims.parquet",
         "results/figures/tradeoff-L1.svg",
-        "results/runs/default/opt-1.3b-twin/L2/n16-seed0/with-s1/trace.parquet",
+        "results/runs/with-s1/default/opt-1.3b-twin/L2/n16-seed0/trace.parquet",
         "results/unlearning/forgetting/opt-1.3b-twin/L1/n16-seed0/scores.parquet",
         "results/figures/unlearning_scores-L1.svg",
         "results/figures/panel_profile-example.svg",

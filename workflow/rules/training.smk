@@ -69,8 +69,7 @@ rule train_one_run:
     benchmark:
         "benchmarks/train/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}.tsv"
     wildcard_constraints:
-        recipe=none_of(RULES_OF_SEVERAL_RUNS.values()),
-        variant=f"(?!{LEAVE_ONE_OUT}).*",
+        variant=f"(?!{LEAVE_ONE_OUT}){none_of(RULES_OF_SEVERAL_RUNS.values())}",
     conda:
         "../../envs/training.yaml"
     threads: training_threads

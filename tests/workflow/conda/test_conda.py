@@ -34,7 +34,7 @@ REPORT = "results/report.html"
 # A trained and an unlearned model for other programs, which `all` makes for all models or for none.
 # The first is of a run that keeps its weights.
 FOLDERS = (
-    "results/runs/default/opt-1.3b-twin/L6/n12-seed0/base/huggingface",
+    "results/runs/base/default/opt-1.3b-twin/L6/n12-seed0/huggingface",
     "results/unlearning/forgetting/opt-1.3b-twin/L2/n16-seed0/unlearned/finetune/model-0",
 )
 

@@ -18,7 +18,7 @@ from helpers.projects import Project, wait_until
 from helpers.slurm_projects import SlurmProject, environment_of, output
 
 RULE = "train_twins_on_base"
-RUN = "results/runs/default/opt-1.3b-twin/L2/n24-seed1/base"
+RUN = "results/runs/base/default/opt-1.3b-twin/L2/n24-seed1"
 DATASETS = [f"results/datasets/L2/n24-seed{seed}/base/strings.parquet" for seed in (0, 1)]
 # The tour on one language with one of its studies: few submissions from grammar to report.
 SMALL = [

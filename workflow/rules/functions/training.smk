@@ -21,8 +21,6 @@ REPLICATES = {
     "weights": paths.REPLICATES_WEIGHTS,
 }
 
-# The part of a run's folder that follows the model's name
-RUN_AFTER_MODEL = paths.RUN.split("{model}/")[1] + "/"
 
 # All values that affect a trace, except its data. A change of any other key reruns no training.
 RECIPE = dict(
@@ -143,34 +141,38 @@ def trained_on(job):
 
 def any_of(jobs):
     """A regular expression for the wildcard `recipe` that matches in the paths of some jobs only."""
-    first = [runs for runs, *_ in jobs]
-    return recipes_in([(runs, rf"{re.escape(runs.corpus)}/n{runs.size}\b") for runs in first])
+    return matching(
+        (runs.recipe, f"{re.escape(runs.model)}/{re.escape(runs.corpus)}/n{runs.size}\\b")
+        for runs, *_ in jobs
+    )
 
 
 def none_of(rules):
-    """A regular expression for `recipe` that matches any recipe, except in paths of these rules."""
-    taken = []
-    for runs in (runs for jobs in rules for job in jobs for runs in job):
-        seeds = "|".join(map(str, runs.seeds))
-        folder = re.escape(fill(RUN_AFTER_MODEL, **runs.names))
-        taken.append((runs, folder.replace(re.escape("{seed}"), f"(?:{seeds})")))
-    return (f"(?!{recipes_in(taken)})" if taken else "") + NAME
+    """A regular expression for `variant` that matches any variant, except in paths of these rules."""
+    taken = [
+        (
+            runs.variant,
+            f"{runs.recipe}/{re.escape(runs.model)}/{re.escape(runs.corpus)}"
+            f"/n{runs.size}-seed(?:{'|'.join(map(str, runs.seeds))})/",
+        )
+        for jobs in rules
+        for job in jobs
+        for runs in job
+    ]
+    return (f"(?!{matching(taken)})" if taken else "") + NAME
 
 
-def recipes_in(folders):
-    """A regular expression for recipes, each followed by a model and one of its folders in a path.
+def matching(names):
+    """A regular expression for names, each of which is followed by one of its folders in a path.
 
-    Models with equal folders share one alternative, because thousands of alternatives are slow.
+    Names with equal folders share one alternative, because thousands of alternatives are slow.
     """
-    of_model, alike = {}, {}
-    for runs, folder in folders:
-        of_model.setdefault((runs.recipe, runs.model), []).append(folder)
-    for (recipe, model), found in of_model.items():
-        alike.setdefault((recipe, "|".join(found)), []).append(re.escape(model))
-    return "|".join(
-        f"{re.escape(recipe)}(?=/(?:{'|'.join(models)})/(?:{found}))"
-        for (recipe, found), models in alike.items()
-    )
+    of_name, alike = {}, {}
+    for name, folder in names:
+        of_name.setdefault(name, []).append(folder)
+    for name, folders in of_name.items():
+        alike.setdefault("|".join(folders), []).append(re.escape(name))
+    return "|".join(f"(?:{'|'.join(names)})(?=/(?:{folders}))" for folders, names in alike.items())
 
 
 def rules_of_several_runs(groups):

@@ -19,7 +19,9 @@ DATASET = "results/datasets/{language}/n{size}-seed{seed}/{variant}/strings.parq
 # Datasets that no section has changed
 BASE_DATASET = DATASET.replace("{variant}", "base")
 RUNS = "results/runs"
-RUN = RUNS + "/{recipe}/{model}/{language}/n{size}-seed{seed}/{variant}"
+# The variant comes first: it tells the rules of training apart, and Snakemake compares a file with
+# the outputs of all rules whose paths begin as the file's.
+RUN = RUNS + "/{variant}/{recipe}/{model}/{language}/n{size}-seed{seed}"
 TRACE = f"{RUN}/trace.parquet"
 MANIFEST = f"{RUN}/manifest.json"
 WEIGHTS = f"{RUN}/weights.safetensors"

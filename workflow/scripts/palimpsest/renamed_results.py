@@ -23,6 +23,9 @@ def earlier_path(path: str, recipes: Iterable[str]) -> str:
         if replicates := paths.values_in(f"{paths.REPLICATES}/{file}", path):
             return f"{EARLIER_REPLICATES.format(**replicates)}/{file}"
     results, section, *others = path.split("/")
+    if section == "runs":
+        variant, _, model, language, seed, file = others
+        return "/".join([results, section, model, language, seed, variant, file])
     for place, name in enumerate(others):
         if name in recipes:
             return "/".join([results, section, *others[:place], *others[place + 1 :]])

@@ -235,7 +235,7 @@ class Planner:
 
     def _manifests(self, model: str) -> list[dict]:
         """The readable manifests of a model's runs by any recipe, the newest last."""
-        paths = sorted(self.runs.glob(f"*/{model}/*/*/*/manifest.json"), key=_modified)
+        paths = sorted(self.runs.glob(f"*/*/{model}/*/*/manifest.json"), key=_modified)
         read = map(_read, paths)
         return [manifest for manifest in read if manifest is not None]
 
