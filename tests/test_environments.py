@@ -90,8 +90,9 @@ def imported_at_once(module):
 
 def third_parties(rule):
     """Distributions that a rule imports, at once or when some of its code is used."""
-    script, make = script_of(rule), dict(rules()[rule].params.items()).get("make")
-    loaded = [*LOADED.get(rule, []), *([make] if isinstance(make, str) else [])]
+    script, params = script_of(rule), dict(rules()[rule].params.items())
+    named = [params[name] for name in ("make", "query") if isinstance(params.get(name), str)]
+    loaded = [*LOADED.get(rule, []), *named]
     used = modules_of(script.name, *loaded)
     late = [module for module in used if module.split(".")[0] == "palimpsest" and file_of(module)]
     todo, seen = [str(script), *(place.split(":")[0] for place in loaded), *late], set(late)

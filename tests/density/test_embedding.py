@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-from helpers.commands import GRAMMAR, MODELS, TWIN, command
+from helpers.commands import GRAMMAR, MODELS, TWIN, query
 from palimpsest import manifests, tables
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
@@ -16,18 +16,18 @@ from palimpsest.datasets.kinds import STRINGS
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.density.densities import density_tables, embeddings_of
 from palimpsest.density.embedding import (
-    Embedded,
-    embed,
-    key_of_job,
+    embeddings,
     mean_hidden,
     mean_of_symbols,
 )
 from palimpsest.density.kinds import EMBEDDINGS, HIDDEN
+from palimpsest.density.section import EMBEDDING
 from palimpsest.density.unit_vectors import of_length_one
 from palimpsest.errors import UserError
 from palimpsest.jobs.bench import Bench, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.jobs.query import QueryFiles, key_of_job, run_queries
 from palimpsest.models.build import build as build_model
 from palimpsest.training.recipe import Recipe
 
@@ -125,19 +125,19 @@ def trained(dataset):
     weights = folder / "run/weights.safetensors"
     files = [folder / f"run/{name}" for name in ("trace.parquet", "manifest.json")]
     finetune(assignment(folder), [Job(str(dataset), *map(str, files), str(weights))])
-    run = Embedded(
+    run = QueryFiles(
         str(dataset),
         str(weights),
-        str(folder / "density/embeddings.parquet"),
+        (str(folder / "density/embeddings.parquet"),),
         str(folder / "density/manifest.json"),
     )
-    embed([run], assignment(folder))
+    run_queries(embeddings.query, [run], {}, assignment(folder))
     return run
 
 
 @pytest.mark.slow
 def test_a_trained_model_embeds_every_string_of_its_dataset(trained, dataset):
-    table = tables.read(trained.embeddings, EMBEDDINGS)
+    table = tables.read(trained.tables[0], EMBEDDINGS)
     strings = tables.read(dataset, STRINGS)
     assert table["string_id"].tolist() == strings["string_id"].tolist()
     assert set(table["variant"]) == {"base"}
@@ -153,7 +153,7 @@ def test_copies_are_at_distance_zero(trained, dataset):
     """A string has one embedding, however often it is trained on."""
     strings = tables.read(dataset, STRINGS)
     strings["count"] = 2 * strings["count"]
-    vectors = embeddings_of(strings, tables.read(trained.embeddings, EMBEDDINGS))
+    vectors = embeddings_of(strings, tables.read(trained.tables[0], EMBEDDINGS))
     found = density_tables(TWINS[0], strings, {HIDDEN: vectors[HIDDEN]}, {"gaussian": [0.1]}, 2)
     near = found["neighbours"]
     is_trained = strings["count"] > 0
@@ -173,6 +173,8 @@ def test_the_job_has_the_key_of_its_manifest(trained):
         "engine": "fleet",
         "dataset": trained.dataset,
         "weights": trained.weights,
+        "query": EMBEDDING,
+        "values": {},
     }
     assert key_of_job(str(MODELS), given) == manifests.read(trained.manifest)["key"]
 
@@ -180,14 +182,14 @@ def test_the_job_has_the_key_of_its_manifest(trained):
 @pytest.mark.slow
 def test_a_model_that_was_not_trained_is_refused(trained, dataset, tmp_path):
     """In one line that names the missing file; nothing is written."""
-    run = Embedded(
+    run = QueryFiles(
         trained.dataset,
         str(tmp_path / "weights.safetensors"),
-        str(tmp_path / "embeddings.parquet"),
+        (str(tmp_path / "embeddings.parquet"),),
         str(tmp_path / "density.json"),
     )
     with pytest.raises(UserError) as error:
-        embed([run], assignment(dataset.parent))
+        run_queries(embeddings.query, [run], {}, assignment(dataset.parent))
     assert str(tmp_path / "manifest.json") in str(error.value)
     assert "\n" not in str(error.value)
     assert not list(tmp_path.iterdir())
@@ -197,12 +199,12 @@ def test_a_model_that_was_not_trained_is_refused(trained, dataset, tmp_path):
 def test_the_command_makes_the_same_table_by_the_other_engine(trained, dataset, tmp_path):
     flags = {**TWIN, "model": TWINS[0], "corpus": LANGUAGE, "engine": "deepspeed"}
     flags |= {name: getattr(RECIPE, name) for name in RECIPE.__dataclass_fields__}
-    words = command(
-        "embed_strings.py",
+    words = query(
+        EMBEDDING,
+        [tmp_path / "embeddings.parquet"],
         **flags,
         dataset=dataset,
         weights=trained.weights,
-        embeddings=tmp_path / "embeddings.parquet",
         manifest=tmp_path / "manifest.json",
         state=tmp_path / "state",
         threads=1,
@@ -213,7 +215,7 @@ def test_the_command_makes_the_same_table_by_the_other_engine(trained, dataset, 
     assert done.returncode == 0, done.stderr
     again, first = (
         tables.read(path, EMBEDDINGS)
-        for path in (tmp_path / "embeddings.parquet", trained.embeddings)
+        for path in (tmp_path / "embeddings.parquet", trained.tables[0])
     )
     pd.testing.assert_frame_equal(again.drop(columns="vector"), first.drop(columns="vector"))
     vectors = (np.stack(table["vector"].tolist()) for table in (again, first))

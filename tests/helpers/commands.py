@@ -1,8 +1,10 @@
 """The command lines of the scripts that train and that unlearn, as the workflow gives them."""
 
+import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from helpers.forks import python
 from palimpsest.regimes import LEAVE_ONE_OUT
@@ -36,6 +38,9 @@ TWIN = {
 }
 
 
+NO_VALUES = MappingProxyType({})
+
+
 def finetune(forked: bool = True, **flags) -> list[str]:
     """The command that trains: `batch_size=8` is the flag `--batch-size 8`.
 
@@ -55,9 +60,11 @@ def unlearn(**flags) -> list[str]:
     return command("unlearn.py", **{**TWIN, **RECIPE, **flags})
 
 
-def question_streams(**flags) -> list[str]:
-    """The command that questions the models of streams, with flags as above."""
-    return command("question_streams.py", **{**TWIN, **RECIPE, **flags})
+def query(place: str, *tables: Iterable, values: Mapping = NO_VALUES, **flags) -> list[str]:
+    """The command that queries models, with flags as above; `tables` are the files of each kind."""
+    flags = {**TWIN, **RECIPE, **flags, "query": place, "values": json.dumps(dict(values))}
+    words = command("query.py", **flags)
+    return words + [str(word) for files in tables for word in ("--tables", *files)]
 
 
 def command(script: str, forked: bool = True, **flags) -> list[str]:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from helpers.commands import MODELS, ROOT, TWIN, command
+from helpers.commands import MODELS, ROOT, TWIN, query
 from helpers.experiments import message
 from palimpsest import manifests, tables
 from palimpsest.corpora import read_corpus
@@ -17,20 +17,20 @@ from palimpsest.datasets.build import build
 from palimpsest.datasets.kinds import STRINGS
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.information.activations import (
-    Reading,
     Where,
+    activations,
     activations_of,
     given_answers,
-    key_of_job,
     matrices,
     predictions_of,
-    read,
 )
 from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, LAST, MEAN, NORMS
 from palimpsest.information.norms import norms
+from palimpsest.information.section import READING
 from palimpsest.jobs.bench import Bench, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.jobs.query import QueryFiles, key_of_job, run_queries
 from palimpsest.models.build import build as build_model
 from palimpsest.models.sites import PLACES, Site
 from palimpsest.training.recipe import Recipe
@@ -179,6 +179,9 @@ def test_weight_matrices_are_those_of_the_blocks(dataset):
     assert norms(matrices(opened(bench, model))) == norms(expected)
 
 
+VALUES = {"layers": "all", "places": ["mlp"], "positions": [LAST]}
+
+
 @pytest.fixture(scope="module")
 def trained(dataset):
     """The weights of a twin that was trained for an epoch, and its tables."""
@@ -187,8 +190,9 @@ def trained(dataset):
     files = [folder / f"run/{name}" for name in ("trace.parquet", "manifest.json")]
     finetune(assignment(folder), [Job(str(dataset), *map(str, files), str(weights))])
     names = "activations.parquet", "answers.parquet", "norms.parquet", "manifest.json"
-    run = Reading(str(dataset), str(weights), *(str(folder / f"read/{name}") for name in names))
-    read([run], Where(None, ("mlp",), (LAST,)), assignment(folder))
+    *written, manifest = (str(folder / f"read/{name}") for name in names)
+    run = QueryFiles(str(dataset), str(weights), tuple(written), manifest)
+    run_queries(activations.query, [run], VALUES, assignment(folder))
     return run
 
 
@@ -196,19 +200,21 @@ def trained(dataset):
 def test_a_trained_model_gives_its_tables(trained, dataset):
     """Of the evaluated strings alone."""
     strings = tables.read(dataset, STRINGS).query("count == 0").set_index("string_id")
-    activations = tables.read(trained.activations, ACTIVATIONS)
-    assert activations.groupby(["layer", "place", "position"]).size().tolist() == [16, 16]
-    assert activations["string_id"].tolist() == 2 * strings.index.tolist()
-    assert {vector.dtype for vector in activations["vector"]} == {np.dtype(np.float32)}
-    assert {len(vector) for vector in activations["vector"]} == {128}
-    given = tables.read(trained.answers, ANSWERS).set_index("string_id")
+    found = tables.read(trained.tables[0], ACTIVATIONS)
+    assert found.groupby(["layer", "place", "position"]).size().tolist() == [16, 16]
+    assert found["string_id"].tolist() == 2 * strings.index.tolist()
+    assert {vector.dtype for vector in found["vector"]} == {np.dtype(np.float32)}
+    assert {len(vector) for vector in found["vector"]} == {128}
+    given = tables.read(trained.tables[1], ANSWERS).set_index("string_id")
     assert given.index.tolist() == strings.index.tolist()
     assert given["role"].value_counts().to_dict() == {"disagrees": 12, "agrees": 4}
     assert (given["answer"] == strings["text"].str.split().str[-1]).all()
     assert set(given["given"]) <= {"1", "2", "3", "4"}
     assert (given["is_right"] == (given["given"] == given["answer"])).all()
     assert (given["nll"] > 0).all()
-    assert np.isfinite(tables.read(trained.norms, NORMS)[["two_norm", "frobenius"]]).all(axis=None)
+    assert np.isfinite(tables.read(trained.tables[2], NORMS)[["two_norm", "frobenius"]]).all(
+        axis=None
+    )
 
 
 def flags_of(dataset, trained, folder, **more) -> list[str]:
@@ -219,16 +225,13 @@ def flags_of(dataset, trained, folder, **more) -> list[str]:
         "dataset": dataset,
         "weights": trained.weights,
         "manifest": folder / "manifest.json",
-        **{name: folder / f"{name}.parquet" for name in ("activations", "answers", "norms")},
-        "layers": "all",
-        "places": ["mlp"],
-        "positions": [LAST],
         "state": folder / "state",
         "threads": 1,
         "memory_mb": 4000,
         "gpus": 0,
     }
-    return command("read_activations.py", **{**flags, **more})
+    written = [[folder / f"{name}.parquet"] for name in ("activations", "answers", "norms")]
+    return query(READING, *written, values=VALUES, **{**flags, **more})
 
 
 @pytest.mark.slow
@@ -236,9 +239,10 @@ def test_the_command_makes_the_same_tables_by_the_other_engine(trained, dataset,
     words = flags_of(dataset, trained, tmp_path, engine="deepspeed")
     done = subprocess.run(words, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    for name, kind in (("activations", ACTIVATIONS), ("answers", ANSWERS), ("norms", NORMS)):
+    kinds = ("activations", ACTIVATIONS), ("answers", ANSWERS), ("norms", NORMS)
+    for place, (name, kind) in enumerate(kinds):
         again = tables.read(tmp_path / f"{name}.parquet", kind)
-        first = tables.read(getattr(trained, name), kind)
+        first = tables.read(trained.tables[place], kind)
         if name == "activations":
             vectors = (np.stack(table.pop("vector").tolist()) for table in (again, first))
             np.testing.assert_allclose(*vectors, atol=1e-5)
@@ -259,13 +263,12 @@ def test_the_job_has_the_key_of_its_manifest(trained):
         "engine": "fleet",
         "dataset": trained.dataset,
         "weights": trained.weights,
-        "layers": "all",
-        "places": ["mlp"],
-        "positions": [LAST],
+        "query": READING,
+        "values": VALUES,
     }
     key = manifests.read(trained.manifest)["key"]
     assert key_of_job(str(MODELS), given) == key
-    assert key_of_job(str(MODELS), {**given, "positions": [MEAN]}) != key
+    assert key_of_job(str(MODELS), {**given, "values": {**VALUES, "positions": [MEAN]}}) != key
     assert json.dumps(given)
 
 
@@ -273,6 +276,7 @@ def test_the_job_has_the_key_of_its_manifest(trained):
 def test_a_model_that_was_not_trained_is_refused(trained, dataset, tmp_path):
     """In one line that names the missing file; nothing is written."""
     run = replace(trained, weights=str(tmp_path / "weights.safetensors"), manifest=str(tmp_path))
-    said = message(lambda: read([run], EVERYWHERE, assignment(dataset.parent)))
+    asked = activations.query, [run], VALUES, assignment(dataset.parent)
+    said = message(lambda: run_queries(*asked))
     assert str(tmp_path / "manifest.json") in said
     assert not list(tmp_path.iterdir())

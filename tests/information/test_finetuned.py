@@ -1,5 +1,7 @@
 """Models that are looked at after every epoch: datasets, the job, its tables, claim and figure."""
 
+from dataclasses import asdict
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -20,11 +22,13 @@ from palimpsest.information.epochs import BEYOND, NEIGHBOURS, changes, epochs_ta
 from palimpsest.information.figures.information_epochs import information_epochs
 from palimpsest.information.interventions import FRESH, REPEATED
 from palimpsest.information.kinds import EPOCHS, LAST, LAYERS, MEASURED
-from palimpsest.information.layers import FineTuned, How, means_of, measure
+from palimpsest.information.layers import How, layers, means_of
 from palimpsest.jobs.bench import Bench, TrainedWeights, holder_of
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.jobs.query import QueryFiles, run_queries
 from palimpsest.models.sites import MLP
+from palimpsest.regimes import SINGLE, OnePass
 from palimpsest.training.recipe import Recipe
 
 LANGUAGE = ROOT / "config/languages/L4.pcfg"
@@ -33,6 +37,7 @@ SIZE, N_EPOCHS, TESTS = 6, 2, 20
 OPTIONS = {"size": SIZE, "epochs": N_EPOCHS, "tests": TESTS}
 RECIPE = Recipe(3e-3, epochs=N_EPOCHS, batch_size=4, checkpoint_every=0)
 WHERE, HOW = Where(None, (MLP,), (LAST,)), How(20, 3, 40)
+VALUES = {"layers": "all", "places": [MLP], "positions": [LAST], **asdict(HOW)}
 MADE_BY = "palimpsest.information.repeated:repeated_or_fresh"
 RULE = "after_last_miss"
 
@@ -78,11 +83,12 @@ def made(tmp_path_factory):
     for variant, own in folders.items():
         strings, weights = str(own / "strings.parquet"), str(own / "checkpoints")
         trained = str(own / "trace.parquet"), str(own / "manifest.json")
-        jobs.append(Job(strings, *trained, variant=variant, checkpoints=weights))
-        measured = str(own / "layers.parquet"), str(own / "layers.json")
-        runs.append(FineTuned(strings, weights, *measured))
+        regime = OnePass(N_EPOCHS, TESTS) if variant == FRESH else SINGLE
+        jobs.append(Job(strings, *trained, regime=regime, checkpoints=weights))
+        measured = (str(own / "layers.parquet"),), str(own / "layers.json")
+        runs.append(QueryFiles(strings, weights, *measured))
     finetune(asked, jobs)
-    measure(runs, WHERE, HOW, asked)
+    run_queries(layers.query, runs, VALUES, asked)
     return folders, asked
 
 
@@ -123,9 +129,9 @@ def test_the_measures_are_those_of_the_weights_after_the_epoch(made):
 
 def test_a_folder_without_weights_gives_one_line(made, tmp_path):
     folders, asked = made
-    run = FineTuned(str(folders[FRESH] / "strings.parquet"), str(tmp_path))
+    run = QueryFiles(str(folders[FRESH] / "strings.parquet"), str(tmp_path), ("",), "")
     with pytest.raises(UserError, match="no weights of any epoch; delete the folder"):
-        measure([run], WHERE, HOW, asked)
+        run_queries(layers.query, [run], VALUES, asked)
 
 
 def test_losses_and_memorisation_stand_beside_the_measures(made, tmp_path):

@@ -10,7 +10,7 @@ from helpers.experiments import DEFAULT, ROOT, experiment, message
 from helpers.rules import rules
 from palimpsest.information import kinds
 from palimpsest.information.interventions import marked, shuffled
-from palimpsest.information.section import percent, variants
+from palimpsest.information.section import READING, percent, variants
 from palimpsest.memorisation.section import DEFAULTS
 
 PERCENTS = (0, 25, 50, 75, 100)
@@ -168,10 +168,10 @@ def test_outputs_are_listed_once():
 def test_unfinished_jobs_say_what_they_read():
     """A change of the sites is another job."""
     made = made_with(models=["opt-1.3b-twin"], seeds=[0], layers=[1], positions=["mean"])
-    own = [job for job in made.unfinished if "activations" in job.key]
+    own = [job for job in made.unfinished if job.given["query"] == READING]
     assert len(own) == len(VARIANTS)
-    assert own[0].given["layers"] == [1]
-    assert own[0].given["positions"] == ["mean"]
+    assert own[0].given["values"]["layers"] == [1]
+    assert own[0].given["values"]["positions"] == ["mean"]
     assert "marked-0" in own[0].dataset
 
 

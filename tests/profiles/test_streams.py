@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy.stats import ks_2samp
 
-from helpers.commands import GRAMMAR, finetune, question_streams
+from helpers.commands import GRAMMAR, finetune, query
 from palimpsest import manifests, tables, traces
 from palimpsest.corpora import read_corpus
 from palimpsest.datasets.build import build
@@ -17,6 +17,7 @@ from palimpsest.datasets.sampling import Sampler
 from palimpsest.profiles.interventions import STREAM, replaced_cohort, stream_without
 from palimpsest.profiles.kinds import CONTINUATIONS, INFLUENCES
 from palimpsest.profiles.measured import cohorts_in, learning_rates
+from palimpsest.profiles.section import QUESTIONS
 
 OPTIONS = {"cohorts": 4, "panel": 3, "validation": 6}
 CORPUS = read_corpus(GRAMMAR)
@@ -117,12 +118,13 @@ def runs(request, tmp_path_factory):
     assert done.returncode == 0, done.stderr
     # Twice the same model, because a job questions the models of several seeds
     copies = [folder / f"profiles/{number}" for number in range(2)]
-    command = question_streams(
+    command = query(
+        QUESTIONS,
+        [copy / "continuations.parquet" for copy in copies],
+        [copy / "influences.parquet" for copy in copies],
         engine=request.param,
         dataset=[folder / f"data/{STREAM}/strings.parquet"] * 2,
         weights=[files[STREAM] / "weights.safetensors"] * 2,
-        continuations=[copy / "continuations.parquet" for copy in copies],
-        influences=[copy / "influences.parquet" for copy in copies],
         manifest=[copy / "manifest.json" for copy in copies],
         state=folder / "state",
         batch_size=5,

@@ -1027,7 +1027,7 @@ CASES = {
     "`density/memorised.py` of the library": Case(
         changed(f"{LIBRARY}/density/memorised.py"), [*DENSE_MEMORY, *END]
     ),
-    "`scripts/embed_strings.py`": Case(commented("workflow/scripts/embed_strings.py"), NOTHING),
+    "`scripts/query.py`": Case(commented("workflow/scripts/query.py"), NOTHING),
     "a table `density` of a leaked run is deleted": Case(
         deleted(f"results/density/{LEAKED_RUN}/density.parquet"),
         [*(job for job in LEAKED if not job.startswith("embed_")), *END],
@@ -1067,9 +1067,6 @@ CASES = {
     ),
     "`information/measured.py` of the library": Case(
         changed(f"{LIBRARY}/information/measured.py"), NEURONS
-    ),
-    "`scripts/read_activations.py`": Case(
-        commented("workflow/scripts/read_activations.py"), NOTHING
     ),
     "a table `neurons` is deleted": Case(
         deleted(f"results/information/{MARKED_RUN}/neurons.parquet"), NEURONS

@@ -71,8 +71,7 @@ for part, (languages, variants) in embedded_together().items():
             gpu=training_gpus,
             checkpoint_every=checkpoint_every,
         params:
-            **RECIPE,
-            script=EMBED,
+            **asking(density_section.EMBEDDING),
         shell:
             EMBED_STRINGS
 

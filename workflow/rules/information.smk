@@ -55,8 +55,7 @@ if information_block:
             gpu=training_gpus,
             checkpoint_every=checkpoint_every,
         params:
-            **{**RECIPE, **information_values(*information_section.SITES)},
-            script=READ,
+            **asking(information_section.READING, information_section.sites(settings)),
         shell:
             READ_ACTIVATIONS
 
@@ -154,13 +153,9 @@ if information_block:
                 gpu=training_gpus,
                 checkpoint_every=checkpoint_every,
             params:
-                **{
-                    **RECIPE,
-                    **information_values(
-                        *information_section.SITES, *information_section.MEASURING
-                    ),
-                },
-                script=MEASURE_LAYERS,
+                **asking(
+                    information_section.MEASURING_LAYERS, information_section.of_layers(settings)
+                ),
             shell:
                 LAYERS_OF_EPOCHS
 

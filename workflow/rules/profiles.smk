@@ -127,8 +127,7 @@ rule question_streams:
         gpu=training_gpus,
         checkpoint_every=checkpoint_every,
     params:
-        **RECIPE,
-        script=QUESTION,
+        **asking(profile_section.QUESTIONS),
     shell:
         QUESTION_STREAMS
 

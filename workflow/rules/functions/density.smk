@@ -5,13 +5,8 @@ from palimpsest.density import leakage
 from palimpsest.density import section as density_section
 from palimpsest.density.interventions import LEAK_CONDITIONS, NO_LEAK, leaked
 
-EMBED = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/embed_strings.py"))
 # The command that embeds strings by trained models
-EMBED_STRINGS = (
-    f"{OF_THE_MODEL}"
-    " --weights {input.weights} --embeddings {output.embeddings} --manifest {output.manifest}"
-    f"{HOW_TO_TRAIN}"
-)
+EMBED_STRINGS = query_command("embeddings")
 density_block = settings.block("density") or {"leakage": None, "support": None}
 
 

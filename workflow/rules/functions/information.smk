@@ -4,20 +4,11 @@ from palimpsest.information import section as information_section
 
 from palimpsest.information import finetuned
 
-READ = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/read_activations.py"))
 information_block = settings.block("information")
 INFORMATION_VARIANTS = information_section.variants(settings) if information_block else []
 INFORMATION_SEEDS = information_section.seeds(settings) if information_block else []
 # The command that reads activations of trained models
-READ_ACTIVATIONS = (
-    f"{OF_THE_MODEL} --weights {{input.weights}} --activations {{output.activations}}"
-    " --answers {output.answers} --norms {output.norms} --manifest {output.manifest}"
-    " --layers {params.layers} --places {params.places} --positions {params.positions}"
-    f"{HOW_TO_TRAIN}"
-)
-
-
-MEASURE_LAYERS = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/measure_layers.py"))
+READ_ACTIVATIONS = query_command("activations", "answers", "norms")
 # No dataset has 0 strings: without the study, its rules have paths that nothing asks for.
 finetuned_block = (information_block or {}).get("finetuned") or {
     "size": 0,
@@ -25,12 +16,7 @@ finetuned_block = (information_block or {}).get("finetuned") or {
     "recipe": DEFAULT,
 }
 # The command that measures neurons after every epoch of a fine-tuning
-LAYERS_OF_EPOCHS = (
-    f"{OF_THE_MODEL} --weights {{input.checkpoints}} --layers {{output.layers}}"
-    " --manifest {output.manifest} --blocks {params.layers} --places {params.places}"
-    " --positions {params.positions} --bins {params.bins} --neighbours {params.neighbours}"
-    f" --pairs {{params.pairs}}{HOW_TO_TRAIN}"
-)
+LAYERS_OF_EPOCHS = query_command("layers", weights="checkpoints")
 
 
 # What the datasets of fine-tuning are made with

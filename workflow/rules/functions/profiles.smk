@@ -7,7 +7,6 @@ from palimpsest.profiles.interventions import DILUTED, DILUTED_WITHOUT, STREAM
 from palimpsest.profiles.interventions import stream_without
 from palimpsest.regimes import of_replicate
 
-QUESTION = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/question_streams.py"))
 WITHOUT_PROFILES = {
     "cohorts": 0,
     "panels": {},
@@ -38,11 +37,7 @@ DILUTED_FILES = {
 # No stream has 0 strings: without the study, its rules have paths that nothing asks for.
 DILUTED_SIZES = (profile_block["dilution"] or {"sizes": [0]})["sizes"]
 # The command that questions the trained models of streams
-QUESTION_STREAMS = (
-    f"{OF_THE_MODEL}"
-    " --weights {input.weights} --continuations {output.continuations}"
-    f" --influences {{output.influences}} --manifest {{output.manifest}}{HOW_TO_TRAIN}"
-)
+QUESTION_STREAMS = query_command("continuations", "influences")
 
 
 def profile_values(*keys):

@@ -1,4 +1,5 @@
 # Inputs, outputs and resources of training.
+import json
 import re
 from collections import Counter
 
@@ -69,6 +70,23 @@ def train_command(weights, more=""):
 
 
 REPLICATED = " --regimes replicates --replicates {wildcards.first} {wildcards.last}"
+QUERY = os.path.relpath(os.path.join(PROJECT, "workflow/scripts/query.py"))
+
+
+def query_command(*tables, weights="weights"):
+    """The command that queries trained models; `tables` name its outputs, in the query's order."""
+    written = " ".join(f"--tables {{output.{name}}}" for name in tables)
+    return (
+        f"{OF_THE_MODEL} --query {{params.query}} --values {{params.query_values:q}}"
+        f" --weights {{input.{weights}}} {written} --manifest {{output.manifest}}{HOW_TO_TRAIN}"
+    )
+
+
+def asking(query, values=None):
+    """The parameters of a rule that queries trained models, and the values of its query."""
+    return {**RECIPE, "query": query, "query_values": json.dumps(values or {}), "script": QUERY}
+
+
 TRAIN = train_command(weights=False)
 TRAIN_ONE = train_command(weights=config["save_weights"])
 

@@ -6,7 +6,7 @@ graph of jobs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from palimpsest import paths
@@ -60,8 +60,17 @@ class Part:
     chosen_in: str = ""
 
 
-def unfinished_of(settings: Settings, runs: Iterable[Runs], key: str) -> Iterator[Unfinished]:
-    """The jobs that query the only model of each run; `key` as in `Unfinished`."""
+def queries_of(
+    settings: Settings,
+    runs: Iterable[Runs],
+    query: str,
+    values: Mapping | None = None,
+    weights: str = paths.WEIGHTS,
+) -> Iterator[Unfinished]:
+    """The jobs that ask a query of each run's models, with the values of the query's rule.
+
+    `query` names it, such as "palimpsest.density.embedding:embeddings".
+    """
     for each in runs:
         given = {
             "model": each.model,
@@ -71,9 +80,10 @@ def unfinished_of(settings: Settings, runs: Iterable[Runs], key: str) -> Iterato
             "training": settings.training(each.model, each.recipe),
             "engine": settings.engine(each.model),
         }
-        files = each.datasets, each.paths(paths.WEIGHTS)
-        for dataset, weights in zip(*files, strict=True):
-            yield Unfinished(dataset, key, {**given, "dataset": dataset, "weights": weights})
+        asked = {"query": query, "values": dict(values or {})}
+        for dataset, file in zip(each.datasets, each.paths(weights), strict=True):
+            of_run = {**given, **asked, "dataset": dataset, "weights": file}
+            yield Unfinished(dataset, "palimpsest.jobs.query:key_of_job", of_run)
 
 
 @dataclass(frozen=True)

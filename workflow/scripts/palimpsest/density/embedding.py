@@ -8,7 +8,6 @@ Source: LMD3: Language Model Data Density Dependence, sections 4.1 and appendice
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -16,61 +15,16 @@ import torch
 
 from palimpsest.density.kinds import EMBEDDINGS
 from palimpsest.density.unit_vectors import of_length_one
-from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import Bench, TrainedWeights
-from palimpsest.jobs.command import Assignment
-from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.query import query
 from palimpsest.models.trained import Models
-from palimpsest.training.attempts import Attempts
 from palimpsest.training.batches import TokenisedStrings, by_length
 from palimpsest.training.evaluation import strings_at_once
 
 
-@dataclass(frozen=True)
-class Embedded:
-    """One run to embed: its dataset and weights, and the files to write."""
-
-    dataset: str
-    weights: str
-    embeddings: str = ""
-    manifest: str = ""
-
-    def inquiry(self, assignment: Assignment) -> Inquiry:
-        """The job as an inquiry."""
-        return Inquiry(
-            name="embeddings",
-            section="density",
-            assignment=assignment,
-            dataset=self.dataset,
-            weights=[self.weights],
-            about={},
-            n_models=1,
-            files=Files(self.manifest, ((self.embeddings, EMBEDDINGS),)),
-        )
-
-
-def embed(
-    runs: Iterable[Embedded], assignment: Assignment, attempts: Attempts | None = None
-) -> None:
-    """Embed the strings of some runs, one run after another, and write the table of each.
-
-    Raises `UserError` if weights are missing, or if memory is too short for any attempt.
-    """
-    for run in runs:
-        ask([Asked(run.inquiry(assignment), tables_of)], attempts=attempts)
-
-
-def key_of_job(models: str, given: dict) -> str:
-    """The key of the job's state, from `palimpsest.requests.Unfinished`.
-
-    Raises `UserError` if the run is not trained.
-    """
-    run = Embedded(given["dataset"], given["weights"])
-    return run.inquiry(Assignment.of_unfinished(models, given)).state().key
-
-
-def tables_of(bench: Bench, weights: TrainedWeights, places: np.ndarray) -> list[pd.DataFrame]:
-    """The table `embeddings` of the only model."""
+@query("density", "embeddings", EMBEDDINGS)
+def embeddings(bench: Bench, weights: TrainedWeights, numbers: np.ndarray) -> list[pd.DataFrame]:
+    """The table `embeddings` of a run's model."""
     models = bench.holder.open([weights.of_run(0)])
     vectors = bench.holder.agree(mean_hidden(bench, models))
     table = {

@@ -13,10 +13,11 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.density import kinds, leakage, support, texts
 from palimpsest.density.interventions import INTERVENTIONS
 from palimpsest.requests import Runs, Unfinished
-from palimpsest.section import Section, unfinished_of
+from palimpsest.section import Section, queries_of
 
 OF_RUN = (kinds.DENSITY, kinds.NEIGHBOURS)
 MANIFEST = f"{kinds.RUN}/manifest.json"
+EMBEDDING = "palimpsest.density.embedding:embeddings"
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
@@ -45,9 +46,7 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
     """Every job that embeds the strings of a run by its model."""
-    yield from unfinished_of(
-        settings, requests(settings), "palimpsest.density.embedding:key_of_job"
-    )
+    yield from queries_of(settings, requests(settings), EMBEDDING)
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:

@@ -5,9 +5,8 @@ Source: the paper on information measures of neurons, appendix A and sections 3 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -19,13 +18,10 @@ from palimpsest.density.embedding import mean_of_symbols
 from palimpsest.information.answers import answers
 from palimpsest.information.kinds import ACTIVATIONS, ANSWERS, LAST, MEAN, NORMS
 from palimpsest.information.norms import norms
-from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import Bench, TrainedWeights
-from palimpsest.jobs.command import Assignment
-from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.query import query
 from palimpsest.models.sites import Site
 from palimpsest.models.trained import Models
-from palimpsest.training.attempts import Attempts
 from palimpsest.training.batches import by_length
 from palimpsest.training.evaluation import strings_at_once
 
@@ -49,14 +45,6 @@ class Where:
         numbers = None if every else tuple(map(int, layers))
         return cls(numbers, tuple(places), tuple(positions))
 
-    def about(self) -> dict:
-        """The values that decide what is read, as JSON values."""
-        return {
-            "layers": ALL if self.layers is None else list(self.layers),
-            "places": list(self.places),
-            "positions": list(self.positions),
-        }
-
     def sites(self, models: Models) -> list[Site]:
         """The sites of some models, layer after layer; a model may lack a site."""
         known = dict.fromkeys(site.layer for site in models.sites())
@@ -64,62 +52,21 @@ class Where:
         return [Site(layer, place) for layer in layers for place in self.places]
 
 
-@dataclass(frozen=True)
-class Reading:
-    """One run to read: its dataset and weights, and the files to write."""
-
-    dataset: str
-    weights: str
-    activations: str = ""
-    answers: str = ""
-    norms: str = ""
-    manifest: str = ""
-
-    def inquiry(self, assignment: Assignment, where: Where) -> Inquiry:
-        """The job as an inquiry."""
-        kinds = (self.activations, ACTIVATIONS), (self.answers, ANSWERS), (self.norms, NORMS)
-        return Inquiry(
-            name="activations",
-            section="information",
-            assignment=assignment,
-            dataset=self.dataset,
-            weights=[self.weights],
-            about=where.about(),
-            n_models=1,
-            files=Files(self.manifest, kinds),
-        )
-
-
-def read(
-    runs: Iterable[Reading],
-    where: Where,
-    assignment: Assignment,
-    attempts: Attempts | None = None,
-) -> None:
-    """Read the models of some runs, one run after another, and write the tables of each.
-
-    Raises `UserError` if weights are missing, if a model lacks a site, or if memory is too short
-    for any attempt.
-    """
-    for run in runs:
-        science = partial(tables_of, where=where)
-        ask([Asked(run.inquiry(assignment, where), science)], attempts=attempts)
-
-
-def key_of_job(models: str, given: dict) -> str:
-    """The key of the job's state, from `palimpsest.requests.Unfinished`.
-
-    Raises `UserError` if the run is not trained.
-    """
-    run = Reading(given["dataset"], given["weights"])
-    where = Where.of(given["layers"], given["places"], given["positions"])
-    return run.inquiry(Assignment.of_unfinished(models, given), where).state().key
-
-
-def tables_of(
-    bench: Bench, weights: TrainedWeights, places: np.ndarray, where: Where
+@query("information", "activations", ACTIVATIONS, ANSWERS, NORMS)
+def activations(
+    bench: Bench,
+    weights: TrainedWeights,
+    numbers: np.ndarray,
+    *,
+    layers: str | Sequence[int],
+    places: Sequence[str],
+    positions: Sequence[str],
 ) -> list[pd.DataFrame]:
-    """The tables `activations`, `answers` and `norms` of the only model."""
+    """The tables `activations`, `answers` and `norms` of a run's model.
+
+    Raises `UserError` if the model lacks a site.
+    """
+    where = Where.of(layers, places, positions)
     models = bench.holder.open([weights.of_run(0)])
     rows = np.flatnonzero(bench.material.counts == 0)
     vectors = activations_of(bench, models, rows, where)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 from palimpsest.configuration.checks import (
     too_many_strings,
@@ -33,11 +32,13 @@ from palimpsest.information.interventions import (
 from palimpsest.models.table import resolve
 from palimpsest.paths import CHECKPOINTS
 from palimpsest.requests import TRACE, WEIGHTS, Runs, Unfinished
-from palimpsest.section import Section, unfinished_of
+from palimpsest.section import Section, queries_of
 
 MANIFEST = f"{kinds.RUN}/manifest.json"
 SITES = ("layers", "places", "positions")  # keys of the block: which activations are read
 ALL = "all"
+READING = "palimpsest.information.activations:activations"
+MEASURING_LAYERS = "palimpsest.information.layers:layers"
 MEASURING = ("bins", "neighbours", "pairs")  # and how neurons are measured
 WIDEST = 4  # the widest feed-forward layer of twins, in widths of the model
 NEEDS = "what decides the last symbol of its strings"
@@ -102,24 +103,17 @@ def sites(settings: Settings) -> dict:
     return {key: block[key] for key in SITES}
 
 
-def measuring(settings: Settings) -> dict:
-    """The values of the block that say how neurons are measured."""
+def of_layers(settings: Settings) -> dict:
+    """The values of the block that say which activations are read, and how they are measured."""
     block = settings.block("information")
-    return {key: block[key] for key in MEASURING}
+    return {**sites(settings), **{key: block[key] for key in MEASURING}}
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
     """Every job that reads the activations of a run's model."""
-    key = "palimpsest.information.activations:key_of_job"
-    for job in unfinished_of(settings, intervened(settings), key):
-        yield replace(job, given={**job.given, **sites(settings)})
-    key = "palimpsest.information.layers:key_of_job"
-    for runs in finetuned.runs(settings, seeds(settings)):
-        for job, folder in zip(
-            unfinished_of(settings, [runs], key), runs.paths(CHECKPOINTS), strict=True
-        ):
-            own = {"weights": folder, **sites(settings), **measuring(settings)}
-            yield replace(job, given={**job.given, **own})
+    yield from queries_of(settings, intervened(settings), READING, sites(settings))
+    runs, values = finetuned.runs(settings, seeds(settings)), of_layers(settings)
+    yield from queries_of(settings, runs, MEASURING_LAYERS, values, CHECKPOINTS)
 
 
 def n_layers(settings: Settings, model: str) -> int:

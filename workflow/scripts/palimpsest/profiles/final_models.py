@@ -2,75 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 import torch
 
 from palimpsest import tables
 from palimpsest.datasets.kinds import STRINGS
-from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import Bench, TrainedWeights
-from palimpsest.jobs.command import Assignment
-from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.query import query
 from palimpsest.models.trained import n_last_right
 from palimpsest.profiles import influence
 from palimpsest.profiles.kinds import CONTINUATIONS, INFLUENCES
 from palimpsest.profiles.streams import PANEL, VALIDATION
-from palimpsest.training.attempts import Attempts
 
 
-@dataclass(frozen=True)
-class Questions:
-    """Questions to the model of one stream: its dataset and weights, and the files to write."""
-
-    dataset: str
-    weights: str
-    continuations: str = ""
-    influences: str = ""
-    manifest: str = ""
-
-    def inquiry(self, assignment: Assignment) -> Inquiry:
-        """The job as an inquiry."""
-        return Inquiry(
-            name="questions",
-            section="profiles",
-            assignment=assignment,
-            dataset=self.dataset,
-            weights=[self.weights],
-            about={},
-            n_models=1,
-            files=Files(
-                self.manifest,
-                ((self.continuations, CONTINUATIONS), (self.influences, INFLUENCES)),
-            ),
-        )
-
-
-def question(
-    streams: Iterable[Questions], assignment: Assignment, attempts: Attempts | None = None
-) -> None:
-    """Question the models of some streams, one after another, and write both tables of each.
-
-    Raises `UserError` if weights are missing, or if memory is too short for any attempt.
-    """
-    for questions in streams:
-        ask([Asked(questions.inquiry(assignment), answers)], attempts=attempts)
-
-
-def key_of_job(models: str, given: dict) -> str:
-    """The key of the job's state, from `palimpsest.requests.Unfinished`.
-
-    Raises `UserError` if the model of the stream is not trained.
-    """
-    questions = Questions(given["dataset"], given["weights"])
-    return questions.inquiry(Assignment.of_unfinished(models, given)).state().key
-
-
-def answers(bench: Bench, weights: TrainedWeights, places: np.ndarray) -> list[pd.DataFrame]:
-    """The tables `continuations` and `influences` of the stream's only model."""
+@query("profiles", "questions", CONTINUATIONS, INFLUENCES)
+def answers(bench: Bench, weights: TrainedWeights, numbers: np.ndarray) -> list[pd.DataFrame]:
+    """The tables `continuations` and `influences` of a stream's model."""
     strings = tables.read(bench.run.dataset, STRINGS)
     trained = weights.of_run(0)
     return [

@@ -17,7 +17,7 @@ from palimpsest.profiles import dilution, kinds, panel_files
 from palimpsest.profiles.interventions import INTERVENTIONS, STREAM, stream_without
 from palimpsest.regimes import OnePass
 from palimpsest.requests import WEIGHTS, Runs, Unfinished
-from palimpsest.section import Section, unfinished_of
+from palimpsest.section import Section, queries_of
 
 OF_MODEL = (
     kinds.PROFILE,
@@ -27,6 +27,7 @@ OF_MODEL = (
 )
 OF_RETRAINING = (kinds.EXACT_PROFILE, kinds.ESTIMATOR_ERRORS)
 OF_FINAL_MODEL = (kinds.CONTINUATIONS, kinds.INFLUENCES)
+QUESTIONS = "palimpsest.profiles.final_models:answers"
 FINAL_MODEL_MANIFEST = f"{kinds.OF_ONE_SEED}/manifest.json"
 REPLICATES = "stream_replicates"  # names the rule that trains them
 OF_DILUTION = (kinds.DILUTION, kinds.DILUTION_EFFECTS)
@@ -83,8 +84,7 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
     """Every job that questions the trained model of a stream."""
     if settings.block("profiles")["notions"] is None:
         return
-    key = "palimpsest.profiles.final_models:key_of_job"
-    yield from unfinished_of(settings, exact(settings), key)
+    yield from queries_of(settings, exact(settings), QUESTIONS)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
