@@ -168,7 +168,7 @@ def test_outputs_are_listed_once():
 def test_unfinished_jobs_say_what_they_read():
     """A change of the sites is another job."""
     made = made_with(models=["opt-1.3b-twin"], seeds=[0], layers=[1], positions=["mean"])
-    own = [job for job in made.unfinished if job.given["query"] == READING]
+    own = [job for job in made.unfinished if job.given.get("query") == READING]
     assert len(own) == len(VARIANTS)
     assert own[0].given["values"]["layers"] == [1]
     assert own[0].given["values"]["positions"] == ["mean"]

@@ -31,7 +31,6 @@ class Region(NamedTuple):
     text: str
 
     def holds(self, value: float) -> bool:
-        """Whether the claim holds for this value of the statistic."""
         return bool(self.low <= value <= self.high)
 
 
@@ -41,22 +40,18 @@ def above(bound: float) -> Region:
 
 
 def below(bound: float) -> Region:
-    """Strictly below."""
     return Region(-np.inf, np.nextafter(bound, -np.inf), f"< {bound:g}")
 
 
 def at_least(bound: float) -> Region:
-    """The bound or above."""
     return Region(bound, np.inf, f">= {bound:g}")
 
 
 def at_most(bound: float) -> Region:
-    """The bound or below."""
     return Region(-np.inf, bound, f"<= {bound:g}")
 
 
 def between(low: float, high: float) -> Region:
-    """From one bound to the other, both included."""
     return Region(low, high, f"{low:g} to {high:g}")
 
 
@@ -96,7 +91,6 @@ def each_language(*frames: pd.DataFrame) -> list[Case]:
 
 
 def n_models_in(table: pd.DataFrame) -> int:
-    """The number of models in a table; 0 for a table without the column `model`."""
     return table["model"].nunique() if "model" in table else 0
 
 
@@ -261,7 +255,6 @@ def held_in(estimate: Estimate, region: Region, families: Mapping[str, str] | No
 
 
 def n_hold(values: Mapping[str, float] | None, region: Region) -> float:
-    """The number of values that lie in the region; NaN if there are no values to count."""
     if values is None:
         return np.nan
     return sum(region.holds(np.round(value, DECIMALS)) for value in dict(values).values())

@@ -37,7 +37,6 @@ def visible() -> list[str]:
 
 
 def _installed() -> list[str]:
-    """Unique identifiers of the machine's GPUs, in the driver's order."""
     command = ["nvidia-smi", "--query-gpu=uuid", "--format=csv,noheader"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
@@ -54,7 +53,6 @@ def _is_there(name: str, installed: list[str]) -> bool:
 
 
 def _named(name: str, installed: list[str]) -> str:
-    """The unique identifier of a GPU that is named by its number, if the identifier is known."""
     return installed[int(name)] if name.isdigit() and installed else name
 
 

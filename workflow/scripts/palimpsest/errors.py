@@ -39,7 +39,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def near_names(word: str, known: Iterable[str], most: int, cutoff: float) -> list[str]:
-    """The known words most like a word, whatever is in capitals; `cutoff` as in `difflib`."""
+    """The known words most similar to a word, ignoring case; `cutoff` as in `difflib`."""
     by_small = {name.casefold(): name for name in known}
     found = difflib.get_close_matches(word.casefold(), by_small, n=most, cutoff=cutoff)
     return [by_small[small] for small in found]

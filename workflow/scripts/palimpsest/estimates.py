@@ -1,8 +1,8 @@
 """From values per seed to an estimate with an interval, for all sections.
 
 Every seed has strings and models of its own, so intervals are over the seeds. The models of a seed
-share its strings; they are averaged first. Some seeds have no value: `undefined` says at each call
-what they do.
+share its strings; they are averaged first. Some seeds have no value: the argument `undefined` says
+how such seeds count.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ pd = lazy_import("pandas")
 
 SEEDS = "seeds"
 
-# What undefined values do. They are in no mean.
-DROPPED = "dropped"  # nothing else
-MARKED = "marked"  # a mark says how many they are
-VOIDS = "voids"  # a mark says how many they are, and there is no interval
+# How undefined values count. No mean contains them.
+DROPPED = "dropped"  # without a mark
+MARKED = "marked"  # a mark gives their number
+VOIDS = "voids"  # a mark gives their number, and there is no interval
 
 
 class Estimate(NamedTuple):
@@ -112,7 +112,6 @@ def over_seeds(
 
 
 def mean_by(level: str, values: pd.Series) -> pd.Series:
-    """Mean by a level of the index, such as `seed` or `model`; undefined values are left out."""
     return values.dropna().groupby(level=level).mean()
 
 
@@ -129,9 +128,6 @@ def intervals_over_seeds(rows: pd.DataFrame, by: list[str], column: str) -> pd.D
         index=groups.size().index,
         columns=["mean", "lower", "upper", "n_seeds"],
     )
-
-
-# The lowest of several means
 
 
 def lowest(
@@ -200,11 +196,7 @@ def largest_size(
     )
 
 
-# In words
-
-
 def clipped(found: Interval, limits: tuple[float, float]) -> Interval:
-    """The interval without the part in which the value cannot be."""
     return Interval(found.mean, *np.clip([found.lower, found.upper], *limits))
 
 
@@ -224,7 +216,6 @@ def with_interval(
 
 
 def interval_note(name: str, found: Interval) -> str:
-    """A mean and its interval, for the note of a claim; empty if there is no interval."""
     if pd.isna(found.lower):
         return ""
     return f"{name}: {number(found.mean)} ({number(found.lower)} to {number(found.upper)})"

@@ -1,8 +1,4 @@
-"""An experiment: a checked configuration, with the runs and the files of all its sections.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-"""
+"""An experiment: a checked configuration, with the runs and the files of all its sections."""
 
 from __future__ import annotations
 
@@ -53,7 +49,6 @@ class Drawing:
 
     @property
     def files(self) -> list[str]:
-        """The files of the drawing: one SVG and one PNG."""
         return self.figure.files(self.language)
 
 
@@ -79,7 +74,6 @@ class Experiment:
         sections: Sequence[Section] = SECTIONS,
         targets: Iterable[str] | None = None,
     ):
-        """Check a configuration with the schemas in a folder and with the sections' checks."""
         self.config, self._sources, self.known = config, sources, sections
         schema = schema_of(schemas, sections)
         complete(config, sources, schema)
@@ -102,7 +96,7 @@ class Experiment:
             self._refuse(checks.nothing_to_track(self.settings, models))
 
     def _broken_blocks(self, settings: Settings) -> dict[str, UserError]:
-        """The blocks of sections, and of their parts, that have a mistake, with its error."""
+        """The error of each block, of a section or of a part of one, that has a mistake."""
         broken = {}
         planner = Planner(settings)
         for section in self.known:
@@ -125,7 +119,6 @@ class Experiment:
         planner: Planner,
         on_demand: Iterable[Runs] = (),
     ) -> UserError | None:
-        """The error of the first mistake in a block, or in the runs that it requests."""
         try:
             self._refuse(block.mistakes(settings))
             requests = merged(block.requests(settings))
@@ -141,7 +134,7 @@ class Experiment:
     def _left_out(self, targets: Iterable[str]) -> Iterator[Mistake]:
         """Why there is nothing to make for some targets: a block is null, or not in a list.
 
-        Tables of runs are no such targets: a run that no block asks for can be made, too.
+        Tables of runs are no such targets: a run that no block requests can be made, too.
         """
         for target, section in itertools.product(targets, self.known):
             if not section.is_made_by(target):
@@ -167,7 +160,7 @@ class Experiment:
             is_free = target in WITHOUT_SECTIONS or target.startswith(FILES_WITHOUT_SECTIONS)
             if is_free or paths.values_in(paths.BASE_DATASET, target):
                 continue
-            # The names of replicates do not say which section asks for them.
+            # The names of replicates do not say which section requests them.
             of_replicates = paths.values_in(f"{paths.REPLICATES}/{{file}}", target)
             blocks = [key for section in self.known for key in section.needed_by(target)]
             if of_replicates or not blocks:
@@ -207,12 +200,10 @@ class Experiment:
 
     @cached_property
     def single_runs(self) -> list[Runs]:
-        """The runs that are trained once for each seed."""
         return [runs for runs in self.requests if runs.replicates is None]
 
     @cached_property
     def replicates(self) -> list[Runs]:
-        """The runs that are trained many times for each seed."""
         return [runs for runs in self.requests if runs.replicates is not None]
 
     @cached_property
@@ -245,27 +236,22 @@ class Experiment:
 
     @cached_property
     def derived(self) -> list[Derived]:
-        """Models that sections make from trained models."""
         return [made for section in self.sections for made in section.derived(self.settings)]
 
     @property
     def unfinished(self) -> list[Unfinished]:
-        """The sections' own jobs that keep state while they work."""
         return [job for section in self.sections for job in section.unfinished(self.settings)]
 
     @property
     def sections_with_state(self) -> list[str]:
-        """All known sections that list their unfinished jobs, with or without a block."""
         return [each.name for each in self.known if each.unfinished is not nothing]
 
     @cached_property
     def planner(self) -> Planner:
-        """Estimates of the memory, time and GPUs that the runs need."""
         return Planner(self.settings)
 
     @cached_property
     def plan(self) -> list[dict]:
-        """The table `plan`."""
         return self.planner.rows(self.requests, self.derived)
 
     @cached_property
@@ -285,7 +271,6 @@ class Experiment:
 
     @cached_property
     def families(self) -> dict[str, str]:
-        """The family of every model that is trained."""
         names = dict.fromkeys(runs.model for runs in self.requests)
         return {name: resolve(name, self.settings.models)[0].family for name in names}
 
@@ -293,7 +278,6 @@ class Experiment:
 
     @cached_property
     def languages(self) -> list[str]:
-        """The languages that runs are trained on."""
         return list(dict.fromkeys(runs.corpus for runs in self.requests))
 
     @cached_property
@@ -303,7 +287,6 @@ class Experiment:
 
     @cached_property
     def datasets(self) -> list[str]:
-        """The datasets that runs are trained on."""
         found = (path for runs in self.requests for path in runs.datasets)
         return list(dict.fromkeys(found))
 
@@ -311,12 +294,10 @@ class Experiment:
 
     @property
     def judged(self) -> list[Kind]:
-        """The kinds of tables that claims are tested on."""
         return [kind for section in self.sections for kind in section.judged]
 
     @property
     def reported(self) -> list[Kind]:
-        """The kinds of tables that the report reads."""
         return [kind for section in self.sections for kind in section.reported]
 
     def places(self, part: str) -> list[str]:
@@ -347,7 +328,6 @@ class Experiment:
         return {"languages": shared, **own}
 
     def tables(self, kind: Kind) -> list[str]:
-        """The tables of a kind that the sections deliver."""
         return paths.of_pattern(
             kind.path, (path for found in self.outputs.values() for path in found)
         )
@@ -367,7 +347,6 @@ class Experiment:
 
     @property
     def all_figures(self) -> list[str]:
-        """The figures of the languages and of all sections."""
         return [file for drawing in self.drawings.values() for file in drawing.files]
 
     def figure_files(self, section: str, chapter: str | None = None) -> list[str]:
@@ -384,7 +363,7 @@ class Experiment:
 
     @property
     def all_files(self) -> list[str]:
-        """The files that can be asked for by name: datasets, traces, tables and figures."""
+        """The files that can be requested by name: datasets, traces, tables and figures."""
         traces = (path for runs in self.single_runs for path in runs.paths(paths.TRACE))
         delivered = (path for files in self.outputs.values() for path in files)
         shared = paths.REPORT, paths.CLAIMS, paths.PLAN
@@ -402,7 +381,7 @@ class Experiment:
 
     @property
     def other_runs(self) -> list[str]:
-        """The manifests of runs that only other configurations ask for."""
+        """The manifests of runs that only other configurations request."""
         wanted = (path for runs in self.single_runs for path in runs.paths(paths.MANIFEST))
         return leftovers([paths.MANIFEST], wanted)
 
@@ -410,7 +389,7 @@ class Experiment:
         """The files from which a figure for a language is drawn, by the name of their kind."""
         if (name, language) in self.drawings:
             return self.drawings[name, language].inputs
-        # A user may still ask Snakemake for a figure of a language that no section uses.
+        # A user may still request a figure of a language that no section uses.
         outputs = [
             path
             for section in self.sections
@@ -421,7 +400,6 @@ class Experiment:
 
 
 def schema_of(folder: str | Path, sections: Sequence[Section]) -> dict:
-    """The schema of the whole configuration: the shared keys, and a block for each section."""
     schema = read_file(Path(folder) / "config.schema.yaml")
     for section in sections:
         block = read_file(Path(folder) / f"{section.name}.schema.yaml")

@@ -48,7 +48,6 @@ def of_code(*places: str) -> str:
 
 
 def modules_of(*places: str) -> set[str]:
-    """The modules, of the library and of other packages, that the code at some places uses."""
     return {module for module, _ in _used(*places) if not module.endswith((".py", TEMPLATE))}
 
 
@@ -214,14 +213,12 @@ class Source:
 
     @cached_property
     def lazy_names(self) -> dict[str, str]:
-        """Public names of a package that are imported on first use, with their module."""
         if "__getattr__" not in self.definitions:
             return {}
         (table,) = self.definitions["MODULES"]
         return ast.literal_eval(table.value)
 
     def define(self, statements: list[ast.stmt]) -> Definition:
-        """One definition from some statements."""
         uses: dict[Place, None] = {}
         for statement in statements:
             uses |= dict.fromkeys(self._uses(statement))
@@ -279,7 +276,6 @@ class Source:
                 yield str(path), EVERYTHING
 
     def _submodules(self) -> Iterator[Place]:
-        """The modules in the folder of a package."""
         for path in sorted(_file(self.module).parent.glob("[!_]*.py")):
             yield f"{self.module}.{path.stem}", EVERYTHING
 

@@ -118,7 +118,6 @@ def in_child(work: Callable[[], None]) -> int:
 
 
 def _kill_with_group(child: int) -> None:
-    """Kill a child and the processes of its group, and wait for its end."""
     os.kill(child, signal.SIGKILL)
     with contextlib.suppress(ProcessLookupError):  # it had no time to make the group
         os.killpg(child, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What a function reads and makes, declared beside the function, for the script `make.py`.
+"""What a function reads and makes, declared with the function, for the script `make.py`.
 
 @reads(datasets=[STRINGS], traces=[traces.read], starts=STARTS)
 @makes(MEMORISED)

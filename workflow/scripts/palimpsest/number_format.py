@@ -22,22 +22,18 @@ def number(value: float | None) -> str:
 
 
 def score(value: float) -> str:
-    """A score in [0, 1], or an end of its interval, to three decimals; a dash if there is none."""
     return "–" if pd.isna(value) else f"{value:.3f}".replace("-", "−")
 
 
 def percent(share: float) -> str:
-    """A share as a whole percentage, with a non-breaking space before the sign."""
     return f"{100 * share:.0f}\u00a0%".replace("-", "−")
 
 
 def plural(n: int, noun: str) -> str:
-    """A number of things: 1 claim, 2 claims."""
     return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def in_words(n: int) -> str:
-    """A small number as a word."""
     return WORDS[n] if n < len(WORDS) else str(n)
 
 
@@ -53,5 +49,4 @@ def duration(seconds: float | None) -> str:
 
 
 def slug(text: str) -> str:
-    """A text as an id: letters and digits stay, everything else becomes a hyphen."""
     return re.sub(r"[^A-Za-z0-9]+", "-", str(text)).strip("-") or "x"

@@ -48,7 +48,6 @@ WILDCARD = re.compile(r"{(\w+)}")
 
 
 def fill(pattern: str, **values) -> str:
-    """The pattern with some wildcards filled in and the others left as they are."""
     return WILDCARD.sub(lambda found: str(values.get(found[1], found[0])), pattern)
 
 
@@ -67,7 +66,6 @@ def values_in(pattern: str, path: str) -> dict[str, str] | None:
 def of_pattern(
     pattern: str, paths: Iterable[str], wanted: Mapping[str, object] | None = None
 ) -> list[str]:
-    """The paths that fit a pattern and have the wanted values of some wildcards."""
     asked = {name: str(value) for name, value in (wanted or {}).items()}
     found = ((path, values_in(pattern, path)) for path in paths)
     return [path for path, values in found if values and asked.items() <= values.items()]
@@ -82,7 +80,6 @@ def _ends(pattern: str) -> tuple[str, str]:
 
 @cache
 def _expression(pattern: str) -> re.Pattern:
-    """The regular expression of a pattern."""
     parts, seen = [], set()
     for number, part in enumerate(WILDCARD.split(pattern)):
         if number % 2 == 0:

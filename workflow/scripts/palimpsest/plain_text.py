@@ -53,8 +53,8 @@ def has_zero_bytes(path: str | Path, text: str, first_line: int = 1) -> str:
 def same_when_composed(words: Iterable[str]) -> list[tuple[str, ...]]:
     """Groups of different words that have the same characters and look alike, in order.
 
-    An accented letter can be one character (Unicode's form NFC) or a letter with an accent behind
-    it (NFD). Each group has two words or more, the shortest first.
+    An accented letter can be one character (Unicode's form NFC) or a letter followed by an accent
+    (NFD). Each group has two words or more, the shortest first.
     """
     groups = defaultdict(list)
     # A word of ASCII alone is no other word's form.

@@ -24,9 +24,10 @@ OF_SNAKEMAKE = Path(".snakemake")  # where Snakemake keeps its records
 HOLDER = OF_SNAKEMAKE / "palimpsest.json"  # process and host of the running Snakemake
 LOCK = OF_SNAKEMAKE / "palimpsest.lock"
 DAMAGED = ".damaged"
-# Rules that may run beside another Snakemake: they read nothing that is written in place, and their
-# only output is replaced at once. No other rule is known to be harmless: at its end, Snakemake
-# deletes empty folders of all files that its graph of jobs names, also those of another Snakemake.
+# Rules that may run while another Snakemake runs: they read nothing that is written in place, and
+# their only output is replaced at once. No other rule is known to be harmless: at its end,
+# Snakemake deletes empty folders of all files that its graph of jobs names, also those of another
+# Snakemake.
 HARMLESS = frozenset({"plan"})
 RANDOM_NAME = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -41,10 +42,10 @@ class WorkingFolder:
     def take(self, rules: Set[str] | None = None) -> None:
         """Lock the folder until this process ends; cancel jobs that a killed Snakemake left.
 
-        `rules` are all rules whose jobs this Snakemake plans, if they are known. With only those
-        of `HARMLESS`, it may work beside another Snakemake, without a lock. Raises `UserError` if
-        another Snakemake is, or may be, at work in the folder, or if the folder cannot be written
-        to.
+        `rules` are all rules whose jobs this Snakemake plans, if they are known. If all are in
+        `HARMLESS`, this Snakemake may work without a lock while another Snakemake works. Raises
+        `UserError` if another Snakemake is, or may be, at work in the folder, or if the folder
+        cannot be written to.
         """
         if self._is_taken:
             return
@@ -125,7 +126,6 @@ def put_damaged_aside(paths: Iterable[str]) -> None:
 
 
 def ends_as_parquet(path: str) -> bool:
-    """Whether a file ends with the bytes that end every complete Parquet file."""
     with open(path, "rb") as file:
         file.seek(0, os.SEEK_END)
         file.seek(max(0, file.tell() - 4))

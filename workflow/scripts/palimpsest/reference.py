@@ -12,7 +12,6 @@ WRITTEN = "<!-- Written by `make docs`; do not edit. -->\n"
 
 
 def configuration_page(schema: dict, default: str | Path, paper: str | Path) -> str:
-    """Every key of the configuration: meaning, allowed values, and value in two experiments."""
     values = [yaml.safe_load(Path(path).read_text()) for path in (default, paper)]
     lines = [
         WRITTEN,
@@ -34,7 +33,6 @@ def configuration_page(schema: dict, default: str | Path, paper: str | Path) -> 
 
 
 def tables_page(kinds: Iterable[Kind]) -> str:
-    """Every kind of table: the meaning of a row, the path, and each column."""
     lines = [
         WRITTEN,
         "# The tables",

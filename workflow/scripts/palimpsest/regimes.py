@@ -26,7 +26,6 @@ class Single:
         return intervention
 
     def trainings(self, size: int) -> int:
-        """The number of trainings for one seed, on `size` training strings."""
         return 1
 
 
@@ -117,12 +116,10 @@ def named(name: str, left_out: int | None = None) -> Regime:
 
 
 def without_string(string_id: str) -> str:
-    """The model that is trained without one string."""
     return f"{WITHOUT}-{string_id}"
 
 
 def string_left_out(name: str) -> str:
-    """The string that a model is trained without."""
     return name.removeprefix(f"{WITHOUT}-")
 
 

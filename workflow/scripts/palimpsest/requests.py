@@ -1,8 +1,4 @@
-"""Requests: the runs that a section needs trained.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-"""
+"""Requests: the runs that a section needs trained."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -80,7 +76,6 @@ class Runs:
 
     @property
     def trainings(self) -> int:
-        """The number of trainings for one seed."""
         return self.regime.trainings(self.size)
 
     @property
@@ -92,7 +87,6 @@ class Runs:
 
     @property
     def datasets(self) -> list[str]:
-        """The datasets that the runs are trained on, one for each seed."""
         return self.paths(DATASET, variant=self.intervention)
 
     def paths(self, pattern: str, **more) -> list[str]:
@@ -108,12 +102,10 @@ class Runs:
         return list(dict.fromkeys(filled))
 
     def of_some_seeds(self, most: int) -> list["Runs"]:
-        """The same runs, in parts with at most `most` seeds each."""
         spans = parts(range(len(self.seeds)), most)
         return [replace(self, seeds=self.seeds[first : last + 1]) for first, last in spans]
 
     def on(self, intervention: str) -> "Runs":
-        """The same runs on the dataset of another intervention."""
         return replace(self, intervention=intervention)
 
 

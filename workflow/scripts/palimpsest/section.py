@@ -1,8 +1,4 @@
-"""The interface of a section. A section holds everything that belongs to one paper's question.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-"""
+"""The interface of a section. A section holds everything that belongs to one paper's question."""
 
 from __future__ import annotations
 
@@ -150,7 +146,6 @@ class Section:
         return is_own or self.part_of(target) is not None
 
     def part_of(self, target: str) -> Part | None:
-        """The part whose target or file this is."""
         for part in self.parts:
             if target == part.name or target.startswith(part.files):
                 return part
@@ -158,7 +153,6 @@ class Section:
 
     @property
     def _names(self) -> tuple[str, ...]:
-        """The section's own targets."""
         return self.name, *self.targets
 
     @property

@@ -1,7 +1,6 @@
 """The sections, in the order of the report; and the figures, kinds and interventions of all.
 
-To add a section, add one line here and one line in the Snakefile. Only modules that load fast are
-imported, because Snakemake reads this file before it builds its graph of jobs.
+To add a section, add one line here and one line in the Snakefile.
 """
 
 from collections.abc import Iterable
@@ -50,7 +49,6 @@ KINDS: dict[str, Kind] = {
 
 
 def interventions_of(sections: Iterable[Section]) -> tuple[Intervention, ...]:
-    """The interventions that sections share, and their own."""
     own = (intervention for section in sections for intervention in section.interventions)
     return (*SHARED_INTERVENTIONS, *own)
 

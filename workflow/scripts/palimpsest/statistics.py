@@ -136,7 +136,7 @@ def is_constant(
     """Whether values are equal along their first axis, up to rounding.
 
     A spread that is computed from such values is not exactly 0, and what is divided by this spread
-    is noise. So estimators and scores ask this, and never whether a spread is 0.
+    is noise. So estimators and scores call this function. They never test whether a spread is 0.
 
     Parameters
     ----------
@@ -212,7 +212,6 @@ def terms_of(stored: type) -> int:
 
 
 def _epsilons(stored: type) -> float:
-    """The epsilon of a type, in epsilons of float64."""
     return float(np.finfo(stored).eps / np.finfo(float).eps)
 
 

@@ -56,7 +56,6 @@ def to_frame(losses: TokenLosses) -> pd.DataFrame:
 
 
 def read(path: str | Path) -> TokenLosses:
-    """Read the losses of the tokens of one run."""
     frame = tables.read(path, TOKENS)
     epochs = np.unique(frame["epoch"].to_numpy())
     first = frame.iloc[: len(frame) // len(epochs)]

@@ -85,7 +85,6 @@ def read_all(path: str | Path) -> list[Trace]:
 
 
 def _of_run(frame: pd.DataFrame) -> Trace:
-    """The trace of one run from its rows."""
     epochs = np.unique(frame["epoch"].to_numpy())
     shape = (len(epochs), -1)
     first = frame.iloc[: len(frame) // len(epochs)]

@@ -54,7 +54,6 @@ def of_schema(config: dict, schema: dict) -> Iterator[Mistake]:
 
 
 def of_values(settings: Settings) -> Iterator[Mistake]:
-    """Mistakes in the keys that all sections share."""
     yield from _paths(settings)
     table, folder = settings.config["models_table"], settings.config["languages_folder"]
     if not os.path.isfile(table):
@@ -76,13 +75,11 @@ def of_values(settings: Settings) -> Iterator[Mistake]:
 
 
 def unknown_models(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
-    """Names in a list of models that are not in the table of models."""
     for place, name in enumerate(names):
         yield from unknown_model(settings, f"{key}[{place}]", name)
 
 
 def unknown_model(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
-    """A name that is not in the table of models."""
     try:
         resolve(name, settings.models)
     except KeyError as error:
@@ -91,13 +88,11 @@ def unknown_model(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
 
 
 def unknown_languages(settings: Settings, key: str, names: Iterable[str]) -> Iterator[Mistake]:
-    """Names in a list of languages that have no file, or that are not allowed in paths."""
     for place, name in enumerate(names):
         yield from unknown_language(settings, f"{key}[{place}]", name)
 
 
 def unknown_language(settings: Settings, key: str, name: str) -> Iterator[Mistake]:
-    """A name that has no file, or that is not allowed in paths."""
     folder = Path(settings.config["languages_folder"])
     known = corpus_names(folder)
     if name not in known:
@@ -158,7 +153,8 @@ def of_one_study(
 ) -> Iterator[Mistake]:
     """Mistakes in a block with one model, one size and languages that must have a grammar.
 
-    `needed` is the number of strings to draw from each language, and `why` as above.
+    `needed` is the number of strings to draw from each language. `why` names what needs the
+    probabilities.
     """
     yield from unknown_model(settings, f"{key}/model", asked["model"])
     yield from unknown_languages(settings, f"{key}/languages", asked["languages"])
@@ -177,10 +173,11 @@ def split_terminals(settings: Settings, models: Iterable[str], languages: Iterab
 
 
 def long_strings(settings: Settings, requests: Iterable[Runs]) -> None:
-    """Raise `UserError` if a model takes no string as long as a corpus has.
+    """Raise `UserError` if the strings of a corpus are too long for a model.
 
-    That is a text's longest line. Of a grammar, it is a share of its strings of which the datasets
-    have one all but surely; a rarer string is refused by the job that trains.
+    Of a text, the longest line decides. Of a grammar, the error means that strings which are too
+    long are so frequent that the datasets almost surely have one; the job that trains refuses rarer
+    ones.
     """
     requests = list(requests)
     more = 1 + settings.config["datasets"]["predict_end"]  # tokens: a start, and an end
@@ -201,7 +198,7 @@ def long_strings(settings: Settings, requests: Iterable[Runs]) -> None:
 
 
 def _independent_strings(settings: Settings, runs: Runs) -> int:
-    """How many independent strings of the corpus are surely in the datasets of some runs."""
+    """Number of independent strings of the corpus that are surely in the datasets of some runs."""
     n_training = runs.size if runs.variant == BASE else 0
     return len(runs.seeds) * (settings.config["datasets"]["test_size"] + n_training)
 
@@ -315,7 +312,6 @@ def _offload(block: str, training: dict) -> Iterator[Mistake]:
 
 
 def _recipes(settings: Settings) -> Iterator[Mistake]:
-    """Names of recipes that the configuration does not define."""
     known = settings.config["recipes"]
     for key, name in recipes_named(settings.config):
         if name not in (*known, GRID):

@@ -17,7 +17,7 @@ from palimpsest.configuration.yaml_files import check_file, check_values
 from palimpsest.errors import UserError
 
 SUFFIXES = (".yaml", ".yml", ".json")
-# These flags take all words that follow, so that a target behind them is taken for a value.
+# These flags take all words that follow, so a target after them is taken for a value.
 OF_TARGETS = "give a target first, or put -- between the target and the values of"
 
 

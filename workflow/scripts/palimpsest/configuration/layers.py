@@ -53,7 +53,7 @@ def follow(config: dict, sources: Sources, parts: Iterable[PartOf]) -> Iterator[
 
 
 def _open_again(config: dict, sources: Sources) -> None:
-    """Give blocks their defaults back that a later file set to null, and a still later one not."""
+    """Give a block its defaults if one file set the block to null and a later one opened it."""
     (_, defaults), *later = sources.layers
     closed, opened = set(), {}
     for _, layer in later:
@@ -71,7 +71,6 @@ def _open_again(config: dict, sources: Sources) -> None:
 
 
 def _blocks(tree: dict, above: tuple = ()) -> Iterator[tuple[tuple, dict | None]]:
-    """Every block of a file, and every key that is null, with its path; outer blocks first."""
     for name, value in tree.items():
         if value is None or isinstance(value, dict):
             yield (*above, name), value

@@ -75,7 +75,6 @@ def _blocks_with(key: str, schema: dict) -> str:
 
 
 def shown(value) -> str:
-    """A value as YAML writes it, cut to a length that fits in a line."""
     words = {None: "null", True: "true", False: "false"}
     text = words[value] if value is None or isinstance(value, bool) else repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -42,16 +42,13 @@ class Settings:
 
     @cached_property
     def seeds(self) -> tuple[int, ...]:
-        """The seeds of every run."""
         return tuple(self.config["seeds"])
 
     @cached_property
     def models(self) -> dict[str, Model]:
-        """The table of models."""
         return read_models(self.config["models_table"])
 
     def is_twin(self, model: str) -> bool:
-        """Whether a name is the name of a twin."""
         return resolve(model, self.models)[1] == "twin"
 
     def engine(self, model: str) -> str:
@@ -106,16 +103,13 @@ class Settings:
         return self._corpora[name]
 
     def corpus_file(self, name: str) -> str:
-        """The file of a corpus: a grammar or a text."""
         return find_corpus(self.config["languages_folder"], name)
 
     def counterpart(self, language: str) -> str | None:
-        """The high-entropy counterpart of a language, if it has one."""
         return self.config["datasets"]["high_entropy_counterpart"].get(language)
 
 
 def unknown_recipe(name: str, recipes: Iterable[str]) -> str:
-    """What is wrong with the name of a recipe that is not among `recipes`."""
     known = list(recipes)
     return (
         f"unknown recipe {name!r}; known: {', '.join(known)}{nearest(name, known)}. Define it in "
@@ -124,7 +118,6 @@ def unknown_recipe(name: str, recipes: Iterable[str]) -> str:
 
 
 def _without(tree: dict | None, steps: list[str]) -> dict | None:
-    """A copy of a tree of blocks, with one block set to null if it is there."""
     first, *rest = steps
     if not tree or first not in tree:
         return tree

@@ -26,11 +26,9 @@ class Sources:
 
     @cached_property
     def layers(self) -> list[tuple[str, dict]]:
-        """The name and the values of every source, each overriding the ones before."""
         return [*((file, _load(file)) for file in self.files), (COMMAND_LINE, self.command_line)]
 
     def error(self, mistake: Mistake) -> UserError:
-        """A mistake as an error that names the source of the key."""
         key, text, place, because = mistake
         where = self.of(key if place is None else place)
         if because and self.place(because) > self._order(where):
@@ -109,7 +107,6 @@ def _update(block: dict, key: str, value: object) -> None:
 
 
 def has(tree, steps: list[str]) -> bool:
-    """Whether a tree of blocks has a key."""
     for step in steps:
         if not isinstance(tree, dict) or step not in tree:
             return False

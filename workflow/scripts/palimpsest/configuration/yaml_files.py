@@ -95,7 +95,6 @@ def _check_loops(node: yaml.Node, where: str, lines: bool, above: set, done: set
 
 
 def _composed(text: str) -> yaml.Node | None:
-    """The nodes of a text in YAML."""
     depth = 0
     try:
         for event in yaml.parse(text, _FAST_LOADER):

@@ -1,7 +1,4 @@
-"""Corpora: the sources of strings. A corpus is a grammar or a user's text.
-
-This package is fast to import, because Snakemake reads corpora before it builds its graph of jobs.
-"""
+"""Corpora: the sources of strings. A corpus is a grammar or a user's text."""
 
 from palimpsest.corpora.corpus import Corpus, String, text_of
 from palimpsest.corpora.files import corpus_names, find_corpus, read_corpus

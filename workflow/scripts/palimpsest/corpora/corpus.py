@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE = range(6)  # what random numbers are drawn for
+TRAIN, TEST, COUNTERPART, VALIDATION, FORGET, SIDE = range(6)  # purposes of random numbers
 
 String = tuple[str, ...]  # the symbols of a string
 
@@ -76,5 +76,4 @@ def text_of(string: Sequence[str]) -> str:
 
 
 def groups_by_string(strings: Sequence[String]) -> dict[String, str]:
-    """Groups with one distinct string each."""
     return {string: text_of(string) for string in strings}

@@ -40,12 +40,11 @@ def read_grammar(path: str | Path) -> Grammar:
 
 
 def corpus_names(folder: str | Path) -> list[str]:
-    """The names of the corpora in a folder, sorted."""
     return sorted({path.stem for path in Path(folder).glob("*") if path.suffix in SUFFIXES})
 
 
 def check_names(folder: str | Path, targets: Iterable[str]) -> None:
-    """Raise `UserError` if a path that Snakemake is asked for needs a file with an unusable name.
+    """Raise `UserError` if a path that is a Snakemake target needs a file with an unusable name.
 
     Letters with accents have two forms in file names; both are the same letter here.
     """

@@ -13,7 +13,7 @@ from palimpsest.languages import Grammar, GrammarWarning, emptiness
 from palimpsest.languages.notation import Symbol
 from palimpsest.languages.structure import Rule
 
-ALL_BUT_SURE = 1e-6  # the chance that it is otherwise
+ALL_BUT_SURE = 1e-6  # the largest chance that no string is longer
 FIRST = "first choice"  # no name of a grammar file has a space
 
 
@@ -50,11 +50,10 @@ class GrammarCorpus:
 
     @classmethod
     def from_file(cls, path: str | Path) -> "GrammarCorpus":
-        """Read a grammar file, see `Grammar.from_file`."""
         return cls(Grammar.from_file(path))
 
     def has_longer(self, limit: int, n: int) -> bool:
-        """Whether one of `n` independent strings has more than `limit` symbols, all but surely.
+        """Whether it is almost sure that one of `n` strings has more than `limit` symbols.
 
         The exact share takes seconds, and most languages need only its upper bound.
         """
@@ -68,7 +67,6 @@ class GrammarCorpus:
         return is_sure(grammar.probability_longer_than(limit))
 
     def when_too_long(self, most: int) -> str:
-        """The remedy has the exact share of strings that are too long."""
         share = self.grammar.probability_longer_than(most - 1)
         remedy = f"give a higher probability to the rules of {self.name} that end it"
         if math.isfinite(self.longest()):
@@ -122,7 +120,7 @@ class GrammarCorpus:
         return self.grammar.n_derivations()
 
     def most_draws(self) -> float:
-        """As many as there are strings: more draws would be mostly copies."""
+        """The number of strings: more draws would be mostly copies."""
         return self.grammar.n_derivations()
 
     def expected_length(self) -> float:
@@ -151,5 +149,5 @@ def first_choice(grammar: Grammar):
 
 
 def _of_rule(grammar: Grammar, rule: Rule) -> Grammar:
-    """The strings of one rule: the other rules of its non-terminal are free further down."""
+    """The strings of one rule. Other rules of its non-terminal can be used further down."""
     return Grammar(grammar.name, FIRST, (Rule(FIRST, rule.rhs, 1.0), *grammar.rules))

@@ -24,7 +24,7 @@ class TextCorpus:
     when_too_few = "add lines to the text"
 
     def __init__(self, name: str, strings: Sequence[String], lines: Sequence[int] | None = None):
-        """A text of some strings; `lines` are the numbers of their lines in a file."""
+        """`lines` are the numbers of the strings' lines in a file."""
         if not strings:
             raise UserError(
                 f"{name}: has no strings; write one string per line, with spaces between words"
@@ -60,7 +60,7 @@ class TextCorpus:
         return [self.strings[place] for place in taken], np.full(len(taken), np.nan)
 
     def _order(self, seed: int) -> np.ndarray:
-        """A random order int[lines]; the copies of a line follow the place of the first of them.
+        """A random order int[lines]; the copies of a line follow the place of the first copy.
 
         So a string with many copies is as likely on each side as a string with one.
         """
@@ -99,7 +99,6 @@ class TextCorpus:
         return max(len(string) for string in self.strings)
 
     def when_too_long(self, most: int) -> str:
-        """The remedy names the longest line."""
         longest = max(range(len(self.strings)), key=lambda place: len(self.strings[place]))
         return f"cut line {self.lines[longest]} of {self.name} into shorter lines"
 
@@ -115,14 +114,12 @@ def read_strings(path: str | Path) -> list[String]:
 
 
 def _numbered(text: str) -> Iterator[tuple[int, String]]:
-    """Yield the number of each line that has words, and its words."""
     for number, line in enumerate(text.split("\n"), 1):
         if words := tuple(line.split()):
             yield number, words
 
 
 def _copies(corpus: TextCorpus) -> Iterator[str]:
-    """A remark on lines that are copies of others."""
     n_copies = len(corpus.strings) - len(set(corpus.strings))
     if n_copies:
         yield (

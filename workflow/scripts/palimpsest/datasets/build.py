@@ -47,11 +47,11 @@ class Asked:
     options: Mapping = field(default_factory=dict)
 
     def test(self) -> Counter:
-        """The test set; it is the same for every variant and size."""
+        """The test set, which is the same for every variant and size."""
         return Counter(self.sampler.test(self.test_size))
 
     def unseen(self) -> list[String]:
-        """Strings that are set apart from the training strings; `test_size` draws, with copies."""
+        """Strings set apart from the training strings: `test_size` draws, with copies."""
         return self.sampler.unseen(self.test_size)
 
 

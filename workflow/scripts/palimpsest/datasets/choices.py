@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pandas as pd
 
-DECIMALS = 9  # losses that are equal to so many are equally near
+DECIMALS = 9  # losses that agree in this many decimals are equally near
 
 
 def candidates(strings: pd.DataFrame) -> np.ndarray:
@@ -22,10 +22,10 @@ def candidates(strings: pd.DataFrame) -> np.ndarray:
 
 
 def sample_by_copies(strings: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
-    """At most `n` rows of a table `strings`, half of them repeated strings, if there are so many.
+    """At most `n` rows of a table `strings`, half of them repeated strings if there are enough.
 
     The repeated strings and the others are sampled separately, each string of a group with the same
-    probability. In proportion, there would be too few repeated strings to compare the groups.
+    probability. Sampled in proportion, too few strings would be repeated to compare the groups.
     """
     if len(strings) <= n:
         return strings
@@ -41,10 +41,9 @@ def sample_by_copies(strings: pd.DataFrame, n: int, seed: int) -> pd.DataFrame:
 def placebo_of(strings: pd.DataFrame, name: str) -> str | None:
     """The placebo of a string: the candidate whose Bayes-optimal loss is nearest to the string's.
 
-    No run on the dataset is trained on the placebo. So whatever a comparison of two trainings finds
-    for the placebo is not memorisation. If several candidates are equally near, the string's name
-    decides, so that strings have different placebos. None if there is no candidate with a known
-    loss.
+    No run on the dataset is trained on the placebo. So any difference between two trainings on the
+    placebo is not memorisation. If several candidates are equally near, the string's name decides,
+    so that strings have different placebos. None if there is no candidate with a known loss.
     """
     loss = strings.set_index("string_id")["optimal_loss"]
     unseen = loss[candidates(strings)].dropna()

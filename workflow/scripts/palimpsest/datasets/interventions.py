@@ -3,7 +3,7 @@
 from palimpsest.interventions import BASE, Intervention
 
 DEDUP = "dedup"  # each distinct string of base once
-DEDUP_MATCHED = "dedup-matched"  # as many distinct strings as dedup, from the counterpart
+DEDUP_MATCHED = "dedup-matched"  # equally many distinct strings as dedup, from the counterpart
 
 INTERVENTIONS = (
     Intervention(BASE, "palimpsest.datasets.plain:base"),

@@ -103,7 +103,7 @@ class Sampler:
         remedy: str,
         of_side: bool = False,
     ) -> list[String]:
-        """The first `n` wanted strings, of one side if there are sides; see `first_wanted`."""
+        """The first `n` wanted strings, of one side if the split has sides; see `first_wanted`."""
         where = f"language {self.language}"
         is_grammar = self.corpus.has_probabilities
         cause = "the language is too small" if is_grammar else "the text is too short"
@@ -118,11 +118,10 @@ class Sampler:
 
     @property
     def _has_two_sides(self) -> bool:
-        """Whether unseen strings are set apart; they are matched by their probabilities."""
+        """Whether unseen strings are set apart. They are matched by their probabilities."""
         return self.split == DISJOINT and self.corpus.has_probabilities
 
     def _draw_side(self, n: int, is_trained: bool) -> list[String]:
-        """Those of the first `n` strings of the training stream that are on one side."""
         strings = self._draw_train(n)
         distinct = list(dict.fromkeys(strings))
         coins = np.random.default_rng(stream(self.seed, SIDE)).random(len(distinct)) < 0.5
@@ -133,7 +132,6 @@ class Sampler:
         return self._draw(n, TRAIN)
 
     def _draw(self, n: int, purpose: int) -> list[String]:
-        """Draw strings of the language and remember their derivations."""
         strings, log_probs = self.corpus.draw(n, self.seed, purpose)
         for string, log_prob in zip(strings, log_probs, strict=True):
             self.derivations.setdefault(string, log_prob)

@@ -42,7 +42,7 @@ def distinct_sample(grammar: Grammar, language: str, n: int, seed: int) -> pd.Da
 
 
 def _log_probabilities(grammar: Grammar, language: str, strings: list) -> np.ndarray:
-    """The log probabilities of strings; it says what takes long, and how far it is."""
+    """Log probabilities of strings. Prints what takes long, and how far the work is."""
     lengths = np.array([len(string) for string in strings])
     long = np.flatnonzero(lengths > LONG)
     if not len(long):

@@ -7,9 +7,9 @@ from palimpsest.allowed import numeric
 from palimpsest.errors import UserError
 from palimpsest.statistics import with_exact_ties
 
-# A polynomial of this degree follows a curve of ranks closely, whatever its steps are: of a loss
-# that does not depend on x at equal z, the partial rank correlation is -0.12 with straight lines
-# and 0.00 with this degree, where the loss falls steeply in the middle of z.
+# A polynomial of this degree follows a curve of ranks closely, whatever its steps are. Example: a
+# loss falls steeply in the middle of z, and does not depend on x at equal z. Its partial rank
+# correlation with x is -0.12 with straight lines and 0.00 with this degree.
 DEGREE = 5
 
 
@@ -22,7 +22,7 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
     Raises
     ------
     UserError
-        If they are not equally many numbers.
+        If the lengths differ.
     """
     ranks = [_ranks(each) for each in _checked(x=x, y=y)]
     return _cosine(*(own - own.mean() for own in ranks)) if len(ranks[0]) > 2 else np.nan
@@ -31,8 +31,8 @@ def spearman(x: ArrayLike, y: ArrayLike) -> float:
 def spearman_given(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float:
     """The partial rank correlation of x and y, float[n], at equal ranks of `given`, float[n].
 
-    It is the correlation of what the ranks of x and those of y have beyond a smooth curve on the
-    ranks of `given` (`beyond_rank`). The usual one has straight lines in the place of curves, and
+    The ranks of x and of y are taken beyond a smooth curve on the ranks of `given` (`beyond_rank`),
+    and are then correlated. The usual partial correlation uses straight lines instead of curves. It
     is not 0 where x and y both follow `given` along a curve and nothing else connects them.
 
     NaN if there are fewer than three values, if `given` does not vary, if `given` determines the
@@ -41,7 +41,7 @@ def spearman_given(x: ArrayLike, y: ArrayLike, given: ArrayLike) -> float:
     Raises
     ------
     UserError
-        If they are not equally many numbers.
+        If the lengths differ.
     """
     x, y, given = _checked(x=x, y=y, given=given)
     if len(given) < 3 or np.ptp(_ranks(given)) == 0:
@@ -53,13 +53,13 @@ def beyond_rank(x: ArrayLike, given: ArrayLike) -> np.ndarray:
     """What the ranks of x have beyond a smooth curve on the ranks of `given`; all float[n].
 
     The curve is the polynomial of degree 5 with the least squares. If `given` has six distinct
-    values or fewer, it is the mean rank at each of them. Numbers that are only rounding are 0. If a
-    value is NaN, all of the result is.
+    values or fewer, the curve is the mean rank at each of them. Rounding errors become 0. If
+    a value is NaN, all of the result is NaN.
 
     Raises
     ------
     UserError
-        If they are not equally many numbers.
+        If the lengths differ.
     """
     x, given = _checked(x=x, given=given)
     if not len(x) or np.isnan(x).any() or np.isnan(given).any():
@@ -76,7 +76,7 @@ def beyond_rank(x: ArrayLike, given: ArrayLike) -> np.ndarray:
 
 
 def _checked(**named: ArrayLike) -> list[np.ndarray]:
-    """Values float64[n], by their names in messages; `UserError` unless equally many numbers."""
+    """Values as float64[n]; the keys name them in messages. `UserError` if the lengths differ."""
     found = {name: _numbers(name, values) for name, values in named.items()}
     (first, n), *others = ((name, len(values)) for name, values in found.items())
     for name, other in others:
@@ -96,7 +96,7 @@ def _numbers(name: str, values: ArrayLike) -> np.ndarray:
 
 
 def _ranks(values: ArrayLike) -> np.ndarray:
-    """The ranks float[n] of values; those that are equal up to rounding have their mean rank."""
+    """Ranks float[n] of the values; values that are equal up to rounding share their mean rank."""
     # Imported here, because scipy loads slowly and light modules import this one.
     from scipy.stats import rankdata
 
@@ -104,6 +104,6 @@ def _ranks(values: ArrayLike) -> np.ndarray:
 
 
 def _cosine(x: np.ndarray, y: np.ndarray) -> float:
-    """The correlation of two variables of mean 0; NaN where one does not vary."""
+    """Correlation of two variables of mean 0; NaN where one does not vary."""
     spread = np.sqrt((x @ x) * (y @ y))
     return float(x @ y / spread) if spread else np.nan

@@ -1,8 +1,8 @@
 """Performance on strings of similar length, in bins of equal mass from sparse to dense.
 
 The paper chooses by eye a range of lengths in which perplexity hardly depends on length, and drops
-the few largest perplexities. Here the range is the central half of the lengths, with both its ends,
-and perplexities above 500 are dropped, which is the paper's bound.
+the few largest perplexities. Here the range is the central half of the lengths, with both its ends.
+Perplexities above 500 are dropped, which is the paper's bound.
 
 Source: LMD3: Language Model Data Density Dependence, section 6.2, figures 4 and 5, appendix A.7.
 """
@@ -28,7 +28,7 @@ from palimpsest.tables.kinds import Kind
 pd = lazy_import("pandas")
 
 MOST_BINS = 20
-FEWEST_STRINGS = 10  # distinct strings of each bin; with fewer, there are fewer bins, or none
+FEWEST_STRINGS = 10  # distinct strings per bin; with fewer strings, there are fewer bins, or none
 CENTRAL = 0.5  # share of the distinct strings whose lengths make the window
 MOST_PERPLEXITY = 500.0
 EXACT, LOCAL, RANDOM, DISTANCE = "exact", "local", "random", "distance"
@@ -50,8 +50,8 @@ def binned(
 
     A row is a string in a run, so a string can have several rows, and rows in several bins. Within
     a bin, a string counts once, by the means of its rows: the interval is over strings, not over
-    runs. A bin has at least ten strings; without as many, there is no bin. Nor is there one if x
-    does not vary.
+    runs. A bin has at least ten strings. With fewer strings, or if x does not vary, there is no
+    bin.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def binned(
     most_bins = min(most_bins, rows["string_id"].nunique() // FEWEST_STRINGS)
     if most_bins < 1 or is_flat(rows["x"], magnitude):
         return pd.DataFrame(columns=BINS.split())
-    # Equal x are in order of the string's name, which is a hash: the order of rows has no effect.
+    # Equal x are ordered by the string's name, a hash, so that the order of rows has no effect.
     rows = rows.sort_values(["x", "string_id", "y"])
     numbers = _bins_of_rows(rows["string_id"].to_numpy(), most_bins)
     of_strings = rows.groupby([numbers, "string_id"])[["x", "y"]].mean()
@@ -142,12 +142,11 @@ def text_bins(density: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_text(part: str, kernel: str, bandwidth: float) -> float:
-    """The magnitude of a part in users' texts, see `rounding.is_flat`."""
+    """The magnitude, in `rounding.is_flat`, of a part of the density of users' texts."""
     return OF_DISTANCE if part == DISTANCE else of_log_density(kernel, bandwidth)
 
 
 def leakage_bins(leakage: pd.DataFrame) -> pd.DataFrame:
-    """The table `density_bins` of a table `leakage`: all test strings of all runs."""
     y_of = {PERPLEXITY: "perplexity", ACCURACY: "answer_right"}
     return _tabulated(leakage, y_of, (EXACT, DISTANCE), DENSITY_BINS)
 
@@ -159,7 +158,6 @@ def _tabulated(
     kind: Kind,
     magnitude_of: Callable[[str, str, float], float | None] = lambda *_: None,
 ) -> pd.DataFrame:
-    """Bins of every group of rows that have equal values in the table's further columns."""
     own = {"part", *BINS.split()}
     keys = [name for name in kind.names if name not in own]
     found = list(_bins_of_groups(frame, keys, y_of, parts, magnitude_of))

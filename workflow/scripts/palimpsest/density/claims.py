@@ -11,10 +11,10 @@ all strings, the second how hard the strings are. Placebos are treated in the sa
 strings, and their statistic is in the marks.
 
 A statistic has one value per seed, and its interval is over the seeds. Every seed draws its strings
-and trains its models independently; in a language with few strings, seeds can draw the same ones.
-The claims on regressions are different: one regression is over all seeds, and its interval is that
-of a permutation test, which exchanges strings. Regressions of texts have the interval of Student's
-t over the queries.
+and trains its models independently; in a language with few strings, seeds can draw the same
+strings. The claims on regressions are different: one regression is over all seeds, and its interval
+is that of a permutation test, which exchanges strings. Regressions of texts have the interval of
+Student's t over the queries.
 """
 
 from collections.abc import Callable
@@ -76,14 +76,14 @@ QUESTIONS = {
     "density_memorised": "Are densely supported strings memorised earlier?",
 }
 NAMES = {HIDDEN: "of hidden states", NGRAMS: "of n-grams"}
-# For "highly separable" (LMD3, figure 3): of ten pairs, nine are in the right order
+# "Highly separable" (LMD3, figure 3): nine of ten pairs are in the right order
 SEPARABLE = 0.9
 # A recall that LMD3 takes as sufficient (appendix A.10.1)
 RECALL, RETRIEVED = 0.9, 10
 # The largest difference of two recalls that counts as none
 TOLERATED = 0.05
 NO_COPY, ONE_COPY = 0, 1
-# Words, region and columns: what one predictor says at equal values of the other
+# Words, region and columns: one predictor at equal values of the other
 UNIQUE = (
     (
         "At equal distance to the nearest training strings, by the embedding",
@@ -179,25 +179,25 @@ ON_LEAKS = (
 
 
 def beyond_never(leakage: pd.DataFrame, column: str, treated: str) -> pd.DataFrame:
-    """Mean of treated strings minus that of strings never leaked: by seed, and by condition."""
+    """Mean of treated strings minus that of strings never leaked; by seed (rows) and condition."""
     by_run = leakage.groupby(["strings", "seed", "exact", "paraphrases"])[column].mean()
     return (by_run[treated] - by_run[NEVER]).unstack(["exact", "paraphrases"])
 
 
 def copy_effect(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.Series:
-    """What one exact copy changes, mean over the numbers of paraphrases; by seed."""
+    """What one exact copy changes, by seed: the mean over the numbers of paraphrases."""
     found = beyond_never(leakage, column, treated)
     return found[ONE_COPY].mean(axis=1) - found[NO_COPY].mean(axis=1)
 
 
 def paraphrase_effect(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.Series:
-    """What all paraphrases change, without an exact copy; by seed."""
+    """What all paraphrases change without an exact copy, by seed."""
     found = beyond_never(leakage, column, treated)[NO_COPY]
     return found[found.columns.max()] - found[0]
 
 
 def magnified(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.Series:
-    """What all paraphrases change with an exact copy, minus what they change without; by seed."""
+    """What all paraphrases change with an exact copy, minus their change without one; by seed."""
     found = beyond_never(leakage, column, treated)
     most = found.columns.get_level_values("paraphrases").max()
     change = {exact: found[exact, most] - found[exact, 0] for exact in (NO_COPY, ONE_COPY)}
@@ -205,13 +205,11 @@ def magnified(leakage: pd.DataFrame, column: str, treated: str = LEAKED) -> pd.S
 
 
 def of_leakage(leakage: pd.DataFrame, effect: Callable, column: str) -> Estimate:
-    """An estimate of an effect of leakage; the same of placebos is in its marks."""
     own = once(leakage)
     return beside_placebo(effect(own, column), effect(own, column, PLACEBO))
 
 
 def beside_placebo(values: pd.Series, placebo: pd.Series) -> Estimate:
-    """An estimate over the seeds, with the mean and the interval of its placebo in the marks."""
     return over_seeds(values, DROPPED, marks=[interval_note("placebos", student(placebo.dropna()))])
 
 
@@ -224,7 +222,7 @@ def separated(separation: pd.DataFrame, embedding: str) -> Estimate:
     narrow = rows[(rows["setting"] == rows["setting"].min()) & (rows["paraphrases"] == 0)]
     narrow = narrow[narrow["exact"] == ONE_COPY].set_index("seed")
     found = with_setting(beside_placebo(narrow["auc"], narrow["placebo"]), rows)
-    # Of 1 in all seeds, every leaked string is denser than every other: certain, pair by pair.
+    # An area of 1 in all seeds is certain: every leaked string is denser than every other string.
     return found._replace(counts_certain=bool((narrow["auc"] == 1).all()))
 
 
@@ -238,7 +236,6 @@ def raised_by_paraphrases(separation: pd.DataFrame, embedding: str) -> Estimate:
 
 
 def of_kernel(separation: pd.DataFrame, embedding: str) -> pd.DataFrame:
-    """The rows of an embedding and of one kernel: the gaussian kernel, if it was used."""
     rows = separation[separation["embedding"] == embedding]
     return rows[rows["estimator"] == preferred_kernel(set(rows["estimator"]))]
 
@@ -257,7 +254,6 @@ def narrow_minus_wide(separation: pd.DataFrame, embedding: str) -> Estimate:
 
 
 def with_setting(estimate: Estimate, rows: pd.DataFrame) -> Estimate:
-    """The estimate, with the kernel and the narrowest bandwidth of some rows in the marks."""
     mark = f"{rows['estimator'].iloc[0]} kernel, bandwidth {number(rows['setting'].min())}"
     return estimate._replace(marks=(mark, *estimate.marks))
 
@@ -276,7 +272,6 @@ def recall(retrieval: pd.DataFrame, embedding: str) -> Estimate:
 
 
 def recall_difference(retrieval: pd.DataFrame) -> Estimate:
-    """Recall by hidden states minus recall by n-grams."""
     found = recalled(retrieval)
     return over_seeds(found[HIDDEN] - found[NGRAMS], DROPPED)
 
@@ -307,8 +302,8 @@ def beyond_run(rows: pd.DataFrame) -> pd.DataFrame:
 def unique(leakage: pd.DataFrame, embedding: str, predictor: str, given: str) -> Estimate:
     """Partial rank correlation of a predictor and the loss, at equal values of another predictor.
 
-    Over leaked strings, strings that are never leaked, and all runs of a seed. The same with
-    placebos in the place of leaked strings is in the marks.
+    Over leaked strings, strings that are never leaked, and all runs of a seed. The marks have the
+    same correlation with placebos instead of leaked strings.
     """
     rows = beyond_run(leakage[leakage["embedding"] == embedding])
     values = [
@@ -339,7 +334,7 @@ def natural(leakage: pd.DataFrame, embedding: str) -> Estimate:
 def orders(truth: pd.DataFrame, embedding: str, strings: str) -> Estimate:
     """Correlation with the exact probability at equal length, mean over all settings.
 
-    The best setting would be chosen by the strings that it is judged on.
+    The mean, because the best setting would be chosen by the strings that judge it.
     """
     rows = truth[(truth["embedding"] == embedding) & (truth["strings"] == strings)]
     return over_seeds(rows.groupby("seed")["given_length"].mean(), DROPPED)

@@ -50,7 +50,7 @@ def embeddings_of(strings: pd.DataFrame, hidden: pd.DataFrame) -> dict[str, np.n
 
 
 def stacked(vectors: Sequence[np.ndarray]) -> np.ndarray:
-    """Vectors as one array [n, D]; `UserError` if they do not have equally many dimensions."""
+    """Vectors as one array [n, D]; `UserError` if the numbers of dimensions differ."""
     widths = sorted({len(vector) for vector in vectors})
     if len(widths) > 1:
         raise UserError(
@@ -73,7 +73,7 @@ def densities(
 ) -> Iterator[dict[str, pd.DataFrame]]:
     """Yield the tables `density` and `neighbours` of every run.
 
-    `embeddings` are in the order of `datasets`. For the others, see `density_tables`;
+    `embeddings` are in the order of `datasets`. For the other arguments, see `density_tables`;
     `approximation` has the sizes by name.
     """
     sizes = approximation and Approximation(**approximation)
@@ -94,12 +94,11 @@ def density_tables(
 
     Parameters
     ----------
-    model : name of the model
-    strings : table of kind `strings`; the corpus are its training strings, with copies
+    strings : table of kind `strings`; the corpus is its training strings, with copies
     embeddings : float[strings, D], by the embedding's name, in the order of `strings`
     kernels : the bandwidths of each kernel
     k : number of neighbours
-    approximation : None for exact densities alone
+    approximation : None: exact densities only
     """
     counts = strings["count"].to_numpy()
     trained = np.flatnonzero(counts)
@@ -149,6 +148,5 @@ def log_densities(
 
 
 def distances(queries: np.ndarray, corpus: np.ndarray, k: int) -> dict[str, np.ndarray | int]:
-    """The columns `k`, `nearest` and `mean_distance` of a table of neighbours."""
     found, _ = nearest(queries, corpus, k)
     return {"k": k, "nearest": found[:, 0], "mean_distance": found.mean(axis=1)}

@@ -55,7 +55,7 @@ def _are_small(vectors: np.ndarray, largest: float) -> bool:
     """Whether all numbers are finite, and at most `largest` from 0."""
     if vectors.flags.c_contiguous and vectors.dtype in LARGEST:
         flat = vectors.ravel()
-        # Reads the vectors once, which is enough for vectors of ordinary size; not true of NaN.
+        # Reads the vectors once, which is enough for ordinary sizes; the comparison fails for NaN.
         with np.errstate(over="ignore", invalid="ignore"):
             if flat @ flat <= largest**2:
                 return True
@@ -83,7 +83,7 @@ def _table(name: str, vectors: ArrayLike) -> np.ndarray:
 
 
 def _wrong_row(vectors: Iterable) -> str:
-    """What is wrong in the first row that is not a vector of numbers, as wide as the one before."""
+    """The message about the first row that is not a vector of numbers as wide as the row before."""
     width = None
     for row, vector in enumerate(vectors.tolist() if isinstance(vectors, np.ndarray) else vectors):
         if not isinstance(vector, Sequence | np.ndarray) or isinstance(vector, str):
@@ -101,7 +101,7 @@ def _wrong_row(vectors: Iterable) -> str:
 
 
 def _wrong_number(vectors: np.ndarray, largest: float) -> str:
-    """What is wrong in the first row that has a number which is not allowed."""
+    """The message about the first row with a number that is not allowed."""
     finite = np.isfinite(vectors)
     if not finite.all():
         row = int(np.argmin(finite.all(axis=1)))
@@ -128,7 +128,7 @@ def squared_distances(
     of_queries = np.einsum("qd,qd->q", queries, queries)
     near = NEAR[corpus.dtype]
     buffer = np.empty((min(QUERIES_AT_ONCE, len(queries)), POINTS_AT_ONCE), dtype=corpus.dtype)
-    # Made once, because to free and fetch memory for each block takes a tenth of the time.
+    # Allocated once: freeing and allocating memory for each block takes a tenth of the time.
     both = np.empty((2, min(POINTS_AT_ONCE, len(corpus)), corpus.shape[1]), dtype=corpus.dtype)
     for start in range(0, len(corpus), POINTS_AT_ONCE):
         points = slice(start, min(start + POINTS_AT_ONCE, len(corpus)))

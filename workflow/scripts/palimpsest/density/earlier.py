@@ -24,7 +24,7 @@ def earlier(memorised: pd.DataFrame, measure: str) -> Estimate:
     """Rank association of support and start at equal probability, trained minus unseen strings.
 
     By n-grams, because hidden states are those of the model that memorised the strings. The
-    associations of both kinds are in the marks.
+    associations of both kinds of strings are in the marks.
     """
     rows = memorised[(memorised["measure"] == measure) & (memorised["embedding"] == NGRAMS)]
     parts = associations(rows)

@@ -35,17 +35,16 @@ LEAK_CONDITIONS = tuple(
 
 
 def leaked(leak: Leak) -> str:
-    """The variant of one condition of the factorial of leakage, such as leaked-1-3."""
+    """The variant of one condition of the factorial, such as leaked-1-3."""
     return f"{LEAKED}-{leak.exact}-{leak.paraphrases}"
 
 
 def leaked_times(exact: int) -> str:
-    """What variants with equally many exact copies of the leaked strings share, as leaked-1."""
+    """The beginning of the variants with this number of exact copies, such as leaked-1."""
     return f"{LEAKED}-{exact}"
 
 
 def leak_of(name: str) -> Leak | None:
-    """The condition from the variant's name; None for any other variant."""
     found = re.fullmatch(LEAKS, name)
     return Leak(int(found["exact"]), int(found["paraphrases"])) if found else None
 
@@ -56,6 +55,5 @@ def without_production(number: int) -> str:
 
 
 def production_left_out(name: str) -> int | None:
-    """The number of the production that a variant is without; None for any other variant."""
     found = re.fullmatch(PRODUCTIONS_LEFT_OUT, name)
     return int(found["production"]) if found else None

@@ -25,7 +25,7 @@ from palimpsest.density.sizes import Approximation
 from palimpsest.errors import UserError
 
 Setting = tuple[str, float]  # a kernel and its bandwidth
-# A narrower kernel sees nothing but copies, and a wider one no distances. Squares stay numbers.
+# A narrower kernel sees only copies, and a wider kernel sees no distances. Squares stay finite.
 BANDWIDTHS = Number(least=1e-9, most=LARGEST[np.dtype(np.float64)])
 
 
@@ -33,7 +33,7 @@ class Parts(NamedTuple):
     """The parts of an approximate density: float64[Q] each.
 
     `local` is the density over the k nearest neighbours, `random` that over the random sample, and
-    `combined` their mean, weighted by k and by the number of other points of the corpus.
+    `combined` is their mean, weighted by k and by the number of other points of the corpus.
     """
 
     local: np.ndarray
@@ -88,12 +88,12 @@ def log_density_of_others(
 ) -> np.ndarray:
     """The log of the exact density, float64[N], of all other points at each of N points.
 
-    A copy of a point is another point. The errors are those of `kernel_density`.
+    A copy of a point is another point.
 
     Raises
     ------
     UserError
-        Also if there is only one point.
+        If there is only one point, or for the reasons in `kernel_density`.
     """
     kernel, bandwidth = _checked_setting(kernel, bandwidth)
     (points,) = checked(points=points)
@@ -110,7 +110,7 @@ def _log_mean(
     n: int,
     without_itself: bool = False,
 ) -> np.ndarray:
-    """The log of the kernel's sum over the corpus, divided by n; see the functions above."""
+    """The log of the kernel's sum over the corpus, divided by n."""
     largest = np.full(len(queries), -np.inf)
     total = np.zeros(len(queries))
     for rows, points, squares in squared_distances(queries, corpus):
@@ -203,21 +203,19 @@ def log_random_parts(
 def sample_without(
     left_out: np.ndarray, n: int, size: int, chance: np.random.Generator
 ) -> np.ndarray:
-    """A random sample of `size` of the numbers below n, without replacement or those left out."""
+    """A random sample of `size` of the numbers below n, without replacement, without `left_out`."""
     kept = n - len(left_out)
     drawn = chance.choice(kept, size, replace=False, shuffle=False)
-    # The i-th number that is kept is i plus how many before it are left out.
+    # The i-th kept number is i plus the number of smaller numbers that are left out.
     before = np.sort(left_out) - np.arange(len(left_out))
     return drawn + np.searchsorted(before, drawn, side="right")
 
 
 def preferred_kernel(names: Collection[str]) -> str:
-    """The kernel to show of those in `names`: the gaussian one, if it is there."""
     return GAUSSIAN if GAUSSIAN in names else EXPONENTIAL
 
 
 def _checked_setting(kernel: str, bandwidth: float) -> Setting:
-    """A kernel and its bandwidth; `UserError` if one of them is not allowed."""
     kernel = checked_word("kernel", kernel, KERNELS)
     return kernel, checked_number("bandwidth", bandwidth, BANDWIDTHS)
 

@@ -3,9 +3,6 @@
 A query is a string whose density is estimated, and the corpus are the training strings of a run,
 with copies. An embedding is a vector for a string. A setting of an estimator is an embedding with a
 kernel and a bandwidth, or an embedding with a number of neighbours.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
 """
 
 from palimpsest.tables.columns import SHARED

@@ -30,20 +30,20 @@ class Exchanges:
     def __init__(self, strata: np.ndarray, n_runs: int, orders: np.ndarray):
         self.shape = len(strata), n_runs
         self.n = len(orders)
-        # Where each unit and its place after an exchange are in a matrix of units by units
+        # The cell of each unit and its place after an exchange, in a matrix of units by units
         self.cells = orders * len(strata) + np.arange(len(strata))
         same = strata[:, None] == strata
         self.share = same / same.sum(axis=1)
 
     def scores(self, term: np.ndarray, left: np.ndarray) -> tuple[float, np.ndarray, float]:
-        """Observed score, scores float[orders] after exchanges, and what is only rounding.
+        """Observed score, scores float[orders] after exchanges, and the size of rounding errors.
 
         A score is the sum over rows of the term times what is left of the outcome, both
-        float[rows]; it is given as the difference from its mean over all exchanges.
+        float[rows]. Its mean over all exchanges is subtracted.
         """
         products = (term - term.mean()).reshape(self.shape) @ left.reshape(self.shape).T
         scores = products.ravel().take(self.cells).sum(axis=1)
-        # The mean over all exchanges: every unit of a stratum in every place of it
+        # The mean over all exchanges: every unit of a stratum in every place of the stratum
         mean = (products * self.share).sum()
         return np.trace(products) - mean, scores - mean, 1e-9 * np.abs(products).sum()
 
@@ -102,14 +102,14 @@ class Scores:
         self.of_one = self._inverse_covariance(ones)
 
     def _inverse_covariance(self, columns: np.ndarray) -> np.ndarray:
-        """The inverse covariance of the outcome times columns, by Woodbury's identity."""
+        """The inverse covariance of the outcome times `columns`, by Woodbury's identity."""
         weighted = columns * self.weights[:, None]
         return weighted - self.weights[:, None] * (
             self.levels @ (self.inner @ (self.levels.T @ weighted))
         )
 
     def project(self, columns: np.ndarray) -> np.ndarray:
-        """The same, without the part that an intercept explains."""
+        """The inverse covariance times `columns`, without the part that an intercept explains."""
         found = self._inverse_covariance(columns)
         return found - self.of_one * (found.sum(axis=0) / self.of_one.sum())
 
@@ -181,9 +181,9 @@ def _kept(
         crossings = np.array(
             [(scores - observed) / (slope - slopes), -(scores + observed) / (slope + slopes)]
         )
-    # An exchange that changes nothing is as far at every shift.
+    # An exchange that changes nothing is as far from 0 as the observed order, at every shift.
     crossings[:, ~np.isfinite(crossings).all(axis=0)] = np.array([[-np.inf], [np.inf]])
-    # So many exchanges must be as far, besides the observed order.
+    # Number of exchanges that must be as far, in addition to the observed order.
     n = int(np.ceil((1 - CONFIDENCE) * (1 + len(scores)) - 1e-9)) - 1
     if n < 1:
         return -np.inf, np.inf

@@ -1,6 +1,6 @@
-"""A pretrained language model that is asked about texts: hidden states and losses.
+"""A pretrained language model that gives hidden states and losses of texts.
 
-The model is asked through `palimpsest.models.Models`. Texts are cut into tokens by the model's own
+The model is used through `palimpsest.models.Models`. Texts are cut into tokens by the model's own
 tokenizer. A start token precedes each text, so that every token of the text is predicted.
 """
 
@@ -34,21 +34,20 @@ AT_ONCE_ON_CPU = 16
 
 @dataclass(frozen=True)
 class NoMaterial:
-    """What a holder takes of a run's strings; a full model has its own vocabulary and weights."""
+    """Stands in for a run's strings, because a full model has its own vocabulary and weights."""
 
     vocabulary: int = 0
     seed: int = 0
 
 
 class FrozenHolder(DeepSpeedHolder):
-    """Holds a model that is only asked, in the memory of its weights alone.
+    """Holds a model that is not trained, in the memory of its weights alone.
 
     DeepSpeed keeps moments and float32 copies of all weights that may be trained, and it wants at
     least one of them, so this is the smallest.
     """
 
     def build(self, seed: int):
-        """The model with its pretrained weights, on the CPU."""
         model = super().build(seed).requires_grad_(False)
         min(model.parameters(), key=torch.Tensor.numel).requires_grad_(True)
         return model
@@ -99,7 +98,7 @@ class LanguageModel:
     def _unknown(
         self, encoded: TokenisedStrings, texts: list[str], what: str, numbers: str
     ) -> np.ndarray:
-        """The number of unknown tokens int64[texts]; warns of them, and of what has no token."""
+        """Number of unknown tokens int64[texts]; warns of them and of left-out characters."""
         place = np.arange(encoded.ids.shape[1])
         is_text = (place >= 1) & (place < encoded.lengths[:, None])
         n_unknown = (is_text & np.isin(encoded.ids, unknown_ids(self.tokenizer))).sum(axis=1)
@@ -108,7 +107,7 @@ class LanguageModel:
         return n_unknown
 
     def close(self) -> None:
-        """Leave the group of processes; the model cannot be asked after that."""
+        """Leave the group of processes. The model cannot be used after that."""
         self.holder.close()
 
     def _encoded(self, texts: list[str]) -> TokenisedStrings:
@@ -149,6 +148,5 @@ def encode(name: str, tokenizer, most: Limits, texts: list[str]) -> TokenisedStr
 
 
 def _tokenizer(row: Model):
-    """The model's own tokenizer."""
     with plain_errors(row):
         return AutoTokenizer.from_pretrained(row.id, revision=row.revision, trust_remote_code=False)

@@ -1,10 +1,10 @@
 """Laplace's approximation of a logistic model with random intercepts, and its slope.
 
 `mixedlm` has the same likelihood, but its logistic fits cannot be relied on here. Of the 20 fits of
-the default study, its Newton's steps to the mode, which are never halved, ran off in 6. In 6
-others, its fast search (L-BFGS-B with numerical slopes) called itself converged at deviances that
-are 0.3 to 0.5 too high. In those 14 that its default search solves, the deviances are the same as
-ours (tests/density/test_laplace.py compares the estimates), but a fit takes ten times as long.
+the default study, its Newton's steps to the mode, which are never halved, ran off in 6. In 6 other
+fits, its fast search (L-BFGS-B with numerical slopes) called itself converged at deviances that are
+0.3 to 0.5 too high. In the 14 fits that its default search solves, the deviances equal ours
+(tests/density/test_laplace.py compares the estimates), but a fit takes ten times as long.
 
 The levels of the intercept with most levels are eliminated: no row has two of them, so their part
 of the information matrix is diagonal. The others' part has few columns.
@@ -50,11 +50,9 @@ class Information(NamedTuple):
         return (large - self.cross @ found) / self.diagonal, found
 
     def inverse_of_others(self) -> np.ndarray:
-        """The others' block of the inverse."""
         return linalg.cho_solve(self.factor, np.eye(self.cross.shape[1]), check_finite=False)
 
     def log_determinant(self) -> float:
-        """Of the whole matrix."""
         return np.log(self.diagonal).sum() + 2 * np.log(np.diag(self.factor[0])).sum()
 
 
@@ -161,7 +159,6 @@ class Laplace:
         return theta[self.large] * large, theta[self.owner] * others
 
     def _information(self, theta, weights) -> Information:
-        """The information matrix of u."""
         n, large, others = len(self.rest), theta[self.large], theta[self.owner]
         diagonal = 1 + large**2 * np.bincount(self.codes, weights, self.n_large)
         shape = self.n_large, self.n_others
@@ -197,7 +194,7 @@ def search(model: Laplace, start: np.ndarray, most_steps: int) -> tuple[np.ndarr
     """The most probable (theta, beta), and whether the search ended before `most_steps`.
 
     At a standard deviation of 0 the slope is 0, whether or not a positive one is more probable. So
-    each small one that is found is compared with 0 and with a positive one.
+    each small standard deviation is compared with 0 and with a positive one.
     """
     bounds = [(0, None)] * model.n + [(None, None)] * model.terms.shape[1]
     options = {"ftol": SEARCH_ENDS, "gtol": 1e-3, "maxiter": most_steps, "maxcor": 20}

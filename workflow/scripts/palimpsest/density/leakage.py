@@ -1,8 +1,5 @@
 """The study of leakage: the runs that it needs, and the mistakes in its block.
 
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-
 Source: LMD3: Language Model Data Density Dependence, sections 5.3 and 6.1, appendix A.6.
 """
 
@@ -29,7 +26,6 @@ NEEDS = "the paraphrases of leaked strings, which need a grammar"
 
 
 def block(settings: Settings) -> dict | None:
-    """The block `density/leakage`; None if it is left out."""
     return settings.block("density")["leakage"]
 
 
@@ -42,7 +38,6 @@ def without_productions(settings: Settings, language: str) -> list[str]:
 
 
 def variants(settings: Settings, language: str) -> list[str]:
-    """All variants of a language: those of the factorial first."""
     return [*FACTORIAL, *without_productions(settings, language)]
 
 
@@ -73,12 +68,10 @@ def job_of(variant: str) -> str:
 
 
 def without_leak(settings: Settings) -> list[Runs]:
-    """The runs whose test strings are not leaked, one request for each language."""
     return [each for each in runs(settings) if each.variant == leaked(NO_LEAK)]
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the block that its schema cannot find."""
     asked, key = block(settings), "density/leakage"
     if asked is None:
         return

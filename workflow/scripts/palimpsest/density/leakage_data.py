@@ -48,7 +48,6 @@ class Tests(NamedTuple):
 
     @property
     def strings(self) -> list[String]:
-        """All test strings."""
         return [*self.leaked, *self.placebo, *self.never]
 
 
@@ -75,7 +74,7 @@ def without_production(asked: Asked) -> pd.DataFrame:
     tests = drawn_tests(asked, base)
     corpus, measured = asked.sampler.corpus, {*tests.strings, *tests.distractors.values()}
     left_out = corpus.productions()[production_left_out(asked.variant) - 1]
-    # Draw more, until enough strings of the other productions are found
+    # Draw more strings until the other productions have enough
     for times in MORE_DRAWS:
         drawn = [s for s in asked.sampler.train(times * asked.size) if s not in measured]
         groups = corpus.groups(drawn, "derivation")
@@ -131,7 +130,7 @@ def drawn_tests(asked: Asked, base: Sequence[String]) -> Tests:
 
 
 def planted_strings(tests: Tests, leak: Leak) -> list[String]:
-    """The copies and paraphrases of a condition: the least similar paraphrases come first."""
+    """The copies and paraphrases of a condition; the least similar paraphrases come first."""
     return [
         planted
         for string in tests.leaked
@@ -140,7 +139,6 @@ def planted_strings(tests: Tests, leak: Leak) -> list[String]:
 
 
 def tabulated(asked: Asked, train: Counter, tests: Tests, leak: Leak) -> pd.DataFrame:
-    """A table `strings` with the roles of test strings and paraphrases, and groups."""
     distractors = list(tests.distractors.values())
     table = tabulate(asked, train, Counter(tests.strings), held_out=distractors)
     roles = {

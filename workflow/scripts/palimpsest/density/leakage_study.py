@@ -51,7 +51,6 @@ def factorial(
 
 
 def whole_runs(runs: Sequence[Results]) -> list[Results]:
-    """The runs whose test strings are not leaked, one for each seed."""
     return [run for run in runs if run.variant == leaked(NO_LEAK)]
 
 

@@ -38,14 +38,14 @@ RESULTS = {
     "traces": [traces.read],
     "density": [DENSITY],
     "neighbours": [NEIGHBOURS],
-}  # how what runs leave behind is read
+}  # how the files of a run are read
 TESTED = (LEAKED, PLACEBO, NEVER)
-RETRIEVED = 5, 10  # numbers of neighbours that are searched for what was leaked, as in the paper
+RETRIEVED = 5, 10  # numbers of neighbours among which leaks are searched, as in the paper
 
 
 @dataclass(frozen=True)
 class Results:
-    """All that one run leaves behind: tables of the kinds of the same names, and its trace."""
+    """The results of one run: tables of the kinds of the same names, and its trace."""
 
     strings: pd.DataFrame
     trace: Trace
@@ -54,22 +54,18 @@ class Results:
 
     @property
     def leak(self) -> Leak:
-        """The condition of the factorial; no leak for a run without one production."""
         return leak_of(self.variant) or NO_LEAK
 
     @property
     def variant(self) -> str:
-        """The variant of the dataset."""
         return self.trace.run["variant"]
 
     @property
     def seed(self) -> int:
-        """The seed of the run."""
         return int(self.trace.run["seed"])
 
     @property
     def keys(self) -> dict:
-        """The columns that name the runs of a seed."""
         return {name: self.trace.run[name] for name in ("model", "language", "size", "seed")}
 
     def tested(self) -> pd.DataFrame:
@@ -97,13 +93,12 @@ def results_of(
     density: Sequence[pd.DataFrame],
     neighbours: Sequence[pd.DataFrame],
 ) -> Iterator[Results]:
-    """Yield the results of some runs, which are in the same order in all arguments."""
+    """Yield the results of some runs; all arguments have the same order of runs."""
     for one in zip(datasets, traces, density, neighbours, strict=True):
         yield Results(*one)
 
 
 def leakage_table(runs: Iterable[Results], kernel: str, bandwidth: float) -> pd.DataFrame:
-    """The table `leakage` of the runs of a factorial, with densities of one setting."""
     parts = []
     for run in runs:
         tested = run.tested()
@@ -132,13 +127,11 @@ def once(leakage: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen(density: pd.DataFrame, kernel: str, bandwidth: float) -> pd.DataFrame:
-    """The rows of a table `density` with one setting of the estimator."""
     is_chosen = (density["kernel"] == kernel) & (density["bandwidth"] == bandwidth)
     return density[is_chosen]
 
 
 def separation_table(runs: Iterable[Results]) -> pd.DataFrame:
-    """The table `separation`: every estimator, on every run of a factorial."""
     rows = []
     for run in runs:
         roles = run.tested()["strings"]
@@ -160,7 +153,7 @@ def separation_table(runs: Iterable[Results]) -> pd.DataFrame:
 
 
 def supports(run: Results) -> Iterable[tuple[dict, pd.Series]]:
-    """Every setting of every estimator, and its values by string: more is denser."""
+    """Every setting of every estimator with its values by string; a higher value is denser."""
     for (embedding, kernel, bandwidth), rows in run.density.groupby(OF_SETTING):
         about = {"embedding": embedding, "estimator": kernel, "setting": bandwidth}
         yield about, rows.set_index("string_id")["log_density"]
@@ -190,7 +183,7 @@ def retrieval_table(run: Results, embeddings: dict[str, np.ndarray]) -> pd.DataF
     corpus = np.repeat(np.arange(len(strings)), strings["count"])
     queries = np.flatnonzero(strings["role"].isin([LEAKED]))
     names = strings["string_id"].to_numpy(dtype=object)
-    # Of a paraphrase: the string that it is one of
+    # Of a paraphrase: the string that it paraphrases
     of_string = np.array([str(role).rpartition("-")[2] for role in strings["role"]], dtype=object)
     wanted = [(names == names[query]) | (of_string == names[query]) for query in queries]
     rows = []

@@ -1,7 +1,7 @@
 """Are strings with more support by other training strings memorised earlier?
 
 The same question about strings that were never trained on is the placebo: what the measures find
-there is learning, or a property of the strings, and no memorisation.
+in these strings is learning, or a property of the strings, and no memorisation.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,6 @@ def memorised(
     starts: pd.DataFrame,
     **thresholds,
 ) -> pd.DataFrame:
-    """The table `memorised` of all seeds; `thresholds` as in `memorised_table`."""
     of_seeds = dict(list(starts.groupby("seed")))
     runs = results_of(datasets, traces, density, neighbours)
     parts = [memorised_table(run, of_seeds[run.seed], **thresholds) for run in runs]
@@ -50,7 +49,7 @@ def memorised_table(run: Results, starts: pd.DataFrame, **thresholds) -> pd.Data
     """
     once = run.strings.loc[run.strings["count"] == 1, "string_id"]
     log_prob = run.strings.set_index("string_id")["log_prob"]
-    # A string without a threshold cannot be measured; it is not one that is never memorised.
+    # A string without a threshold is unknown, which differs from never memorised.
     trained = starts[starts["string_id"].isin(once) & starts["threshold_at_optimum"].notna()]
     found = {TRAINED: by_measure(trained), UNSEEN: by_measure(starts_of_unseen(run, **thresholds))}
     columns = {TRAINED: "log_density_others", UNSEEN: "log_density"}

@@ -72,9 +72,10 @@ class Fit(NamedTuple):
 def random_intercepts(candidates: Mapping[str, Sequence]) -> dict[str, np.ndarray]:
     """The levels of random intercepts, int[rows], that can be told apart.
 
-    `candidates` are the levels of each intercept by its name. One is left out if it is constant, if
-    each row has a level of its own, or if it splits the rows as an earlier one does: nothing in the
-    data could then separate its variance from that of the intercept, the residual or the other.
+    `candidates` are the levels of each intercept by its name. An intercept is left out if it is
+    constant, if each row has a level of its own, or if it splits the rows as an earlier intercept
+    does: the data could then not separate its variance from the fixed intercept, the residual or
+    the earlier intercept.
     """
     kept: dict[str, np.ndarray] = {}
     for name, levels in candidates.items():
@@ -117,7 +118,6 @@ def fit(
     intercepts : dict of int[rows]
         See `random_intercepts`. Without any, a linear regression is ordinary least squares, and a
         logistic one is not fitted.
-    is_logistic : bool
     start : Fit, optional
         A logistic fit of the same outcome with the same intercepts and other terms. The search for
         the maximum then begins near its end.
@@ -126,8 +126,8 @@ def fit(
     -------
     Fit
         All NaN and not converged if the model cannot be fitted (see `can_be_fitted`), if the fit
-        fails, or if it leaves nothing but rounding of the outcome (with intercepts, nothing above
-        `NO_RESIDUAL`): then there is nothing to tell errors from.
+        fails, or if its residuals are only rounding (with intercepts, nothing above `NO_RESIDUAL`):
+        then there is no residual from which to estimate errors.
     """
     if not can_be_fitted(outcome, terms) or (is_logistic and not intercepts):
         return _unfitted(len(outcome), terms.shape[1])
@@ -216,7 +216,6 @@ def _logistic(
 
 
 def _least_squares(outcome: np.ndarray, terms: np.ndarray) -> Fit:
-    """A linear fit without random intercepts."""
     from scipy.stats import t
 
     design = np.column_stack([np.ones(len(outcome)), terms])
@@ -232,14 +231,12 @@ def _least_squares(outcome: np.ndarray, terms: np.ndarray) -> Fit:
 
 
 def _unless_exact(found: Fit, outcome: np.ndarray) -> Fit:
-    """A linear fit; the result of nothing to fit if only rounding is left of the outcome."""
     if found.residual > rounding_error(np.abs(outcome).max(), len(outcome)):
         return found
     return _unfitted(len(outcome), len(found.estimates) - 1)
 
 
 def _unfitted(n_rows: int, n_terms: int) -> Fit:
-    """The result if there is nothing to fit."""
     unknown = np.full(1 + n_terms, np.nan)
     return Fit(
         unknown, unknown, unknown, unknown, False, False, np.full(n_rows, np.nan), {}, np.nan

@@ -1,9 +1,9 @@
-"""The nearest points of a corpus, found by faiss.
+"""The nearest points of a corpus, by faiss.
 
 faiss searches in float32, where rounding decides between points that are nearly equally near, and
-a copy is not at distance 0. So faiss is asked for more points than are wanted, and their distances
-are computed again in float64, from the vectors. The nearest of them are certain if no point that
-faiss left out can be nearer, given a bound of faiss' rounding. Otherwise faiss is asked for more.
+a copy is not at distance 0. So faiss searches for more points than k, and their distances are
+computed again in float64, from the vectors. The k nearest points are certain if no point that faiss
+left out can be nearer, given a bound of faiss' rounding. Otherwise faiss searches for more points.
 
 Sources: LMD3: Language Model Data Density Dependence, section 4.2 and footnote 2; Johnson et al.,
 Billion-scale similarity search with GPUs (2019).
@@ -19,7 +19,7 @@ from palimpsest.allowed import checked_word
 from palimpsest.density.distances import checked
 from palimpsest.density.sizes import EXACT, INDEXES, checked_neighbours, checked_seed
 
-# How many more points faiss is asked for at first, and how many times as many if that is too few.
+# Number of points beyond k in faiss' first search, and the factor for each further search.
 MARGIN, WIDER = 32, 4
 # The approximate index: points per list to place the lists, rounds to do so, and lists searched.
 TRAINED_ON, ROUNDS, LISTS_SEARCHED = 50, 6, 32
@@ -114,7 +114,7 @@ class Index:
         return distances, rows
 
     def _candidates(self, queries: np.ndarray, width: int) -> tuple[np.ndarray, np.ndarray]:
-        """Rows int64[Q, width], and squared distances float64[Q] that all other points exceed."""
+        """Rows int64[Q, width], and a squared distance float64[Q] that all other points exceed."""
         if width == len(self.corpus):
             every = np.broadcast_to(np.arange(width), (len(queries), width))
             return every, np.full(len(queries), np.inf)
@@ -133,7 +133,7 @@ class Index:
             return found, (squares[:, -1] - rounding) * float(self.scale) ** 2
 
     def _of_lists(self, scaled: np.ndarray, k: int) -> np.ndarray:
-        """Rows int64[Q, k] from the nearest lists; from all lists, if these hold less than k."""
+        """Rows int64[Q, k] from the nearest lists; from all lists, if these hold fewer than k."""
         import faiss
 
         found = self.on_cpu.search(scaled, k)[1]
@@ -149,7 +149,7 @@ class Index:
 
         n, width = self.corpus.shape
         lists = isqrt(n)
-        # A stream of its own: the samples of a density must not depend on the index.
+        # A separate random stream: the samples of a density must not depend on the index.
         chance = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
         index = faiss.index_factory(width, f"IVF{lists},Flat")
         index.nprobe = min(LISTS_SEARCHED, lists)
@@ -165,7 +165,7 @@ class Index:
             return self._relative(vectors).astype(np.float32)
 
     def _drawn_near(self, queries: np.ndarray) -> np.ndarray:
-        """The same for queries; those that are too far for float32 keep their direction only."""
+        """Like `_scaled`, for queries. Queries too far for float32 keep only their direction."""
         relative = self._relative(queries)
         longest = np.abs(relative).max(axis=1, keepdims=True)
         return (relative / np.maximum(longest / FAR, 1)).astype(np.float32)
@@ -174,7 +174,6 @@ class Index:
         return (vectors - self.centre) / self.scale
 
     def _squares(self, queries: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Squared distances float64 of every query to its own rows, computed in float64."""
         queries = queries.astype(np.float64)
         pairs = zip(queries, rows, strict=True)
         return np.stack([squares_to(query, self.corpus, some) for query, some in pairs])
@@ -199,6 +198,6 @@ def squares_to(query: np.ndarray, corpus: np.ndarray, rows: np.ndarray) -> np.nd
 
 
 def _at_once(rows: np.ndarray, width: int) -> Iterator[np.ndarray]:
-    """Split rows, so that those at once with `width` neighbours each fit the memory."""
+    """Split rows into groups whose `width` neighbours each fit into memory."""
     step = max(1, FOUND_AT_ONCE // width)
     return (rows[start : start + step] for start in range(0, len(rows), step))

@@ -26,7 +26,7 @@ DRAWS = 200  # before a string counts as one without enough paraphrases
 
 @lru_cache(maxsize=10_000)
 def derivation_of(grammar: Grammar, string: String) -> list[Node]:
-    """The most probable derivation; kept, because all variants of a dataset need the same ones."""
+    """The most probable derivation. It is cached, because all variants of a dataset need it."""
     return grammar.derivation(string)
 
 
@@ -34,8 +34,8 @@ class Paraphraser:
     """Paraphrases the strings of a grammar.
 
     Nodes of the most probable derivation above depth `level` keep their rules; the start symbol has
-    depth 0. From this depth on, each node is drawn again with probability `redrawn`, and everything
-    below a node that is drawn again, too. Rules are drawn with the grammar's probabilities.
+    depth 0. From this depth on, each node is drawn again with probability `redrawn`, together with
+    everything below the node. Rules are drawn with the grammar's probabilities.
     """
 
     def __init__(self, grammar: Grammar, level: int, redrawn: float = 1.0):
@@ -53,8 +53,8 @@ class Paraphraser:
     ) -> list[String] | None:
         """`n` distinct paraphrases that differ from the string and from all strings in `but`.
 
-        They are in the order in which they were drawn. None if `DRAWS` draws do not hold `n` of
-        them.
+        They are in the order in which they were drawn. None if `DRAWS` draws hold fewer than
+        `n` of them.
         """
         nodes = derivation_of(self.grammar, string)
         below = defaultdict(list)
@@ -86,7 +86,6 @@ class Paraphraser:
         return tuple(symbols)
 
     def _sample(self, start: Symbol, chance: np.random.Generator) -> list[str]:
-        """The symbols of a new derivation from a non-terminal."""
         symbols, waiting = [], [start]
         while waiting:
             symbol = waiting.pop()
@@ -126,7 +125,6 @@ def deepest_level(grammar: Grammar) -> int:
 
 
 def too_few(language: str, found: int, asked: int, level: int) -> UserError:
-    """The error for a language whose strings have too few paraphrases."""
     return UserError(
         f"density/leakage/level: of the strings of {language}, only {found} of {asked} have enough "
         f"paraphrases at level {level}; lower the level or raise density/leakage/redrawn, so that "

@@ -19,13 +19,12 @@ BANDWIDTH_OF_TEXTS = 0.5
 
 
 def regressed_on_density(regressions: pd.DataFrame, embedding: str, **term: str) -> Estimate:
-    """The effect of one term of a regression on raw density; that of placebos is in the marks."""
     rows = regressions[(regressions["embedding"] == embedding) & (regressions["predictor"] == RAW)]
     return regressed(rows, **term)
 
 
 def regressed(rows: pd.DataFrame, **term: str) -> Estimate:
-    """The effect of one term of a regression; that of placebos is in the marks."""
+    """The effect of one term of a regression; the effect on placebos is in the marks."""
     for column, value in term.items():
         rows = rows[rows[column] == value]
     found = {role: by_exchanges(rows[rows["strings"] == role]) for role in (LEAKED, PLACEBO)}
@@ -43,12 +42,13 @@ def by_exchanges(row: pd.DataFrame) -> Estimate:
 def of_text(regressions: pd.DataFrame, regression: str, term: str) -> Estimate:
     """The effect of a term on the perplexity of queries, raw density, with Student's interval.
 
-    Density is the local or the random part; without an approximation, there is none. At the
-    paper's kernel and bandwidth, or at the nearest bandwidth to it, which is in the marks.
+    Density is the local or the random part. Without an approximation there are no parts, and an
+    estimate on density alone is empty. The kernel is the paper's gaussian kernel, if the table has
+    it. The bandwidth is the nearest one to the paper's, and is in the marks.
     """
     from scipy.special import stdtrit
 
-    # The exact density is that over the nearest texts and all others together.
+    # Without an approximation, the density is exact: over the nearest texts and all other texts.
     if regression == ON_DENSITY and ON_RANDOM not in set(regressions["regression"]):
         return Estimate()
     rows = regressions[(regressions["regression"] == regression) & (regressions["term"] == term)]

@@ -1,12 +1,12 @@
 """Mixed-effects regressions: does a leak, or the density of the training data, predict performance?
 
 Perplexity is regressed linearly, and whether the answer is right logistically. Random intercepts
-are those of the paper: the length, and the string within its group. Two more are ours, the run and
-the seed. A run is one trained model, and a good model is good on all strings. The paper trains one
+are those of the paper, the length and the string within its group, and two of ours, the run and the
+seed. A run is one trained model, and a good model is good on all strings. The paper trains one
 model per condition, so it cannot tell a good model from a helpful leak; here, every condition is
 trained once per seed, and strings that are never leaked are in the same runs.
 
-P-values and intervals are found by exchanging strings (`label_permutations`), because p-values of
+P-values and intervals come from exchanging strings (`label_permutations`), because p-values of
 the model itself, which the paper reports, are too small for our data. Both are in the table.
 
 The log length is a term beside density, unlike in the paper: a random intercept assumes that
@@ -188,14 +188,13 @@ def regress_treated(
 
 
 def all_regressions(rows: pd.DataFrame, treated: str) -> list[Regression]:
-    """The regressions of `treated` strings and of strings that are never leaked, `in_units`."""
     settings = [table for _, table in rows.groupby(OF_SETTING, sort=True)]
     on_densities = [each for table in settings for each in _on_densities(table)]
     return [_on_leaks(settings[0], treated), *on_densities]
 
 
 def _intercepts(rows: pd.DataFrame) -> dict[str, np.ndarray]:
-    """The random intercepts; a string of several seeds has one of its own in each as well."""
+    """The random intercepts; a string of several seeds has one level for each seed as well."""
     return random_intercepts(
         {
             "length": rows["length"],
@@ -232,7 +231,6 @@ def _on_densities(rows: pd.DataFrame) -> list[Regression]:
 
 
 def of_length(lengths: pd.Series) -> dict[str, np.ndarray]:
-    """The term of the log length, if it varies."""
     values = standardised(np.log(lengths.to_numpy(dtype=float)))
     return {LOG_LENGTH: values} if values.any() else {}
 
@@ -266,14 +264,14 @@ def regress_text(density: pd.DataFrame) -> pd.DataFrame:
 
     The density is the local part, as in the paper, or the exact one without an approximation. With
     an approximation, the random part has a regression, too, because the paper finds the opposite
-    trend for it (section 6.2). The
-    random intercepts are the length and, unlike in the paper, the document: windows of one text
-    overlap and are about the same things. Hardly two queries have the same number of characters, so
-    lengths are put into bins that hold equally many queries, at least 10; there are at most 20. The
-    log length is a term as well, unlike in the paper: a random intercept assumes that density does
-    not depend on length. Where it does, 22 % of texts without an effect had a p-value below 5 %,
-    and 3 % with the term (tests/benchmarks/bench_regressions.py). All perplexities are used, also
-    very high ones, which the paper drops only from its figures.
+    trend for the random part (section 6.2). The random intercepts are the length and, unlike in the
+    paper, the document: windows of one text overlap and are about the same things. Hardly two
+    queries have the same number of characters, so lengths are put into at most 20 bins with equally
+    many queries, at least 10 each. The log length is a term as well, unlike in the paper: a random
+    intercept assumes that density does not depend on length. Where density does, 22 % of texts
+    without an effect had a p-value below 5 %, and 3 % with the term
+    (tests/benchmarks/bench_regressions.py). All perplexities are used, also very high ones, which
+    the paper drops only from its figures.
 
     Parameters
     ----------
@@ -353,7 +351,7 @@ def length_bins(lengths: np.ndarray) -> np.ndarray:
 
 
 def _rows(columns: dict, regression: Regression, fitted: Fit, p_values, kinds) -> Iterator[dict]:
-    """One row per fixed effect; without convergence, what was found is not a result."""
+    """One row per fixed effect; the numbers of a fit without convergence are NaN."""
     unknown = np.full(len(p_values), np.nan)
     of_fit = {
         "estimate": fitted.estimates,
@@ -377,7 +375,6 @@ def _rows(columns: dict, regression: Regression, fitted: Fit, p_values, kinds) -
 
 
 def _tabulated(rows: list[dict], kind) -> pd.DataFrame:
-    """A table of a kind; also of no rows."""
     return pd.DataFrame(rows, columns=kind.names)
 
 
@@ -410,7 +407,6 @@ def _check(leakage: pd.DataFrame, seed: int) -> None:
 
 
 def _check_values(leakage: pd.DataFrame) -> None:
-    """Raise `UserError` for values that no regression can use."""
     numbers = {
         "length": lambda x: x > 0,
         "exact": lambda x: (x >= 0) & (x <= MOST_COPIES),

@@ -63,7 +63,7 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
 
 
 def leakage_rows(leakage: pd.DataFrame) -> list[dict]:
-    """Per model, language and condition: what leaked strings have beyond those never leaked."""
+    """Per model, language and condition: values of leaked strings beyond strings never leaked."""
     rows = []
     of_study = ["language", "model"]
     for keys, table in leakage.astype({"answer_right": float}).groupby(of_study, sort=False):
@@ -107,7 +107,6 @@ def retrieval_rows(retrieval: pd.DataFrame) -> list[dict]:
 
 
 def regression_rows(regressions: pd.DataFrame) -> list[dict]:
-    """The regressions of leaked strings and placebos, without intercepts."""
     found = regressions[regressions["term"] != "intercept"]
     about = ["language", "model", "regression", "outcome", "predictor", "embedding", "term"]
     rows = []
@@ -122,7 +121,6 @@ def regression_rows(regressions: pd.DataFrame) -> list[dict]:
 
 
 def estimates(rows: pd.DataFrame) -> dict[str, str]:
-    """Effect and p-values of one term, for leaked strings and for placebos."""
     found = {}
     for role in STRINGS:
         own = rows.loc[role]
@@ -134,14 +132,13 @@ def estimates(rows: pd.DataFrame) -> dict[str, str]:
 
 
 def probability(p_value: float) -> str:
-    """A p-value in the report; a dash if there is none."""
     if pd.isna(p_value):
         return "–"
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
 def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
-    """Per model, language, embedding and measure: support and start, trained beside unseen."""
+    """Per model, language, embedding and measure: support and start, trained and unseen strings."""
     rows = []
     about = ["language", "model", "embedding"]
     for keys, table in memorised.groupby(about, sort=False):
@@ -172,7 +169,6 @@ def memorised_rows(memorised: pd.DataFrame) -> list[dict]:
 
 
 def earlier_or_later(difference: Interval) -> str:
-    """What a difference of two correlations of support and start says, in a word or two."""
     if difference.upper < 0:
         return "earlier"
     if difference.lower > 0:
@@ -181,7 +177,6 @@ def earlier_or_later(difference: Interval) -> str:
 
 
 def text_rows(regressions: pd.DataFrame) -> list[dict]:
-    """The regressions of perplexity on density, of texts."""
     found = regressions[regressions["term"] != "intercept"]
     rows = []
     for row in found.to_dict("records"):

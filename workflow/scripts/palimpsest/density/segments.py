@@ -103,7 +103,6 @@ def of_text(
 
 
 def tabulated(name: str, corpus: Segments, queries: Segments) -> pd.DataFrame:
-    """The table `segments` of a text: the distinct segments of both, with their copies."""
     parts = [_rows(role, text) for role, text in ((CORPUS, corpus), (QUERY, queries))]
     return pd.concat(parts, ignore_index=True).assign(language=name)[SEGMENTS.names]
 
@@ -111,7 +110,7 @@ def tabulated(name: str, corpus: Segments, queries: Segments) -> pd.DataFrame:
 def _rows(role: str, text: Segments) -> pd.DataFrame:
     strings = text.corpus.strings
     counts = Counter(strings)
-    # From the last to the first, so that the first document stays.
+    # From the last to the first, so that a repeated segment keeps its first document.
     first = dict(zip(reversed(strings), reversed(text.documents), strict=True))
     joined = [text_of(segment) for segment in counts]
     return pd.DataFrame(
@@ -148,7 +147,7 @@ def read_texts(path: str | Path, field: str = FIELD) -> Iterator[str]:
 
 
 def _check(where: str, field: str, text: object) -> None:
-    """Raise `UserError` unless a value is a text with words, that can be written in UTF-8."""
+    """Raise `UserError` unless a value is a text with words that can be written in UTF-8."""
     if not isinstance(text, str):
         what = "null" if text is None else written(text)
         raise UserError(f"{where}: {field!r} is {what}; must be a text: mend or delete the row")
@@ -164,7 +163,7 @@ def _check(where: str, field: str, text: object) -> None:
 
 
 def say_duplicates(name: str, corpus: Segments, queries: Segments) -> None:
-    """Say in a line each how many texts are there again, and which words only look alike."""
+    """Warn of repeated texts, and of words that only look alike; one line for each finding."""
 
     def say(what: str) -> None:
         warnings.warn(Notice(f"{name}: {what}"), stacklevel=3)

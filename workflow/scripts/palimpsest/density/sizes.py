@@ -65,7 +65,6 @@ def checked_neighbours(k: int, n: int, key: str = "k", size: str = SIZE) -> int:
 
 
 def checked_seed(seed: int) -> int:
-    """The seed, if it is a whole number from 0 on; otherwise `UserError`."""
     return checked_number("seed", seed, SEEDS)
 
 

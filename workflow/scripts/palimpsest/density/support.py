@@ -1,8 +1,4 @@
-"""The study of support: ordinary training sets, the runs on them, and the mistakes in its block.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-"""
+"""The study of support: ordinary training sets, the runs on them, and the mistakes in its block."""
 
 from collections.abc import Iterator
 
@@ -15,7 +11,6 @@ NEEDS = "the comparison of densities with exact probabilities"
 
 
 def block(settings: Settings) -> dict | None:
-    """The block `density/support`; None if it is left out."""
     return settings.block("density")["support"]
 
 
@@ -37,7 +32,6 @@ def runs(settings: Settings) -> Iterator[Runs]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the block that its schema cannot find."""
     asked, key = block(settings), "density/support"
     if asked is None:
         return

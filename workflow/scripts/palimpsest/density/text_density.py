@@ -23,7 +23,7 @@ from palimpsest.density.texts import OF_TEXT
 from palimpsest.errors import UserError
 from palimpsest.making import makes
 
-# What the table of segments adds to that of embeddings
+# The columns that `segments` adds to `text_embeddings`
 MORE = ["n_characters", "document", "count"]
 
 
@@ -34,7 +34,7 @@ class EmbeddedText:
     `queries` has a row for each distinct query, with the columns language, segment_id, embedding,
     n_characters, document and perplexity (NaN without a language model). `query_vectors`
     float32[queries, D] are their embeddings. `corpus_vectors` float32[N, D] are those of the
-    corpus; a segment with n copies is there n times.
+    corpus; a segment with n copies occurs n times.
     """
 
     queries: pd.DataFrame
@@ -85,8 +85,8 @@ def of_text(
 ) -> dict[str, pd.DataFrame]:
     """The density of a text's corpus at its queries, and what it says of a model's perplexity.
 
-    `segments` and `embeddings` are paths, and `language` is the name of the text. For the others,
-    see `text_density`; `approximation` has the sizes by name.
+    `segments` and `embeddings` are paths, and `language` is the name of the text. For the other
+    arguments, see `text_density`; `approximation` has the sizes by name.
     """
     text = read_embedded(segments, embeddings)
     corpus = f"density/texts/{language}/corpus"

@@ -103,7 +103,6 @@ def embed_text(job: TextJob, attempts: Attempts) -> None:
 
 
 def _language_model(job: TextJob, batch_size: int) -> LanguageModel | None:
-    """The language model of a text, if the text has one."""
     if job.model is None:
         return None
     # Imported here, because it imports torch and transformers.

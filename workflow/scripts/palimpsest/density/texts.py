@@ -1,7 +1,4 @@
-"""Texts of the user: a corpus and queries, what the section delivers of them, and the mistakes.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
+"""Texts of the user: a corpus and queries, the outputs about them, and the mistakes.
 
 Source: LMD3: Language Model Data Density Dependence, section 5.4 and appendix A.2.
 """
@@ -72,20 +69,18 @@ class Text:
 
 
 def texts(settings: Settings) -> dict[str, Text]:
-    """The texts of the configuration, by name."""
     asked = settings.block("density")["texts"]
     return {name: Text(name, **values) for name, values in asked.items()}
 
 
 def name_of_embedding(embedding: str, model: str | None) -> str:
-    """What tables call an embedding: ngrams, the language model's name, or the folder's name."""
+    """The name of an embedding in tables: ngrams, the language model's name, or the folder's."""
     if embedding == NGRAMS:
         return NGRAMS
     return model if embedding == HIDDEN else Path(embedding).name
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    """Tables of every text."""
     for name in texts(settings):
         for kind in OF_TEXT:
             yield kind.path.format(language=name)
@@ -134,7 +129,7 @@ def _file(key: str, path: str) -> Iterator[Mistake]:
 
 
 def _model(settings: Settings, key: str, text: Text) -> Iterator[Mistake]:
-    """A language model that is not there, or that cannot read words."""
+    """The language model does not exist, or cannot read words."""
     if text.model is None:
         if text.embedding == HIDDEN:
             yield Mistake(
@@ -157,7 +152,7 @@ def _model(settings: Settings, key: str, text: Text) -> Iterator[Mistake]:
 
 
 def _embedding(key: str, text: Text) -> Iterator[Mistake]:
-    """An embedding that nobody knows, or a folder that is not that of such a model."""
+    """The embedding is unknown, or its folder holds no such model."""
     if text.folder is None or text.embedding in EMBEDDERS:
         return
     if set("{}") & set(text.embedding):

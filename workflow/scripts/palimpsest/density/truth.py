@@ -28,7 +28,6 @@ def truth(**results: Sequence) -> pd.DataFrame:
 
 
 def truth_table(run: Results) -> pd.DataFrame:
-    """The table `truth` of one run."""
     strings = run.strings.set_index("string_id")
     length = strings["text"].str.split().str.len()
     rows = []
@@ -54,6 +53,6 @@ def truth_table(run: Results) -> pd.DataFrame:
 
 
 def every_estimator(run: Results, length: pd.Series) -> Iterator[tuple[dict, pd.Series]]:
-    """Every setting of every estimator with its values by string; at last, minus the length."""
+    """Every setting of every estimator with its values by string; the last is minus the length."""
     yield from supports(run)
     yield {"embedding": None, "estimator": LENGTH, "setting": None}, -length

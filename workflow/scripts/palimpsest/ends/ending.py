@@ -29,7 +29,6 @@ class Ending:
             print(line, file=sys.stderr, flush=True)
 
     def known_targets(self) -> list[str]:
-        """The names of rules that are targets, and the files that the configuration makes."""
         patterns = self.patterns()
         names = (rule.name for rule in self._workflow.rules if rule.name not in patterns)
         return [*names, *self._experiment.all_files]

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import PurePath
 
-# What a person opens, by the end of its name. A figure has a PNG beside its SVG.
+# What a person opens, by the end of its name. PNGs are left out: each figure has an SVG, too.
 SORTS = {".svg": "figure", ".parquet": "table", ".tsv": "table", ".csv": "table"}
 PAGES = (".html", ".yaml")
-FEW = 3  # so many files of a sort are named one by one
+FEW = 3  # the most files of a sort that are named one by one
 
 
 def files_to_open(files: Iterable[str]) -> str | None:
@@ -46,14 +46,13 @@ def files_of_targets(dag) -> list[str]:
 
 
 class WhenNothingIsToBeDone(logging.Handler):
-    """Calls a function when Snakemake says that all files are there: it then calls no hook."""
+    """Calls a function when Snakemake has nothing to do: Snakemake then calls no hook."""
 
     def __init__(self, call: Callable[[], None]):
         super().__init__()
         self._call = call
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Call the function, if this is Snakemake's message."""
         from snakemake.common import NOTHING_TO_BE_DONE_MSG
 
         if record.msg == NOTHING_TO_BE_DONE_MSG:

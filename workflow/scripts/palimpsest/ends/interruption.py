@@ -98,7 +98,7 @@ class Interruption:
             time.sleep(PAUSE)
 
     def _stop_jobs(self) -> None:
-        """Tell all processes of jobs to end; kill those that had time to."""
+        """Tell all processes of jobs to end; kill those that had time to end."""
         import psutil
 
         for process in psutil.Process().children(recursive=True):
@@ -112,7 +112,6 @@ class Interruption:
                     process.kill()
 
     def _wait_for_jobs(self) -> None:
-        """Wait until stopped jobs have written what is kept of them."""
         import psutil
 
         psutil.wait_procs(list(self._jobs), timeout=PATIENCE)
@@ -134,13 +133,11 @@ class LogsOfJobs(logging.Handler):
         self.paths: dict[str, None] = {}  # in order
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Note the logs, if the message is about the start of a job."""
         if hasattr(record, "rule_name") and record.levelno < logging.ERROR:
             self.paths.update(dict.fromkeys(record.log))
 
 
 def last_line(path: str) -> str:
-    """The last line of a text; empty if there is none."""
     try:
         return Path(path).read_text(errors="replace").rstrip().rpartition("\n")[2]
     except OSError:

@@ -19,7 +19,6 @@ APART = RESULTS / "apart"
 
 
 def leftovers(patterns: Iterable[str], wanted: Iterable[str]) -> list[str]:
-    """The files that fit a pattern and are not among those that the configuration makes."""
     wanted = set(wanted)
     there = (
         path.as_posix()

@@ -48,7 +48,7 @@ class Refusals(logging.Filter):
             print(*lines, sep="\n", file=sys.stderr, flush=True)
 
     def _announce(self) -> bool:
-        """Whether the command of a job that refused its input failed; each job is asked once."""
+        """Whether the command of a job that refused its input failed; each job counts once."""
         for log in self._started - self._announced:
             if refusal(log):
                 self._announced.add(log)

@@ -24,8 +24,9 @@ OF_A_NAME = re.compile(r"[A-Za-z0-9._/-]*")
 class PlainTargetErrors(logging.Filter):
     """Puts one line in the place of Snakemake's errors about a target that it cannot make.
 
-    `known` gives the names of rules and the files that can be asked for, and `patterns` the file of
-    each rule that cannot; both are called only after an error. Other messages stay as they are.
+    `known` gives the names of rules and the files that can be requested. `patterns` gives the first
+    output of each rule that is no target, because it has wildcards. Both are called only after an
+    error. Other messages stay as they are.
     """
 
     def __init__(
@@ -75,7 +76,6 @@ class PlainTargetErrors(logging.Filter):
 
 
 def of_a_rule_with_wildcards(target: str, pattern: str) -> str:
-    """The line about a rule that makes one file for each value of its wildcards."""
     pattern = re.sub(r"\{(\w+),.*?\}(?=[^}]|$)", r"{\1}", pattern)
     return (
         f"{target}: is a rule for many files, such as {pattern}; ask for one of these files, or "

@@ -15,13 +15,11 @@ MARKER = 4.5
 
 
 def copies_class(count: pd.Series) -> np.ndarray:
-    """The class in `COPIES` of each count."""
     bounds = np.array(list(COPIES))
     return bounds[np.searchsorted(bounds, count, side="right") - 1]
 
 
 def filled(colour, least: int) -> tuple[float, float, float]:
-    """The fill of a marker of a class of copies."""
     return style.tinted(colour, COPIES[least])
 
 
@@ -39,7 +37,6 @@ def copies_handles(count: pd.Series) -> list:
 
 
 def shape_handle(label: str, marker: str) -> plt.Line2D:
-    """A legend entry for what the shape of such a marker shows."""
     return elements.line_handle(
         label, "0.3", linestyle="none", marker=marker, markersize=MARKER, markerfacecolor="white",
         markeredgewidth=0.7,
@@ -47,7 +44,7 @@ def shape_handle(label: str, marker: str) -> plt.Line2D:
 
 
 def copies_in_words(least: int, after: int | None) -> str:
-    """A class of copies, up to but not including `after`, for a reader."""
+    """A class of copies in words; `after` is the first number of copies of the next class."""
     if least == 1:
         return "once in the training data"
     return f"{least} to {after - 1} times" if after else f"{least} times and more"

@@ -27,7 +27,6 @@ BARS = {"elinewidth": 0.9, "markersize": 4, "markeredgewidth": 0.8}
 
 
 def figure_of(height: float, title: str) -> plt.Figure:
-    """An empty figure of full width with a title at its upper left."""
     figure = figures.Figure(figsize=(style.WIDTH, height), layout="constrained")
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.04)
     figure.suptitle(textwrap.fill(title, 90), x=0.01, ha="left")
@@ -55,7 +54,6 @@ def grid_of(figure: plt.Figure, n: int, columns: int, **shared) -> list[plt.Axes
 
 
 def name_panel(axes: plt.Axes, measure: str) -> None:
-    """The measure's name above its panel, in its colour."""
     look = style.MEASURES[measure]
     label = look.label.replace(" by ", "\nby ") if axes.get_gridspec().ncols > 3 else look.label
     axes.set_title(label, color=style.darkened(look.colour), weight="bold")
@@ -70,18 +68,16 @@ def spread(frame: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
 
 
 def draw_spread(axes: plt.Axes, curve: pd.DataFrame, colour, **line) -> None:
-    """A curve from `spread`: the mean as a line, min to max as a band."""
     draw_band(axes, curve.index, curve["min"], curve["max"], colour)
     axes.plot(curve.index, curve["mean"], color=colour, **line)
 
 
 def draw_band(axes: plt.Axes, x, lower, upper, colour) -> None:
-    """A pale band between two curves."""
     axes.fill_between(x, lower, upper, color=colour, alpha=BAND_ALPHA, linewidth=0)
 
 
 def whiskers(values: pd.Series) -> tuple[float, np.ndarray]:
-    """The mean, and its distances [[down], [up]] to min and max, in the format of error bars."""
+    """The mean, and its distances [[down], [up]] to min and max, as error bars need them."""
     mean = values.mean()
     return mean, np.clip([[mean - values.min()], [values.max() - mean]], 0, None)
 
@@ -93,26 +89,24 @@ def reach(mean, lower, upper) -> np.ndarray:
 
 
 def draw_means(axes: plt.Axes, places: Iterable[float], found: pd.DataFrame, **look) -> None:
-    """Means with vertical bars at places on the x axis, joined by a line."""
     ends = reach(found["mean"], found["lower"], found["upper"])
     axes.errorbar(list(places), found["mean"], ends, **{**BARS, **look})
 
 
 def draw_interval(axes: plt.Axes, place: float, found: Iterable[float], **look) -> None:
-    """A mean with a horizontal bar to its lower and its upper end, at a place on the y axis."""
+    """A mean with a horizontal error bar, at a place on the y axis."""
     mean, lower, upper = found
     ends = reach(*np.array([[mean], [lower], [upper]], dtype=float))
     axes.errorbar([mean], [place], xerr=ends, **{**BARS, "linestyle": "none", **look})
 
 
 def mark_epoch(axes: plt.Axes, epoch: float, colour=style.INK, **line) -> None:
-    """A vertical dotted line at an epoch, unless there is none."""
     if np.isfinite(epoch):
         axes.axvline(epoch, **{**style.EPOCH_LINE, "color": colour, **line})
 
 
 def mark_optima(axes: plt.Axes, frame: pd.DataFrame) -> None:
-    """A vertical dotted line per model at its epoch of optimal learning, averaged over seeds."""
+    """A vertical dotted line at each model's epoch of optimal learning, the mean over seeds."""
     epochs = frame.groupby("model")["optimal_epoch"].mean().unique()
     for epoch in epochs:
         mark_epoch(axes, epoch, linewidth=1.1 if len(epochs) <= 6 else 0.7)
@@ -136,19 +130,16 @@ def scale_losses(axes: plt.Axes, values: pd.DataFrame, floor: float = 0) -> None
 
 
 def share_axis(axes: plt.Axes) -> None:
-    """A y axis for shares and scores, with room for lines at 0 and at 1."""
     axes.set_ylim(-0.04, 1.04)
     axes.set_yticks([0, 0.25, 0.5, 0.75, 1], ["0", "", "0.5", "", "1"])
 
 
 def correlation_axis(axes: plt.Axes) -> None:
-    """An x axis for correlations, with room for markers at both ends."""
     axes.set_xlim(-1.08, 1.08)
     axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["−1", "", "0", "", "1"])
 
 
 def name_rows(axes: plt.Axes, names: list[str]) -> None:
-    """A y axis of categories from the top, with thin lines between the categories."""
     axes.set_yticks(range(len(names)), names)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -158,17 +149,16 @@ def name_rows(axes: plt.Axes, names: list[str]) -> None:
 
 
 def whole_ticks(axis, most: int | None = None) -> None:
-    """Ticks at whole numbers; `most` intervals between them."""
     axis.set_major_locator(ticker.MaxNLocator(most, integer=True))
 
 
 def plain_numbers(axis) -> None:
-    """Tick labels without powers of ten, and with a proper minus sign."""
+    """Tick labels without powers of ten, and with a true minus sign."""
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}".replace("-", "−")))
 
 
 def subject(frame: pd.DataFrame) -> str:
-    """The subject of the rows, in words: language, number of training strings, models."""
+    """Language, number of training strings and models, in words."""
     models = list(frame["model"].unique())
     sizes = sorted(frame["size"].unique())
     strings = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}"
@@ -177,7 +167,6 @@ def subject(frame: pd.DataFrame) -> str:
 
 
 def spread_note(frame: pd.DataFrame) -> str:
-    """One sentence on the meaning of lines and bands."""
     models, seeds = frame["model"].nunique(), frame["seed"].dropna().nunique()
     runs = len(frame[["model", "seed"]].dropna().drop_duplicates())
     if runs == 1:
@@ -191,7 +180,6 @@ def spread_note(frame: pd.DataFrame) -> str:
 
 
 def error_note(frame: pd.DataFrame) -> str:
-    """One sentence on the meaning of points and error bars."""
     seeds = frame["seed"].dropna().nunique()
     if seeds == 1:
         return "Points: one seed."
@@ -199,7 +187,6 @@ def error_note(frame: pd.DataFrame) -> str:
 
 
 def intervals_note(frame: pd.DataFrame, points: str = "Points") -> str:
-    """One sentence on the meaning of points and of the bars of their intervals."""
     n = frame["seed"].nunique()
     if n == 1:
         return "One seed: points without bars."
@@ -207,7 +194,6 @@ def intervals_note(frame: pd.DataFrame, points: str = "Points") -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """A number of things: 1 seed, 2 seeds."""
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
@@ -215,7 +201,7 @@ def legend(figure: plt.Figure, handles: list, note: str = "", columns: int | Non
     """A legend under the panels, as wide as its longest entry allows, with a note above it."""
     longest = max(len(handle.get_label()) for handle in handles)
     fitting = max(1, int(style.CHARACTERS_PER_LINE // (longest + 7)))
-    # Use as few rows as possible for this width, then distribute the entries evenly.
+    # As few rows as this width allows, with the entries distributed evenly
     rows = math.ceil(len(handles) / (columns or fitting))
     figure.legend(
         handles=handles,
@@ -228,14 +214,12 @@ def legend(figure: plt.Figure, handles: list, note: str = "", columns: int | Non
 
 
 def line_handle(label: str, colour=style.INK, **line) -> lines.Line2D:
-    """A legend entry for a line."""
     return lines.Line2D([], [], label=label, **{"color": colour, **line})
 
 
 def marker_handle(
     label: str, colour="0.35", marker: str = "o", filled: bool = True, size: float = 4.5
 ) -> lines.Line2D:
-    """A legend entry for a marker that is filled or hollow."""
     fill = colour if filled else "white"
     return line_handle(
         label, colour, linestyle="none", marker=marker, markersize=size, markerfacecolor=fill
@@ -243,24 +227,20 @@ def marker_handle(
 
 
 def look_handle(look: style.Look, label: str = "", **line) -> lines.Line2D:
-    """A legend entry for a look, with another label if one is given."""
     shape = {"marker": look.marker, "linestyle": "none", "markersize": 4.5}
     return line_handle(label or look.label, look.colour, **{**shape, **line})
 
 
 def bar_handle(label: str, colour, alpha: float = 1) -> patches.Patch:
-    """A legend entry for a bar or an area."""
     return patches.Patch(label=label, facecolor=colour, alpha=alpha, linewidth=0)
 
 
 def measure_handles(measures: list[str]) -> list[lines.Line2D]:
-    """A legend entry per measure, in its colour."""
     looks = [style.MEASURES[measure] for measure in measures]
     return [line_handle(look.label, look.colour) for look in looks]
 
 
 def model_marker(model: str, models: list[str], colour) -> dict:
-    """The marker of one of `models`, as keywords of a plot."""
     return {
         "marker": style.marker(model),
         "markerfacecolor": style.tinted(colour, style.model_tints(models)[model]),
@@ -270,7 +250,7 @@ def model_marker(model: str, models: list[str], colour) -> dict:
 
 
 def model_handles(models: list[str], colour="0.3") -> list[lines.Line2D]:
-    """A legend entry per model, in grey: its colour in a panel is the measure's."""
+    """A legend entry per model, in grey, because the colour of a panel is the measure's."""
     return [
         line_handle(model, colour, linestyle="none", **model_marker(model, models, colour))
         for model in models
@@ -278,5 +258,4 @@ def model_handles(models: list[str], colour="0.3") -> list[lines.Line2D]:
 
 
 def bayes_handle() -> lines.Line2D:
-    """A legend entry for the best loss that any model can reach."""
     return line_handle("Bayes-optimal loss", **style.BAYES_LINE)

@@ -1,8 +1,4 @@
-"""The class of figures: a function from tables to a drawing, with a title and a caption.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-"""
+"""The class of figures: a function from tables to a drawing, with a title and a caption."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -38,7 +34,6 @@ class Figure:
 
     @property
     def name(self) -> str:
-        """The name of the figure and of its function."""
         return self.module.rpartition(".")[2]
 
     @property
@@ -52,7 +47,7 @@ class Figure:
         return f"{self.module}:FIGURE"
 
     def languages(self, outputs: Iterable[str]) -> list[str]:
-        """The languages that have the figure, for a section with these outputs."""
+        """The languages for which `outputs`, those of a section, have a table of the first kind."""
         found = (values_in(self.tables[0].path, path) for path in outputs)
         return list(dict.fromkeys(values["language"] for values in found if values))
 
@@ -77,7 +72,7 @@ class Figure:
 
     @property
     def beginning(self) -> str:
-        """What the paths of the figure's files begin with, for any language."""
+        """The common beginning of the paths of the figure's files, for any language."""
         return fill(FIGURE, figure=self.name).split("{")[0]
 
     @property
@@ -92,5 +87,4 @@ class Figure:
 
 
 def figures_in(package: str, path: Iterable[str]) -> tuple[Figure, ...]:
-    """The figures that are declared in the files of a package, in their order."""
     return tuple(sorted(declared_in(package, path, "FIGURE"), key=lambda figure: figure.order))

@@ -10,13 +10,13 @@ from palimpsest.lazy_import import lazy_import
 np = lazy_import("numpy")
 plt = lazy_import("matplotlib.pyplot")
 
-RINGS = (5.5, 9, 13, 17, 22)  # points: possible distances between a label and its marker
+RINGS = (5.5, 9, 13, 17, 22)  # points on paper: possible distances between a label and its marker
 DIRECTIONS = 12
 SIZE = 6.0  # points
 
 
 def label_points(axes: plt.Axes, points: list[tuple[str, float, float]], colour=style.INK) -> None:
-    """Put labels near their points; if there is room, they overlap neither points nor labels.
+    """Put labels near their points. If there is room, labels overlap neither points nor labels.
 
     The figure's layout and limits must be final, because distances are measured on paper.
 
@@ -52,8 +52,8 @@ def free_offset(
 ) -> tuple[float, float]:
     """The offset of a label from its point: the nearest free place, or else the least crowded.
 
-    All arguments are in points of paper, float[2] or float[points, 2]; `taken` has the centre and
-    the size of every label that is placed already.
+    All arguments are in points of paper, float[2] or float[points, 2]. `taken` has the centre and
+    the size of every label that already has a place.
     """
     turns = 2 * np.pi * (np.arange(DIRECTIONS) / DIRECTIONS + 1 / 8)
     best, fewest = (0.0, 0.0), np.inf
@@ -111,7 +111,6 @@ def spread_out(places: np.ndarray, gap: float) -> np.ndarray:
 def after_layout(
     figure: plt.Figure, panels: Iterable[tuple[plt.Axes, list]], label: Callable = label_points
 ) -> plt.Figure:
-    """Compute the figure's layout, then label the points of each panel."""
     figure.draw_without_rendering()
     for axes, points in panels:
         label(axes, points)

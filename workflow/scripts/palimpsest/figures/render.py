@@ -47,7 +47,7 @@ def read_filled(
 ) -> pd.DataFrame | dict:
     """Stacked tables of a kind, each with at least one row; or the only document of a kind.
 
-    With `some_empty`, only all of them together must have a row; with `all_empty`, none must.
+    With `some_empty`, at least one table must have a row. With `all_empty`, no table must.
     """
     paths = [paths] if isinstance(paths, str | Path) else list(paths)
     if isinstance(kind, Document):

@@ -33,8 +33,8 @@ CHARACTERS_PER_LINE = 120  # of the small print, at full width
 
 RC = {
     "font.family": "sans-serif",
-    # Verdana is as wide as DejaVu Sans, and the others are narrower. So the text fits into the
-    # space that was measured here, whichever of these fonts a reader has.
+    # Verdana is as wide as DejaVu Sans, and the other fonts are narrower. So the text fits into the
+    # space measured here with any of these fonts.
     "font.sans-serif": ["DejaVu Sans", "Verdana", "Arial", "sans-serif"],
     "font.size": 8,
     "axes.titlesize": 8,
@@ -116,7 +116,6 @@ OTHER_MARKERS = "X*phd<>"
 
 
 def measures_in(names: Iterable[str]) -> list[str]:
-    """The measures in `names`, in the order of all figures."""
     present = set(names)
     return [measure for measure in MEASURES if measure in present]
 
@@ -132,7 +131,7 @@ def measures_with_evidence(table: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def marker(model: str) -> str:
-    """The marker of a model's family; the model's name begins with the family."""
+    """The marker of the family with which the model's name begins."""
     family = model.lower()
     for known, shape in FAMILY_MARKERS.items():
         if family.startswith(known):
@@ -156,12 +155,11 @@ def tinted(colour: str, strength: float) -> tuple[float, float, float]:
 
 
 def darkened(colour: str) -> tuple[float, float, float]:
-    """The colour for text, which needs more contrast than a line."""
     return tuple(0.72 * channel for channel in colors.to_rgb(colour))
 
 
 def styled(draw: Callable[..., plt.Figure]) -> Callable[..., plt.Figure]:
-    """Draw in the style of this module, whatever the caller's settings of matplotlib."""
+    """Draw in the style of this module, whatever the caller's settings of matplotlib are."""
 
     @functools.wraps(draw)
     def draw_in_style(*args, **kwargs) -> plt.Figure:
@@ -200,5 +198,5 @@ def settle(figure: plt.Figure) -> None:
 
 
 def parts(figure: plt.Figure) -> list[plt.Figure]:
-    """All subfigures of a figure, with their own subfigures."""
+    """All subfigures of a figure, nested ones included."""
     return [part for child in figure.subfigs for part in [child, *parts(child)]]

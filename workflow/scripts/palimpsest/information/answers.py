@@ -35,7 +35,6 @@ def answers(grammar: Grammar) -> list[str]:
 
 
 def answer_of(string: String) -> str:
-    """The answer of a string."""
     return string[-1]
 
 
@@ -76,7 +75,7 @@ def with_answers(grammar: Grammar, beta: float = 0.0, alpha: float | None = None
 
 
 def _answer(grammar: Grammar, rule: Rule) -> str | None:
-    """The last terminal of every string of a rule; None if the strings have several ones."""
+    """The last terminal of every string of a rule; None if strings of the rule end differently."""
     while rule.rhs and not rule.rhs[-1].terminal:
         rules = [own for own in grammar.rules if own.lhs == rule.rhs[-1].name]
         if len(rules) != 1:

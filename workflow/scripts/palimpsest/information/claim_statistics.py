@@ -100,9 +100,9 @@ def estimated(
     compared: Mapping[str, pd.DataFrame],
     limits: tuple[float, float] = ANY_NUMBER,
 ) -> Estimate:
-    """An estimate over the seeds, with what it has to be compared with, by name, in the marks.
+    """An estimate over the seeds. The marks hold what the estimate is compared with, by name.
 
-    All frames hold values by seed (rows) and model (columns); `limits` are those of the statistic.
+    All frames hold values by seed (rows) and model (columns). `limits` are those of the statistic.
     """
     return over_seeds(values, DROPPED, marks=notes(compared, limits))
 
@@ -135,7 +135,6 @@ def placebos(
 
 
 def of_placebo(column: str) -> list[tuple[str, str]]:
-    """The column of a column's placebo and its name in words; empty if it has none."""
     return [PLACEBOS[column]] if column in PLACEBOS else []
 
 
@@ -148,7 +147,7 @@ def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
     The mean over seeds of absolute values would be larger for what has more noise. So the interval
     is made of those of s one + t other, for all signs s and t: the size of `one` is larger by d if,
     for one of the two s, both are at least d. There are two s and two t, so each end is corrected
-    for two (Bonferroni). The p-value, of 0, follows the same rule.
+    for two (Bonferroni). The p-value of 0 follows the same rule.
 
     Parameters
     ----------
@@ -177,7 +176,7 @@ def size_difference(one: pd.DataFrame, other: pd.DataFrame) -> Estimate:
 def led_astray(information: pd.DataFrame) -> Estimate:
     """Accuracy where the marker agrees minus where it disagrees, at the highest alpha.
 
-    The same at alpha 0, where markers are random, is in the marks.
+    The marks hold the same difference at alpha 0, where markers are random.
     """
     rows = of_intervention(information, MARKERS)
     gap = rows["accuracy_agrees"] - rows["accuracy_disagrees"]
@@ -188,7 +187,7 @@ def led_astray(information: pd.DataFrame) -> Estimate:
 
 
 def changed(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """The slope of a column on the share, from share 0 to 1."""
+    """The slope of a column on the share: the change from share 0 to 1."""
     values = trend(information, intervention, column)
     found = estimated(values, placebos(information, intervention, column, trend))
     if column not in MEASURES:
@@ -197,7 +196,7 @@ def changed(information: pd.DataFrame, intervention: str, column: str) -> Estima
 
 
 def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
-    """A mark on neurons that are in no mean, if there are any."""
+    """A mark on neurons that no mean includes, if there are any."""
     shares = degenerate(information, intervention)
     if not shares.sum():
         return []
@@ -211,8 +210,8 @@ def left_out(information: pd.DataFrame, intervention: str) -> list[str]:
 def changed_late(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
     """The smaller of two slopes: in the last layer, and in the last minus in the first layer.
 
-    Both in the direction that is expected, so that a measure that changes in the other direction,
-    and less so in the last layer, does not count.
+    Both slopes count in the expected direction. So a measure that changes in the other direction,
+    and changes less in the last layer, does not count.
     """
     sign = EXPECTED[intervention, column]
     first, last = trend_of_ends(information, intervention, column)
@@ -225,13 +224,12 @@ def changed_late(information: pd.DataFrame, intervention: str, column: str) -> E
 
 
 def later(information: pd.DataFrame, intervention: str, column: str) -> pd.DataFrame:
-    """The slope in the last layer minus that in the first; by seed and model."""
     first, last = trend_of_ends(information, intervention, column)
     return last - first
 
 
 def beyond_innocent(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """The size of the mean slope minus the size of what random markers change on average."""
+    """The absolute mean slope minus the absolute mean change by random markers."""
     innocent = trend(with_innocent(information), INNOCENT, column)
     return size_difference(trend(information, intervention, column), innocent)
 
@@ -250,7 +248,7 @@ def by_depth(values: pd.DataFrame, information: pd.DataFrame) -> pd.DataFrame:
 
 
 def at_every_depth(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """The slope of the depth where it is the weakest, in the direction that is expected."""
+    """The slope at the depth where it is weakest, in the expected direction."""
     values = EXPECTED[intervention, column] * trend(information, intervention, column)
     depths = by_depth(values, information)
     if len(depths.columns) < 2:
@@ -260,7 +258,7 @@ def at_every_depth(information: pd.DataFrame, intervention: str, column: str) ->
 
 
 def apart(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """The size of the difference of the deepest and the shallowest models, minus that of the slope.
+    """The absolute difference of the deepest and the shallowest models, minus that of the slope.
 
     Both are means over the seeds.
     """
@@ -307,7 +305,6 @@ def correlated(
 
 
 def of_transformed(found: Estimate, over: str) -> Estimate:
-    """The estimate of a correlation from that of its transformation by Fisher."""
     mean, lower, upper = np.tanh([found.mean, found.lower, found.upper])
     return found._replace(
         values=tuple(np.tanh(found.values)), mean=mean, lower=lower, upper=upper, over=over
@@ -332,8 +329,8 @@ def strongest_with_norms(information: pd.DataFrame, intervention: str, column: s
     """The size of the strongest correlation of a measure with a norm, of all norms and models.
 
     Correlations of different signs must not cancel out, so there is no mean over norms or models.
-    The p-value is of `STRONG`. The same of each norm alone, of the placebo and of the share are in
-    the marks.
+    The p-value is of `STRONG`. The marks hold the same statistic of each norm alone, of the placebo
+    and of the share.
     """
 
     def of(one: str, *norms: str) -> pd.DataFrame:
@@ -364,7 +361,7 @@ def strongest(transformed: pd.DataFrame) -> Estimate:
 def few_levels(
     information: pd.DataFrame, intervention: str, columns: tuple[str, ...]
 ) -> tuple[str, ...]:
-    """A mark on seeds that do not count, because accuracies have too few levels; often none."""
+    """A mark on seeds that do not count, because their accuracies have too few levels."""
     if ACCURACY not in columns:
         return ()
     runs = with_levels(of_intervention(information, intervention))
@@ -378,7 +375,7 @@ def few_levels(
 
 
 def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """Kendall's tau of the accuracy and of the order by a measure; the same of norms in the marks.
+    """Kendall's tau of the accuracy and of the order by a measure. The marks hold that of norms.
 
     A measure puts those models first that have memorised less according to the paper. A norm puts
     the models with small norms first.
@@ -394,7 +391,7 @@ def ordered(information: pd.DataFrame, intervention: str, column: str) -> Estima
 
 
 def ordered_better(information: pd.DataFrame, intervention: str, column: str) -> Estimate:
-    """The same tau of a measure minus the mean of those of the norms."""
+    """Kendall's tau of a measure (see `ordered`) minus the mean tau of the norms."""
     tau = partial(associated, information, intervention, kendall)
     norms = sum(-tau(name, ACCURACY) for name in NORMS) / len(NORMS)
     ahead = -EXPECTED[intervention, column] * tau(column, ACCURACY) - norms
@@ -404,8 +401,8 @@ def ordered_better(information: pd.DataFrame, intervention: str, column: str) ->
 def knows(information: pd.DataFrame, intervention: str, column: str, memorised: str) -> Estimate:
     """Kendall's tau of a measure and the share of training strings that are memorised.
 
-    `memorised` is the column with this share. The same with strings that were never trained on is
-    in the marks. The contextual share counts only where nearly all training strings have stand-ins:
+    `memorised` is the column with this share. The marks hold the tau with strings that were never
+    trained on. The contextual share counts only where nearly all training strings have stand-ins:
     otherwise, the shares of different runs are about different strings.
     """
     counted, marks = information, ()
@@ -430,7 +427,7 @@ def knows(information: pd.DataFrame, intervention: str, column: str, memorised: 
 
 
 def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Estimate:
-    """With a mark on how often chance alone would tie the seeds, if all have the same value.
+    """The estimate, with a mark if all seeds have the same value: how often chance alone does that.
 
     Few runs have few orders. More values of the share would break a tie.
     """
@@ -452,7 +449,7 @@ def if_tied(found: Estimate, information: pd.DataFrame, intervention: str) -> Es
 def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
     """The change in the epoch at which memorisation starts, beyond fresh strings and other epochs.
 
-    At the same site as all claims.
+    The site is that of all claims.
     """
     rows = at_site(epochs)
     if rows.empty:
@@ -481,7 +478,7 @@ def at_start(epochs: pd.DataFrame, column: str) -> Estimate:
 
 
 def at_the_end(epochs: pd.DataFrame, column: str) -> Estimate:
-    """A measure after the last epoch: repeated minus fresh strings. At the same site as all claims.
+    """A measure after the last epoch: repeated minus fresh strings. The site is that of all claims.
 
     Until the end of the first epoch, both are equal.
     """

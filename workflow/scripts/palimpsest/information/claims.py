@@ -3,9 +3,9 @@
 The paper's claim: heuristic memorisation makes activations less diverse (lower entropy, higher
 mutual information), and example-level memorisation makes them more diverse. Its appendices C.1,
 C.2, C.4 and D.2 say where in a model this shows, whether it depends on the model's depth, and how
-the measures go with norms and with accuracy. The claims on random markers and on memorised strings
-are Palimpsest's own. A string is memorised if its loss is below the Bayes-optimal loss, that of the
-language of the training strings, or by the contextual measure.
+the measures correlate with norms and with accuracy. The claims on random markers and on memorised
+strings are Palimpsest's own. A string is memorised if its loss is below the Bayes-optimal loss,
+that of the language of the training strings, or by the contextual measure.
 
 The claims on the epoch at which contextual memorisation starts are on models that are fine-tuned on
 strings without markers. They are about all layers, and their placebo are fresh strings.
@@ -87,12 +87,10 @@ MEMORISED_AS = {
 
 
 def signed(sign: int) -> Region:
-    """Above 0 or below 0."""
     return above(0) if sign > 0 else below(0)
 
 
 def strongly(sign: int) -> Region:
-    """A strong correlation with this sign."""
     return at_least(STRONG) if sign > 0 else at_most(-STRONG)
 
 

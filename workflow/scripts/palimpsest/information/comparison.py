@@ -59,7 +59,7 @@ def information_table(
 
 
 def of_run(run: Results, stand_in_gap: float) -> pd.DataFrame:
-    """The rows of one run, one for each site and position."""
+    """One row for each site and position."""
     about = {**run.trace.run, **intervention(run.trace.run["variant"])}
     return means(run.neurons, run.pairs).assign(
         **about,
@@ -79,7 +79,7 @@ def intervention(variant: str) -> dict[str, str | float]:
 
 
 def accuracies(answers: pd.DataFrame) -> dict[str, float]:
-    """The number of answers and the share of right ones: of all, and by whether markers agree."""
+    """The number of answers, and the share of right ones: of all, and by whether markers agree."""
     right = answers["is_right"].to_numpy(dtype=float)
     role = answers["role"].to_numpy(dtype=object, na_value=None)
     found = {"n_answers": len(right), "accuracy": right.mean()}

@@ -132,10 +132,10 @@ def changes(epochs: pd.DataFrame, column: str) -> dict[str, pd.DataFrame]:
 
     Frames by name, each with values by seed (rows) and model (columns): the change in the epoch of
     the start, of repeated and of fresh strings; that of repeated minus fresh strings in the epochs
-    before and after, mean of both; and what repeated strings change beyond fresh ones and these
-    epochs. Only epochs after which both are measured count, and none before the end of the first
-    epoch: until then, both are equal. NaN without a start, and if there is no epoch before or after
-    it.
+    before and after, mean of both; and the change of repeated strings beyond that of fresh ones and
+    of these epochs. Only epochs after which both are measured count, and none before the end of the
+    first epoch: until then, both are equal. NaN without a start, and if there is no epoch before or
+    after it.
     """
     start = starts(epochs)
     found = pd.DataFrame(index=start.index, columns=[REPEATED, FRESH, NEIGHBOURS], dtype=float)
@@ -164,7 +164,7 @@ def apart_at_the_end(epochs: pd.DataFrame, column: str) -> pd.DataFrame:
 def by_variant(epochs: pd.DataFrame, column: str) -> pd.DataFrame:
     """Means of a column over all sites, by epoch, seed and model (rows) and by variant (columns).
 
-    Both variants have a column; it is NaN where a run is not there.
+    Both variants have a column, which is NaN where the run is missing.
     """
     means = epochs.groupby(["epoch", "seed", "model", "variant"])[column].mean()
     return means.unstack("variant").reindex(columns=[REPEATED, FRESH])

@@ -1,8 +1,8 @@
-"""Models that are fine-tuned on a language, and looked at after every epoch of it.
+"""Models that are fine-tuned on a language, and measured after every epoch.
 
 A model is fine-tuned on a few strings, again and again. The placebo is the same model on fresh
-strings: as many in every epoch, and none is ever repeated. What changes with both is learning
-the language; what changes with repeated strings alone may be memorisation.
+strings: equally many in every epoch, and no string is ever repeated. What changes with both is
+learning the language; what changes with repeated strings alone may be memorisation.
 """
 
 from __future__ import annotations
@@ -27,17 +27,15 @@ NEEDS = "the exact probabilities of strings, to find stand-ins for what is memor
 
 
 def block(settings: Settings) -> dict | None:
-    """The block `information/finetuned`."""
     return settings.block("information")["finetuned"]
 
 
 def size_of(variant: str, size: int, epochs: int) -> int:
-    """The number of training strings of a variant; an epoch has `size` of them."""
+    """The number of training strings. An epoch has `size` of them; fresh strings never repeat."""
     return size * epochs if variant == FRESH else size
 
 
 def n_epochs(settings: Settings) -> int:
-    """The number of epochs of a fine-tuning."""
     return settings.recipe(block(settings)["recipe"])["epochs"]
 
 
@@ -66,7 +64,6 @@ def runs(settings: Settings, seeds: tuple[int, ...]) -> list[Runs]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the block that its schema cannot find."""
     asked = block(settings)
     if asked is None:
         return

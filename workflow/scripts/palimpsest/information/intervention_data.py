@@ -46,7 +46,7 @@ def marked(asked: Asked) -> pd.DataFrame:
         (answer_of(string) if place in chosen else names[drawn[place]], *string)
         for place, string in enumerate(train)
     ]
-    # The strings of an answer are side by side, so each of them has all markers.
+    # The strings of an answer are neighbours, so each answer has all markers.
     evaluated = [(names[place % len(names)], *string) for place, string in enumerate(tests)]
     table = _tabulated(asked, with_markers, evaluated, alpha=alpha)
     roles = {text_of(s): AGREES if s[0] == answer_of(s) else DISAGREES for s in evaluated}
@@ -101,7 +101,6 @@ def clean_tests(asked: Asked, train: Sequence[String], names: Sequence[str]) -> 
 
 
 def _chance(asked: Asked) -> np.random.Generator:
-    """Random numbers that all variants of a seed share."""
     return np.random.default_rng([asked.sampler.seed, asked.size, asked.options["tests"]])
 
 

@@ -4,12 +4,12 @@ import re
 
 from palimpsest.interventions import Intervention
 
-MARKED = "marked"  # a marker at the start agrees with the last symbol in so many percent of strings
-SHUFFLED = "shuffled"  # the last symbols of so many percent of the training strings are permuted
+MARKED = "marked"  # marked-30: a marker at the start agrees with the last symbol in 30 %
+SHUFFLED = "shuffled"  # shuffled-30: the last symbols of 30 % of training strings are permuted
 MARKS = rf"{MARKED}-(?P<percent>\d+)"
 SHUFFLES = rf"{SHUFFLED}-(?P<percent>\d+)"
-# Distinct strings that are trained on for several epochs; and the placebo: strings of which each is
-# trained on once, as many in every epoch
+# Distinct strings that are trained on for several epochs; and the placebo: equally many strings in
+# every epoch, each trained on once
 REPEATED, FRESH = "repeated", "fresh"
 
 INTERVENTIONS = (
@@ -21,22 +21,20 @@ INTERVENTIONS = (
 
 
 def marked(percent: int) -> str:
-    """The variant whose marker agrees with the last symbol in this percent of training strings."""
+    """The variant whose marker agrees with the last symbol in `percent` of the training strings."""
     return f"{MARKED}-{percent}"
 
 
 def shuffled(percent: int) -> str:
-    """The variant in which the last symbols of this percent of training strings are permuted."""
+    """The variant in which the last symbols of `percent` of the training strings are permuted."""
     return f"{SHUFFLED}-{percent}"
 
 
 def percent_marked(name: str) -> int | None:
-    """The percent from the name of a variant with markers; None for any other variant."""
     return _percent(MARKS, name)
 
 
 def percent_shuffled(name: str) -> int | None:
-    """The percent from the name of a variant with permuted symbols; None for any other variant."""
     return _percent(SHUFFLES, name)
 
 

@@ -4,9 +4,6 @@ A site is a place in a block of a model: a layer and one of `mlp`, `attention` a
 position says which activations of a string are taken: those at the symbol before the last one
 (`last`), from which the last symbol is predicted, or the mean over the string (`mean`). An answer
 is the last symbol of a string.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
 """
 
 from palimpsest.tables.columns import SHARED
@@ -151,8 +148,8 @@ EPOCHS = Kind(
         "strings",
     ),
 )
-# What a trained model is asked for; what is measured of its neurons; and what the comparison of
-# runs reads, in addition to datasets and traces
+# Outputs of a trained model; measures of its neurons; and the tables that the comparison of runs
+# reads in addition to datasets and traces
 OF_MODEL = (ACTIVATIONS, ANSWERS, NORMS)
 OF_NEURONS = (NEURONS, PAIRS)
 COMPARED = (ANSWERS, NORMS, *OF_NEURONS)

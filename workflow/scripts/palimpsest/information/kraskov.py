@@ -142,7 +142,7 @@ def _checked_neurons(numbers: ArrayLike, n_neurons: int) -> np.ndarray:
 
 
 def _warn_of_copies(values: np.ndarray) -> None:
-    """Warn if some samples float[samples, neurons] are copies; no neuron is degenerate."""
+    """Warn if some samples float[samples, neurons] are copies. No neuron may be degenerate."""
     if share := share_of_copies(values):
         warnings.warn(
             f"activations: {share:.1%} of the {len(values)} samples are copies of another one, "
@@ -189,7 +189,7 @@ def sampled_pairs(n_neurons: int, most: int, seed: int = 0) -> Pairs:
 def check_memory(widths: Sequence[int], most: float = np.inf) -> None:
     """Raise `UserError` if the tables of pairs do not fit into half of the free memory.
 
-    Free is what Linux calls available: the cache of files can be had, too. `widths` are the numbers
+    Free is what Linux calls available, which includes the cache of files. `widths` are the numbers
     of neurons of the sites, whose tables are held at the same time, each with `most` pairs at most.
     """
     free = available_memory() // 2
@@ -222,12 +222,10 @@ def bytes_of_pairs(widths: Sequence[int], most: float) -> float:
 
 
 def number_of_pairs(n_neurons: int) -> int:
-    """The number of pairs of different neurons."""
     return n_neurons * (n_neurons - 1) // 2
 
 
 def available_memory() -> int:
-    """Bytes of memory that programs can have without swapping, from Linux."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     (kibibytes,) = (line.split()[1] for line in lines if line.startswith("MemAvailable:"))
     return 1024 * int(kibibytes)
@@ -273,7 +271,7 @@ class _Tables(NamedTuple):
 
     @classmethod
     def of(cls, values: np.ndarray) -> "_Tables":
-        """The tables of float64[neurons, samples]."""
+        """From float64[neurons, samples]."""
         n = values.shape[1]
         orders = np.argsort(values, axis=1, kind="stable").astype(np.int32)
         ranks = np.empty_like(orders)
@@ -337,7 +335,7 @@ def _radius(xs, x, y, own, begins, fill, room, nearest):
 
     Points are visited in the order of y: `fill[c]` is the first point of column c that was not
     visited. So the search goes up and down from there, in the point's own column and then in the
-    columns next to it, until a column is farther away than the k-th neighbour found so far.
+    columns next to it, until a column is farther away than the k-th neighbour so far.
     """
     x_of, y_of, last = room[0], room[1], len(nearest) - 1
     nearest[:] = np.inf

@@ -90,7 +90,7 @@ def chosen_pairs(values: np.ndarray, most: int | str) -> Pairs:
     """Pairs of neurons of a site's float[strings, neurons]: all, or a sample of at most `most`.
 
     A sample is drawn from the pairs of all neurons, so that runs and epochs have the same pairs.
-    Degenerate neurons are in no pair, so there may be fewer pairs than asked for, and none at all.
+    Degenerate neurons are in no pair, so there may be fewer pairs than `most`, or none at all.
     """
     n = values.shape[1]
     drawn = all_pairs(n) if most == ALL else sampled_pairs(n, most)

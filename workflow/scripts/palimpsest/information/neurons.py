@@ -1,4 +1,4 @@
-"""Neurons as columns of activations, and those that no measure can be computed of."""
+"""Neurons as columns of activations, and neurons for which no measure can be computed."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,8 @@ class CopiesWarning(Notice):
 def checked(activations: ArrayLike, fewest: int) -> np.ndarray:
     """Activations as an array float[samples, neurons], in float32 if they are, or float64.
 
-    A neuron of float16 that is constant up to its rounding is made constant: in float64, nobody
-    could tell.
+    A neuron of float16 that is constant up to its rounding is made constant: in float64, its
+    rounding would no longer show.
 
     Raises
     ------

@@ -76,7 +76,6 @@ def trend_rows(information: pd.DataFrame) -> list[dict]:
 
 
 def reading(change: Interval, expected: int) -> str:
-    """Whether a change is in the direction that the paper expects, in a word or two."""
     if not change.lower < change.upper:
         return "cannot tell"
     if change.lower > 0 or change.upper < 0:
@@ -122,7 +121,6 @@ def epoch_rows(epochs: pd.DataFrame) -> list[dict]:
 
 
 def at_start(epochs: pd.DataFrame) -> dict[str, str]:
-    """The changes of both measures in the epoch of the start, of one model: means and intervals."""
     names = {REPEATED: "repeated", FRESH: "fresh", NEIGHBOURS: "around", BEYOND: "beyond"}
     found = {}
     for measure in MEASURES:

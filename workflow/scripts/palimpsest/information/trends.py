@@ -23,7 +23,7 @@ ENTROPY, INFORMATION = "entropy", "mutual_information"
 MEASURES = (ENTROPY, INFORMATION)
 ACCURACY, SHARE = "accuracy", "share"
 MEMORISED, CONTEXTUAL = "memorised", "contextual"
-# Columns that are made in the same way where there is nothing, and their names in words
+# The placebo column of each measure, and its name in words
 PLACEBOS = {
     INFORMATION: ("mutual_information_exchanged", "exchanged strings"),
     MEMORISED: ("memorised_unseen", "strings never trained on"),
@@ -57,13 +57,11 @@ def with_innocent(information: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_intervention(information: pd.DataFrame, intervention: str) -> pd.DataFrame:
-    """The rows of one intervention at the site that all claims are about."""
     rows = at_site(information)
     return rows[rows["intervention"] == intervention]
 
 
 def runs_of(rows: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
-    """One row per run: its share, and the means of the columns over the layers."""
     return rows.groupby(RUN)[list(columns)].mean().reset_index()
 
 
@@ -191,7 +189,7 @@ def kendall(x: ArrayLike, y: ArrayLike) -> float:
 
 
 def degenerate(information: pd.DataFrame, intervention: str) -> pd.Series:
-    """The share of neurons that no measure can be computed of, at every share; over all runs."""
+    """The share of neurons without a measure, at every share; over all runs."""
     rows = of_intervention(information, intervention)
     counts = rows.groupby(SHARE)[["n_degenerate", "n_neurons"]].sum()
     return counts["n_degenerate"] / counts["n_neurons"]

@@ -168,7 +168,6 @@ def _answer(
     state: StateFolder,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
 ) -> tuple[list[list[pd.DataFrame]], float]:
-    """The tables of every part of an inquiry's models, and the seconds that they took."""
     started = time.perf_counter()
     parts = list(_parts(one.inquiry, one.science, bench, state, loss_in))
     return parts, time.perf_counter() - started

@@ -92,7 +92,6 @@ class TrainedWeights:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
 
     def has(self, variant: str, replicate: int) -> bool:
-        """Whether the files hold the weights of a model."""
         return of_replicate(variant, replicate) in self._files
 
     def of(self, variant: str, replicate: int) -> dict[str, torch.Tensor]:
@@ -123,7 +122,6 @@ HolderOf = Callable[[Run, Material], Holder]
 
 
 def holder_of(assignment: Assignment) -> HolderOf:
-    """The function that makes the holder for an assignment's engine."""
     if assignment.engine == "fleet":
         from palimpsest.jobs.fleet_models import FleetHolder
 

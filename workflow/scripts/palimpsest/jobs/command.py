@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 
 def parser(description: str) -> argparse.ArgumentParser:
-    """A parser with the flags of every job."""
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--recipe", default=DEFAULT, help="name of the recipe, for messages")
     made.add_argument("--model", required=True, help="name in the table of models, or its twin")
@@ -85,7 +84,6 @@ class Assignment:
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> "Assignment":
-        """The assignment from the flags of a command."""
         return cls(
             model=arguments.model,
             models=arguments.models,
@@ -141,7 +139,6 @@ class Assignment:
 
 
 def threads_of_a_process(arguments: argparse.Namespace) -> int:
-    """CPU threads of each of the processes that share a model."""
     return max(1, arguments.threads // arguments.processes)
 
 

@@ -82,28 +82,23 @@ class DeepSpeedHolder:
         return build(self.run.row, self.run.scale, self._vocabulary, seed, self.dtype)
 
     def together(self, n: int) -> int:
-        """How many of `n` models are opened at once: one."""
         return 1
 
     def open(self, weights: list[dict[str, torch.Tensor]]) -> DeepSpeedModels:
-        """The model with the given weights."""
         (weights_of_one,) = weights
         kind = AdaptedModels if self.run.recipe.lora else DeepSpeedModels
         self.opened = kind(self, self._prepared, weights_of_one)
         return self.opened
 
     def agree(self, values: np.ndarray) -> np.ndarray:
-        """Copy the first process's values to all processes, so that all decide the same."""
         tensor = torch.from_numpy(values).to(self.device)
         torch.distributed.broadcast(tensor, src=0)
         return tensor.cpu().numpy()
 
     def wait(self) -> None:
-        """Wait until all processes have called this."""
         self.accelerator.wait_for_everyone()
 
     def close(self) -> None:
-        """Leave the group of processes; nothing can be opened after that."""
         self.accelerator.free_memory()
         self.accelerator.wait_for_everyone()
         torch.distributed.destroy_process_group()
@@ -135,20 +130,16 @@ class DeepSpeedModels:
         self.fresh_optimizer()
 
     def logits(self, ids_MBT: torch.Tensor) -> torch.Tensor:
-        """Logits float32[1, B, T, V] of the next token at every position."""
         return self._run(ids_MBT).logits.float().unsqueeze(0)
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
-        """Hidden states float32[1, B, T, D] after layer `layer` (0: the embeddings)."""
         states = self._run(ids_MBT, output_hidden_states=True).hidden_states
         return states[layer].float().unsqueeze(0)
 
     def sites(self) -> list[Site]:
-        """The places in the blocks whose activations can be read, block after block."""
         return sites_of(self._module)
 
     def activations(self, ids_MBT: torch.Tensor, sites: Sequence[Site]) -> list[torch.Tensor]:
-        """Activations float32[1, B, T, N] at some sites, without gradients."""
         with torch.no_grad(), captured(self._module, sites) as found:
             self._run(ids_MBT)
         return [found[site].float().reshape(*ids_MBT.shape, -1) for site in sites]
@@ -220,7 +211,6 @@ class DeepSpeedModels:
         return True
 
     def fresh_optimizer(self, kind: str = ADAMW) -> None:
-        """Begin a new optimiser, with moments of 0."""
         self._kind, self._velocity = kind, {}
         for state in self._moments:
             for name, value in state.items():
@@ -236,7 +226,6 @@ class DeepSpeedModels:
         return _OptimizerState(self._kind, [_on_cpu(state) for state in self._moments])
 
     def restore_optimizer(self, state: _OptimizerState) -> None:
-        """Continue with an optimiser that was used before."""
         self.fresh_optimizer(state.kind)
         if state.kind == SGD:
             self._velocity = {name: v.to(self.device) for name, v in state.moments[0].items()}
@@ -255,7 +244,6 @@ class DeepSpeedModels:
 
     @contextlib.contextmanager
     def weights(self) -> Iterator[dict[str, torch.Tensor]]:
-        """The weights float32[1, ...], which may be changed in place inside of the context."""
         self._check_open()
         with self._in_float32(self._parameters) as weights:
             yield weights
@@ -285,7 +273,6 @@ class DeepSpeedModels:
         }
 
     def layers(self) -> list[str]:
-        """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
         return layers(self.shapes)
 
 
@@ -326,7 +313,7 @@ class AdaptedModels(DeepSpeedModels):
     def weights(self) -> Iterator[dict[str, torch.Tensor]]:
         """The merged weights float32[1, ...] on the CPU, which may be changed in place.
 
-        A changed weight takes the place of the frozen one, and the adapter beside it begins again.
+        A changed weight takes the place of the frozen one, and its adapter begins again.
         """
         self._check_open()
         with torch.no_grad():
@@ -337,7 +324,7 @@ class AdaptedModels(DeepSpeedModels):
                     self._replace(name, tensor)
 
     def _merged(self, name: str) -> torch.Tensor:
-        """A copy of one weight, with the adapter beside it, if there is one."""
+        """A copy of one weight, merged with its adapter, if it has one."""
         weight = self._masters.get(self._parameters[name]).to("cpu", torch.float32, copy=True)
         if name in self._pairs:
             down, up = (self._masters.get(each).cpu() for each in self._pairs[name])
@@ -364,7 +351,6 @@ class _OptimizerState:
 
 
 def _on_cpu(state: dict) -> dict:
-    """A copy of an optimiser's state in the memory of the CPU."""
     return {
         name: value.detach().to("cpu", copy=True) if torch.is_tensor(value) else value
         for name, value in state.items()
@@ -412,7 +398,6 @@ class _Masters:
         return self._copies.get(id(parameter), parameter).detach()
 
     def set(self, parameter: torch.nn.Parameter, value: torch.Tensor) -> None:
-        """Set a weight, in the optimiser and in the module."""
         from deepspeed.utils import safe_set_full_fp32_param
 
         if self._is_shared and parameter.requires_grad:

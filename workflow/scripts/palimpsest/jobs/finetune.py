@@ -33,8 +33,8 @@ class Job:
 
     Under leave-one-out, the job trains one run per distinct training string, on the dataset without
     that string. The second leave-one-out is the same with other initial weights, after a run on the
-    whole dataset. Of replicates, it trains one run per number, each with its own initial weights
-    and its own order of strings. The files then hold all these runs in order.
+    whole dataset. For replicates, the job trains one run per number; each run has its own initial
+    weights and its own order of strings. The files then hold all these runs in order.
     """
 
     dataset: str
@@ -47,18 +47,15 @@ class Job:
 
     @property
     def files(self) -> Files:
-        """The files that the job delivers."""
         others = tuple(filter(None, (self.weights, self.checkpoints)))
         tokens = ((self.tokens, TOKENS),) if self.tokens else ()
         return Files(self.manifest, ((self.trace, TRACE), *tokens), others)
 
     @property
     def holds_many(self) -> bool:
-        """Whether the files hold several runs."""
         return not self.regime.has_one_model
 
     def runs(self, assignment: Assignment) -> list[Run]:
-        """The runs of an assignment's model."""
         kept = {"by_token": self.tokens is not None, "by_epoch": self.checkpoints is not None}
         run = replace(assignment.run(self.dataset), **kept)
         match self.regime:
@@ -69,7 +66,7 @@ class Job:
                 left_out = [None, *names] if again else names
                 return [replace(run, left_out=name, again=again) for name in left_out]
             case OnePass(every=every, replicate=replicate):
-                # The number of macro-batches is that of epochs.
+                # An epoch of a stream is one of its macro-batches.
                 once = replace(run.recipe, epochs=n_cohorts(self.dataset), evaluate_every=every)
                 return [replace(run, recipe=once, draw=replicate)]
         return [run]
@@ -126,7 +123,6 @@ def finetune(
 
 
 def note_trainings(runs: list[Run], states: list[State]) -> None:
-    """Note the epochs of some runs, each with its state."""
     first, *others = runs
     of_one = f"{first.model} on {first.dataset}"
     what = f"{len(runs)} runs of {first.model}" if others else of_one

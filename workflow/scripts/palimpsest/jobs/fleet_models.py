@@ -41,7 +41,6 @@ class FleetHolder:
         self._material, self._vocabulary = material, material.vocabulary
 
     def together(self, n: int) -> int:
-        """How many of `n` models are opened at once."""
         if n == 1:
             return 1  # without the probe, which takes longer than one model's passes
         return most_members(self._trainer, n, self._each)
@@ -52,7 +51,6 @@ class FleetHolder:
         return TIMES_TRAINING * probe(Member(self.run, self._material, None), self.device)
 
     def open(self, weights: list[dict[str, torch.Tensor]]) -> FleetModels:
-        """Models with the given weights."""
         recipe = self.run.recipe
         return FleetModels(
             self.run.row,
@@ -64,7 +62,6 @@ class FleetHolder:
         )
 
     def agree(self, values: np.ndarray) -> np.ndarray:
-        """There is no other process to agree with."""
         return values
 
     def wait(self) -> None:
@@ -101,31 +98,24 @@ class FleetModels:
 
     @property
     def count(self) -> int:
-        """The number of models."""
         return len(self.stack.theta)
 
     def logits(self, ids_MBT: torch.Tensor) -> torch.Tensor:
-        """Logits float32[M, B, T, V] of the next token at every position."""
         return self.stack(ids_MBT)
 
     def hidden(self, ids_MBT: torch.Tensor, layer: int) -> torch.Tensor:
-        """Hidden states [M, B, T, D] after layer `layer` (0: the embeddings)."""
         return self.stack.hidden(ids_MBT, layer)
 
     def sites(self) -> list[Site]:
-        """The places in the blocks whose activations can be read, block after block."""
         return self.stack.sites()
 
     def activations(self, ids_MBT: torch.Tensor, sites: Sequence[Site]) -> list[torch.Tensor]:
-        """Activations float32[M, B, T, N] at some sites, without gradients."""
         return self.stack.activations(ids_MBT, sites)
 
     def gradients(self, loss_M: torch.Tensor) -> dict[str, torch.Tensor]:
-        """Gradients of every model's own loss, without a step."""
         return dict(zip(self.shapes, self._grads(loss_M), strict=True))
 
     def step(self, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step of the optimiser for every model at its own rate, with its gradient clipped."""
         grad_MP = torch.cat([grad.flatten(1) for grad in self._grads(loss_M)], dim=1)
         self._optimizer.step(grad_MP, rate_M.to(self.device, torch.float64))
 
@@ -136,23 +126,19 @@ class FleetModels:
         )
 
     def fresh_optimizer(self, kind: str = ADAMW) -> None:
-        """Begin a new optimiser, with moments of 0."""
         if kind == SGD:
             self._optimizer = _SGD(self.stack, self.clipping)
         else:
             self._optimizer = _AdamW(self.stack, self.weight_decay, self.clipping)
 
     def optimizer_state(self) -> _AdamW | _SGD:
-        """The optimiser with its moments."""
         return self._optimizer
 
     def restore_optimizer(self, state: _AdamW | _SGD) -> None:
-        """Continue with an optimiser that was used before."""
         self._optimizer = state
 
     @contextlib.contextmanager
     def weights(self) -> Iterator[dict[str, torch.Tensor]]:
-        """The weights, which may be changed in place inside of the context."""
         with torch.no_grad():
             views = self.stack.views(self.stack.theta)
             yield dict(zip(self.shapes, views, strict=True))
@@ -166,7 +152,6 @@ class FleetModels:
         }
 
     def layers(self) -> list[str]:
-        """Names of the layers, in order: `embedding`, `0`, `1`, ..., `head`."""
         return layers(self.shapes)
 
     def _build(self, seed: int):
@@ -182,7 +167,6 @@ class _AdamW:
         self.steps_taken = 0
 
     def step(self, grad_MP: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step at each model's own rate."""
         self.steps_taken += 1
         self.stack.operations.adamw_(
             self.stack.theta,
@@ -206,7 +190,6 @@ class _SGD:
         self.velocity_MP = torch.zeros_like(stack.theta)
 
     def step(self, grad_MP: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step at each model's own rate."""
         norm_M = torch.linalg.vector_norm(grad_MP, dim=1)
         shrink_M = (self.clipping / (norm_M + 1e-6)).clamp(max=1.0)
         self.velocity_MP.mul_(MOMENTUM).add_(grad_MP * shrink_M.unsqueeze(1))

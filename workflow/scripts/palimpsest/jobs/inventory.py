@@ -39,10 +39,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Runs that the configuration asks for on one dataset.
+    """Runs that the configuration needs on one dataset.
 
-    `regime` is the name of their regime, with the number of strings that are left out at most, or
-    of the replicates.
+    `regime` is the name of their regime. `left_out` is the largest number of strings that are left
+    out, and `replicates` the number of replicates.
     """
 
     model: str
@@ -66,7 +66,7 @@ def stale(
 ) -> list[Entry]:
     """The states in a folder that belong to none of the wanted runs and jobs, sorted by name.
 
-    `unfinished` holds all jobs of `sections` that the configuration asks for. A state is not listed
+    `unfinished` holds all jobs of `sections` that the configuration needs. A state is not listed
     while this cannot be decided: its dataset does not exist now, the models that a job on its
     dataset starts from do not exist, or the state belongs to a job of another section.
     """
@@ -120,7 +120,6 @@ def is_state(path: Path) -> bool:
 
 
 def entry(folder: Path) -> Entry:
-    """The size, the progress and the description of a state."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     epochs = [int(path.name.removeprefix("epoch-")) for path in folder.glob("epoch-[0-9]*")]
     about = {name: value for name, value in description(folder).items() if name != CODE}
@@ -136,7 +135,6 @@ def entry(folder: Path) -> Entry:
 
 
 def remove(entries: list[Entry]) -> None:
-    """Delete states for good."""
     for found in entries:
         try:
             shutil.rmtree(found.folder)
@@ -145,7 +143,6 @@ def remove(entries: list[Entry]) -> None:
 
 
 def listing(entries: list[Entry]) -> Iterator[str]:
-    """One line for each state, and a last line with the totals."""
     for found in entries:
         about = ", ".join(map(str, found.about.values())) or "of an unknown run"
         yield f"{found.folder}  {found.size / 2**20:9,.1f} MiB  {found.saved:20}  {about}"

@@ -66,5 +66,4 @@ def less_next_time(
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether an error means that a device, or the machine, had no memory left."""
     return isinstance(error, torch.OutOfMemoryError) or any(words in str(error) for words in SAID)

@@ -23,7 +23,7 @@ ROUNDING = 1e-9
 NO_DIFFERENCE = 1e-12  # of a computed number from 1
 LONGEST_EXPECTED = 1_000_000
 MOST_EXPECTED_RULES = 100_000_000
-# Symbols: the context of a small model, which few strings of a language should pass.
+# In symbols: the context of a small model. Few strings of a language should be longer.
 LONG = 1_024
 WARN_SHARE_LONG = 0.001
 NOTHING = {"\u03b5", "\u03f5", "\u03bb", "\u2205", "epsilon", "eps", "EPSILON", "Epsilon"}
@@ -60,7 +60,7 @@ def checked_rules(printed: PrintedGrammar) -> tuple[Rule, ...]:
 
 
 def check_defined(printed: PrintedGrammar) -> None:
-    """Every non-terminal that is named must have rules."""
+    """Every non-terminal in a rule must have rules of its own."""
     known = dict.fromkeys(rule.lhs for rule in printed.rules)
     if printed.start not in known:
         raise GrammarError(
@@ -81,7 +81,7 @@ def check_defined(printed: PrintedGrammar) -> None:
 
 
 def check_characters(printed: PrintedGrammar) -> None:
-    """Warn of what a reader may not see in terminals."""
+    """Warn of invisible or ambiguous letters in terminals."""
     lines = [(rule.line, [s.name for s in rule.rhs if s.terminal]) for rule in printed.rules]
     texts = [(number, "".join(terminals)) for number, terminals in lines]
     words = {word for _, terminals in lines for word in terminals}
@@ -132,7 +132,6 @@ def complete(printed: PrintedGrammar) -> PrintedGrammar:
 
 
 def by_left_hand_side(printed: PrintedGrammar) -> dict[str, list[PrintedRule]]:
-    """The rules of every non-terminal, in the order of the file."""
     found: dict[str, list[PrintedRule]] = defaultdict(list)
     for rule in printed.rules:
         found[rule.lhs].append(rule)
@@ -171,7 +170,7 @@ def total(rules: Sequence[PrintedRule], name: str) -> Fraction:
 
 
 def check_reachable(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
-    """Warn of the non-terminals that no derivation can reach."""
+    """Warn of the non-terminals that no derivation from the start symbol reaches."""
     reached = structure.reachable(rules, printed.start)
     line = {rule.lhs: rule.line for rule in reversed(printed.rules)}
     unused = [symbol for symbol in line if symbol not in reached]
@@ -197,7 +196,7 @@ def check_productive(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
 
 
 def check_lengths(rules: Sequence[Rule], printed: PrintedGrammar) -> None:
-    """The expected length of strings must be finite, and not too large."""
+    """The expected length of strings must be finite and not too large."""
     by_lhs: dict[str, list[Rule]] = defaultdict(list)
     for rule in rules:
         by_lhs[rule.lhs].append(rule)
@@ -269,18 +268,15 @@ def check_long_strings(grammar) -> None:
 
 
 def first_line(printed: PrintedGrammar, symbols: Sequence[str]) -> int:
-    """The line of the first rule for one of the non-terminals."""
     return min(rule.line for rule in printed.rules if rule.lhs in symbols)
 
 
 def listed_lines(rules: Sequence[PrintedRule]) -> str:
-    """`line 5`, `lines 5 and 7`: where some rules stand."""
     lines = list(dict.fromkeys(str(rule.line) for rule in rules))
     return f"line{'s' if len(lines) > 1 else ''} {listed(lines)}"
 
 
 def warn(message: str) -> None:
-    """Warn of an oddity that does not stop the grammar from being used."""
     warnings.warn(GrammarWarning(message), stacklevel=2)
 
 

@@ -9,11 +9,11 @@ from numba import njit
 
 from palimpsest.languages.structure import strongly_connected
 
-POOR = 1e-250  # a float64 below has perhaps lost digits
-CHUNK = 4096  # entries that are summed anew at a time
+POOR = 1e-250  # a float64 below may have lost digits
+CHUNK = 4096  # entries that are summed at a time
 
 Steps = Mapping[tuple[int, int], float]  # (from, to): log weight
-Row = tuple[np.ndarray, np.ndarray]  # the ends of chains in ascending order, and log weights
+Row = tuple[np.ndarray, np.ndarray]  # the ends of chains in ascending order, and their log weights
 
 
 def chains(steps: Steps, starts: Iterable[int], kept: Collection[int]) -> dict[int, Row]:
@@ -134,7 +134,6 @@ def log_product(left: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def log_add(weights: dict, key: object, log_weight: float) -> None:
-    """Add to a sum of weights, in logarithms."""
     old = weights.get(key)
     if old is None:
         weights[key] = log_weight

@@ -1,8 +1,8 @@
 """Which rules of a grammar decide each symbol of a string, and how hard each symbol is to predict.
 
 The loss of a symbol under the language is -log P(symbol | the symbols before it). A derivation of
-the string is a list of choices of rules, from the top down and from left to right. Whoever learns
-these choices one after another predicts the symbol better and better, and is certain in the end:
+the string is a list of choices of rules, from the top down and from left to right. A learner of
+these choices, one after another, predicts the symbol better and better, and is certain in the end:
 
     gain of choice k = log P(symbol | symbols before it, choices 1 to k)
                      - log P(symbol | symbols before it, choices 1 to k - 1)
@@ -110,14 +110,13 @@ class _Tables(NamedTuple):
 
 
 class _Asked:
-    """A grammar, and whether its strings have an end that is predicted."""
+    """A grammar, and whether the end of a string is predicted."""
 
     def __init__(self, grammar: Grammar, predict_end: bool):
         self.grammar, self.predict_end = grammar, predict_end
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """The reachable rules of non-terminals that have a choice."""
         reachable = levels(self.grammar)
         n_rules = Counter(rule.lhs for rule in self.grammar.rules)
         return tuple(
@@ -307,7 +306,7 @@ def _inside(string, scale, n_terminals, lhs, weight, first, rhs, unary, empty):
                 if own[source] != 0:
                     for target in range(n_names):
                         inside[target, begin, end] += unary[target, source] * own[source]
-            # And those in which one does, while all others are empty.
+            # Items in which one non-terminal does, and all others are empty
             for rule in range(n_rules):
                 alone = 0.0
                 for item in range(first[rule], first[rule + 1]):
@@ -326,7 +325,7 @@ def _inside(string, scale, n_terminals, lhs, weight, first, rhs, unary, empty):
 
 @njit(cache=True)
 def _prefixes(string, scale, items, cuts, n_cuts, n_terminals, lhs, weight, first, rhs, corner):
-    """Of each non-terminal, all strings that begin with a part: [non-terminals, begin, end]."""
+    """For each non-terminal, all strings that begin with a part: [non-terminals, begin, end]."""
     length, n_rules, n_names = string.size, lhs.size, corner.shape[0]
     prefix = np.zeros((n_names, length + 1, length + 1))
     own = np.zeros(n_names)
@@ -359,7 +358,6 @@ def _prefixes(string, scale, items, cuts, n_cuts, n_terminals, lhs, weight, firs
 
 @njit(cache=True)
 def _pick(weights, n, random):
-    """A random place below `n`, by weight."""
     left = random.random() * weights[:n].sum()
     for place in range(n):
         left -= weights[place]
@@ -425,8 +423,8 @@ def _derivation(random, string, scale, inside, items, n_terminals, lhs, weight, 
 def _in_front(symbol, begin, rest, string, scale, inside, prefix, n_terminals):
     """Put a symbol in front of a sequence: `rest[from, to]`, in place, for all `from` >= begin.
 
-    `rest[from, to]` is the probability that what the sequence stands for begins with the symbols
-    between the two places.
+    `rest[from, to]` is the probability that the derived string of the sequence begins with the
+    symbols between the two places.
     """
     length = string.size
     for start in range(begin, length):
@@ -452,9 +450,9 @@ def _gains(
 ):
     """Positive parts of the gains [symbols, columns + 1] of the choices of one derivation.
 
-    The nodes are visited from right to left, so that what follows a node in the string stands ready
-    when the node is reached. `rests[d]` is the sequence behind the symbol at hand, in the rule of
-    the node at depth d.
+    The nodes are visited from right to left, so that the sequence after a node is known when the
+    node is reached. `rests[d]` is the sequence after the current symbol, in the rule of the node at
+    depth d.
     """
     length = string.size
     gains = np.zeros((length, n_columns + 1))

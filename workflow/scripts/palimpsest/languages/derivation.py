@@ -1,7 +1,7 @@
 """The most probable derivation of a string.
 
-Symbols and rules that are read in part are found in the order of their probability, the most
-probable first. Each is final when it is found, because a larger part of a derivation is never more
+The search visits symbols, and rules that are read in part, in the order of their probability, the
+most probable first. A visited item is final, because a larger part of a derivation is never more
 probable than its parts. So loops of rules with one symbol, and empty rules, need no special care.
 
 Source: Knuth 1977, A Generalization of Dijkstra's Algorithm; Nederhof 2003, Weighted Deductive
@@ -21,9 +21,9 @@ from palimpsest.languages.structure import Rule
 class Node(NamedTuple):
     """A node of a derivation: a non-terminal with the rule that expands it, or a terminal.
 
-    It derives the symbols from `begin` up to but not including `end`, and none if these are equal.
-    `parent` is the parent's
-    place in the derivation and None for the root. `rule` is None for a terminal.
+    A node derives the symbols from `begin` up to but not including `end`, and none if these are
+    equal. `parent` is the parent's place in the derivation and None for the root. `rule` is None
+    for a terminal.
     """
 
     symbol: Symbol
@@ -43,8 +43,8 @@ class _Item(NamedTuple):
     end: int
 
 
-# The items that an item was made from: of a symbol, its rule read to the end; of a rule, the same
-# rule with one symbol fewer, and this symbol.
+# The items from which an item was made. For a symbol: its rule, read to the end. For a rule: the
+# same rule with one symbol fewer, and this symbol.
 _Parts = dict[_Item, tuple[_Item, ...]]
 
 
@@ -119,7 +119,7 @@ def _nodes(goal: _Item, parts: _Parts) -> list[Node]:
         rule = parts[item][0].of if parts[item] else None
         nodes.append(Node(item.of, item.begin, item.end, parent, depth, rule))
         place = len(nodes) - 1
-        # The children come last first, as the stack turns them around.
+        # The last child comes first, because the stack reverses the order.
         read = parts[item][0] if parts[item] else None
         while read is not None and parts[read]:
             *before, child = parts[read]

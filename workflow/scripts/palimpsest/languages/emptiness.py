@@ -56,7 +56,7 @@ def _least_solution(
                 constant[index] += known[child]
 
     def sums(log_empty: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of each rule, and of each symbol, the log probability that it becomes empty."""
+        """The log probability that each rule, and each symbol, becomes empty."""
         of_rules = constant + np.where(times, times * log_empty, 0.0).sum(axis=1)
         of_symbols = np.full(len(symbols), -np.inf)
         np.logaddexp.at(of_symbols, owner, of_rules)
@@ -81,7 +81,8 @@ def _least_solution(
 def nonempty(rules: Sequence[Rule], start: str, log_empty: Mapping[str, float]) -> dict[str, float]:
     """Probability of a string with at least one symbol, for `start` and non-terminals below.
 
-    It is a sum over the first symbol that is not empty, because 1 - P(empty) would lose digits.
+    The probability is a sum over the first symbol that is not empty, because 1 - P(empty) would
+    lose digits.
     """
     first: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     terminal: dict[str, float] = defaultdict(float)
@@ -133,7 +134,7 @@ def without_empty_string(rules: Sequence[Rule], start: str) -> tuple[str, tuple[
                     own = weight * of_not_empty[symbol.name]
                     added[lhs + suffix, (first, *rule.rhs[place + 1 :])] += own
                 weight *= math.exp(empty[symbol.name])
-    totals: dict[str, float] = defaultdict(float)  # 1, but for rounding
+    totals: dict[str, float] = defaultdict(float)  # 1 up to rounding
     for (lhs, _), weight in added.items():
         totals[lhs] += weight
     new = tuple(Rule(*sides, p / totals[sides[0]]) for sides, p in added.items() if p)

@@ -21,7 +21,7 @@ class EncodedStrings:
         String `i` is `symbols[offsets[i]:offsets[i + 1]]`.
     derivation_log_prob : float64[n], nats
         Log probability of the derivation by which each string was sampled; NaN if the string was
-        not sampled. A string may have other derivations, too, and then it is more probable.
+        not sampled. A string with further derivations is more probable.
     """
 
     symbols: np.ndarray

@@ -85,16 +85,14 @@ class Grammar:
 
     @cached_property
     def nonterminals(self) -> tuple[str, ...]:
-        """The left-hand sides, in the order of the file."""
         return tuple(dict.fromkeys(rule.lhs for rule in self.rules))
 
     @property
     def n_rules(self) -> int:
-        """Number of rules, duplicates counted once."""
         return len(self.rules)
 
     def sample(self, n: int, seed: int, longest: int = 100_000) -> list[tuple[str, ...]]:
-        """`n` independent strings; the same seed gives the same strings, and more of them."""
+        """`n` independent strings. With the same seed, a larger `n` adds strings, changes none."""
         return self.decode(self.sample_encoded(n, seed, longest))
 
     def sample_encoded(self, n: int, seed: int, longest: int = 100_000) -> EncodedStrings:
@@ -230,7 +228,7 @@ class Grammar:
         return float(lengths.lengths(self._inside_tables, limit)[1][limit])
 
     def most_longer_than(self, limit: int) -> float:
-        """An upper bound of `probability_longer_than`, in no time: Cantelli's inequality."""
+        """An upper bound of `probability_longer_than` that is cheap: Cantelli's inequality."""
         distance = limit + 1 - self.expected_length()
         variance = structure.length_variance(self.rules, self.start)
         return variance / (variance + distance**2) if distance > 0 else 1.0

@@ -11,8 +11,8 @@ well, with the probability that it is empty: from `A -> B C` with such a C, ther
 from B to A, too.
 
 The chart is filled from the right end of the string to its left. For one beginning it goes through
-the ends in order, and keeps only the entries that are not zero, as linked lists: the time it takes
-is in proportion to the constituents that match, not to the cube of the length.
+the ends in order, and keeps only the entries that are not zero, as linked lists: the time is in
+proportion to the constituents that match, not to the cube of the length.
 
 The probability of a string of a few hundred symbols is below what a float64 can hold, and so may be
 that of a chain of rules. A number is therefore a mantissa and an exponent of 2^64.
@@ -40,7 +40,7 @@ from palimpsest.languages.structure import Rule
 UNIT = 2.0**-64
 LOG_UNIT = math.log(UNIT)
 NONE = -1
-FIRST_ROOM = 4096  # chart entries; doubled as often as a string needs more
+FIRST_ROOM = 4096  # chart entries; doubled whenever a string needs more
 MOST_ROOM = 2**24  # 0.5 GB: a string of 5,700 symbols, if each part of it is a constituent
 MOST_CELLS = 2**26  # 5 GB: the longest string times the number of symbols of the chart
 MOST_NULLABLE = 3  # in one rule; a longer rule is split, because any of them may be left out
@@ -61,16 +61,16 @@ class InsideTables(NamedTuple):
     n_terminals: int
     n_symbols: int
     start: int
-    # What a terminal or node stands for by itself, through chains of steps, and with what weight.
+    # All that a terminal or node derives through chains of steps, with weights
     closure_first: np.ndarray
     closure: np.ndarray  # STEP
-    # The nodes that go on from a symbol, and the symbol that must come next.
+    # The nodes that continue from a symbol, and the symbol that must come next
     rules_first: np.ndarray
     rules: np.ndarray  # RULE
-    # The left-hand sides whose rules begin with a terminal or node, and with what weight.
+    # The left-hand sides whose rules begin with a terminal or node, with weights
     begins_first: np.ndarray
     begins: np.ndarray  # STEP
-    # The symbols that can begin with a non-terminal, and with what weight.
+    # The symbols that can begin with a non-terminal, with weights
     corners_first: np.ndarray
     corners: np.ndarray  # STEP
     # Whether the symbol ends a node, or is the start: then its chart entries are looked up.
@@ -79,7 +79,7 @@ class InsideTables(NamedTuple):
 
 
 class Workspace(NamedTuple):
-    """Arrays in which one string after another is scored; each string clears what it needs."""
+    """Arrays for scoring one string after another. Each string clears the entries that it needs."""
 
     # The row that is being filled, [end, symbol] flattened, before unary steps. The symbols that
     # are not zero in one cell are linked, from `first_in_cell[end]` on.
@@ -99,12 +99,10 @@ class Workspace(NamedTuple):
 
 
 def log_probability(name: str, tables: InsideTables, strings: EncodedStrings) -> np.ndarray:
-    """float64[n], nats: see `Grammar.log_probability`."""
     return _score(name, tables, strings, of_prefixes=False)
 
 
 def log_prefix_probability(name: str, tables: InsideTables, strings: EncodedStrings) -> np.ndarray:
-    """float64[n], nats: see `Grammar.log_prefix_probability`."""
     return _score(name, tables, strings, of_prefixes=True)
 
 
@@ -132,7 +130,6 @@ def _score(
 
 
 def too_long(name: str, length: int) -> GrammarError:
-    """The error for a string whose chart does not fit into memory."""
     return GrammarError(
         f"{name}: a string of {length:,} symbols is too long for exact probabilities (its "
         f"chart has more than {MOST_ROOM:,} entries); leave it out, or give a higher probability "
@@ -141,7 +138,7 @@ def too_long(name: str, length: int) -> GrammarError:
 
 
 def _distinct(strings: EncodedStrings) -> tuple[np.ndarray, np.ndarray]:
-    """Where each distinct string first stands, and which of them every string is."""
+    """The place of the first copy of each distinct string, and each string's number among these."""
     data, ends = strings.symbols.tobytes(), (strings.symbols.itemsize * strings.offsets).tolist()
     seen: dict[bytes, int] = {}
     copy_of = [seen.setdefault(data[a:b], len(seen)) for a, b in pairwise(ends)]
@@ -258,7 +255,7 @@ def _row(steps: Sequence[tuple[int, float]]) -> Row:
 
 
 def _steps(rows: Sequence[Row]) -> tuple[np.ndarray, np.ndarray]:
-    """Where each row begins, and the rows end to end, with their weights as numbers."""
+    """The beginning of each row, and the rows end to end, with their weights as numbers."""
     first = np.cumsum([0, *(len(row[0]) for row in rows)]).astype(np.int32)
     weights = np.concatenate([row[1] for row in rows])
     steps = np.zeros(len(weights), STEP)
@@ -286,7 +283,7 @@ def _workspace(longest: int, n_symbols: int, room: int) -> Workspace:
 
 @njit(cache=True)
 def _score_from(done, which, symbols, offsets, of_prefixes, scores, arrays):
-    """Score the strings `which[done:]` until the chart is full; how many are done by then."""
+    """Score the strings `which[done:]` until the chart is full; returns the new `done`."""
     while done < which.size:
         string = symbols[offsets[which[done]] : offsets[which[done] + 1]]
         finished, mantissa, exponent = _score_one(string, of_prefixes, *arrays)
@@ -465,7 +462,7 @@ def _score_one(
 
 @njit(cache=True)
 def _sum(mantissa, exponent, added, added_exponent):
-    """The sum of two numbers; what is 2^-64 of the other or less is lost, as in any float."""
+    """The sum of two numbers. A number of 2^-64 of the other or less is lost, as in any float."""
     added, added_exponent = _normal(added, added_exponent)
     apart = added_exponent - exponent
     if mantissa == 0 or apart > 1:

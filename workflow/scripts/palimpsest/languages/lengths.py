@@ -1,6 +1,6 @@
 """The exact distribution of the length of strings, compiled.
 
-It is the chart of `inside` for a string of which only the length is known: all places are alike,
+The chart is that of `inside` for a string of which only the length is known: all places are equal,
 so that an entry depends on its length only. The probability that a string is longer than `n` is
 that of a prefix of `n + 1` symbols. All terms are positive, so that small probabilities have as
 many correct digits as large ones.
@@ -64,7 +64,7 @@ def _lengths(
     corners_symbol,
     corners_weight,
 ):
-    """Of each symbol: probability of a length, and of at least this length, [symbol, length]."""
+    """For each symbol: probability of a length, and of at least this length, [symbol, length]."""
     of_length = np.zeros((n_symbols, longest + 1))
     at_least = np.zeros((n_symbols, longest + 1))
     shortest = np.full(n_symbols, longest + 1)

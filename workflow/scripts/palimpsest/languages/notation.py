@@ -56,7 +56,7 @@ class Symbol(NamedTuple):
 
 
 class PrintedRule(NamedTuple):
-    """One alternative of a rule, as it stands in the file; its probability may be missing."""
+    """One alternative of a rule, as written in the file; its probability may be missing."""
 
     lhs: str
     rhs: tuple[Symbol, ...]
@@ -65,7 +65,7 @@ class PrintedRule(NamedTuple):
 
 
 class PrintedGrammar(NamedTuple):
-    """Everything a grammar file says, unchecked but for its syntax."""
+    """A grammar file, with its syntax checked and nothing else."""
 
     name: str
     rules: tuple[PrintedRule, ...]
@@ -152,7 +152,7 @@ def read_symbols(text: str) -> tuple[Symbol, ...]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that say something, each with the number of the line it begins on."""
+    """The lines with rules or settings, each with the number of its first line in the file."""
     begun, number = "", 0
     lines = re.split(r"\r\n|\r|\n", text.removeprefix("\ufeff"))
     for current, line in enumerate(lines, start=1):
@@ -280,5 +280,4 @@ def _tokens(line: str, where: str) -> list[_Token]:
 
 
 def _short(text: str, limit: int = 40) -> str:
-    """The text in quotes, cut so that a message stays readable."""
     return repr(text if len(text) <= limit else text[: limit - 3] + "...")

@@ -91,7 +91,7 @@ def alias_table(probabilities: Sequence[float]) -> tuple[list[float], list[int]]
         alias[poor] = rich
         keep[rich] -= 1 - keep[poor]
         (small if keep[rich] < 1 else large).append(rich)
-    for index in small + large:  # what is left differs from 1 by rounding only
+    for index in small + large:  # the rest differs from 1 by rounding only
         keep[index] = 1.0
     return keep, alias
 
@@ -114,7 +114,7 @@ def sample(
             "change the language, so lower the probability of the rules that repeat, and raise "
             "that of the rules that end loops"
         )
-    # A copy, unless next to nothing was over: a view would keep the whole buffer alive.
+    # A copy, unless the buffer is almost full: a view would keep the whole buffer in memory.
     used = symbols[: offsets[-1]]
     if len(used) < 0.9 * len(symbols):
         used = used.copy()
@@ -123,10 +123,10 @@ def sample(
 
 @njit(cache=True)
 def _sample(first_rule, keep, alias, log_probability, first_symbol, rhs, n, state, room, longest):
-    """Expand the start symbol `n` times into one buffer, which grows as it must.
+    """Expand the start symbol `n` times into one buffer, which grows as needed.
 
-    Stop at a string of more than `longest` symbols; the last result is the number of strings
-    before it.
+    Sampling stops at a string of more than `longest` symbols. The last result is the number of
+    strings before that string.
     """
     symbols = np.empty(room, np.uint16)
     stack = np.empty(256, np.int64)
@@ -148,7 +148,7 @@ def _sample(first_rule, keep, alias, log_probability, first_symbol, rhs, n, stat
             stop,
             stack,
         )
-        # A string that did not fit is drawn anew, from the same random numbers.
+        # A string that did not fit is drawn again, from the same random numbers.
         if total == SYMBOLS_FULL and stop < symbols.size:
             break
         if total == SYMBOLS_FULL:
@@ -169,8 +169,8 @@ def _expand(
 ):
     """Write one string at `symbols[total:stop]`; the new total, random state and log probability.
 
-    The stack holds where to go on in the right-hand sides that are not yet finished. It does not
-    grow here: an array that might be replaced in this loop makes the loop seven times slower.
+    The stack holds the places from which unfinished right-hand sides continue. It does not grow
+    here: an array that might be replaced in this loop makes the loop seven times slower.
     """
     stack[0] = 0
     depth = 1
@@ -190,7 +190,7 @@ def _expand(
             continue
         if depth + 2 > stack.size:
             return STACK_FULL, state, score
-        # Nothing is left to come back for after the last symbol.
+        # The last symbol of a right-hand side leaves no place to return to.
         if rhs[position + 1] != END:
             stack[depth] = position + 1
             depth += 1
@@ -219,10 +219,10 @@ def _uniform(state):
 
 @njit(cache=True)
 def _grown(buffer):
-    """The same contents with twice the room.
+    """The same contents in twice the space.
 
-    Copied in a loop: an assigned slice takes five seconds to compile, for the message that it would
-    raise if the sizes differed.
+    Copied in a loop: an assigned slice takes five seconds to compile, because of the error message
+    for different sizes.
     """
     grown = np.empty(2 * buffer.size, buffer.dtype)
     for place in range(buffer.size):

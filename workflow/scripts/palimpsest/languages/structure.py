@@ -26,12 +26,12 @@ class Rule(NamedTuple):
 
     @property
     def children(self) -> tuple[str, ...]:
-        """The non-terminals of the right-hand side, in order and as often as they stand there."""
+        """The non-terminals of the right-hand side, in order and with repeats."""
         return tuple(symbol.name for symbol in self.rhs if not symbol.terminal)
 
 
 def children(rules: Iterable[Rule]) -> dict[str, list[str]]:
-    """For every left-hand side, the non-terminals that its rules name, without repeats."""
+    """For every left-hand side, the non-terminals in its rules, without repeats."""
     result: dict[str, dict[str, None]] = defaultdict(dict)
     for rule in rules:
         result[rule.lhs].update(dict.fromkeys(rule.children))
@@ -273,7 +273,7 @@ def longest(rules: Sequence[Rule], start: str) -> float:
 def _from_the_leaves(
     rules: Sequence[Rule], start: str, of_rules: Callable[[list[Rule], dict[str, float]], float]
 ) -> float:
-    """A value of `start`, worked out symbol by symbol from those below; inf if there is a loop.
+    """A value of `start`, computed symbol by symbol from the values below; inf if there is a loop.
 
     `of_rules` gives a symbol's value from its rules and the values of their children.
     """

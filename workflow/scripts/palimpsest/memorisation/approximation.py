@@ -7,8 +7,8 @@ string: their loss approximates the counterfactual loss of the training string.
 
 Source: Learning Without Memorizing Considered Infeasible, section 3.3. The paper matches strings by
 their probability, and compares losses per token. Here, strings are matched by their Bayes-optimal
-loss per token. What is left of the difference between these losses is known exactly, and is taken
-out. So a model that knows the language and nothing else is never called memorising.
+loss per token. The remaining difference between these losses is known exactly, and is subtracted.
+So a model that knows the language and nothing else is never called memorising.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,6 @@ class StandIns:
         return self.gap <= self.largest_gap
 
     def members(self, train: int) -> np.ndarray:
-        """Indices of the unseen strings that stand in for one training string."""
         return self.order[self.first[train] : self.stop[train]]
 
     def loss(self, loss: np.ndarray) -> np.ndarray:

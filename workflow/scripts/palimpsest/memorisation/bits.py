@@ -10,7 +10,7 @@ from palimpsest.traces import Trace
 
 
 def memorised_bits(nll: ArrayLike, language_nll: ArrayLike) -> np.ndarray:
-    """Bits that a model saves in coding a string, compared with somebody who knows the language.
+    """Bits that a model saves in coding a string, compared with the language itself.
 
     The bits are log2 of the string's probability under the model, minus log2 of its probability
     under the language. They are negative where the model predicts the string worse than the
@@ -82,8 +82,8 @@ def bits_table(
 def bits_rows(trace: Trace, strings: pd.DataFrame, parameters: int) -> pd.DataFrame:
     """The table `bits` of one run, without its epoch of optimal learning.
 
-    The corrected total is the total minus the bits of as many strings that the model was never
-    trained on.
+    The corrected total is the total minus the bits of an equal number of strings that the model was
+    never trained on.
     """
     of_strings = {
         group: memorised_bits(likelihoods.nll, likelihoods.language_nll)

@@ -12,7 +12,7 @@ from palimpsest.memorisation.likelihoods import TRAIN, UNSEEN, members_of_groups
 from palimpsest.memorisation.runs import run_name
 from palimpsest.token_losses import TokenLosses
 
-# Nats; larger differences between a dataset's Bayes-optimal loss and the grammar's are refused.
+# Nats: the largest allowed difference between a dataset's Bayes-optimal loss and the grammar's
 ROUNDING = 1e-6
 
 MEANS = ("symbols", "optimal", "bits")

@@ -66,14 +66,14 @@ def estimator(
     ends : two statistics, the ends of an interval over the training strings of a seed
         They are used if there is only one seed; such an interval does not cover other seeds.
     variants : the variants of the data that the statistic uses; by default, all rows are used
-    beside : statistics by which to read the estimate, by their names for a reader
+    beside : statistics that help to read the estimate, by the names that a reader sees
         Their means are marks of the estimate. They affect no verdict.
     undefined : what a case does in which the statistic is undefined, see `estimates`
-        `VOIDS` if the value itself decides that it is undefined: the others are no fair sample.
+        `VOIDS` if the value itself decides that it is undefined: the others are biased.
     remark : function from the rows that are used to one more mark
     at_least : a lower bound of the statistic, where the end of training makes it undefined
-        If it is used in any case, the interval has no upper end, so the claim can only be found to
-        lie above a bound.
+        If the bound is used in any case, the interval has no upper end, so the claim can only lie
+        above a bound.
     settings : passed to the statistic
     """
 
@@ -146,13 +146,12 @@ def finite(values: pd.Series) -> pd.Series:
 
 
 def used(table: pd.DataFrame, variants: tuple[str, ...] = ()) -> pd.DataFrame:
-    """The rows of single seeds, of some variants of the data or of all; others are not used."""
     rows = table[table["seed"].notna()]  # a null seed is a mean over the seeds
     return rows[rows["variant"].isin(variants)] if variants else rows
 
 
 def about_rows(found: Estimate, rows: pd.DataFrame, measure: str | None) -> Estimate:
-    """With coverage and a mark, from the rows that are used; of all measures if it is None."""
+    """The estimate with its coverage and a mark, from rows of `measure` (None: of all measures)."""
     if measure is not None and "measure" in rows:
         rows = rows[rows["measure"] == measure]
     coverage = rows["coverage"].min() if "coverage" in rows else np.nan
@@ -160,7 +159,7 @@ def about_rows(found: Estimate, rows: pd.DataFrame, measure: str | None) -> Esti
 
 
 def still_learning(rows: pd.DataFrame) -> tuple[str, ...]:
-    """A mark that some of the runs may still be learning; none if the table does not say so."""
+    """A mark that some runs may still be learning; none if the table does not say so."""
     if "still_learning" not in rows:
         return ()
     runs = rows.drop_duplicates([key for key in RUN if key in rows])["still_learning"]
@@ -192,12 +191,10 @@ def low_and_high_entropy(study: pd.DataFrame) -> list[Case]:
 
 
 def low_entropy(study: pd.DataFrame) -> list[Case]:
-    """One case for each language of low entropy in a pair."""
     return _each(study, [low for low, _ in pairs_of_entropy(study)])
 
 
 def high_entropy(study: pd.DataFrame) -> list[Case]:
-    """One case for each language of high entropy in a pair."""
     return _each(study, [high for _, high in pairs_of_entropy(study)])
 
 
@@ -219,7 +216,6 @@ def per_unit(
 
 
 def at_optimum(study: pd.DataFrame, column: str, measure: str) -> pd.Series:
-    """A column at the epoch of optimal learning."""
     rows = study[(study["measure"] == measure) & (study["epoch"] == study["optimal_epoch"])]
     return rows.set_index(UNIT)[column]
 
@@ -242,7 +238,7 @@ def at_the_end(exact: pd.DataFrame, measure: str) -> pd.DataFrame:
 
 
 def equal_by_chance(exact: pd.DataFrame) -> str:
-    """How often all seeds give the same rank association if the targets come in random order."""
+    """The probability of equal rank associations in all seeds if targets come in random order."""
     n_targets, n_seeds, n_models = (exact[key].nunique() for key in ("role", "seed", "model"))
     chance = chance_of_equal_orders(n_targets, n_seeds, n_models)
     return (
@@ -316,7 +312,6 @@ def _middle_threshold_from_test_loss(unit: pd.DataFrame) -> float:
 
 
 def both_scores(exact: pd.DataFrame) -> pd.DataFrame:
-    """Counterfactual and contextual score of every target at every epoch, side by side."""
     scored = exact[exact["evidence"] == "retraining"]
     scores = scored.set_index([*UNIT, "role", "epoch", "measure"])["score"].unstack("measure")
     return scores.reindex(columns=["counterfactual", "contextual"]).reset_index()
@@ -362,7 +357,6 @@ def score_increases(exact: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def score_range(exact: pd.DataFrame, measure: str) -> pd.Series:
-    """Largest minus smallest score of the targets at the last epoch."""
     return per_unit(at_the_end(exact, measure), lambda unit: np.ptp(unit["score"]))
 
 
@@ -431,7 +425,7 @@ LIMITS = {"correlation": DIFFERENCE, "same_verdict": SHARE}  # all other statist
 def of_every_string(
     question: str, claim: str, words: str, region: Region, evidence: tuple[str, ...], **of
 ) -> Claim:
-    """A claim on one statistic of the approximation over all strings; `of` goes to `quality`."""
+    """A claim on a statistic of the approximation over all strings; `of` goes to `quality`."""
     value, *ends = (partial(quality, **of, column=name) for name in ("value", "lower", "upper"))
     estimate = estimator(value, tuple(ends))
     limits = LIMITS.get(of["statistic"], NOT_NEGATIVE)

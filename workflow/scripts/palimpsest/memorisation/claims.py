@@ -111,7 +111,6 @@ PAPER_RECOLLECTION = {"column": "fraction", "measure": "recollection"}
 
 
 def shown(name: str, column: str, measure: str) -> dict[str, Statistic]:
-    """A column at optimal learning, by its name for a reader."""
     return {name: partial(at_optimum, column=column, measure=measure)}
 
 

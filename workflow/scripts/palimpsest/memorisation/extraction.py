@@ -101,9 +101,9 @@ def extraction_rows(
     """The table `extraction` of one run.
 
     `left_out` are the rows of `strings` that some runs leave out. `nll_without` is float[epochs,
-    left out] in nats: of each in the run trained without it. Both are None if there are no such
-    runs. If there are, the group of the training strings has these strings only, so that all
-    sources are compared on equal strings.
+    left out] in nats: of each string in the run trained without it. Both are None if there are
+    no such runs. If there are, the group of the training strings has only these strings, so that
+    all sources are compared on equal strings.
     """
     if left_out is not None:
         is_here = strings["string_id"].isin(left_out["string_id"]) | (strings["count"] == 0)

@@ -18,17 +18,14 @@ def with_target(role: str) -> str:
 
 
 def without_target(role: str) -> str:
-    """The intervention without a target string."""
     return f"{WITHOUT}-{role}"
 
 
 def target_of(name: str) -> str | None:
-    """The role of the target that a dataset is with or without; None for another intervention."""
     match = re.fullmatch(TARGETED, name)
     return match["role"] if match else None
 
 
 def is_with_target(name: str) -> bool:
-    """Whether a dataset has a target string among its training strings."""
     match = re.fullmatch(TARGETED, name)
     return match is not None and match["kind"] == WITH

@@ -14,7 +14,7 @@ DISTINCT = ["fraction_distinct", "weighted_distinct"]
 UNSEEN = ["fraction_unseen", "weighted_unseen", "below_unseen", "depth_unseen"]
 AT_EPOCH = ["below_distinct", "depth_distinct"]
 COVERED = ["below_covered", "below_unseen_covered"]
-SCORES_OF_ALL = ["depth_distinct", "weighted_unseen", "depth_unseen"]  # beside `weighted`
+SCORES_OF_ALL = ["depth_distinct", "weighted_unseen", "depth_unseen"]  # in addition to `weighted`
 PERFECT = ["fraction_perfect", "weighted_perfect"]
 
 

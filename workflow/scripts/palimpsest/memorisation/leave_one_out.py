@@ -177,7 +177,7 @@ def string_rows(
 
 
 def weights(strings: pd.DataFrame, train: pd.DataFrame) -> np.ndarray:
-    """Weight float[strings] of each string that is left out: how many training strings it is for.
+    """Weights float[strings] of strings left out: how many training strings each one represents.
 
     Repeated strings and others are sampled with different probabilities.
     """
@@ -222,7 +222,7 @@ def measure_rows(
 def compared(
     trace: Trace, strings: pd.DataFrame, train: pd.DataFrame, left_out: list[Trace]
 ) -> Compared:
-    """The losses of the strings `train`, by the run on all strings and by runs without each."""
+    """The losses of the strings `train` in the run on all strings and in the run without each."""
     runs = runs_without(trace, train, left_out)
     placebos = [placebo_of(strings, name) for name in train["string_id"]]
     learned = learning_table(trace, strings)[["optimal_epoch", "still_learning"]].iloc[0]
@@ -289,7 +289,6 @@ def runs_without(trace: Trace, train: pd.DataFrame, left_out: list[Trace]) -> li
 
 
 def _of_leave_one_out(trace: Trace) -> str:
-    """The name of the runs of leave-one-out that belong to a run."""
     return run_name({**trace.run, "variant": LEAVE_ONE_OUT})
 
 
@@ -338,7 +337,6 @@ def side_by_side(leave_one_out: pd.DataFrame) -> pd.DataFrame:
 
 
 def approximation_table(leave_one_out: pd.DataFrame) -> pd.DataFrame:
-    """The table `approximation`: statistics of each cheaper threshold for each group of strings."""
     pairs = side_by_side(leave_one_out)
     groups = {
         "all": pairs,

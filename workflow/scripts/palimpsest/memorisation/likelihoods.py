@@ -41,9 +41,9 @@ def read_runs(
     """Every run's trace, its table `strings`, and its epoch of optimal learning.
 
     `strings` and `learning` are stacked tables of these kinds. `read` may read the losses of tokens
-    in place of traces. One file is read at a time, because those of all runs may not fit into
-    memory together. Raises `UserError` if a run has no
-    dataset or no learning, or if its dataset has no known probabilities.
+    in place of traces. One file is read at a time, because the files of all runs may not fit into
+    memory together. Raises `UserError` if a run has no dataset or no learning, or if its dataset
+    has no known probabilities.
     """
     datasets = dict(list(strings.groupby(RUN[1:], sort=False)))
     optima = learning.drop_duplicates(RUN).set_index(RUN)["optimal_epoch"].to_dict()
@@ -74,5 +74,4 @@ def by_group(trace: Trace, strings: pd.DataFrame) -> dict[str, Likelihoods]:
 
 
 def members_of_groups(strings: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The rows of the distinct training strings and of the unseen strings."""
     return {TRAIN: strings[strings["count"] > 0], UNSEEN: strings[candidates(strings)]}

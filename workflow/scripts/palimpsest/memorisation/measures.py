@@ -271,7 +271,7 @@ def measures_by_string(
 ) -> dict[tuple[str, str], Memorisation]:
     """The measures that have a threshold for every string, in the format of `every_measure`.
 
-    A string whose loss without it is NaN has no threshold: no stand-in was found for it.
+    A string with NaN in `loss_without` has no stand-in, and so no threshold.
     """
     measured = {}
     for evidence, without in loss_without.items():
@@ -295,7 +295,7 @@ def lemma_assumption_broken(loss: ArrayLike, loss_without: ArrayLike) -> tuple[n
     Parameters
     ----------
     loss, loss_without : float[epochs, strings], nats per token
-        `loss_without` is NaN at all epochs if nothing is known of a string's loss without it.
+        `loss_without` is NaN at all epochs for a string whose loss without it is unknown.
 
     Returns
     -------

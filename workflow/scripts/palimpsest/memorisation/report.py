@@ -82,7 +82,7 @@ def agreement_rows(agreement: pd.DataFrame | None) -> list[dict]:
 
 
 def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
-    """Per language and measure: shares of training strings beside those of the two placebos.
+    """Per language and measure: shares of training strings and of the two placebos.
 
     The placebos are the strings never trained on, and a model that knows the language and nothing
     else. All shares are at optimal learning. For each seed, values are averaged over models; the
@@ -108,7 +108,7 @@ def false_alarm_rows(tradeoff: pd.DataFrame | None) -> list[dict]:
 
 
 def still_learning_rows(learning: pd.DataFrame | None) -> list[dict]:
-    """Per language, model, size and variant: how many runs' test loss may not be lowest yet."""
+    """Per language, model, size and variant: number of runs whose test loss may still fall."""
     if learning is None or learning.empty:
         return []
     keys = ["language", "model", "size", "variant"]
@@ -152,7 +152,6 @@ def approximation_rows(approximation: pd.DataFrame | None) -> list[dict]:
 
 
 def mean_and_reach(values: pd.Series) -> str:
-    """Mean [smallest, largest], for a reader."""
     values = values.dropna()
     ends = (values.min(), values.max()) if len(values) > 1 else (np.nan, np.nan)
     return with_interval(Interval(values.mean(), *ends))

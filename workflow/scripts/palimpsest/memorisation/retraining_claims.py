@@ -2,8 +2,8 @@
 
 The claims of the same words that are tested with stand-ins rest on an approximation; retraining is
 the stronger evidence, and their rows say so. The placebo of each string is a string that neither
-training has seen: two trainings differ in more than the one string, and what they find for the
-placebo is this difference. So a claim that training on a string makes it memorised is tested on the
+training has seen: two trainings differ in more than the one string, and their difference on the
+placebo measures this. So a claim that training on a string makes it memorised is tested on the
 excess over the placebos.
 
 Source: Learning Without Memorizing Considered Infeasible, section 4.
@@ -46,20 +46,18 @@ def excess_over_placebos(strings: pd.DataFrame, quantity: str, measure: str) -> 
 
     The quantity is `below` (the share of strings below the threshold) or `depth` (the mean of the
     score, without the rule for the start). A string counts by the number of training strings that
-    it stands for.
+    it represents.
     """
     return weighted_mean(with_excess(strings, quantity, measure), "excess")
 
 
 def with_excess(strings: pd.DataFrame, quantity: str, measure: str) -> pd.DataFrame:
-    """The rows of a measure by retraining; `excess` is a string's quantity minus its placebo's."""
     rows = curves(strings, measure)
     excess = rows[f"{quantity}_at_optimum"] - rows[f"placebo_{quantity}_at_optimum"]
     return rows.assign(excess=excess)
 
 
 def weighted_mean(rows: pd.DataFrame, column: str) -> pd.Series:
-    """Mean of a column over the strings of each unit, by the strings' weights."""
     return per_unit(rows, lambda unit: np.average(unit[column], weights=unit["weight"]))
 
 
@@ -96,7 +94,7 @@ def repeated_minus_single(strings: pd.DataFrame, quantity: str, measure: str) ->
 
 
 def repeated_minus_single_as_paper(strings: pd.DataFrame, measure: str) -> pd.Series:
-    """The same difference of the fractions memorised, as the paper counts."""
+    """Fraction memorised, as the paper counts: repeated strings minus strings with one copy."""
     return per_unit(
         curves(strings, measure),
         lambda unit: difference_of_means(unit["score_at_optimum"] > 0, unit["count"] > 1),
@@ -109,7 +107,6 @@ def difference_of_means(values: pd.Series, first: pd.Series) -> float:
 
 
 def what_was_left_out(strings: pd.DataFrame) -> str:
-    """The size of the experiment behind a row, for its note."""
     runs = strings.drop_duplicates([*UNIT, "string_id"])
     sizes = ", ".join(map(str, sorted(runs["size"].unique())))
     return f"{len(runs)} retrainings, without one of {sizes} strings each"
@@ -244,7 +241,7 @@ def with_retraining(claims: list[Claim]) -> list[Claim]:
 
 
 def weaker(claim: Claim) -> Claim:
-    """The claim, with a mark on each row that retraining is the stronger evidence."""
+    """The claim; its rows have a mark that retraining is the stronger evidence."""
 
     def estimate(*tables: pd.DataFrame) -> Estimate:
         made = claim.estimate(*tables)

@@ -101,7 +101,6 @@ def run_tables(
     accuracy_threshold: float,
     stand_in_gap: float,
 ) -> dict[str, pd.DataFrame]:
-    """The tables of `memorisation_tables` for one run."""
     check_same_run(trace, strings)
     rule = {
         "start": start,
@@ -218,7 +217,6 @@ def false_alarms(
 def stand_ins_at_optimum(
     proxies: StandIns, unseen: Memorisation | None, optimum: int
 ) -> dict[str, np.ndarray | float]:
-    """Columns of `starts` about each training string's stand-ins at optimal learning."""
     if unseen is None:
         return {"below_unseen": np.nan, "depth_unseen": np.nan}
     at_optimum = {"below_unseen": unseen.is_below[optimum], "depth_unseen": unseen.depth[optimum]}
@@ -424,7 +422,7 @@ def restrict(trace: Trace, strings: pd.DataFrame) -> Trace:
 
 
 def check_same_run(trace: Trace, strings: pd.DataFrame) -> None:
-    """Raise UserError unless the trace belongs to a run on this dataset, of known probabilities."""
+    """Raise UserError unless the trace is of a run on this dataset, with known probabilities."""
     dataset = strings[DATASET_KEYS].iloc[0].to_dict()
     if any(trace.run[key] != dataset[key] for key in DATASET_KEYS):
         raise UserError(

@@ -26,7 +26,7 @@ from palimpsest.models.table import TWIN
 from palimpsest.requests import Runs, merged
 from palimpsest.section import Part, Section
 
-# How the measures decide where the block of the section is null, in a section that uses them, too
+# The rules of the measures where the section's block is null; other sections use them, too
 DEFAULTS = {
     "start": "after_last_miss",
     "loss_threshold": 0.2,
@@ -34,7 +34,7 @@ DEFAULTS = {
     "stand_in_gap": 0.5,
 }
 BLOCKS = "memorisation/studies"
-ONLY = "only"  # a key among the studies: the names of those to run
+ONLY = "only"  # a key among the studies: the names of the studies to run
 CHOSEN = f"{BLOCKS}/{ONLY}"
 MEASURED = (kinds.STARTS, kinds.SCORES, kinds.DATASET, kinds.LEARNING, kinds.AVERAGES)
 
@@ -53,20 +53,18 @@ def measured(settings: Settings) -> list[Runs]:
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
-    """The measured runs, and the runs that studies retrain without some strings."""
     yield from measured(settings)
     for study in asked(settings):
         yield from study.retrained(settings)
 
 
 def n_targets(settings: Settings) -> int:
-    """The number of target strings of a language: those that the study disagreement leaves out."""
+    """Number of target strings of a language: those that the study `disagreement` leaves out."""
     block = STUDIES["disagreement"].block(settings)
     return block["targets"] if block else 1
 
 
 def outputs(settings: Settings) -> Iterator[str]:
-    """The tables of all measured runs and of all studies."""
     for runs in measured(settings):
         for kind in MEASURED:
             yield from runs.paths(kind.path)
@@ -75,7 +73,6 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """Mistakes in the grid that the schema cannot find, and chosen studies that have no block."""
     config = settings.config
     yield from unknown_models(settings, "models", config["models"])
     yield from unknown_languages(settings, "languages", config["languages"])
@@ -91,7 +88,6 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
 
 
 def with_studies(schema: dict) -> dict:
-    """The schema of the block, with the keys of every study."""
     several = {"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}
     choice = {"oneOf": [{"const": "all"}, several]}
     common = {
@@ -134,7 +130,6 @@ def files_of(study: Study) -> tuple[str, ...]:
 
 
 def _if_asked(study: Study, part: Callable[[Settings], Iterable], settings: Settings) -> Iterable:
-    """The mistakes or runs of a study; none if the study is left out."""
     return () if study.block(settings) is None else part(settings)
 
 
@@ -160,7 +155,7 @@ SECTION = Section(
         for study in STUDIES.values()
     ),
     follows=(
-        # It retrains models for every string, which is out of reach for a full model.
+        # The study retrains models for every string, which is too expensive for a full model.
         PartOf(f"{BLOCKS}/exact/models", "models", TWIN, CHOSEN),
         PartOf(f"{BLOCKS}/exact/seeds", "seeds", among=CHOSEN),
         PartOf(f"{BLOCKS}/*/models", "models", among=CHOSEN),

@@ -1,8 +1,4 @@
-"""The base class of studies. A study combines tables of many runs to answer one question.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-"""
+"""The base class of studies. A study combines tables of many runs to answer one question."""
 
 from __future__ import annotations
 
@@ -34,7 +30,6 @@ SIZE_KEY = {
 
 
 def paths_of(runs: Iterable[Runs], pattern: str) -> list[str]:
-    """The paths of a pattern for all runs, each once."""
     return list(dict.fromkeys(path for group in runs for path in group.paths(pattern)))
 
 
@@ -42,7 +37,7 @@ class Study:
     """One question about memorisation, with a table and figures for each of its languages.
 
     A study is one file in the folder `studies`. The file has a function `table`, which makes the
-    study's table; its decorators say from which tables. The file ends with, for example,
+    study's table; the decorators name the tables that it reads. The file ends with, for example,
     `STUDY = Tradeoff()`. A subclass overrides what differs. `keys` is the JSON schema of the keys
     in the study's block, except `models` and `languages`. `order` is the study's position in the
     report. The study's figures are those whose chapter has the name of the study.
@@ -55,10 +50,9 @@ class Study:
     text: str  # for the report: the subject of the study; true for any content of the tables
     makes: tuple[Kind, ...] = ()  # tables, one per model, that only this study needs
     keys: ClassVar[Mapping[str, dict]] = {"size": SIZE_KEY}
-    uses: tuple[str, ...] = ()  # other studies whose runs its table is made from
+    uses: tuple[str, ...] = ()  # other studies from whose runs the table is made
 
     def block(self, settings: Settings) -> dict | None:
-        """The study's block in the configuration; None if there is none."""
         studies = (settings.block("memorisation") or {"studies": None})["studies"] or {}
         chosen = studies.get("only")
         return studies.get(self.name) if chosen is None or self.name in chosen else None
@@ -72,7 +66,6 @@ class Study:
         return self._chosen(settings, "languages")
 
     def sizes(self, settings: Settings) -> list[int]:
-        """The study's training sizes."""
         block = self.block(settings)
         return block["sizes"] if "sizes" in block else [block["size"]]
 
@@ -82,7 +75,6 @@ class Study:
         return settings.config["recipe"] if named == GRID else named
 
     def variants(self, settings: Settings, language: str) -> list[str]:
-        """The variants of datasets that the study uses."""
         return ["base"]
 
     def runs(self, settings: Settings, language: str) -> list[Runs]:
@@ -95,35 +87,31 @@ class Study:
         ]
 
     def measured(self, settings: Settings) -> Iterable[Runs]:
-        """Runs that the study needs trained and measured."""
+        """Runs that are trained and measured for the study."""
         return self._all_runs(settings)
 
     def retrained(self, settings: Settings) -> Iterable[Runs]:
-        """Runs that the study needs trained only for its own measures."""
+        """Runs that are trained for the study's own measures only."""
         return ()
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        """The files from which the study's table is made, by the name of their kind."""
         runs = self.runs(settings, language)
         return {name: paths_of(runs, kind.path) for name, kind in self.table.reads.items()}
 
     @property
     def table(self) -> Callable[..., pd.DataFrame]:
-        """The function that makes the study's table from the tables that the study reads."""
         return named(self.place)
 
     @property
     def kind(self) -> Kind:
-        """The kind of the study's table."""
         (kind,) = self.table.makes
         return kind
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """The values that the function `table` needs in addition to tables."""
+        """Values that the function `table` needs in addition to tables."""
         return {}
 
     def outputs(self, settings: Settings) -> list[str]:
-        """The study's tables, and the tables that only this study needs."""
         own = [self.kind.path.format(language=name) for name in self.languages(settings)]
         runs = self._all_runs(settings)
         return [
@@ -132,7 +120,6 @@ class Study:
         ]
 
     def mistakes(self, settings: Settings) -> Iterable[Mistake]:
-        """The mistakes in the study's block that the schema cannot find."""
         key, block = f"memorisation/studies/{self.name}", self.block(settings)
         if block["models"] != "all":
             yield from unknown_models(settings, f"{key}/models", block["models"])
@@ -146,12 +133,10 @@ class Study:
         yield from too_many_strings(settings, f"{key}/{size_key}", *asked)
 
     def requests(self, settings: Settings) -> Iterable[Runs]:
-        """All runs that the study needs trained."""
         return [*self.measured(settings), *self.retrained(settings)]
 
     @property
     def place(self) -> str:
-        """Where the function `table` is, as "module:name"."""
         return f"{type(self).__module__}:table"
 
     def _chosen(self, settings: Settings, what: str) -> list[str]:
@@ -161,5 +146,4 @@ class Study:
         return settings.config[what] if block[what] == "all" else block[what]
 
     def _all_runs(self, settings: Settings) -> list[Runs]:
-        """The runs whose tables the study reads, on all languages."""
         return [runs for name in self.languages(settings) for runs in self.runs(settings, name)]

@@ -53,7 +53,6 @@ def target_counts(targets: pd.DataFrame, size: int) -> dict[str, int]:
 
 
 def _target(targets: pd.DataFrame, role: str, language: str) -> String:
-    """The target string of a role."""
     texts = targets.loc[targets["role"] == role, "text"]
     if texts.empty:
         raise UserError(

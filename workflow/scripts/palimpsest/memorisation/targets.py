@@ -113,7 +113,6 @@ class Targets:
 
     @property
     def losses_without(self) -> dict[str, np.ndarray]:
-        """The loss when trained without the target, by evidence."""
         return {"retraining": self.without, "same-frequency": self.stand_in}
 
 
@@ -183,7 +182,6 @@ def target_curves(
     without: dict[tuple[int, str], Trace],
     stand_in_gap: float,
 ) -> Targets:
-    """The curves of a run's target, in this run and in the run without the target."""
     check_same_run(trace, strings)
     seed, role = trace.run["seed"], role_of(trace)
     target = strings[(strings["role"] == role) & (strings["count"] > 0)]
@@ -215,12 +213,10 @@ def target_curves(
 
 
 def role_of(trace: Trace) -> str:
-    """The target's role, s0, s1, ..., from the variant's name."""
     return target_of(trace.run["variant"])
 
 
 def score_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
-    """The table `target_scores`, one block of rows per measure and evidence."""
     n_epochs, n_targets = targets.loss.shape
     per_target = targets.keys.loc[targets.keys.index.repeat(n_epochs)].reset_index(drop=True)
     parts = []
@@ -249,7 +245,6 @@ def score_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) 
 
 
 def agreement_rows(targets: Targets, measured: dict[tuple[str, str], Memorisation]) -> pd.DataFrame:
-    """The table `agreement`: each cheaper threshold compared with exact retraining."""
     parts = []
     for (measure, evidence), exactly in CHEAPER.items():
         cheap, exact = measured[measure, evidence], measured[exactly]

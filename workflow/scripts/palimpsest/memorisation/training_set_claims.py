@@ -47,7 +47,7 @@ from palimpsest.memorisation.training_set_statistics import (
 DEDUP = ("dedup",)
 BASE_AND_DEDUP = ("base", "dedup")
 DEDUP_AND_MATCHED = ("dedup", "dedup-matched")
-# How memorisation changes where the lowest test loss is lower: figure 6. Better learning is a lower
+# How memorisation changes with a lower lowest test loss (figure 6). Better learning means a lower
 # loss, so less memorisation is a positive association with the loss.
 WITH_BETTER_LEARNING = (
     ("recollection", "recollection-based", "more", below(0)),
@@ -57,7 +57,6 @@ WITH_BETTER_LEARNING = (
 
 
 def evidence_of(measure: str) -> str:
-    """What a measure rests on in the tables of the studies."""
     return CONSTANT if measure == "recollection" else STAND_INS
 
 
@@ -66,8 +65,8 @@ EXCESS_BELOW = (
     "trained on that are as probable; most frequent minus least frequent strings"
 )
 TWO_DIFFERENCES = (-2.0, 2.0)  # the range of a difference of two differences of shares
-# Columns of the scores: the paper's, that of unseen strings, and both without the rule for the
-# start. Of repeated strings, the unseen strings are as probable as these.
+# Columns of the scores: of training strings as in the paper, of unseen strings, and both without
+# the rule for the start. For repeated strings, the unseen strings are equally probable.
 SCORES = {
     "the training strings": ("weighted", "weighted_unseen", "depth_distinct", "depth_unseen"),
     "repeated strings": (
@@ -80,13 +79,11 @@ SCORES = {
 
 
 def paper_difference(column: str, measure: str) -> dict[str, Statistic]:
-    """The paper's number, most minus least frequent strings, for a reader."""
     difference = partial(top_minus_bottom, column=column, measure=measure)
     return {"as the paper counts, with false alarms": difference}
 
 
 def words_of_score(measure: str) -> str:
-    """The score of a measure whose change is tested."""
     if measure == "recollection":
         return "the mean score"
     return "the mean score (minus that of strings never trained on, without the rule for the start)"
@@ -95,10 +92,10 @@ def words_of_score(measure: str) -> str:
 def score_of(
     statistic: Callable[..., pd.Series], measure: str, strings: str = "the training strings"
 ) -> dict:
-    """Settings of `estimator` for a statistic of a score: the columns, and what to show beside.
+    """Settings of `estimator` for a statistic of a score: its columns, and a number for comparison.
 
-    By recollection the paper's score is tested, and otherwise the excess over unseen strings. The
-    other number is shown.
+    By recollection the paper's score is tested, and the score of unseen strings is shown. By other
+    measures the excess over unseen strings is tested, and the paper's score is shown.
     """
     paper, of_unseen, trained, unseen = SCORES[strings]
 

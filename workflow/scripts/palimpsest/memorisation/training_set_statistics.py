@@ -42,7 +42,6 @@ def share_made_to_fall(study: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def excess_deduplicated(study: pd.DataFrame, quantity: str, measure: str) -> pd.Series:
-    """`excess_at_optimum` under deduplication."""
     return excess_at_optimum(variant(study, "dedup"), quantity, measure)
 
 
@@ -84,7 +83,7 @@ def inner_band(study: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def least_inner_band(study: pd.DataFrame, measure: str) -> pd.Series:
-    """`inner_band` or, if the end of training cuts the band, the part of it that is before the end.
+    """`inner_band` or, if the end of training cuts the band, its part before the end.
 
     NaN if the band begins after the end.
     """
@@ -94,20 +93,18 @@ def least_inner_band(study: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def band_width(study: pd.DataFrame, measure: str) -> pd.Series:
-    """`inner_band` as a share of the training."""
     return inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
 
 
 def least_band_width(study: pd.DataFrame, measure: str) -> pd.Series:
-    """`least_inner_band` as a share of the training."""
     return least_inner_band(study, measure) / runs_of(study, measure)["last_epoch"]
 
 
 def optimum_in_band(study: pd.DataFrame, measure: str) -> pd.Series:
     """1 if the epoch of optimal learning lies from the first to the last start, otherwise 0.
 
-    Strings that never start do so after the end of the training, if at all, so the band then
-    reaches beyond the end; if no string starts, optimal learning is before the band. NaN if no
+    Strings that do not start by the end of training may start later, so the band then reaches
+    beyond the end. If no string starts, optimal learning is before the band. NaN if no
     string has a threshold.
     """
     run = runs_of(study, measure)
@@ -125,7 +122,7 @@ def cost_of_stopping_early(study: pd.DataFrame, measure: str) -> pd.Series:
 
 
 def cost_of_stopping_before_unseen(study: pd.DataFrame, measure: str) -> pd.Series:
-    """The same, just before any string that was never trained on is called memorised."""
+    """`cost_of_stopping_early`, just before any unseen string is called memorised."""
     rows = study[study["measure"] == measure]
     return per_unit(
         rows,
@@ -139,7 +136,7 @@ def _cost_of_stopping_before(unit: pd.DataFrame, first: float) -> float:
     """Relative excess of the lowest test loss before the epoch `first`; NaN stands for no epoch."""
     unit = unit.sort_values("epoch")
     first = np.inf if np.isnan(first) else first
-    # If a string is memorised from the first measurement on, only the untrained model is before.
+    # If a string is memorised from the first measurement on, only the untrained model comes before.
     before = unit[unit["epoch"] < first] if (unit["epoch"] < first).any() else unit[:1]
     return before["test_loss"].min() / unit["test_loss"].min() - 1
 
@@ -180,7 +177,6 @@ def contradiction(study: pd.DataFrame) -> pd.Series:
 
 
 def variant(study: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The rows of one variant."""
     return study[study["variant"] == name]
 
 
@@ -205,12 +201,10 @@ def _middle_start(study: pd.DataFrame, name: str, measure: str, in_strings: bool
 
 
 def band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
-    """`inner_band` of a variant."""
     return inner_band(variant(study, name), measure)
 
 
 def least_band(study: pd.DataFrame, name: str, measure: str) -> pd.Series:
-    """`least_inner_band` of a variant."""
     return least_inner_band(variant(study, name), measure)
 
 
@@ -221,13 +215,13 @@ def band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
 
 
 def least_band_widening(study: pd.DataFrame, other: str, measure: str) -> pd.Series:
-    """A lower bound of `band_widening`: only the part of the band that is before the end counts."""
+    """A lower bound of `band_widening`: only the part of the band before the end counts."""
     epochs = runs_of(variant(study, "dedup"), measure)["last_epoch"]
     return (least_band(study, "dedup", measure) - band(study, other, measure)) / epochs
 
 
 def optimum_delay(study: pd.DataFrame, in_strings: bool = False) -> pd.Series:
-    """By how much optimal learning comes later under deduplication, epochs or trained strings."""
+    """How much later optimal learning is under deduplication, in epochs or trained strings."""
     dedup, base = (runs_of(variant(study, name), "contextual") for name in ("dedup", "base"))
     if in_strings:
         return dedup["optimal_epoch"] * dedup["n_train"] - base["optimal_epoch"] * base["n_train"]
@@ -237,7 +231,7 @@ def optimum_delay(study: pd.DataFrame, in_strings: bool = False) -> pd.Series:
 def excess_before_optimum(study: pd.DataFrame, measure: str) -> pd.Series:
     """Share of strings below the threshold minus that of unseen strings, before optimal learning.
 
-    Measured one measurement before optimal learning, under deduplication. Units whose best model is
+    One measurement before optimal learning, under deduplication. Units whose best model is
     the untrained model are left out.
     """
     rows = variant(study, "dedup")
@@ -252,12 +246,10 @@ def spread(study: pd.DataFrame, name: str) -> pd.Series:
 
 
 def spread_ratio(study: pd.DataFrame) -> pd.Series:
-    """Spread of the test strings under deduplication, relative to the base."""
     return spread(study, "dedup") / spread(study, "base")
 
 
 def spread_above_matched(study: pd.DataFrame) -> pd.Series:
-    """Spread of the test strings under deduplication minus that of the matched data."""
     return spread(study, "dedup") - spread(study, "dedup-matched")
 
 
@@ -308,12 +300,10 @@ def less_with_adapters(study: pd.DataFrame) -> pd.Series:
 
 
 def mean_of(study: pd.DataFrame, column: str) -> pd.Series:
-    """A column of a table with one row per unit."""
     return study.set_index(UNIT)[column]
 
 
 def _with_value(study: pd.DataFrame, column: str, measure: str, minus: str | None) -> pd.DataFrame:
-    """Rows of a measure; `value` is the column, minus another column if one is named."""
     rows = study[study["measure"] == measure]
     value = rows[column] if minus is None else rows[column] - rows[minus]
     return rows.assign(value=value).dropna(subset="value")

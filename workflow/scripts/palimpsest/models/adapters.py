@@ -1,8 +1,7 @@
-"""Low-rank adapters (LoRA): two small trained matrices beside each matrix of a frozen model.
+"""Low-rank adapters (LoRA): two small trained matrices for each matrix of a frozen model.
 
 A layer with a matrix W then computes with W + scale * B A, where A is [rank, inputs], B is
-[outputs, rank], and scale is alpha / rank. peft builds the layers. Only modules that load fast are
-imported here, because Snakemake reads the names of matrices before it builds its graph of jobs.
+[outputs, rank], and scale is alpha / rank. peft builds the layers.
 
 Source: LoRA: Low-Rank Adaptation of Large Language Models (Hu et al., 2021), section 4.
 """
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 ADAPTERS = NONE, LORA = ("none", "lora")
 ALL_LINEAR = "all-linear"  # every matrix of the attention and feed-forward layers
 _LLAMA = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-# The names of these matrices, by model_type. The job that trains checks other types of models.
+# The names of these matrices, by model_type. The training job checks models of other types.
 MATRICES = {
     "gemma2": _LLAMA,
     "gemma3_text": _LLAMA,
@@ -50,7 +49,6 @@ class Adapter:
 
     @property
     def scale(self) -> float:
-        """The factor of the product of the two small matrices."""
         return self.alpha / self.rank
 
 
@@ -67,12 +65,12 @@ def unknown_target(targets: Iterable[str], known: Iterable[str]) -> str | None:
 
 
 def with_adapter(model, adapter: Adapter, name: str, seed: int):
-    """The model with an adapter beside each targeted matrix, and with all other weights frozen.
+    """The model with an adapter at each targeted matrix, and with all other weights frozen.
 
     The matrices A are drawn at random, and B is 0, so the model predicts as before. The draw
     depends on the seed and on the model's `name`. Raises `UserError` if a target is unknown.
     """
-    # Imported here, because it takes seconds.
+    # Imported here, because the import takes seconds
     from peft import LoraConfig, inject_adapter_in_model
 
     known = _matrices_in(model)
@@ -100,7 +98,6 @@ def with_adapter(model, adapter: Adapter, name: str, seed: int):
 
 
 def _matrices_in(model) -> set[str]:
-    """The names of the linear layers of a model, without the output head."""
     head = model.get_output_embeddings()
     return {
         name.rpartition(".")[2]
@@ -121,17 +118,15 @@ def initial_values(shapes: dict[str, tuple[int, int]], name: str, seed: int) -> 
 
 
 def plain_name(name: str) -> str:
-    """The name that a parameter has in a model without an adapter."""
     return name.replace(f"{_BASE}.", ".")
 
 
 def is_of_adapter(name: str) -> bool:
-    """Whether a parameter belongs to an adapter."""
     return _DOWN in name or _UP in name
 
 
 def pairs_in(names: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """The names of A and B, by the plain name of the weight that they are beside."""
+    """The names of A and B, by the plain name of the weight that they adapt."""
     end = f"{_BASE}.weight"
     return {
         plain_name(name): tuple(name.removesuffix(end) + f"{each}.weight" for each in (_DOWN, _UP))

@@ -27,7 +27,7 @@ from palimpsest.models.tokens import Vocabulary, single_tokens
 TWIN_SPECIALS = {"start": 0, "end": 1}
 # Gemma 2 caps its attention logits; only the eager implementation supports this.
 EAGER_ONLY = {"gemma2"}
-REMOTE_CODE = "trust_remote_code"  # in the error for a model that only exists as code of its own
+REMOTE_CODE = "trust_remote_code"  # in the error for a model that exists only as code
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,6 @@ def tokens(row: Model, scale: str, terminals: Sequence[str]) -> Tokens:
 
 
 def _first_known(tokenizer, row: Model, *names: str) -> int:
-    """The first special token that the tokenizer has."""
     for name in names:
         if getattr(tokenizer, name) is not None:
             return getattr(tokenizer, name)
@@ -111,7 +110,6 @@ def build(
 
 
 def _initial_seed(row: Model, seed: int) -> int:
-    """A seed for the initial weights of one model."""
     name = zlib.crc32(row.model.encode())
     return int(np.random.SeedSequence([seed, name]).generate_state(1)[0])
 

@@ -1,7 +1,4 @@
-"""Local folders with models: whether all files are there.
-
-This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
-"""
+"""Local folders with models: whether all files are there."""
 
 import json
 from pathlib import Path
@@ -9,14 +6,14 @@ from pathlib import Path
 from palimpsest.errors import UserError
 from palimpsest.models.table import Model
 
-# Without its vocabulary, some tokenizers of transformers are loaded in silence, with no tokens.
+# Without its vocabulary, some tokenizers of transformers load without an error, with no tokens.
 TOKENIZERS = ("tokenizer.json", "*.model", "vocab.json", "vocab.txt", "tekken.json", "*.tiktoken")
 SAVE_AGAIN = "save the model and its tokenizer again with save_pretrained"
 PICKLED = ("pytorch_model*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def is_folder(id: str) -> bool:
-    """Whether an `id` names a local folder, there or not; an id of the hub is `owner/name`."""
+    """Whether an `id` names a local folder, existing or not; an id of the hub is `owner/name`."""
     return Path(id).is_dir() or id.startswith((".", "/", "~")) or id.count("/") > 1
 
 
@@ -44,7 +41,7 @@ def check_folder(row: Model) -> None:
 
 
 def _parts(folder: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """The parts of a model: what they are called, and the files of which one must be there."""
+    """The parts of a model: a name, and files of which one must exist."""
     weights = "*.safetensors"
     if _has(folder, PICKLED):
         weights += " (pickled weights are not read, because they can run any code)"

@@ -1,7 +1,4 @@
-"""How many tokens a model takes at once, and how many its vocabulary has.
-
-This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
-"""
+"""How many tokens a model takes at once, and how many its vocabulary has."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +8,8 @@ from palimpsest.errors import UserError
 from palimpsest.models.folders import SAVE_AGAIN, read_json
 from palimpsest.models.table import Model
 
-TWIN_POSITIONS = 1024  # tokens that every twin takes
-POSITIONS = ("max_position_embeddings", "n_positions")  # of configurations in files
+TWIN_POSITIONS = 1024  # of every twin, in tokens
+POSITIONS = ("max_position_embeddings", "n_positions")  # keys of configurations in files
 SHOWN = 40  # letters of a string in a message
 
 
@@ -28,7 +25,7 @@ class Limits:
 
 
 def known_positions(row: Model, scale: str) -> int | None:
-    """The most tokens at once, as far as it is known without loading; None if it is not.
+    """The most tokens at once, if known without loading the model; None if unknown.
 
     Raises `UserError` if the configuration in a local folder is broken, or is of another type of
     model than the row.
@@ -58,7 +55,7 @@ def known_positions(row: Model, scale: str) -> int | None:
 
 
 def above_0(value: object) -> int | None:
-    """A limit in a configuration; None if there is none, for which some classes write -1."""
+    """A limit in a configuration; None if there is no limit, for which some classes write -1."""
     return value if isinstance(value, int) and value > 0 else None
 
 
@@ -88,5 +85,4 @@ def check_vocabulary(model: str, largest: int, size: int | None) -> None:
 
 
 def shown(text: str) -> str:
-    """A text for a message, quoted and shortened."""
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}...")

@@ -1,6 +1,6 @@
 """Sites: the places in a model's blocks whose activations can be read.
 
-The code of the model runs unchanged, and hooks copy what passes. So every class of transformers
+The code of the model runs unchanged, and hooks copy the activations. So every class of transformers
 whose blocks have the usual parts has the sites, and twins have them as full models do.
 """
 
@@ -39,7 +39,6 @@ class Site(NamedTuple):
 
 
 def sites_of(model: torch.nn.Module) -> list[Site]:
-    """All sites of a model, block after block."""
     return list(_modules(model))
 
 
@@ -67,7 +66,7 @@ def captured(model: torch.nn.Module, sites: Sequence[Site]) -> Iterator[dict[Sit
 
 
 def _hooked(module: torch.nn.Module, site: Site, found: dict):
-    """Copy what passes through a module into `found`: its input for `MLP`, otherwise its output."""
+    """Copy a module's activation into `found`: its input for `MLP`, otherwise its output."""
 
     def keep(values) -> None:
         # Some blocks return a tuple, whose first element is the residual stream.
@@ -94,7 +93,6 @@ def _modules(model: torch.nn.Module) -> dict[Site, torch.nn.Module]:
 
 
 def _in_words(sites: Sequence[Site]) -> str:
-    """The sites of a model, for a message: its places, and its layers."""
     if not sites:
         return "no sites"
     layers = [site.layer for site in sites]

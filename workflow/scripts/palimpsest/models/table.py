@@ -2,8 +2,6 @@
 
 A name in the table is the pretrained model (scale `full`). The name followed by `-twin` is a small
 model of the same architecture with random initial weights (scale `twin`), which needs no download.
-Only modules that load fast are imported, because Snakemake reads the table before it builds its
-graph of jobs.
 """
 
 import math
@@ -84,7 +82,7 @@ def read_models(path: str | Path) -> dict[str, Model]:
 
 
 def _parse_row(where: str, cells: list[str]) -> Model:
-    """One row, with each cell checked and converted to its column's type."""
+    """Each cell is checked and converted to its column's type."""
     columns = fields(Model)
     if len(cells) != len(columns):
         raise UserError(f"{where}: a row has {len(columns)} cells separated by tabs")
@@ -132,6 +130,5 @@ def resolve(name: str, models: dict[str, Model]) -> tuple[Model, str]:
 
 
 def learning_rate(name: str, models: dict[str, Model]) -> float:
-    """Peak learning rate of a model at its scale."""
     row, scale = resolve(name, models)
     return row.twin_learning_rate if scale == "twin" else row.learning_rate

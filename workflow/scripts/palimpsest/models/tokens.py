@@ -1,7 +1,4 @@
-"""One token per terminal: the token of a tokenizer that represents a terminal.
-
-This module is fast to import, so that it can be used before Snakemake builds its graph of jobs.
-"""
+"""One token per terminal: the token of a tokenizer that represents a terminal."""
 
 import json
 import re
@@ -18,10 +15,10 @@ from palimpsest.models.table import Model
 # Some tokenizers begin a text with a blank. After this character, a token is that of a word within
 # a text.
 BEFORE = "\n"
-BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # the name of a token that is one byte of a letter
-REPLACED = "\ufffd"  # in the text of a token that is a part of a letter
+BYTE = re.compile(r"<0x[0-9A-Fa-f]{2}>")  # the name of a token that stands for one byte of a letter
+REPLACED = "\ufffd"  # in the text of a token that stands for a part of a letter
 REMEDY = "choose other terminals for the language or another model"
-# Lists of special tokens in the files beside a tokenizer
+# Lists of special tokens in the files next to a tokenizer
 LISTS = ("additional_special_tokens", "extra_special_tokens")
 
 
@@ -36,10 +33,10 @@ class Token(NamedTuple):
 class Vocabulary:
     """A tokenizer, as far as one token per terminal needs it.
 
-    `encode` gives the tokens of a text, without a start or an end token. `text` gives the text of
-    a token, and `name` its name, which is another thing: in a byte-level vocabulary, `é` is the
-    name of one byte. `special` are the names of the tokens that are no text, such as those of
-    start, end and padding, by id; `unknown` are the ids for text that the tokenizer does not know.
+    `encode` gives the tokens of a text, without a start or an end token. `text` gives the text of a
+    token, and `name` its name, which may differ: in a byte-level vocabulary, `é` is the name of one
+    byte. `special` are the names of the tokens that are no text, such as those of start, end and
+    padding, by id; `unknown` are the ids for text that the tokenizer does not know.
     """
 
     encode: Callable[[str], list[Token]]
@@ -50,8 +47,6 @@ class Vocabulary:
 
     @classmethod
     def of_transformers(cls, tokenizer) -> "Vocabulary":
-        """The vocabulary of a tokenizer of transformers."""
-
         def encode(text: str) -> list[Token]:
             if not tokenizer.is_fast:
                 ids = tokenizer.encode(text, add_special_tokens=False)
@@ -85,7 +80,7 @@ class Vocabulary:
             raise UserError(
                 f"{path}: not a tokenizer: {error}; save the tokenizer again with save_pretrained"
             ) from None
-        # A file may ask for both, which would change the number of tokens.
+        # A file may enable both, which would change the number of tokens.
         tokenizer.no_padding()
         tokenizer.no_truncation()
         named = [
@@ -116,7 +111,7 @@ def _tokens(ids: Sequence[int], offsets: Sequence[tuple[int, int]]) -> list[Toke
 
 
 def _special_names(path: Path) -> Iterator[tuple[str, str]]:
-    """Yield the role and the name of each special token in a file beside a tokenizer.
+    """Yield the role and the name of each special token in a file next to a tokenizer.
 
     The role is a key, such as `bos_token`. Raises `UserError` if the file is no JSON object.
     """
@@ -135,14 +130,13 @@ def _special_names(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _elements(value: object) -> list:
-    """The elements of a list, or the values of an object; none of another value."""
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
 
 
 def _unknown_of_model(tokenizer) -> int | None:
-    """The id of the unknown token in the model of a `tokenizers.Tokenizer`."""
+    """The id of the unknown token in the model of a `tokenizers.Tokenizer`; None without one."""
     if hasattr(tokenizer.model, "unk_token"):
         name = tokenizer.model.unk_token
         return None if name is None else tokenizer.token_to_id(name)
@@ -153,9 +147,9 @@ def _unknown_of_model(tokenizer) -> int | None:
 def single_token(row: Model, terminal: str, vocabulary: Vocabulary) -> int:
     """The id of the single token that represents a terminal.
 
-    The tokenizer encodes the terminal as a word within a text or, if these are several tokens, as
-    a text of its own, where some tokenizers add a blank at the start. The names of tokens are not
-    compared with the terminal, because a name need not be the text that it stands for.
+    The tokenizer encodes the terminal as a word within a text or, if these are several tokens, as a
+    text of its own, where some tokenizers add a blank at the start. The names of tokens are not
+    compared with the terminal, because a name may differ from its token's text.
 
     Raises `UserError` if the tokenizer has no single token for the whole terminal, or if that token
     is special.
@@ -203,13 +197,13 @@ def _of_terminal(vocabulary: Vocabulary, terminal: str) -> list[Token]:
 
 
 def _within(vocabulary: Vocabulary, terminal: str) -> list[Token]:
-    """The tokens of a terminal after another character; [] if they merge with that character."""
+    """The tokens of a terminal after another character; empty if they merge with that character."""
     before, both = _encoded(vocabulary, BEFORE), _encoded(vocabulary, BEFORE + terminal)
     return both[len(before) :] if both[: len(before)] == before else []
 
 
 def _encoded(vocabulary: Vocabulary, text: str) -> list[Token]:
-    """The tokens of a text; [] if the tokenizer fails, such as for an unknown token it lacks."""
+    """The tokens of a text; empty if the tokenizer fails, for example without an unknown token."""
     try:
         return vocabulary.encode(text)
     except Exception:  # the library raises nothing narrower

@@ -1,9 +1,9 @@
 """The interface of trained models: one or many models of one architecture, for both engines.
 
-It gives what a trace does not hold: logits for any tokens, hidden states, gradients and weights.
-The engine `fleet` holds many models, and the engine `deepspeed` holds one; the interface is the
-same. The axes of tensors are the models (M), the strings of a model's batch (B), their tokens (T)
-and the vocabulary (V).
+The interface gives what a trace does not hold: logits for any tokens, hidden states, gradients and
+weights. The engine `fleet` holds many models, and the engine `deepspeed` holds one; the interface
+is the same. The axes of tensors are the models (M), the strings of a model's batch (B), their
+tokens (T) and the vocabulary (V).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Models(Protocol):
         """The optimiser with its moments, for `restore_optimizer` of the same models."""
 
     def restore_optimizer(self, state: object) -> None:
-        """Continue with an optimiser that was used before."""
+        """Continue with the state of an earlier optimiser."""
 
     def weights(self) -> AbstractContextManager[Weights]:
         """The weights, which may be changed in place inside of the context.
@@ -108,7 +108,7 @@ class Holder(Protocol):
         """Wait until all processes have called this."""
 
     def close(self) -> None:
-        """Leave the group of processes; nothing can be opened afterwards."""
+        """Leave the group of processes. Nothing can be opened afterwards."""
 
 
 def generate(models: Models, prompts_MBT: torch.Tensor, n_tokens: int) -> torch.Tensor:

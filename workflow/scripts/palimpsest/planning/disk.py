@@ -7,7 +7,6 @@ TRACE_BYTES = 12  # per string and measurement, compressed; measured in finished
 
 
 def trace_bytes(training: Training, strings: Strings) -> float:
-    """The trace of one run."""
     return TRACE_BYTES * strings.n_measured * training.measurements
 
 
@@ -15,7 +14,6 @@ TOKEN_BYTES = 5  # per predicted token and measurement, compressed; measured in 
 
 
 def tokens_bytes(training: Training, strings: Strings) -> float:
-    """The losses of single tokens of one run, if they are kept."""
     return TOKEN_BYTES * strings.tokens_measured(training)
 
 

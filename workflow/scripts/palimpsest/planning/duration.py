@@ -38,7 +38,6 @@ class Duration:
 
     @property
     def seconds(self) -> float:
-        """The sum of all parts."""
         return self.training + self.measuring + self.checkpoints + self.start
 
 
@@ -119,7 +118,6 @@ def measuring_seconds(
 
 
 def _reading_seconds(shape: Shape, training: Training, hardware: Hardware) -> float:
-    """Reading every weight once."""
     return training.width * shape.parameters / hardware.gpu_memory_speed
 
 

@@ -67,12 +67,10 @@ def _does_not_fit(
 
 
 def _in_braces(block: dict) -> str:
-    """A block of keys in one line of YAML."""
     return "{" + ", ".join(f"{key}: {value}" for key, value in block.items()) + "}"
 
 
 def fits(shape: Shape, training: Training, longest: int, gpu_memory_gb: float) -> bool:
-    """Whether a run fits on its GPUs."""
     return gpu_peak(shape, training, longest) <= gpu_memory_gb * GB
 
 

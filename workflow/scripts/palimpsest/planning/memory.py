@@ -58,7 +58,6 @@ def gpu_memory(shape: Shape, training: Training, longest: int) -> dict[str, floa
 
 
 def gpu_peak(shape: Shape, training: Training, longest: int) -> float:
-    """Bytes on each GPU."""
     return sum(gpu_memory(shape, training, longest).values())
 
 
@@ -171,7 +170,6 @@ def twin_memory(shape: Shape, training: Training, longest: int, threads: int) ->
 
 
 def evaluation_memory(n_predictions: float) -> float:
-    """Main memory of an evaluation with `n_predictions` predictions, one per model and string."""
     return LEAST_OF_EVALUATIONS + PREDICTION * n_predictions
 
 

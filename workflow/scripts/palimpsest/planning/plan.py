@@ -119,7 +119,6 @@ class Planner:
         return Strings(size, measured, *self.tokens(language))
 
     def gpus(self, model: str, recipe: str = DEFAULT) -> int:
-        """GPUs of a job that trains a model."""
         if self.settings.is_twin(model):
             return self.hardware.twin_gpus
         return self.training(model, recipe).processes
@@ -137,7 +136,6 @@ class Planner:
         return max(asked, cores)
 
     def gpu_peak(self, model: str, language: str, recipe: str = DEFAULT) -> float:
-        """Bytes of a full model's run on each of its GPUs."""
         return memory.gpu_peak(
             self.shape(model, language), self.training(model, recipe), self.tokens(language)[1]
         )
@@ -145,7 +143,6 @@ class Planner:
     def main_memory(
         self, model: str, language: str, recipe: str = DEFAULT, threads: int = 1
     ) -> float:
-        """Bytes of main memory of a job that trains a model."""
         shape, training = self.shape(model, language), self.training(model, recipe)
         if self.settings.is_twin(model):
             return memory.twin_memory(shape, training, self.tokens(language)[1], threads)
@@ -153,12 +150,10 @@ class Planner:
 
     @property
     def most_memory(self) -> float:
-        """The largest number of bytes of main memory that a job may request."""
         return self.hardware.main_memory_gb * memory.GB
 
     @property
     def most_seconds(self) -> float:
-        """The largest number of seconds that a job may request."""
         return self.hardware.longest_job_hours * HOUR
 
     # Of a run and of a job

@@ -34,7 +34,6 @@ class Shape:
 
 
 def full_shape(row: Model) -> Shape:
-    """The shape of a pretrained model, from the table of models."""
     return Shape(row.parameters, row.layers, row.hidden, row.vocabulary)
 
 
@@ -78,7 +77,6 @@ class Training:
 
     @property
     def adapts(self) -> bool:
-        """Whether adapters are trained, and the weights of the model are frozen."""
         return self.adapter == LORA
 
     @property
@@ -88,7 +86,6 @@ class Training:
 
     @property
     def offloaded(self) -> bool:
-        """Whether the optimiser's state is kept in main memory."""
         return self.offload_optimizer == "cpu"
 
     @property
@@ -142,15 +139,12 @@ class Strings:
     longest: int
 
     def steps(self, training: Training) -> int:
-        """Optimiser steps of a run."""
         return training.epochs * math.ceil(self.n_trained / training.batch_size)
 
     def tokens_trained(self, training: Training) -> float:
-        """Number of tokens that a run is trained on, over all copies and epochs."""
         return training.epochs * self.n_trained * self.expected
 
     def tokens_measured(self, training: Training) -> float:
-        """Number of tokens that a run is measured on, over all measurements."""
         return training.measurements * self.n_measured * self.expected
 
 

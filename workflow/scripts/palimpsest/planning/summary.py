@@ -92,12 +92,10 @@ def _sum(rows: Iterable[dict], column: str) -> float:
 
 
 def _time(hours: float) -> str:
-    """Hours; minutes if less than two hours."""
     return f"{hours:,.0f} h" if hours >= 2 else f"{math.ceil(60 * hours)} min"
 
 
 def _size(gigabytes: float) -> str:
-    """Gigabytes; megabytes if less than one gigabyte."""
     return f"{gigabytes:,.0f} GB" if gigabytes >= 1 else f"{math.ceil(1000 * gigabytes)} MB"
 
 

@@ -6,7 +6,6 @@ from palimpsest.section import Derived
 
 
 def gpu_hours_left(rows: Iterable[dict]) -> float:
-    """GPU hours of all unfinished runs."""
     return sum(row["gpu_hours"] for row in rows if not row["done"])
 
 
@@ -38,7 +37,7 @@ def _of(made: Derived, variant: str) -> tuple:
 def at_least(rows: list[dict], derived: Iterable[Derived], n_gpus: int) -> float:
     """Hours that `n_gpus` GPUs take at least: the longest chain, or all GPU hours shared out.
 
-    It takes longer where GPUs wait: for each other in a run on several, for a job of several runs,
-    for a queue, for the last runs of all.
+    The work takes longer where GPUs wait: for each other in a run on several GPUs, for a job of
+    several runs, for a queue, or for the last runs.
     """
     return max(longest_chain(rows, derived), gpu_hours_left(rows) / n_gpus)

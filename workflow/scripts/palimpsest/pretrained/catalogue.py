@@ -1,8 +1,4 @@
-"""The pretrained models that packages of the package index hold, each as a file in GGUF.
-
-Only the standard library is imported, because Snakemake reads the catalogue before it builds its
-graph of jobs.
-"""
+"""The pretrained models that packages of the package index hold, each as a file in GGUF."""
 
 from dataclasses import dataclass
 
@@ -49,7 +45,6 @@ class Pretrained:
 
     @property
     def about(self) -> str:
-        """What a user must know of the weights, in one line."""
         return (
             f"{self.name}: licence: {self.licence}; the weights were quantised to "
             f"{self.quantisation}; conversion to float32 does not undo this"

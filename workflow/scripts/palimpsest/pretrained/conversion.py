@@ -56,7 +56,6 @@ def _plain(quantised: transformers.PreTrainedModel) -> transformers.PreTrainedMo
 
 
 def _manifest(model: Pretrained, parameters: int) -> dict:
-    """The record of where a converted model comes from."""
     versions = {one.__name__: importlib.metadata.version(one.__name__) for one in LIBRARIES}
     return {
         "model": model.name,

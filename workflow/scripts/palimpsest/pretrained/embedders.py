@@ -1,8 +1,4 @@
-"""The pretrained models of sentences that packages of the package index hold, as folders.
-
-Only the standard library is imported, because Snakemake reads the catalogue before it builds its
-graph of jobs.
-"""
+"""The pretrained models of sentences that packages of the package index hold, as folders."""
 
 from dataclasses import dataclass
 
@@ -39,12 +35,10 @@ class Embedder:
 
     @property
     def folder(self) -> str:
-        """The folder into which the model is copied."""
         return fill(PRETRAINED, model=self.name)
 
     @property
     def about(self) -> str:
-        """What a user must know of the model, in one line."""
         return f"{self.name}: licence: {self.licence}"
 
 

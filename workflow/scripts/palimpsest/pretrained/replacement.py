@@ -10,10 +10,10 @@ from palimpsest.errors import WRITE_REMEDY, UserError
 
 @contextlib.contextmanager
 def replacing(folder: Path, *errors: type[Exception]) -> Iterator[Path]:
-    """A temporary folder beside a folder; it replaces the folder if nothing is raised.
+    """A temporary folder that replaces the given folder, if nothing is raised.
 
-    Its name is always the same, so that the next job removes what a killed one has left. Raises
-    `UserError` for an `OSError`, and for any of the further errors of writing.
+    The temporary name is always the same, so that the next job removes what a killed job left.
+    Raises `UserError` for an `OSError`, and for any of the further errors of writing.
     """
     work = folder.with_name(f".{folder.name}")
     try:

@@ -77,7 +77,7 @@ def more_persistent(profile: pd.DataFrame) -> Estimate:
 
 
 def beside_placebo(profile: pd.DataFrame, cells: pd.DataFrame, part: Callable) -> Estimate:
-    """The largest minus the smallest model; the same of placebos is in the marks."""
+    """The largest minus the smallest model. The marks hold the same contrast of placebos."""
     placebos = part(summaries.estimates(profile, kinds.PLACEBO))
     _, lower, upper = student(summaries.largest_minus_smallest(placebos))
     mark = "" if pd.isna(lower) else f"placebos: {number(lower)} to {number(upper)} nats"
@@ -115,7 +115,7 @@ def predicts(correlations: pd.DataFrame) -> Estimate:
 
 
 def predicts_more_than_nothing(correlations: pd.DataFrame) -> Estimate:
-    """The same minus the correlation over cells before the treatment."""
+    """The correlation over cells after the treatment minus that over cells before."""
     change = of_ends(correlations, AFTER) - of_ends(correlations, BEFORE)
     return over_seeds(change, DROPPED)
 
@@ -132,7 +132,7 @@ def measured(errors: pd.DataFrame, estimator: str, truth: str) -> pd.DataFrame:
 
 
 def error_ratio(errors: pd.DataFrame, truth: str) -> Estimate:
-    """The root mean square error of difference-in-differences, over the other's.
+    """The root mean square error of difference-in-differences over that of the difference.
 
     Not the standard deviation of the errors of a run: all macro-batches of a run are compared with
     the same unseen strings, and that deviation leaves out the error which they share.
@@ -142,7 +142,7 @@ def error_ratio(errors: pd.DataFrame, truth: str) -> Estimate:
 
 
 def spread_of_general_effect(errors: pd.DataFrame) -> Estimate:
-    """The error against the total effect, over that against the specific effect."""
+    """The error against the total effect divided by that against the specific effect."""
     total, specific = (
         measured(errors, DIFFERENCE_IN_DIFFERENCES, truth)["rmse"] for truth in (TOTAL, SPECIFIC)
     )
@@ -180,7 +180,7 @@ def placebo(profile: pd.DataFrame) -> Estimate:
 def of_factor(dilution: pd.DataFrame, factor: str, caution: str) -> Estimate:
     """The contrast of a factor in the specific effect by retraining.
 
-    In the marks are the same contrast of one run and of placebos, the positive control (more copies
+    The marks hold the same contrast of one run and of placebos, the positive control (more copies
     are memorised more), and what changes together with the factor.
     """
     cells = at_the_end(dilution)

@@ -4,9 +4,6 @@ The amount is the size of the stream: the number of its training strings, with c
 position are the arms of every stream. An arm is a group of strings, the probes, that are trained on
 in equally many copies and in the same quarter of the stream.
 
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-
 Source: Hubble: a Model Suite to Advance the Study of LLM Memorization (ICLR 2026), which places
 strings in known numbers of copies into corpora of two sizes, and into parts of the training.
 """
@@ -25,14 +22,12 @@ VARIANTS = (DILUTED, DILUTED_WITHOUT)
 
 
 def design(settings: Settings) -> Design | None:
-    """The factorial of the block `profiles`; None if it is left out."""
     block = settings.block("profiles")
     asked = block["dilution"]
     return None if asked is None else Design.of({**block, **asked})
 
 
 def streams(settings: Settings) -> Iterator[Runs]:
-    """The streams of all sizes, with their probes and without."""
     made = design(settings)
     if made is None:
         return
@@ -48,7 +43,6 @@ def streams(settings: Settings) -> Iterator[Runs]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the key `dilution` that the schema cannot find."""
     made = design(settings)
     if made is None:
         return

@@ -86,7 +86,6 @@ def dilution(
 
 
 def of_stream(stream: Stream, strings: pd.DataFrame, without: Trace) -> pd.DataFrame:
-    """The rows of one stream."""
     cohorts = strings.set_index("string_id")["cohort"]
     rows = []
     for group in [*arms_of(stream, strings), *placebos_of(stream, strings)]:
@@ -115,7 +114,7 @@ def differences(group: Group, trace: Trace) -> np.ndarray:
 
 
 def arms_of(stream: Stream, strings: pd.DataFrame) -> list[Group]:
-    """The probes of each arm, beside all validation strings."""
+    """The probes of each arm, each group against all validation strings."""
     measured = strings.set_index("string_id").loc[stream.trace.string_ids]
     n_cohorts = int(strings["cohort"].max())
     probes = measured[measured["cohort"].notna()]
@@ -128,7 +127,7 @@ def arms_of(stream: Stream, strings: pd.DataFrame) -> list[Group]:
 
 
 def placebos_of(stream: Stream, strings: pd.DataFrame) -> list[Group]:
-    """Half of the validation strings, assigned to the arms at random, beside the other half.
+    """Half of the validation strings, assigned to the arms at random, against the other half.
 
     The assignment is the same for all sizes of a seed.
     """
@@ -144,7 +143,6 @@ def placebos_of(stream: Stream, strings: pd.DataFrame) -> list[Group]:
 
 
 def at_the_end(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table `dilution` at the end of training."""
     return table[table["quarter"] == QUARTERS]
 
 
@@ -152,8 +150,8 @@ def contrasts(cells: pd.DataFrame, effect: str) -> pd.DataFrame:
     """The contrasts (columns) of the factorial for every seed (rows).
 
     A contrast of no factor is the mean over all cells. That of one factor is the mean at its high
-    level minus the mean at its low level. That of several factors is by how much the contrast of
-    one of them grows from the low to the high level of the others.
+    level minus the mean at its low level. That of several factors is the growth of the contrast of
+    one factor from the low to the high level of the others.
 
     Parameters
     ----------
@@ -190,7 +188,6 @@ def ends_of(cells: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def dilution_effects(table: pd.DataFrame) -> pd.DataFrame:
-    """A table `dilution_effects`, from a table `dilution`."""
     keys = ["model", "language", "strings", "outcome"]
     rows = []
     for names, cells in at_the_end(table).groupby(keys, sort=False):

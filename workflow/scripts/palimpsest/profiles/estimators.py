@@ -181,12 +181,10 @@ class _Sums:
         return cls(*np.zeros((3, n_cells)), *np.zeros((2, n_draws, n_cells)))
 
     def add(self, places: slice, other: "_Sums") -> None:
-        """Add the sums of another group to some of the cells."""
         for name, values in vars(other).items():
             getattr(self, name)[..., places] += values
 
     def minus(self, other: "_Sums") -> "_Sums":
-        """The difference of two independent means."""
         return _Sums(
             self.mean - other.mean,
             self.variance + other.variance,
@@ -196,7 +194,6 @@ class _Sums:
         )
 
     def divided_by(self, counts: np.ndarray) -> "_Sums":
-        """The sums divided by float64[cells]."""
         return _Sums(
             self.mean / counts,
             self.variance / counts**2,
@@ -238,9 +235,10 @@ class Group:
         stored: type = float,
         magnitude: np.ndarray | None = None,
     ) -> "Group":
-        """The group of units with the outcomes float64[units, times], which were `stored` so.
+        """The group of units with the outcomes float64[units, times].
 
-        `magnitude` is that of the outcomes themselves, unless they are differences of others.
+        `stored` is the type in which the outcomes were stored. `magnitude` is that of the outcomes
+        themselves, unless they are differences of others.
         """
         mean = outcome.mean(0)
         around = outcome - mean
@@ -252,7 +250,6 @@ class Group:
 
     @property
     def size(self) -> int:
-        """Number of units."""
         return len(self.around)
 
     def at(self, times: np.ndarray) -> np.ndarray:
@@ -342,7 +339,6 @@ def _in_unit(panel: Panel) -> tuple[Panel, float]:
 
 
 def _times(table: pd.DataFrame, unit: float) -> pd.DataFrame:
-    """The table with its estimates, errors and bands in the unit of the outcome."""
     names = ["estimate", "std_error", "lower", "upper"]
     return table.assign(**{name: table[name] * unit for name in names})
 
@@ -411,7 +407,7 @@ def _base_periods(panel: Panel) -> dict[float, int]:
 
 
 def _groups(panel: Panel, n: int, seed: int) -> tuple[dict[float, Group], Group]:
-    """Every cohort by its time, and the units that are never treated."""
+    """Every cohort by its time, and the never-treated units."""
     chance = np.random.default_rng(seed)
 
     def group(cohort: float) -> Group:
@@ -439,7 +435,6 @@ def _spread_of_constants(group: Group, untreated: Group) -> np.ndarray:
 
 
 def _contrasts(panel: Panel, bases: dict[float, int | None], n: int, seed: int) -> Iterator[_Sums]:
-    """Every cohort against the units that are never treated."""
     groups, untreated = _groups(panel, n, seed)
     for cohort, group in groups.items():
         treated, compared = (each.since(bases[cohort]) for each in (group, untreated))
@@ -450,7 +445,6 @@ def _contrasts(panel: Panel, bases: dict[float, int | None], n: int, seed: int) 
 def _cells(
     panel: Panel, bases: dict[float, int | None], confidence: float, n: int, seed: int
 ) -> pd.DataFrame:
-    """A table with one row per cohort and time."""
     n_times = len(panel.times)
     largest = np.zeros(n)
     estimates, errors, rounding, is_base = [], [], [], []
@@ -503,11 +497,11 @@ def _banded(
     is_base: np.ndarray,
     critical: float,
 ) -> pd.DataFrame:
-    """The table with estimates, and bands of `critical` standard errors to both sides.
+    """The table with estimates, and bands of `critical` standard errors on both sides.
 
     `rounding` float64[rows] is the largest rounding error of the estimates.
     """
-    # Only rounding is left of it: the difference of two constants that are equal.
+    # A difference of two equal constants: only rounding is left.
     estimate = np.where((error == 0) & (np.abs(estimate) <= rounding), 0.0, estimate)
     with np.errstate(invalid="ignore"):
         reach = np.where(error == 0, 0.0, critical * error)

@@ -14,7 +14,7 @@ POSITIONS = (EARLY, LATE)
 
 
 class Arm(NamedTuple):
-    """The strings with so many copies in this part of the stream."""
+    """The strings with this many copies in this part of the stream."""
 
     copies: int
     position: str
@@ -45,7 +45,6 @@ class Design:
 
     @classmethod
     def of(cls, values: Mapping) -> "Design":
-        """From a mapping with these keys; other keys are ignored."""
         return cls(
             tuple(sorted(values["sizes"])),
             tuple(sorted(values["copies"])),
@@ -54,12 +53,10 @@ class Design:
 
     @property
     def arms(self) -> list[Arm]:
-        """The arms, in the order in which probes are assigned to them."""
         return [Arm(copies, position) for copies in self.copies for position in POSITIONS]
 
     @property
     def n_probes(self) -> int:
-        """The number of probes of all arms."""
         return self.probes * len(self.arms)
 
     @property
@@ -69,24 +66,20 @@ class Design:
 
     @property
     def n_strings(self) -> int:
-        """The number of distinct strings of all streams together."""
         n_others = self.n_others(max(self.sizes))
         return self.validation + self.n_probes + self.n_copies + n_others
 
     def n_others(self, size: int) -> int:
-        """The number of training strings of a stream that are not probes."""
         return size - self.n_copies
 
     def cohorts(self, size: int) -> int:
-        """The number of macro-batches of a stream."""
         return size // self.cohort_size
 
     def quarter(self, size: int) -> int:
-        """The number of macro-batches in a quarter of a stream."""
         return self.cohorts(size) // QUARTERS
 
     def fullest(self, size: int) -> int:
-        """The largest number of probes, with copies, that a macro-batch of a stream has to hold."""
+        """The largest number of probes, with copies, in a macro-batch of a stream."""
         each = -(-self.probes // self.quarter(size))
         return each * sum(self.copies)
 

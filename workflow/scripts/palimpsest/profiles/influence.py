@@ -9,8 +9,8 @@ The paper has the Hessian of L in place of G + d I. That matrix must be positive
 Hessian of a network that has not converged is not. So G is the Gauss-Newton matrix, which is the
 Hessian of L where the network is replaced by its linearisation. Its products with vectors are
 computed from a sample of the training strings. The system is damped by d and solved by conjugate
-gradients, which are stopped after some steps; both keep the moved weights near. How much of the
-system is left unsolved is part of the result. With less damping, the weights move further.
+gradients, which stop after some steps; both keep the moved weights close to the old ones. How much
+of the system is left unsolved is part of the result. With less damping, the weights move further.
 
 A run that has not converged still has a large gradient, which all strings share. Leaving strings
 out would move the weights along it, and change the predictions of all strings by several nats. So
@@ -98,7 +98,7 @@ def without(
 
 
 def mean_eigenvalue(curvature: GaussNewton, chance: np.random.Generator) -> float:
-    """The mean eigenvalue of the matrix, which all copies of a model share, about.
+    """Estimate of the mean eigenvalue of the matrix, which all copies of a model share.
 
     The mean of v G v over random signs v is the trace of G. The number of vectors v does not depend
     on the number of copies.
@@ -116,10 +116,10 @@ def mean_eigenvalue(curvature: GaussNewton, chance: np.random.Generator) -> floa
 def conjugate_gradients(
     times: Callable[[torch.Tensor], torch.Tensor], right_MP: torch.Tensor, steps: int
 ) -> torch.Tensor:
-    """The solutions float[M, P] of M linear systems with positive definite matrices, about.
+    """Approximate solutions float[M, P] of M linear systems with positive definite matrices.
 
-    `times` multiplies each of M vectors with its matrix. A system that is solved stays as it is.
-    Of all steps, the one with the smallest residual is returned: residuals rise and fall.
+    `times` multiplies each of M vectors with its matrix. A solved system does not change. Of all
+    steps, the one with the smallest residual is returned: residuals rise and fall.
     """
     solution_MP = torch.zeros_like(right_MP)
     rest_MP, direction_MP = right_MP.clone(), right_MP.clone()
@@ -243,7 +243,6 @@ def flat_weights(models: Models) -> torch.Tensor:
 
 
 def set_weights(models: Models, weights_MP: torch.Tensor) -> None:
-    """Give every model the weights in its row, in the order of `shapes`."""
     with models.weights() as weights:
         sizes = [shape.numel() for shape in models.shapes.values()]
         for name, part in zip(models.shapes, weights_MP.split(sizes, dim=1), strict=True):

@@ -4,15 +4,15 @@ import re
 
 from palimpsest.interventions import Intervention
 
-# A single pass over many strings, in macro-batches; and the same without one macro-batch, whose
-# place other strings take
+# A single pass over many strings, in macro-batches; and the same pass with other strings in the
+# place of one macro-batch
 STREAM = "stream"
 STREAMS = rf"{STREAM}(-without-(?P<cohort>\d+))?"
 # A stream in which some strings, the probes, have known numbers of copies and positions; and the
-# same without the probes, whose place other strings take
+# same stream with other strings in the place of the probes
 DILUTED = "diluted"
 DILUTED_WITHOUT = "diluted-without-probes"
-QUARTERS = 4  # of a diluted stream: it is measured after each
+QUARTERS = 4  # of a diluted stream, which is measured after each of them
 
 INTERVENTIONS = (
     Intervention(STREAMS, "palimpsest.profiles.streams:stream"),

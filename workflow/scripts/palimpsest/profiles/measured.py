@@ -20,9 +20,8 @@ from palimpsest.profiles.streams import PANEL, VALIDATION
 from palimpsest.traces import Trace
 from palimpsest.training.recipe import Recipe
 
-# How what streams leave behind is read
 STREAMS = {"traces": [traces.read], "datasets": [STRINGS], "manifests": [manifests.read]}
-# Of a trace: float[times, strings]; more is better for all of them
+# Outcomes of a trace, float[times, strings]: more is better for all of them
 OUTCOMES: dict[str, Callable[[Trace], np.ndarray]] = {
     LOG_LIKELIHOOD: lambda trace: -trace.nll,
     TOKEN_ACCURACY: lambda trace: trace.accuracy,
@@ -46,13 +45,11 @@ class Stream:
 
     @classmethod
     def of(cls, trace: Trace, strings: pd.DataFrame, manifest: Mapping) -> "Stream":
-        """From the trace, the dataset (a table `strings`) and the manifest of a run."""
         rates = learning_rates(strings, manifest["configuration"]["recipe"])
         return cls(trace, cohorts_in(trace, strings), rates, manifest["parameters"])
 
     @property
     def keys(self) -> dict:
-        """The columns that name the run and its model."""
         names = ("model", "language", "size", "seed")
         return {**{name: self.trace.run[name] for name in names}, "parameters": self.parameters}
 
@@ -70,13 +67,12 @@ class Stream:
         }
 
     def _panel(self, outcome: str, places: np.ndarray, cohorts: np.ndarray) -> Panel:
-        """The panel of some strings of the trace, with these cohorts."""
         values = OUTCOMES[outcome](self.trace)[:, places].T
         name = f"{self.trace.run['model']}, seed {self.trace.run['seed']}"
         return Panel(self.trace.epochs.astype(float), cohorts, values, name)
 
     def _placebos(self, size: int) -> tuple[np.ndarray, np.ndarray]:
-        """The places of the validation strings in the trace, and the cohorts they are given."""
+        """The places of the validation strings in the trace, and the cohorts assigned to them."""
         chance = np.random.default_rng([self.trace.run["seed"], DRAW])
         places = chance.permutation(np.flatnonzero(np.isinf(self.cohorts)))
         times = np.random.default_rng(DRAW).permutation(self.trace.epochs[1:])

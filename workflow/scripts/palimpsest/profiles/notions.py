@@ -1,4 +1,4 @@
-"""Other definitions of memorisation beside the estimates of one run, on the same macro-batches.
+"""Other definitions of memorisation and the estimates of one run, on the same macro-batches.
 
 All are about the end of training. The true effect is that of training again without a macro-batch,
 in whose place the model sees other strings.
@@ -82,7 +82,7 @@ def beside_other_notions(
 
 
 def from_one_run(profile: pd.DataFrame) -> pd.DataFrame:
-    """Both estimators at the end of training; they compare with unseen strings by themselves."""
+    """Both estimators at the end of training; they already compare with unseen strings."""
     rows = profile[
         (profile["time"] == profile["time"].max())
         & (profile["outcome"] == LOG_LIKELIHOOD)

@@ -66,18 +66,15 @@ class Panel:
         return np.unique(self.cohorts[np.isfinite(self.cohorts)])
 
     def place_of(self, cohort: float) -> str:
-        """Where a cohort is, for messages: the panel, and the first row of the cohort."""
         if self.rows is None:
             return self.source
         at = self.first_row(cohort)
         return at if self.shown(cohort) == f"{cohort:g}" else f"{at} ({self.shown(cohort)})"
 
     def first_row(self, cohort: float) -> str:
-        """The place of the first row of a cohort."""
         return place_of_row(self.source, self.rows[self.cohorts == cohort].min(), self.has_lines)
 
     def shown(self, time: float) -> str:
-        """A time or a cohort, as messages have it."""
         return "never" if time == NEVER else written_moment(self.kind_of_time, time)
 
     def first_after(self, cohort: float) -> int:
@@ -164,7 +161,7 @@ def at_checkpoints(times: np.ndarray, cohorts: np.ndarray) -> np.ndarray:
 
 
 def _sorted(table: UserTable) -> tuple[np.ndarray, list[str]]:
-    """The place of each row's unit among the sorted names, and these names."""
+    """The place of each row's unit among the sorted unit names, and these names."""
     found = table.names("unit")
     order = sorted(range(len(found.values)), key=found.values.__getitem__)
     rank = np.empty(len(order), dtype=np.int64)
@@ -180,7 +177,6 @@ def _check_cells(
     of_time: np.ndarray,
     first: np.ndarray,
 ) -> None:
-    """Check that each unit has exactly one row at each time."""
     cells = of_unit * n_times + of_time
     counts = np.bincount(cells, minlength=len(units) * n_times)
     if counts.max() > 1:
@@ -203,7 +199,6 @@ def _check_cells(
 
 
 def _check_one_cohort(table: UserTable, cohort: np.ndarray, first: np.ndarray) -> None:
-    """Check that the rows of each unit have the cohort of its first row."""
     if (changes := cohort != cohort[first]).any():
         row = int(changes.argmax())
         here, there = (
@@ -218,7 +213,6 @@ def _check_one_cohort(table: UserTable, cohort: np.ndarray, first: np.ndarray) -
 
 
 def _check_cohorts(panel: Panel) -> None:
-    """Check that there are units of both kinds, and at least two of each cohort."""
     if not len(panel.treated):
         raise UserError(f"{panel.source}: no unit is ever treated; give the treated ones a cohort")
     cohorts, counts = np.unique(panel.cohorts, return_counts=True)
@@ -245,7 +239,7 @@ def _check_cohorts(panel: Panel) -> None:
 
 
 def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
-    """Say in a line each what was taken otherwise than it was written."""
+    """Log a line for each value that was not taken as it was written."""
 
     def say(what: str) -> None:
         warnings.warn(Notice(f"{table.source}: {what}"), stacklevel=5)
@@ -298,7 +292,7 @@ def _say(table: UserTable, units: list[str], found: Panel, sign: int) -> None:
 
 
 def _repetitions(panel: Panel) -> Iterator[str]:
-    """What is in the panel more than once."""
+    """Sentences on repeated times, units or columns of the panel."""
     outcome, times = panel.outcome, panel.times
     if (outcome == np.round(outcome)).all():
         return  # counts, such as of right answers, are often equal
@@ -330,7 +324,6 @@ def _example(panel: Panel, cohorts: np.ndarray, which: np.ndarray) -> str:
 
 
 def _named(panel: Panel, cohorts: np.ndarray) -> str:
-    """Cohorts by name, the first few of them."""
     names = [panel.shown(cohort) for cohort in cohorts[:MOST_NAMED]]
     more = f" and {len(cohorts) - MOST_NAMED} more" if len(cohorts) > MOST_NAMED else ""
     return f"cohorts {', '.join(names)}{more}" if len(cohorts) > 1 else f"cohort {names[0]}"

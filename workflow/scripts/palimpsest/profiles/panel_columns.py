@@ -9,15 +9,15 @@ from palimpsest.errors import UserError
 from palimpsest.tables.kinds import NAME, NUMBER, TIME, Column, UserKind
 
 OUTCOME, LOSS = "outcome", "loss"
-LOSSES = {LOSS, "nll"}  # columns that take the place of an outcome
-# Beginnings and ends of words in a column's name. Of these, smaller is better, or larger:
+LOSSES = {LOSS, "nll"}  # columns that stand for an outcome
+# Beginnings and ends of words in a column's name that say: smaller is better, or larger is better
 SMALLER = (
     r"(.*loss(es)?|.*nlls?|.*perplexit(y|ies)|.*ppl|.*entrop(y|ies)|surprisals?|.*xent|bp[bc]"
     r"|crossent|ce|r?mse|mae|errors?|deviance)"
 )
 LARGER = r"(.*likelihoods?|.*log_?liks?|.*ll|.*prob(abilit(y|ies)|s)?|.*logp)"
 RATE = r"(.*_)?bits_per_.*"
-# These turn what is smaller, such as the reduction of a loss.
+# Words that turn smaller-is-better into larger-is-better, such as the reduction of a loss
 LESS = {"reduction", "decrease", "drop", "gain", "improvement", "saved", "inverse", "inv"}
 NEGATED = r"(neg|negative|minus)_?"
 NEGATED_AT_THE_END = r"_(neg|negative|negated|minus)$"
@@ -44,8 +44,8 @@ PANEL = UserKind(
 def outcome_column(where: str, known: Sequence[str], asked: Mapping[str, str]) -> tuple[str, int]:
     """The name of a panel's column of outcomes, and its sign: -1 if it is a loss.
 
-    A column is a loss if it is asked for as `loss`, or if its name says so. Raises `UserError` if
-    there is an outcome and a loss, or if both are asked for.
+    A column is a loss if `asked` gives the column as `loss`, or if the column's name says so.
+    Raises `UserError` if there is an outcome and a loss, or if `asked` gives both.
     """
     named = [key for key in (OUTCOME, LOSS) if key in asked]
     if len(named) > 1:
@@ -80,5 +80,5 @@ def is_loss(column: str) -> bool:
 
 
 def _words(name: str) -> list[str]:
-    """The words of a name, and the name as one of them: log_lik is one word of two."""
+    """The words of a name, and the whole name: log_lik is one word of two."""
     return [name, *name.split("_")]

@@ -1,8 +1,5 @@
 """Panels of the configuration: their files, and the names of their columns.
 
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-
 Source: Causal Estimation of Memorisation Profiles.
 """
 
@@ -31,7 +28,7 @@ class PanelFile:
 
 
 def panels(block: dict) -> dict[str, PanelFile]:
-    """The panels of the block `profiles`, by name: each is a path, or a block with `file`."""
+    """The panels of the block `profiles`, by name. A value is a path or a block with `file`."""
     found = {}
     for name, asked in block["panels"].items():
         values = {"file": asked} if isinstance(asked, str) else dict(asked)

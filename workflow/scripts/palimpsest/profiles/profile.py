@@ -87,9 +87,9 @@ def pooled_tables(streams: Sequence[Stream], size: int) -> dict[str, pd.DataFram
 def pooled(panels: Sequence[Panel]) -> Panel:
     """One panel of the units of several runs, whose estimates are means over the runs.
 
-    From every outcome, the mean of the untreated units of the same run and time is taken: all units
-    of a run have it in common. Raises `ValueError` if the runs do not have equally many units of
-    every cohort: a mean over units would then not be a mean over runs.
+    The mean of the untreated units of the same run and time is subtracted from every outcome: all
+    units of a run have it in common. Raises `ValueError` if the runs do not have equally many units
+    of every cohort: a mean over units would then not be a mean over runs.
     """
     sizes = [Counter(panel.cohorts.tolist()) for panel in panels]
     if any(own != sizes[0] for own in sizes):
@@ -117,7 +117,6 @@ def _beyond_the_untreated(panel: Panel) -> np.ndarray:
 def of_panel_file(
     panel: str, language: str, columns: Mapping[str, str] | None
 ) -> dict[str, pd.DataFrame]:
-    """The tables of a user's panel; `panel` is its file, and `language` its name."""
     profile, persistence = of_panel(read_panel(panel, columns), language)
     return {PANEL_PROFILE.name: profile, PANEL_PERSISTENCE.name: persistence}
 
@@ -125,7 +124,7 @@ def of_panel_file(
 def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The tables `panel_profile` and `panel_persistence` of a user's panel."""
     with warnings.catch_warnings():
-        # The mean over cohorts says it once, if there is anything to say.
+        # The mean over cohorts gives the same warning once.
         warnings.simplefilter("ignore", estimators.LossWarning)
         cells = _cells(panel)
     since = estimators.by_time_since_treatment(panel)
@@ -138,7 +137,7 @@ def of_panel(panel: Panel, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _tables(panels: Iterable[tuple[Stream, dict, Panel]]) -> dict[str, pd.DataFrame]:
-    """The cells, and the means by time since treatment, of panels with their columns."""
+    """The cells, and the means by time since treatment, of panels with their key columns."""
     cells, since = [], []
     for stream, keys, panel in panels:
         with warnings.catch_warnings():
@@ -153,13 +152,11 @@ def _tables(panels: Iterable[tuple[Stream, dict, Panel]]) -> dict[str, pd.DataFr
 
 
 def _cells(panel: Panel) -> pd.DataFrame:
-    """The estimates of both estimators for every cell of a panel."""
     rows = [estimate(panel).assign(estimator=name) for name, estimate in ESTIMATORS.items()]
     return pd.concat(rows, ignore_index=True)
 
 
 def _by_strings(panels: Iterable[dict[str, Panel]]) -> dict[str, list[Panel]]:
-    """The panels of all streams, by the kind of strings."""
     by_strings: dict[str, list[Panel]] = {}
     for of_stream in panels:
         for strings, panel in of_stream.items():

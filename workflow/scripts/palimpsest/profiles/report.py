@@ -80,12 +80,10 @@ def summary_rows(profile: pd.DataFrame) -> list[dict]:
 
 
 def of_model(cells: pd.DataFrame, language: str, model: str) -> pd.DataFrame:
-    """The rows of one model on one language."""
     return cells[(cells["language"] == language) & (cells["model"] == model)]
 
 
 def mean_effect(cells: pd.DataFrame) -> str:
-    """The mean estimate, and its interval over the seeds."""
     return with_interval(student(cells.groupby("seed")["estimate"].mean()))
 
 
@@ -117,7 +115,6 @@ def notion_rows(notions: pd.DataFrame) -> list[dict]:
 
 
 def correlation(rows: pd.DataFrame) -> Interval:
-    """The correlation over macro-batches of a notion and the specific effect, over the seeds."""
     return clipped(student(summaries.correlation_with_truth(rows).dropna()), CORRELATION)
 
 

@@ -34,7 +34,6 @@ OF_DILUTION = (kinds.DILUTION, kinds.DILUTION_EFFECTS)
 
 
 def streams(settings: Settings) -> list[Runs]:
-    """A stream for every model and language."""
     block = settings.block("profiles")
     size = block["cohorts"] * block["cohort_size"]
     length = OnePass(block["cohorts"], measured_strings(block, block["cohorts"]))
@@ -46,7 +45,7 @@ def streams(settings: Settings) -> list[Runs]:
 
 
 def measured_strings(block: dict, cohorts: int) -> int:
-    """Number of measured strings of a stream: those of some macro-batches, and of validation."""
+    """Number of measured strings of a stream: of `cohorts` macro-batches and of validation."""
     return cohorts * block["panel"] + block["validation"]
 
 
@@ -81,7 +80,6 @@ def requests(settings: Settings) -> Iterator[Runs]:
 
 
 def unfinished(settings: Settings) -> Iterator[Unfinished]:
-    """Every job that questions the trained model of a stream."""
     if settings.block("profiles")["notions"] is None:
         return
     yield from queries_of(settings, exact(settings), QUESTIONS)
@@ -118,7 +116,6 @@ def outputs(settings: Settings) -> Iterator[str]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the block that its schema cannot find."""
     block = settings.block("profiles")
     yield from unknown_models(settings, "profiles/models", block["models"])
     yield from unknown_languages(settings, "profiles/languages", block["languages"])
@@ -144,7 +141,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
 
 
 def _exact(settings: Settings, block: dict) -> Iterator[Mistake]:
-    """Models and seeds of the exact truth that have no estimate to compare with."""
+    """Models and seeds of the exact truth for which no estimate exists."""
     asked = block["exact"] or {"models": [], "seeds": []}
     for name, known in (("models", block["models"]), ("seeds", settings.seeds)):
         where = "profiles/models" if name == "models" else "seeds"
@@ -158,7 +155,7 @@ def _exact(settings: Settings, block: dict) -> Iterator[Mistake]:
 
 
 def _notions(settings: Settings, block: dict) -> Iterator[Mistake]:
-    """Models that are too large for other notions of memorisation."""
+    """Models that are too large for influence functions."""
     if block["notions"] is None or block["exact"] is None:
         return
     for name in block["exact"]["models"]:

@@ -21,7 +21,6 @@ from palimpsest.statistics import is_constant, rank_association
 def estimates(
     profile: pd.DataFrame, strings: str = TRAINED, outcome: str = LOG_LIKELIHOOD
 ) -> pd.DataFrame:
-    """The estimates by difference-in-differences of one outcome."""
     return profile[
         (profile["estimator"] == DIFFERENCE_IN_DIFFERENCES)
         & (profile["strings"] == strings)
@@ -64,7 +63,6 @@ def with_side(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_size(cells: pd.DataFrame) -> list[str]:
-    """The models, from the smallest to the largest."""
     models = cells.drop_duplicates("model").sort_values("parameters", kind="stable")
     return models["model"].tolist()
 
@@ -108,7 +106,6 @@ def late_minus_early(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def minus_placebo(notions: pd.DataFrame, notion: str) -> pd.DataFrame:
-    """The rows of one notion; the column `minus_placebo` is its estimate minus its placebo."""
     rows = notions[notions["notion"] == notion]
     return rows.assign(minus_placebo=rows["estimate"] - rows["placebo"])
 

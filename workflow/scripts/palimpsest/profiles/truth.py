@@ -1,11 +1,11 @@
 """Both estimators against the truth: the same run trained again without a cohort.
 
-Two things change without a cohort. Its strings are not trained on, and the model as a whole is
-another one, because other strings take the cohort's place: it predicts all strings a little better
-or worse. The total effect on the cohort's strings has both, and is what equation 2 of the paper
-defines. An estimate from one run compares strings within this run, so it cannot see what all
-strings have in common. What it can see is the specific effect: that on the cohort's strings minus
-that on validation strings, which are trained on in neither run.
+Two things change without a cohort. The cohort's strings are not trained on. And the model as a
+whole changes, because other strings take the cohort's place: the model predicts all strings a
+little better or worse. The total effect on the cohort's strings has both, and is what equation 2 of
+the paper defines. An estimate from one run compares strings within this run, so it cannot see what
+all strings have in common. What it can see is the specific effect: that on the cohort's strings
+minus that on validation strings, which are trained on in neither run.
 
 The truth is that of the measured strings of the cohort. A band also allows for the choice of these
 strings among all that might have been in the cohort, so it holds the specific effect more often
@@ -45,7 +45,6 @@ def compared_with_retraining(
     datasets: pd.DataFrame,
     without: Iterable[Trace],
 ) -> dict[str, pd.DataFrame]:
-    """Both tables about the truth; for the parameters, see `beside_truth`."""
     compared = beside_truth(profile, traces, datasets, without)
     return {EXACT_PROFILE.name: compared, ESTIMATOR_ERRORS.name: errors(compared)}
 
@@ -95,7 +94,7 @@ def effects(stream: Trace, cohorts: np.ndarray, without: Trace) -> pd.DataFrame:
 def effects_on(
     own: np.ndarray, untreated: np.ndarray, stream: Trace, without: Trace
 ) -> pd.DataFrame:
-    """By outcome and time: the effect on some strings of what `stream` has and `without` lacks.
+    """By outcome and time: the effect on some strings of the training strings that `without` lacks.
 
     `own` str[n] names the strings. `untreated` str[m] names strings that neither run is trained on.
     """
@@ -116,7 +115,7 @@ def effects_on(
 
 
 def changes(names: np.ndarray, stream: Trace, without: Trace) -> dict[str, np.ndarray]:
-    """By outcome: that of named strings in one run minus the other, float[times, strings]."""
+    """By outcome: values of named strings in one run minus the other, float[times, strings]."""
     places, others = stream.column_of(names), without.column_of(names)
     return {
         outcome: values(stream)[:, places] - values(without)[:, others]
@@ -125,14 +124,12 @@ def changes(names: np.ndarray, stream: Trace, without: Trace) -> dict[str, np.nd
 
 
 def errors(compared: pd.DataFrame) -> pd.DataFrame:
-    """A table `estimator_errors`, from a table `exact_profile`."""
     tested = with_side(compared)
     both = [against(tested, truth) for truth in (TOTAL, SPECIFIC)]
     return pd.concat(both, ignore_index=True)[ESTIMATOR_ERRORS.names]
 
 
 def against(tested: pd.DataFrame, truth: str) -> pd.DataFrame:
-    """The errors against one kind of truth."""
     error = tested["estimate"] - tested[truth]
     covered = tested[truth].between(tested["lower"], tested["upper"])
     keys = ["model", "language", "size", "seed", "parameters", "estimator", "outcome", "cells"]

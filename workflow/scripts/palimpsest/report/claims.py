@@ -36,12 +36,10 @@ def headline(claims: pd.DataFrame) -> dict:
 
 
 def tested(claims: pd.DataFrame) -> pd.DataFrame:
-    """The rows whose verdict is not decided by the definitions alone."""
     return claims[~claims["by_construction"].astype(bool)]
 
 
 def counts(claims: pd.DataFrame) -> dict[str, int]:
-    """The number of tests by verdict."""
     verdicts = tested(claims)["verdict"]
     return {verdict: int((verdicts == verdict).sum()) for verdict in VERDICTS}
 
@@ -70,7 +68,6 @@ def by_section(claims: pd.DataFrame, parts: Iterable[Part]) -> list[dict]:
 
 
 def set_aside(questions: Iterable[str], known: list[str]) -> list[str]:
-    """The questions that are not known, each once."""
     return list(dict.fromkeys(question for question in questions if question not in known))
 
 
@@ -114,7 +111,7 @@ def answered(rows: pd.DataFrame) -> dict:
 
 
 def reasons(row: NamedTuple) -> list[str]:
-    """What a reader has to know about a row, besides its numbers; each in a few words."""
+    """Short notes on what a reader has to know about a row, besides its numbers."""
     notes = [] if row.by_construction else row.note.split("; ")
     covered = f"{100 * row.coverage:.0f} % of the strings have stand-ins"
     return [note for note in (*notes, covered if pd.notna(row.coverage) else "") if note]
@@ -134,5 +131,4 @@ def held(row: NamedTuple) -> list[str]:
 
 
 def mathematical(region: str) -> str:
-    """A region of a statistic with mathematical signs."""
     return region.replace(">=", "≥").replace("<=", "≤").replace("-", "−")

@@ -29,7 +29,6 @@ class FigureEntry:
 
     @property
     def anchor(self) -> str:
-        """An id for links to the figure."""
         return f"figure-{slug(self.figure.name)}-{slug(self.language)}"
 
 
@@ -78,7 +77,6 @@ def in_order(found: list[FigureEntry], chapters: list[str]) -> list[FigureEntry]
 
 
 def shown(entry: FigureEntry, number: int, folder: Path) -> dict:
-    """The values of a figure that the template uses."""
     return {
         "number": number,
         "anchor": entry.anchor,
@@ -95,7 +93,6 @@ def shown(entry: FigureEntry, number: int, folder: Path) -> dict:
 
 
 def link(path: str | Path, folder: Path) -> str:
-    """A relative URL from the report's folder to a file."""
     return quote(Path(os.path.relpath(path, folder)).as_posix())
 
 

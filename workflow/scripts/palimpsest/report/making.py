@@ -43,7 +43,6 @@ def rows(totals: dict) -> list[tuple[str, str]]:
 
 
 def told(key: str, value) -> str:
-    """A value for a reader."""
     if key == "wall_time_seconds":
         return duration(value)
     if isinstance(value, dict):

@@ -13,7 +13,6 @@ WHAT_A_TWIN_IS = (
 
 
 def rows(models: Sequence[dict]) -> list[dict]:
-    """The models for the table, pretrained ones first; `models` is `manifests.initial_weights`."""
     shown = [
         {
             "model": one["model"],
@@ -28,13 +27,11 @@ def rows(models: Sequence[dict]) -> list[dict]:
 
 
 def _adapter(model: dict) -> str:
-    """What is trained, if it is not all weights."""
     rank = model["adapter_rank"]
     return "" if rank is None else f", only adapters (LoRA of rank {rank})"
 
 
 def scale_of(model: dict) -> str:
-    """The scale of a model in a reader's words."""
     return TWIN if model["scale"] == "twin" else PRETRAINED
 
 
@@ -66,7 +63,6 @@ def magnitude(n: int) -> str:
 
 
 def _begins(model: dict) -> str:
-    """Where the weights come from that the model had before it was trained."""
     if scale_of(model) == TWIN:
         return "random weights"
     if converted := made_in(model["source"]):

@@ -67,7 +67,7 @@ def chapters_of(
 def with_words(
     words: ModuleType, questions: Mapping[str, str], chapters: tuple[Chapter, ...]
 ) -> Part:
-    """A part with the words of a template: introduction, reading, claims and glossary."""
+    """A part with introduction, reading, claims and glossary from the macros of a template."""
     return Part(
         introduction=words.introduction(),
         reading=words.reading(),

@@ -108,7 +108,6 @@ def _first_misfit(submission, partitions: Sequence) -> tuple | None:
 
 
 def _request(submission, attempt: int) -> Request:
-    """What a submission requests at an attempt."""
     submission.attempt = attempt
     if not submission.is_group():
         return Request(submission.rule.name, dict(submission.resources), submission.threads)

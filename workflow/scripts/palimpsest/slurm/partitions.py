@@ -31,7 +31,6 @@ class Request:
     threads: int
 
     def of(self, resource: str) -> float:
-        """The requested amount of a resource; 0 if none is requested."""
         from snakemake_executor_plugin_slurm.partitions import parse_gpu_requirements
 
         if resource == "threads":

@@ -62,7 +62,7 @@ def check_account(profile: Profile) -> None:
     """Raise `UserError` if the account is the placeholder, or if SLURM does not list it.
 
     A site whose account has the placeholder's name passes, because SLURM lists the account. Where
-    SLURM cannot be asked, the account of the command line is believed.
+    SLURM does not answer, the account of the command line is believed.
     """
     if profile.account is None:
         return
@@ -82,7 +82,7 @@ def check_account(profile: Profile) -> None:
 
 
 def _slurm_on(account: str) -> bool | str:
-    """Whether SLURM lists the account for this user; False if SLURM cannot be asked.
+    """Whether SLURM lists the account for this user; False if SLURM does not answer.
 
     A text is SLURM's objection, with the accounts that there are. The plugin asks in the same way
     before it submits a job.

@@ -106,7 +106,7 @@ def check_columns(path: str | Path, columns: list[str], kind: Kind) -> None:
 
 
 def read_json(path: str | Path) -> dict:
-    """Read a JSON file; raises `UserError` with the remedy if it is missing or broken."""
+    """Read a JSON file. Raises `UserError` with the remedy if the file is missing or broken."""
     try:
         return json.loads(Path(path).read_text())
     except (OSError, ValueError) as error:
@@ -173,7 +173,7 @@ def _flush(path: str | Path) -> None:
 
 
 def _umask() -> int:
-    """The process's file mode mask; it can only be read by setting it."""
+    """The process's file mode mask. It can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

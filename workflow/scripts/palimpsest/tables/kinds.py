@@ -2,9 +2,6 @@
 
 A column is declared once, in a glossary: `tables/columns.py` has the columns that several sections
 share, and a section has its own. A kind lists names of columns.
-
-Only modules that load fast are imported, because Snakemake reads kinds before it builds its graph
-of jobs.
 """
 
 from __future__ import annotations
@@ -17,10 +14,11 @@ from palimpsest.lazy_import import lazy_import
 
 pa = lazy_import("pyarrow")
 
-# Types of columns, and what Arrow calls them; a vector is an array float32, a list in Arrow
+# The Arrow type of each type of column. A vector is an array float32, a list in Arrow.
 ARROW_TYPES = {"str": "string", "int": "int64", "float": "double", "bool": "bool"}
 VECTOR = "vector"
-# Types of the columns of users' tables, which any type of a file may hold: see `user_tables`
+# Types of the columns of users' tables. A column of any type in a file may hold them: see
+# `user_tables`.
 NAME, TIME, NUMBER, TEXT = "name", "time", "finite number", "text"
 TYPE = "|".join([*ARROW_TYPES, VECTOR])
 DECLARATION = re.compile(
@@ -51,7 +49,6 @@ class Column:
 
     @property
     def arrow_type(self) -> pa.DataType:
-        """The type in Arrow."""
         if self.type == VECTOR:
             return pa.list_(pa.float32())
         return pa.type_for_alias(ARROW_TYPES[self.type])
@@ -73,7 +70,6 @@ class Glossary(dict[str, Column]):
             self[column.name] = column
 
     def extended(self, text: str) -> Glossary:
-        """A glossary with these columns, and those that the text declares."""
         return Glossary(text, self)
 
     def __call__(self, names: str, /, **declared: str) -> tuple[Column, ...]:
@@ -114,7 +110,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of table: its name, one sentence on its rows, the pattern of its paths, its columns.
+    """A kind of table; `rows` is one sentence on the meaning of a row.
 
     In `path`, a wildcard in braces stands for a part of the path.
     """
@@ -126,12 +122,10 @@ class Kind:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in order."""
         return [column.name for column in self.columns]
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema, with the kind's name in its metadata."""
         fields = [pa.field(c.name, c.arrow_type, nullable=c.nullable) for c in self.columns]
         return pa.schema(fields, metadata={"palimpsest_table": self.name})
 
@@ -140,9 +134,9 @@ class Kind:
 class UserKind:
     """A kind of table that users bring: its name, what its rows and items are, and its columns.
 
-    An item is what a user leaves out if its rows cannot be mended. A column that may be null may
-    have empty cells. The table may have other columns, too. `renamed` says how a user names columns
-    that the table calls otherwise, as an example in the configuration.
+    An item is what a user leaves out if its rows cannot be corrected. A column that may be null may
+    have empty cells. The table may have other columns, too. `renamed` is an example, in the
+    configuration, of the names of columns that differ in the user's table.
     """
 
     name: str
@@ -153,5 +147,4 @@ class UserKind:
 
     @property
     def names(self) -> list[str]:
-        """The names of the columns, in order."""
         return [column.name for column in self.columns]

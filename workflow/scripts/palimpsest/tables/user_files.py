@@ -1,8 +1,7 @@
 """Files of tables that users bring: CSV, TSV, JSON, JSONL, Parquet, and a text's lines.
 
-Values are as the file has them: nothing is taken as a number, a date or a missing value here,
-except for empty cells and nulls. Only modules that load fast are imported, because the table of
-models is read before Snakemake builds its graph of jobs.
+Values stay as the file has them: this module converts nothing to a number, a date or a missing
+value, except for empty cells and nulls.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ TABLES = (CSV, TSV, JSONL, JSON, PARQUET)
 TEXTS = (*TABLES, TXT)
 LINE = "text"  # the only column of a .txt file, in which a line is a text
 DELIMITERS = {CSV: ",", TSV: "\t"}
-AT_ONCE = 4096  # rows
+AT_ONCE = 4096  # rows read at a time
 LONGEST = 2**31 - 1  # characters of a cell
 QUOTES = 'put one around the whole cell, and double each inside of it, such as """Hi"" he said"'
 
@@ -52,20 +51,18 @@ class Opened(NamedTuple):
 
 
 def format_of(path: str | Path) -> str:
-    """The end of a file's name, which says the format, in small letters."""
     return Path(path).suffix.lower()
 
 
 def listed(formats: Sequence[str]) -> str:
-    """Formats in words."""
     return f"{', '.join(formats[:-1])} or {formats[-1]}"
 
 
 def opened(path: str | Path, formats: Sequence[str], what: str) -> Opened:
     """Open a file of a table; `what` names it in messages, such as "a panel".
 
-    Raises `UserError` if there is no such file, or if it cannot be read as its name says. So does
-    reading its rows; then, the message names the row.
+    Raises `UserError` if there is no such file, or if it cannot be read as its name says. Reading
+    its rows raises the same error, which then names the row.
     """
     if not Path(path).is_file():
         raise UserError(f"{path}: no such file; {what} is a {listed(formats)} file")
@@ -91,12 +88,13 @@ def delimited(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each row of a text file, header included, and the row's first line.
 
-    Empty lines are skipped. Raises `UserError` if the file cannot be read, or if a cell goes on in
-    the next line of a file with tabs: it is more often two rows with a quotation mark each.
+    Empty lines are skipped. Raises `UserError` if the file cannot be read, or if a cell continues
+    in the next line of a file with tabs: such a cell is more often two rows with a quotation mark
+    each.
     """
     csv.field_size_limit(LONGEST)
     quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
-    before = 0  # the last line of the row before
+    before = 0  # the last line of the previous row
     try:
         with open(path, encoding=ENCODING, newline="") as file:
             lines = _of_text(path, file)
@@ -122,7 +120,7 @@ def delimited(
 
 
 def _opened_json(path: str | Path, with_lines: bool) -> Opened:
-    """The columns are the fields of the first objects, each of which may lack some."""
+    """The columns are the fields of the first objects. An object may lack some of the fields."""
     objects = _objects_of_lines if with_lines else _objects_of_list
     first = list(itertools.islice(objects(path), AT_ONCE))
     number = first[0][0] if first else 1
@@ -185,8 +183,8 @@ def _opened_parquet(path: str | Path) -> Opened:
 
 
 def _check_texts(path: str | Path, name: str, cells: pa.Array, n_before: int) -> None:
-    """Raise `UserError` if a text is not UTF-8: Parquet's writers do not look."""
-    # A dictionary is that of a whole part of the file.
+    """Raise `UserError` if a text is not UTF-8, because Parquet's writers do not check."""
+    # One dictionary serves a whole chunk of the file.
     cells = cells.dictionary_decode() if pa.types.is_dictionary(cells.type) else cells
     try:
         cells.validate(full=True)
@@ -223,7 +221,7 @@ def _in_parts(
 
 
 def _of_text(path: str | Path, lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a file; `UserError` for one with bytes that no text has."""
+    """The lines of a file. Raises `UserError` for a line with a zero byte."""
     for number, line in enumerate(lines, 1):
         if "\0" in line:
             raise UserError(has_zero_bytes(path, line, number))
@@ -274,7 +272,7 @@ def _json(where: str, text: str, remedy: str) -> object:
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict:
-    """The object of some pairs; Python's own reader keeps the last of two values in silence."""
+    """Raises an error for two equal names; Python's own reader keeps the last value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
@@ -284,12 +282,12 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict:
 
 
 def _finite(text: str) -> WrittenNumber:
-    """The number in a text; Python's own reader takes 1e999 as infinite."""
+    """The number in a text. Python's own reader takes 1e999 as infinite."""
     if math.isinf(number := WrittenNumber(text)):
         raise ValueError(f"the number {text:.60} is too large")
     return number
 
 
 def _whole(text: str) -> int | WrittenNumber:
-    """The whole number in a text, which Python writes as the text has it, but for -0."""
+    """The whole number in a text. Python would write -0 as 0, so -0 stays as written."""
     return WrittenNumber(text) if text == "-0" else int(text)

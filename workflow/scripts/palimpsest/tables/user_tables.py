@@ -40,7 +40,7 @@ from palimpsest.tables.user_values import (
 from palimpsest.tables.user_values import NUMBER as A_NUMBER
 
 Cells = pa.ChunkedArray | list
-# Times are one if they differ by no more than sums of decimals do.
+# Two times are equal if they differ by no more than the rounding of decimal sums.
 RELATIVE, ABSOLUTE = 2.0**-46, 2.0**-50  # of the time itself, and of the largest time
 WHAT = {
     NAME: "a name: a text or a number",
@@ -90,19 +90,18 @@ class UserTable:
     lines: list[int] | None = None
 
     def at(self, row: int) -> str:
-        """The place of a row, which is counted from 0 here, in messages."""
+        """The place in messages of a row counted from 0."""
         return place_of_row(self.source, self.number(row), self.lines is not None)
 
     def number(self, row: int) -> int:
-        """The line of a row in the file, or its number from 1 if rows are no lines."""
+        """The line of a row in the file; without lines, the row's number from 1."""
         return row + 1 if self.lines is None else self.lines[row]
 
     def another(self, row: int) -> str:
-        """The same without the file, for a second row in a message."""
+        """The place in messages of a second row, without the file."""
         return f"{'row' if self.lines is None else 'line'} {self.number(row)}"
 
     def value(self, name: str, row: int) -> str:
-        """The cell of a column in a row, as messages have it."""
         return written(_item(self.cells[name], row))
 
     def names(self, name: str) -> Factorised:
@@ -126,7 +125,7 @@ class UserTable:
         return numbers
 
     def stored(self, name: str) -> type:
-        """The floating type of a column of numbers: float, unless the file has a shorter one."""
+        """The floating type of a column of numbers: float, unless the file has a shorter type."""
         cells = self.cells[name]
         is_short = not isinstance(cells, list) and pa.types.is_floating(cells.type)
         return cells.type.to_pandas_dtype() if is_short else float
@@ -157,7 +156,7 @@ class UserTable:
         )
 
     def _times(self, name: str) -> Factorised:
-        """A column of times as they are; `UserError` for a date that Python has no value for."""
+        """A column of times as written; `UserError` for a date that Python cannot represent."""
         try:
             return _factorised(self.cells[name])
         except (OverflowError, ValueError):
@@ -168,7 +167,7 @@ class UserTable:
             ) from None
 
     def wrong(self, name: str, row: int, reason: str = "") -> UserError:
-        """The error of a cell that is not what its column must hold."""
+        """The error of a cell whose value the column must not hold."""
         column, cell = self._column(name), _item(self.cells[name], row)
         what = "is empty" if _is_missing(cell) else written(cell)
         if not _is_missing(cell):
@@ -186,7 +185,7 @@ class UserTable:
             raise self.wrong(name, int(is_present.argmin()))
 
     def _each(self, name: str, found: Factorised, read: Callable) -> list:
-        """What `read` makes of each distinct value; `UserError` with the first row of a bad one."""
+        """What `read` gives for each distinct value; `UserError` with a bad value's first row."""
         made, bad = [], {}
         for place, value in enumerate(found.values):
             try:
@@ -196,7 +195,8 @@ class UserTable:
         if bad:
             rows = found.first_rows()
             first = min(bad, key=rows.__getitem__)
-            # A reader says something of a date that it cannot take, and of no other value.
+            # The reader gives a reason for a date that cannot be represented, and for no other
+            # value.
             reason = bad[first] if bad[first].startswith("is ") else ""
             raise self.wrong(name, int(rows[first]), reason)
         return made
@@ -225,7 +225,7 @@ class UserTable:
 
 
 def place_of_row(source: str, number: int, is_line: bool) -> str:
-    """The place of a row in messages, by its line in the file or its number."""
+    """The place of a row in messages: a line of a file, or the number of a row."""
     return f"{source}:{number}" if is_line else f"{source}: row {number}"
 
 
@@ -234,8 +234,8 @@ def read_user_table(
 ) -> UserTable:
     """Read a table from a file: .csv, .tsv, .jsonl, .json or .parquet.
 
-    `columns` has the file's own name of each column that it calls otherwise. Raises `UserError` if
-    the file cannot be read, or as `user_table` does.
+    `columns` has the file's own name of each column whose name differs. Raises `UserError` if the
+    file cannot be read, or as `user_table` does.
     """
     file = user_files.opened(path, user_files.TABLES, f"a {kind.name}")
     written_as = named_columns(file.where, kind, file.columns, columns or {})
@@ -252,7 +252,7 @@ def read_user_table(
 def user_table(
     frame: pd.DataFrame, kind: UserKind, source: str, columns: Mapping[str, str] | None = None
 ) -> UserTable:
-    """The same from a frame; `source` names it in messages.
+    """As `read_user_table`, from a frame. `source` names the frame in messages.
 
     Raises `UserError` if a column is missing or there twice, or if there is no row.
     """
@@ -344,14 +344,13 @@ def _checked(
 
 
 def _joined(parts: list[pa.Array | list]) -> Cells:
-    """One column of its parts, which are all of one type."""
     if parts and not isinstance(parts[0], list):
         return _plain(pa.chunked_array(parts))
     return list(itertools.chain.from_iterable(parts))
 
 
 def _plain(cells: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A column of plain values: no dictionary, and texts of one type."""
+    """A column without dictionaries, whose texts have one type."""
     if pa.types.is_dictionary(cells.type) or pa.types.is_run_end_encoded(cells.type):
         cells = cells.cast(cells.type.value_type)
     if any(is_text(cells.type) for is_text in TEXT_TYPES):
@@ -368,7 +367,7 @@ def _texts(cells: pa.Array, column: str) -> list:
 
 
 def _of_series(series: pd.Series) -> Cells:
-    """A column of a frame; what has no type of its own is a list of Python's values."""
+    """A column of a frame. Values without a type of their own become a list of Python's values."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         series = series.astype(object)
     if series.dtype != object:
@@ -404,7 +403,7 @@ def _has_item(cells: Cells, row: int) -> bool:
 
 
 def _items(cells: pa.ChunkedArray) -> list:
-    """The values as Python's; short floats stay NumPy's, which know that they are short."""
+    """As Python's values. Short floats stay NumPy's, whose type tells that they are short."""
     if pa.types.is_floating(cells.type) and not pa.types.is_float64(cells.type):
         return list(cells.to_numpy())
     return cells.to_pylist()
@@ -435,7 +434,7 @@ def _factorised(cells: Cells) -> Factorised:
 
 
 def _factorised_list(cells: list) -> Factorised:
-    # 1, True, 1.0 and 1.00 are equal in Python, and different as written.
+    # 1, True, 1.0 and 1.00 are equal in Python, but written differently.
     keys = [(type(cell), cell, str(cell)) for cell in cells]
     try:
         order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
@@ -476,8 +475,8 @@ def _numbers(cells: pa.ChunkedArray) -> np.ndarray:
 def _equal_up_to_rounding(columns: list[np.ndarray]) -> list[np.ndarray]:
     """The columns with one number for all numbers that are equal up to rounding.
 
-    It is the number that is written in the fewest digits, such as 0.3 for 0.1 + 0.2. Whole numbers
-    are never rounded.
+    The one number is that with the fewest digits, such as 0.3 for 0.1 + 0.2. Whole numbers are
+    never rounded.
     """
     numbers = np.unique(np.concatenate(columns))
     numbers = numbers[np.isfinite(numbers)]

@@ -28,7 +28,7 @@ MOST_SHOWN = 60  # characters
 
 
 class Moment(NamedTuple):
-    """A time: a number, or the microseconds from 1970 to a date (in UTC, if it has a zone)."""
+    """A time: a number, or a date as microseconds since 1970 (UTC if the date has a zone)."""
 
     kind: str
     at: float
@@ -47,7 +47,7 @@ class WrittenNumber(float):
 
 
 def number_in(value: object) -> float:
-    """The number in a value, which may be infinite; `ValueError` if there is none.
+    """The number in a value, which may be infinite. Raises `ValueError` if there is none.
 
     A text is a number if it is written as one, with a decimal point. A number of NumPy's type
     float32 is the shortest decimal that names it, so that 0.1 is 0.1 in every type.
@@ -85,7 +85,7 @@ def moment_in(value: object) -> Moment:
             raise ValueError(TOO_FINE)
         return _of_date(value)
     if isinstance(value, str) and value.strip(" \t").lower() == "nan":
-        return Moment(NUMBER, math.nan)  # a number's way to write that there is none
+        return Moment(NUMBER, math.nan)  # NaN: a number's way to write that there is none
     number = number_in(value)
     if _whole(value) not in (None, number):
         raise ValueError("is too large to be told from its neighbours: count in larger units")
@@ -93,10 +93,10 @@ def moment_in(value: object) -> Moment:
 
 
 def _of_numpy(value: object) -> datetime:
-    """The date in a datetime64 of NumPy."""
+    """The date in NumPy's datetime64."""
     whole = value.astype("datetime64[us]")
     found = whole.item()
-    # A date that is too far becomes another date, or a whole number.
+    # NumPy turns a date that is out of range into another date or into a whole number.
     is_same_day = whole.astype("datetime64[D]") == value.astype("datetime64[D]")
     if not is_same_day or not isinstance(found, datetime):
         raise ValueError(OUTSIDE)
@@ -106,7 +106,7 @@ def _of_numpy(value: object) -> datetime:
 
 
 def _whole(value: object) -> int | None:
-    """The exact number in a value that is written as a whole one."""
+    """The exact number in a value written as a whole number; None for other values."""
     if isinstance(value, numbers.Integral):
         return int(value)
     text = value.strip(" \t+-") if isinstance(value, str) else ""
@@ -131,10 +131,10 @@ def _of_date(value: date) -> Moment:
 
 
 def name_in(value: object) -> str:
-    """A name as it is written; `ValueError` for a value that is neither a text nor a number.
+    """A name as written. Raises `ValueError` for a value that is neither a text nor a number.
 
-    A number that is stored as a number is written in the shortest way that names it; one of a JSON
-    file, as the file has it.
+    A number stored as a number is written in the shortest form that identifies it. A number of a
+    JSON file is written as in the file.
     """
     if isinstance(value, str):
         return str(value)
@@ -144,7 +144,7 @@ def name_in(value: object) -> str:
 
 
 def written(value: object) -> str:
-    """A value as messages have it: a text in quotes, and any other value as a file would have it.
+    """A value for messages: a text in quotes, any other value as a file would have it.
 
     At most 60 characters.
     """
@@ -160,12 +160,11 @@ def written(value: object) -> str:
 
 
 def written_number(number: float) -> str:
-    """A number with all of its digits, and without a fraction if it is whole."""
     return f"{number:.0f}" if number.is_integer() and abs(number) < 2**53 else str(float(number))
 
 
 def written_moment(kind: str, at: float) -> str:
-    """A time of a kind: a number, or a date by its days since 1970."""
+    """A number, or a date from its days since 1970."""
     if kind == NUMBER:
         return written_number(at)
     moment = EPOCH + round(at * MICROSECONDS_OF_DAY) * MICROSECOND

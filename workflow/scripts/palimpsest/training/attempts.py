@@ -30,7 +30,6 @@ class Passes:
 
     @classmethod
     def of(cls, recipe: Recipe) -> "Passes":
-        """The numbers of strings in the recipe."""
         return cls(recipe.micro_batch_size, recipe.evaluation_batch_size)
 
     def halved(self, measuring: bool) -> "Passes | None":
@@ -53,7 +52,7 @@ class Attempts:
         self.path, self.asked = Path(path), asked
 
     def passes(self) -> Passes:
-        """The strings per forward pass to try: those asked for, or fewer after a lack of memory."""
+        """The strings per forward pass to try: as many as set, or fewer if memory ran out."""
         try:
             note = json.loads(self.path.read_text())
             if note["asked"] == self.asked:
@@ -63,11 +62,9 @@ class Attempts:
         return Passes(self.asked["micro_batch_size"], self.asked["evaluation_batch_size"])
 
     def note(self, passes: Passes) -> None:
-        """Write down what the next attempt should try."""
         tables.write_json(self.path, {"asked": self.asked, "passes": asdict(passes)})
 
     def forget(self) -> None:
-        """Delete the note, because the job is done."""
         self.path.unlink(missing_ok=True)
 
 

@@ -71,16 +71,13 @@ class DeepSpeedEngine:
         self.device = self.accelerator.device
 
     def close(self) -> None:
-        """Leave the group of processes; nothing can be trained afterwards."""
         self.accelerator.wait_for_everyone()
         torch.distributed.destroy_process_group()
 
     def configuration(self, run: Run) -> dict:
-        """Everything that decides the trace, except the dataset."""
         return configuration(run, self.processes, str(self.dtype).removeprefix("torch."))
 
     def state(self, run: Run) -> State:
-        """The state of a run; its key is a hash of everything that decides the trace."""
         return State(self.state_folder, key(self.configuration(run), run.dataset), run.about())
 
     def train(self, runs: list[Run], progress) -> None:
@@ -157,7 +154,6 @@ class DeepSpeedEngine:
         return found[0]
 
     def _all(self, done: bool) -> bool:
-        """Whether `done` is true in every process."""
         least = torch.tensor(int(done), device=self.device)
         torch.distributed.all_reduce(least, op=torch.distributed.ReduceOp.MIN)
         return bool(least)
@@ -197,7 +193,6 @@ class _Training:
         self.resumed_from = 0
 
     def to_the_end(self, progress) -> traces.Trace:
-        """Train the remaining epochs; measure and save at the epochs of the recipe."""
         evaluation_epochs = set(self.recipe.evaluation_epochs())
         if not self.resumed_from:
             self._measure(0)
@@ -214,7 +209,6 @@ class _Training:
         return self.material.trace(self.measured)
 
     def _measure(self, epoch: int) -> None:
-        """Record how well the model predicts its measured strings after an epoch."""
         self.measured[epoch] = self._evaluate()
         self._show(epoch)
         if epoch in self.kept_epochs:
@@ -223,7 +217,6 @@ class _Training:
                 self.state.keep(epoch, weights)
 
     def _show(self, epoch: int) -> None:
-        """Show the losses and the learning rate of an epoch to the trackers."""
         recipe, material = self.recipe, self.material
         steps = recipe.steps_per_epoch(material.epoch_size)
         last = max(0, epoch * steps - 1)
@@ -245,7 +238,6 @@ class _Training:
         return merged(weights, self.adapter.scale) if self.adapter else weights
 
     def _train_epoch(self, epoch: int) -> None:
-        """Train on the strings of an epoch once, in the order of the epoch."""
         engine, recipe, material = self.engine, self.recipe, self.material
         # So dropout, if a model has any, depends only on seed, epoch and process, also after a
         # resume.
@@ -323,7 +315,7 @@ class _Training:
         engine.accelerator.wait_for_everyone()
         partial = self.state.folder / f"partial-{epoch:06d}"
         with writing(partial):
-            # Beside an adapter, the weights of the model never change.
+            # With an adapter, the weights of the model never change.
             self.model.save_checkpoint(
                 str(partial),
                 tag="model",
@@ -349,7 +341,6 @@ class _Training:
 
 
 def trained_in(model) -> list[torch.nn.Parameter]:
-    """The parameters that the optimiser updates: all, or those of an adapter."""
     return [parameter for parameter in model.parameters() if parameter.requires_grad]
 
 
@@ -420,7 +411,6 @@ def make_accelerator(recipe: Recipe, scale: str, save_weights: bool, **more):
 
 
 def deepspeed_settings(recipe: Recipe, dtype: torch.dtype, save_weights=False) -> dict:
-    """The recipe as settings of DeepSpeed."""
     processes = int(os.environ["WORLD_SIZE"])
     zero = {"stage": recipe.zero_stage}
     if recipe.zero_stage == 3:

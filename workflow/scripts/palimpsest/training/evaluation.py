@@ -28,7 +28,6 @@ def measure_batch(
 
 
 def _tokens_at_once(logits_BTV: torch.Tensor) -> int:
-    """The number of tokens whose logits are measured together."""
     most = LOGITS_AT_ONCE_ON_CPU if logits_BTV.device.type == "cpu" else LOGITS_AT_ONCE
     return max(1, most // logits_BTV.shape[-1])
 
@@ -73,7 +72,7 @@ def measure(
 ) -> list[np.ndarray]:
     """Nll, number of right tokens and rank sum, float64[3, strings] for each of M models.
 
-    With `n_rows`, the rows behind these three are the losses of the first tokens.
+    With `n_rows`, the rows after these three are the losses of the first tokens.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ def measure(
 
 
 def strings_at_once(asked: int, device: torch.device, n_models: int) -> int:
-    """Strings per forward pass of each of n models: as asked for, but often fewer on a CPU."""
+    """Strings per forward pass of each model: `asked` strings, but often fewer on a CPU."""
     return asked if device.type != "cpu" else min(asked, -(-MEASURED_ON_CPU // n_models))
 
 

@@ -9,7 +9,6 @@ PATTERN = re.compile(r"epoch-(\d+)\.safetensors")
 
 
 def weights_after(epoch: int) -> str:
-    """The name of the file with the weights after an epoch."""
     return f"epoch-{epoch}.safetensors"
 
 

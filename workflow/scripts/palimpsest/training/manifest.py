@@ -72,7 +72,6 @@ def provenance() -> dict:
 
 
 def hardware() -> dict:
-    """The machine's processor and accelerators."""
     gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
     return {
         "machine": platform.machine(),

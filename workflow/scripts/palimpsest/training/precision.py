@@ -32,6 +32,6 @@ def dtype_of(precision: str, scale: str) -> torch.dtype:
 
 
 def processor_has_bf16() -> bool:
-    """Whether the processor multiplies matrices in bf16 by itself."""
+    """Whether the processor has instructions for matrix products in bf16."""
     has = torch.cpu.get_capabilities()
     return any(has.get(name, False) for name in ("avx512_bf16", "amx_bf16"))

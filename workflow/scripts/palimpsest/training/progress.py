@@ -41,7 +41,6 @@ def show_progress(
 
 
 def say_resumed(name: str, unit: str, done: int, whole: int, more: str = "") -> None:
-    """Say in the log of a resumed job how much of the work is not done again."""
     print(f"{name}: resumed from {unit} {done} of {whole}{more}", file=sys.stderr, flush=True)
 
 

@@ -49,7 +49,6 @@ class Recipe:
 
     @property
     def lora(self) -> Adapter | None:
-        """The settings of the adapter; None if all weights are trained."""
         if self.adapter != LORA:
             return None
         targets = tuple(self.adapter_targets.split(","))

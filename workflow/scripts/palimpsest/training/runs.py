@@ -47,15 +47,12 @@ class Run:
 
     @property
     def kept_epochs(self) -> list[int]:
-        """The epochs whose weights the run keeps."""
         return self.recipe.evaluation_epochs() if self.by_epoch else []
 
     def about(self) -> dict:
-        """A short description of the run."""
         return {"model": self.model, "dataset": self.dataset, **self._which()}
 
     def _which(self) -> dict:
-        """The string that is left out, the number of the replicate and `again`, if given."""
         which = {"left_out": self.left_out, "draw": self.draw, "again": self.again or None}
         return {name: value for name, value in which.items() if value is not None}
 
@@ -93,7 +90,6 @@ def strings_to_leave_out(dataset: str, n: int | None = None) -> list[str]:
 
 
 def n_cohorts(dataset: str) -> int:
-    """The number of macro-batches of a stream."""
     return int(tables.read(dataset, STRINGS)["cohort"].max())
 
 
@@ -133,7 +129,7 @@ class Material:
         )
         self.multiset = np.repeat(np.arange(len(strings)), self.counts)
         self.cohorts: np.ndarray | None = None
-        # A dataset with macro-batches is a stream, of which no training string is measured.
+        # A dataset with macro-batches is a stream; its training strings are not measured.
         if strings["cohort"].notna().any():
             self.measured_rows = np.flatnonzero(strings["split"] != "train")
             self.cohorts = strings["cohort"].fillna(0).to_numpy(dtype=int)[self.multiset]
@@ -262,7 +258,6 @@ def _left_out_and_placebo(strings: pd.DataFrame, left_out: str) -> np.ndarray:
 
 
 def _without(run: Run, string_ids: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The counts, with 0 for the string that is left out."""
     here = (string_ids == run.left_out) & (counts > 0)
     if not here.any():
         raise UserError(f"{run.dataset}: has no training string {run.left_out!r} to leave out")

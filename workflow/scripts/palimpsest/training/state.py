@@ -90,7 +90,6 @@ class StateFolder:
         return [code for code in _versions_in(self.folder) if code != of_all_code()]
 
     def clear(self) -> None:
-        """Delete the state."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -134,18 +133,16 @@ class State(StateFolder):
         )
 
     def weights_after(self, epoch: int) -> Path:
-        """The file with the weights after an epoch."""
         return self.kept / weights_after(epoch)
 
     def keep(self, epoch: int, weights: dict[str, torch.Tensor]) -> None:
-        """Keep the weights after an epoch, until the run is delivered."""
         _save(weights, self.weights_after(epoch))
         self.introduce()
 
     def discard_after_gap(self, kept: Iterable[int]) -> None:
         """Delete the checkpoints after an epoch whose weights must be kept, and are not.
 
-        They are of a training that was not asked to keep weights.
+        They come from a training that did not keep weights.
         """
         missing = [epoch for epoch in kept if not self.weights_after(epoch).exists()]
         for checkpoint in self.checkpoints():
@@ -167,7 +164,6 @@ class State(StateFolder):
         return None
 
     def discard(self, checkpoint: Path, reason: object) -> None:
-        """Delete a checkpoint, with a warning."""
         log.warning("%s: damaged checkpoint, discarded (%s)", checkpoint, reason)
         shutil.rmtree(checkpoint, ignore_errors=True)
 
@@ -211,7 +207,6 @@ class State(StateFolder):
 
 
 def _save(weights: dict[str, torch.Tensor], path: Path) -> None:
-    """Write weights atomically."""
     contiguous = {name: tensor.contiguous() for name, tensor in weights.items()}
     with tables.replacing(path) as temporary, writing(path):
         save_file(contiguous, temporary)

@@ -54,11 +54,10 @@ class Trackers:
 
     @property
     def for_accelerator(self) -> dict:
-        """The arguments of an `Accelerator` that has these trackers."""
         return {"log_with": list(self.names), "project_dir": self.folder} if self.names else {}
 
     def begin(self, accelerator: Accelerator, keys: dict, settings: dict) -> None:
-        """Follow a run from now on; `keys` name it, `settings` are shown beside it."""
+        """Follow a run from now on; `keys` name the run, and `settings` are shown with it."""
         if not self.names:
             return
         run = RUN.format(**keys)
@@ -78,7 +77,6 @@ class Trackers:
         self._unless_it_fails(start)
 
     def show(self, epoch: int, values: dict[str, float]) -> None:
-        """Show some values of the run at an epoch."""
         self._unless_it_fails(lambda: self._accelerator.log(values, step=epoch))
 
     def end(self) -> None:

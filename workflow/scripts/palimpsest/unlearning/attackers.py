@@ -66,7 +66,7 @@ def held_out_epsilon(
 
 
 def _errors(kind: str, values: np.ndarray, chosen: Attacks) -> np.ndarray:
-    """float64[examples]: smoothed share of the models of one kind that the attack misclassifies."""
+    """Smoothed share of the models of one kind that the attack misclassifies, float64[examples]."""
     within, beyond = _masses(values, chosen.lower, chosen.upper)
     return np.maximum(np.where(chosen.inside == kind, beyond, within), LEAST_RATE)
 
@@ -74,7 +74,7 @@ def _errors(kind: str, values: np.ndarray, chosen: Attacks) -> np.ndarray:
 def _masses(
     values: np.ndarray, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """float64[examples], twice: masses of density estimates inside and outside of intervals.
+    """Masses of density estimates inside and outside of intervals, twice float64[examples].
 
     The mass of a Gaussian kernel density estimate is the mean of the masses of its kernels. The two
     masses are computed separately: 1 minus a mass near 1 would lose all digits.

@@ -66,7 +66,7 @@ def estimator(
 def per_problem(of_problem: Callable[..., float]) -> Statistic:
     """A statistic from a function of one problem's tables.
 
-    Problems that are not in all tables are left out. `settings` are passed to the function.
+    Problems that are not in all tables are left out.
     """
 
     def statistic(*frames: pd.DataFrame, **settings) -> pd.Series:
@@ -79,7 +79,6 @@ def per_problem(of_problem: Callable[..., float]) -> Statistic:
 
 
 def by_problem(keys: list[tuple], values: list[float]) -> pd.Series:
-    """One value per problem; `keys` are in the order of PROBLEM_KEYS."""
     index = pd.MultiIndex.from_frame(pd.DataFrame(keys, columns=PROBLEM_KEYS))
     return pd.Series(values, index=index, dtype=float)
 
@@ -174,10 +173,7 @@ def lowest_of_methods(of_problem: Callable[..., pd.Series], **settings) -> Calla
 
 
 def by_method(wide: pd.DataFrame) -> list[pd.Series]:
-    """Values float[seeds] of each method, from values float[problems, methods].
-
-    Empty if a method is undefined in all models of a seed.
-    """
+    """Values float[seeds] of each method; no method if one is undefined in all models of a seed."""
     by_seed = wide.groupby(level="seed").mean()
     return [] if by_seed.isna().any(axis=None) else [own for _, own in by_seed.items()]
 
@@ -204,7 +200,7 @@ def of_first_setup(scores: pd.DataFrame, column: str) -> pd.DataFrame:
 def competition_ahead(values: pd.Series) -> float:
     """Mean over the competition's methods minus mean over the literature's methods.
 
-    `values` has one value per method. NaN if one of the two kinds has no method.
+    NaN if one of the two kinds has no method.
     """
     sides = [values[values.index.isin(names)] for names in (COMPETITION, LITERATURE)]
     return sides[0].mean(skipna=False) - sides[1].mean(skipna=False)
@@ -226,12 +222,10 @@ def beyond_controls(summary: pd.DataFrame) -> pd.Series:
 
 @per_problem
 def forgets(summary: pd.DataFrame) -> float:
-    """`beyond_controls`, mean over the methods."""
     return mean_of_own(beyond_controls(summary))
 
 
 def forgotten(summary: pd.DataFrame) -> pd.Series:
-    """`beyond_controls` of every method."""
     return own(beyond_controls(summary))
 
 
@@ -267,13 +261,11 @@ def share_told_jointly(tests: pd.DataFrame) -> float:
 
 @per_problem
 def competition_forgets_more(tests: pd.DataFrame) -> float:
-    """`competition_ahead` for the forgetting quality."""
     return competition_ahead(tests.set_index("method")["forgetting_quality"])
 
 
 @per_problem
 def competition_scores_more(scores: pd.DataFrame, score: str) -> float:
-    """`competition_ahead` for a final score under the first set-up, mean over the repetitions."""
     return competition_ahead(of_first_setup(scores, score).mean())
 
 
@@ -281,10 +273,10 @@ def competition_scores_more(scores: pd.DataFrame, score: str) -> float:
 def unevenness(gaps: pd.DataFrame) -> float:
     """Spread over the forget strings of the share of the gap closed, beyond noise.
 
-    The spread is the range of the middle half of the strings; mean over the methods. For `retrain`
-    it is only noise, because retrained models close the whole gap of every string. So the spread of
-    `retrain` is subtracted, after it is multiplied by how much more uncertain the method's shares
-    are: the median over the strings of the ratio of the widths of the intervals.
+    The spread is the range of the middle half of the strings; mean over the methods. For `retrain`,
+    the spread is only noise, because retrained models close the whole gap of every string. So the
+    spread of `retrain` is subtracted. It is first multiplied by the ratio of uncertainties: the
+    median over the strings of the method's width of the interval, divided by that of `retrain`.
     """
     rows = gaps[gaps["strings"] == FORGET]
     rows = rows.assign(width=rows["upper"] - rows["lower"])
@@ -312,7 +304,6 @@ def beyond_retrained(memorisation: pd.DataFrame, when: str) -> pd.Series:
 
 @per_problem
 def memorised(memorisation: pd.DataFrame, when: str) -> float:
-    """`beyond_retrained`, mean over the methods."""
     return mean_of_own(beyond_retrained(memorisation, when))
 
 

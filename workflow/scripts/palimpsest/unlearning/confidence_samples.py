@@ -53,7 +53,7 @@ def confidence_samples(
 def chosen_strings(hardness: pd.DataFrame) -> list[str]:
     """The forget strings with the largest, the median and the smallest sum of epsilon.
 
-    Fewer than three forget strings are all chosen, and none twice.
+    If there are fewer than three forget strings, all are chosen, none of them twice.
     """
     ranked = hardness.sort_values("epsilon_sum", ascending=False, kind="stable")
     last = len(ranked) - 1

@@ -12,13 +12,9 @@ from palimpsest.unlearning.samples import Predictions, Problem, UnlearnedModels
 def equal_methods(problem: Problem, methods: Iterable[UnlearnedModels]) -> list[tuple[str, str]]:
     """Pairs of methods whose models predict all strings exactly alike, to the last bit.
 
-    Compared are the distinct models of the set-up that has most. An end is compared by its traces
-    and, if they are read, by its own tables. So a method that does nothing is equal to `none`.
-
-    Parameters
-    ----------
-    problem : Problem
-    methods : iterable of UnlearnedModels, from `Problem.methods`
+    The distinct models of the set-up with the most models are compared. An end is compared by its
+    traces and, if they are read, by its own tables. So a method that does nothing is equal to
+    `none`.
     """
     seen: list[tuple[str, set[bytes]]] = []
     pairs = []
@@ -30,10 +26,10 @@ def equal_methods(problem: Problem, methods: Iterable[UnlearnedModels]) -> list[
 
 
 def refuse_equal(problem: Problem, methods: Iterable[UnlearnedModels]) -> Iterator[UnlearnedModels]:
-    """Yield the methods as they are.
+    """Yield the methods; raise `UserError` at one that predicts all strings exactly like an earlier
+    one.
 
-    Raises `UserError` at a method whose models predict all strings exactly like an earlier
-    method's. For parameters see `equal_methods`.
+    For the parameters see `equal_methods`.
     """
     seen: dict[bytes, str] = {}
     for method in methods:
@@ -50,7 +46,6 @@ def refuse_equal(problem: Problem, methods: Iterable[UnlearnedModels]) -> Iterat
 
 
 def fingerprints(problem: Problem, method: UnlearnedModels) -> set[bytes]:
-    """Hashes of all predictions of a method's distinct models, from traces and from tables."""
     both = method.of(problem.stock), method.measured_of(problem.stock)
     return {_fingerprint(predictions) for predictions in both if predictions is not None}
 

@@ -54,7 +54,7 @@ def forgetting(
 ) -> Tables:
     """Forgetting quality, utility and cost of every method, and effects of the evaluation.
 
-    `manifests` are files of the retrained models. For the parameters, see `Rules` and `retraining`.
+    `manifests` are those of the retrained models. For the parameters, see `Rules` and `retraining`.
     """
     problem = problem_of(seed=seed, **problem)
     rules = Rules(confidence, thresholds, delta, bin_width, cutoff)

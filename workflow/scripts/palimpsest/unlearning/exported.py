@@ -1,8 +1,8 @@
 """One unlearned model as a folder of Hugging Face.
 
 The tables of unlearned models do not need weights, and there can be thousands of models. So the job
-that unlearns keeps no weights. This one unlearns a single model again, from the same weights and
-with the same random numbers, and keeps it.
+that unlearns keeps no weights. The job here unlearns a single model again, from the same weights
+and with the same random numbers, and keeps the model.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Wanted:
     cutoff: float
 
     def about(self) -> dict:
-        """What the model is, for a reader of its folder."""
         return {
             "method": self.method.name,
             "phases": self.method.written,
@@ -61,7 +60,7 @@ def export_unlearned(
     wanted : the method and the model
     assignment : the assignment with which the models were trained
     dataset : table of kind `strings`, the variant `original`
-    weights : files with the weights of trained models, the one to start from among them
+    weights : files with the weights of trained models, one of them the model to start from
     folder : the folder to write, see `palimpsest.jobs.export`
     attempts : what earlier attempts at this job learned about the device's memory
 
@@ -100,7 +99,7 @@ def _unlearned(
 ) -> dict[str, torch.Tensor]:
     """The weights of the unlearned model, in the format in which it predicts.
 
-    With an adapter, they are merged and in float32: in 16 bits, small updates would be lost.
+    An adapter is merged into the weights, in float32: in 16 bits, small updates would be lost.
     """
     dtype = torch.float32 if workbench.run.recipe.lora else workbench.holder.dtype
     models = workbench.holder.open([trained.of(wanted.variant, wanted.start)])

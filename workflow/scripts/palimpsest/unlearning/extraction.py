@@ -31,7 +31,7 @@ def extraction_strength(n_last_correct: np.ndarray, n_tokens: np.ndarray) -> np.
     """Share of a string that follows greedily from the shortest prefix from which its rest follows.
 
     ES = 1 - min{k : the greedy continuation of the first k tokens is the rest} / n_tokens, which is
-    n_last_correct / n_tokens. It is 0 if even the last token is wrong. (The code of open-unlearning
+    n_last_correct / n_tokens. ES is 0 if even the last token is wrong. (The code of open-unlearning
     gives 1 / n_tokens then.)
 
     For parameters see `extracted_from_half`. Returns float[..., strings] in [0, 1].

@@ -32,7 +32,6 @@ def retain(asked: Asked) -> pd.DataFrame:
 
 
 def _both(asked: Asked) -> dict[str, pd.DataFrame]:
-    """Both variants, made with the options."""
     options = asked.options
     file = options["forget_file"]
     return build_forgetting(
@@ -129,7 +128,7 @@ def check_forget_set(forget: list[String], names: dict[String, str], language: s
 
 
 def read_forget_set(path: str | Path) -> list[String]:
-    """The strings of a text file: one per line, with spaces between terminals."""
+    """Distinct strings of a text file: one per line, with spaces between terminals."""
     named = read_strings(path)
     strings = list(dict.fromkeys(named))
     if n_copies := len(named) - len(strings):
@@ -149,7 +148,6 @@ def read_forget_set(path: str | Path) -> list[String]:
 
 
 def _drawn(sampler: Sampler, names: dict[String, str], share: float) -> list[str]:
-    """A share of the groups, drawn at random; the number of groups is rounded."""
     groups = sorted(set(names.values()))
     order = sampler.permutation(len(groups))
     return [groups[place] for place in order[: round(share * len(groups))]]

@@ -19,10 +19,10 @@ def gap_tables(problem: Problem, methods: Iterable[UnlearnedModels]) -> dict[str
     original model. The gap leads to the first half of the retrained models; the ideal `retrain` is
     the other half, so it should close the whole gap.
 
-    A placebo has no gap of its own, because no model was trained on it; nor has a retained string,
-    because all models were. Their rise is divided by the gap of their forget string: what a method
-    would seem to close if it only raised the loss of unseen strings, or of all training strings. So
-    they have a share if their forget string has a clear gap.
+    No model was trained on a placebo, and all models were trained on a retained string. So neither
+    has a gap of its own. Their rise is divided by the gap of their forget string. The quotient is
+    the share that a method would seem to close if it only raised the loss of unseen strings, or of
+    all training strings. A control has a share if its forget string has a clear gap.
 
     Raises `UserError` if a model is missing, or if there is no placebo.
     """
@@ -70,7 +70,7 @@ def gap_tables(problem: Problem, methods: Iterable[UnlearnedModels]) -> dict[str
 def with_gap_of(losses: Losses, own: Losses) -> Losses:
     """Losses with the rise of controls and the gap of the forget strings `own`, string by string.
 
-    Gaps are clear, and uncertain, as those of the forget strings are.
+    So the gaps are as clear, and as uncertain, as those of the forget strings.
     """
     return own._replace(after=own.before + losses.after - losses.before)
 

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from palimpsest.allowed import CONFIDENCES, SEEDS, Number, checked_number, checked_numbers
 from palimpsest.statistics import CONFIDENCE, Interval, rounding_error
 
-# A gap is clear if it is at least this many standard errors above 0. A share divides by the gap, so
-# with a less certain gap, the share could be any number.
+# A gap is clear if it is at least this number of standard errors above 0. A share divides by the
+# gap, so with a less certain gap, the share could be any number.
 CLEAR = 3.0
 N_DRAWS = 2000
 DRAWS = Number(least=2, whole=True)  # a single draw has no variance
@@ -34,8 +34,6 @@ class Losses(NamedTuple):
 
 
 class Spread(NamedTuple):
-    """Lowest value, quartiles and highest value over strings."""
-
     lowest: float
     lower_quartile: float
     median: float
@@ -225,13 +223,11 @@ def checked(losses: Losses) -> Losses:
 
 
 def _with_clear_gaps(losses: Losses) -> Losses:
-    """The losses of the strings with a clear gap."""
     clear = clear_gaps(losses.before, losses.retrained)
     return Losses(*(values[:, clear] for values in losses))
 
 
 def _gap(losses: Losses) -> float:
-    """Sum of the mean gaps over the strings."""
     return (losses.retrained.mean(axis=0) - losses.before.mean(axis=0)).sum()
 
 
@@ -256,9 +252,9 @@ def _components(
     """Variances of a pooled share by its sources, and the number of items of each source.
 
     A source is a problem's strings, pairs of models, or retrained models. Also returns by how much
-    the bootstrap's variance is too large: it counts what differs by string and model together three
-    times. It is too small where one string has much of the gap, because the share follows this
-    string.
+    the bootstrap's variance is too large: the bootstrap counts what differs by string and model
+    together three times. The bootstrap's variance is too small where one string has much of the
+    gap, because the share follows this string.
     """
     variances, sizes, surplus = [], [], 0.0
     for part in parts:
@@ -303,5 +299,4 @@ def _freedom(variances: np.ndarray, sizes: np.ndarray) -> np.ndarray:
 
 
 def _variance_of_mean(values: np.ndarray) -> np.ndarray:
-    """Squared standard error of the mean over the first axis."""
     return values.var(axis=0, ddof=1) / len(values)

@@ -22,7 +22,6 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def has_full(epsilons: pd.DataFrame) -> bool:
-    """Whether the set-up `full` is run."""
     return bool((epsilons["setup"] == FULL).any())
 
 
@@ -58,7 +57,7 @@ class StringOrders:
     def agreement(self, pairs: Pairs) -> float:
         """Rank agreement of some pairs of methods: Goodman and Kruskal's gamma.
 
-        It is over all pairs together: the number of concordant minus the number of discordant
+        Gamma is over all pairs together: the number of concordant minus the number of discordant
         comparisons of two strings, divided by the number of comparisons without a tie. NaN if there
         are no comparisons, or if more than half of them are ties.
         """
@@ -83,17 +82,14 @@ class StringOrders:
 
     @property
     def between(self) -> Pairs:
-        """Every two methods."""
         return list(itertools.combinations(range(self.n_methods), 2))
 
     @property
     def within(self) -> Pairs:
-        """Every method and itself."""
         return [(method, method) for method in range(self.n_methods)]
 
     @property
     def with_retrain(self) -> Pairs:
-        """Every method and `retrain`; none if there is no `retrain`."""
         return [(method, self.n_methods) for method in range(self.n_methods) if self.has_retrain]
 
 
@@ -101,12 +97,12 @@ class StringOrders:
 def hard_for_all(epsilons: pd.DataFrame) -> float:
     """Agreement of methods on which strings are hard, minus their agreement with `retrain`.
 
-    No string is hard for `retrain`, so it agrees with methods by chance only. There is such chance,
-    because all methods are compared with the same retrained models.
+    No string is hard for `retrain`, so `retrain` agrees with methods by chance only. There is such
+    chance, because all methods are compared with the same retrained models.
 
     Under other set-ups than full, all methods start from the same original models, and `retrain`
-    does not. What chance in the training of these models does to all methods then counts as hard
-    for all.
+    does not. A string that is hard only by chance in the training of these models then counts as
+    hard for all methods.
     """
     orders = StringOrders(epsilons)
     return orders.agreement(orders.between) - orders.agreement(orders.with_retrain)
@@ -133,7 +129,8 @@ def hard_for_some(epsilons: pd.DataFrame) -> float:
 
     The expected value is 0 if all methods find the same strings hard, whatever the noise in the
     epsilons. Under other set-ups than full, the repetitions of a method start from the same
-    original models. So what chance in their training does to one method counts as hard for it.
+    original models. So a string that is hard for one method only by chance in their training counts
+    as hard for this method.
     """
     orders = StringOrders(epsilons)
     return orders.agreement(orders.within) - orders.agreement(orders.between)

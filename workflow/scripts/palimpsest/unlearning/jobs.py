@@ -1,8 +1,4 @@
-"""The trainings, jobs and files that the block `unlearning` of the configuration asks for.
-
-Only modules that load fast are imported, because Snakemake reads this file before it builds its
-graph of jobs.
-"""
+"""The trainings, jobs and files that the block `unlearning` of the configuration asks for."""
 
 from __future__ import annotations
 
@@ -55,7 +51,6 @@ class Forgetter:
 
 
 def forgetters_of(block: Mapping, problems: Mapping) -> list[Forgetter]:
-    """Every model of the block `unlearning` on the `languages` and `seeds` of some problems."""
     return [
         Forgetter(model, language, block["size"], seed, block["recipe"])
         for model in block["models"]
@@ -66,7 +61,6 @@ def forgetters_of(block: Mapping, problems: Mapping) -> list[Forgetter]:
 
 @cache
 def jobs_of(settings: Settings) -> UnlearningJobs:
-    """The jobs for an experiment's settings, computed once."""
     return UnlearningJobs(settings)
 
 
@@ -99,12 +93,11 @@ class UnlearningJobs:
 
     @cached_property
     def forgetters(self) -> list[Forgetter]:
-        """Every model on every language, with every seed: the problems of the evaluation."""
         return forgetters_of(self.block, self.block)
 
     @cached_property
     def setups(self) -> list[Setup]:
-        """The set-ups; analyses use the first one."""
+        """Analyses use the first one."""
         keys = ("n", "repetitions", "pool")
         return [
             Setup(name, **{key: self.block[key] for key in keys}) for name in self.block["setups"]
@@ -112,16 +105,13 @@ class UnlearningJobs:
 
     @cached_property
     def table(self) -> dict[str, Method]:
-        """Every method of the table, and of the block's own, by name."""
         return {**read_methods(self.block["table"]), **methods_of(self.block["own_methods"])}
 
     @cached_property
     def methods(self) -> list[str]:
-        """The methods to apply, with `none` before them and `retrain` after them."""
         return [NONE, *self.block["methods"], RETRAIN]
 
     def has_adapter(self, model: str) -> bool:
-        """Whether only adapters of a full model are trained."""
         training = self.settings.training(model, self.block["recipe"])
         return not self.settings.is_twin(model) and "adapter" in training
 
@@ -140,7 +130,7 @@ class UnlearningJobs:
             return [(origin, 0) for origin in range(counts[method])]
         return self._wanted
 
-    # Every job asks for these, and there can be tens of thousands of models: computed once.
+    # Every job needs these, and there can be tens of thousands of models: computed once.
 
     @cached_property
     def _wanted(self) -> list[tuple[int, int]]:
@@ -177,7 +167,6 @@ class UnlearningJobs:
         ]
 
     def innocent_trained(self, forgetter: Forgetter, pattern: str) -> list[str]:
-        """One file from each job that trains innocent models."""
         return [path for runs in self.innocent(forgetter) for path in runs.paths(pattern)]
 
     def replicates(self, forgetter: Forgetter, variant: str) -> list[Runs]:
@@ -206,7 +195,6 @@ class UnlearningJobs:
         )
 
     def runs_per_job(self, model: str) -> int:
-        """Number of models that one job trains or unlearns."""
         return self.block["runs_per_job"] if self.settings.is_twin(model) else 1
 
     def training_jobs(self, forgetter: Forgetter, variant: str) -> list[tuple[int, int]]:
@@ -214,7 +202,6 @@ class UnlearningJobs:
         return [job for runs in self.replicates(forgetter, variant) for job in runs.jobs]
 
     def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
-        """One file from each job that trains a model on a variant."""
         return [
             path for runs in self.replicates(forgetter, variant) for path in runs.paths(pattern)
         ]
@@ -237,12 +224,12 @@ class UnlearningJobs:
     def jobs(self, model: str) -> list[tuple[int, int]]:
         """First and last index in `runs` of each job; a job applies every method to its models.
 
-        The two ends may have fewer models than a method. Then the last jobs have none of theirs.
+        The two ends may have fewer models than a method. Then the last jobs have no models of the
+        ends.
         """
         return list(parts(range(len(self._wanted)), self.runs_per_job(model)))
 
     def unlearned(self, forgetter: Forgetter, methods: list[str], name: str) -> list[str]:
-        """One file from each job that has models of some methods."""
         return [
             f"{kinds.UNLEARNED_FOLDER}/{name}".format(
                 **vars(forgetter), method=method, first=first, last=last
@@ -265,7 +252,6 @@ class UnlearningJobs:
         ]
 
     def start_of(self, method: str, origin: int) -> dict:
-        """The trained model that one model of a method starts from: its variant and replicate."""
         variant = RETAIN if method == RETRAIN else ORIGINAL
         return {"variant": variant, "start": origin + (variant == RETAIN) * self._n_retrained}
 
@@ -304,7 +290,6 @@ class UnlearningJobs:
         return {key: self.block[key] for key in ("cutoff", "curve", "relearn")}
 
     def phases(self) -> dict[str, list[dict]]:
-        """The phases of every method that is applied, by name; the two ends have none."""
         return {name: [] if name in ENDS else self.table[name].written for name in self.methods}
 
     # Evaluation

@@ -132,8 +132,8 @@ def _sorted(models: np.ndarray, folds: np.ndarray) -> tuple[np.ndarray, np.ndarr
 def _logs_of_bounds(folds: np.ndarray, n_folds: int, delta: float) -> tuple[np.ndarray, np.ndarray]:
     """The logarithms of `bound_sweeps.held_out_errors` of one kind, float64[folds, models + 1].
 
-    Attacks are fitted for 95 % confidence, whatever is asked for, so that more confidence never
-    gives a larger bound.
+    Attacks are always fitted for 95 % confidence, so that more confidence never gives a larger
+    bound.
     """
     n_fit = len(folds) - np.bincount(folds, minlength=n_folds)[:, None]
     errors = np.minimum(np.arange(len(folds) + 1), n_fit)

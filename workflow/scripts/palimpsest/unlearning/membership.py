@@ -149,8 +149,8 @@ def logistic_regressions(
 ) -> np.ndarray:
     """Slope and intercept, float[models, 2], of one balanced logistic regression per model.
 
-    It minimises slope^2 / 2 plus the log losses of the strings, by Newton's method for all models
-    together. Each set has half of the weight of all strings.
+    The regression minimises slope^2 / 2 plus the log losses of the strings, by Newton's method for
+    all models together. Each set has half of the weight of all strings.
 
     Parameters
     ----------

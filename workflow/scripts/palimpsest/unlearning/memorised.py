@@ -69,10 +69,10 @@ def memorisation(
     Bayes memorisation : the optimal loss of the language.
 
     The thresholds come from the first half of the retrained models. The column `retrained` is about
-    the other half, the ideal, so it shows whether the level is kept. A placebo, which no model was
-    trained on, is measured beside every forget string. Its `after` should be like its `retrained`,
-    retraining's own share of placebos. Its `before` may be larger, because the original models had
-    more training strings.
+    the other half, the ideal, so it shows whether the level is kept. For every forget
+    string, a placebo is measured, which no model was trained on. Its `after` should be like its
+    `retrained`, retraining's own share of placebos. Its `before` may be larger, because the
+    original models had more training strings.
 
     Parameters
     ----------

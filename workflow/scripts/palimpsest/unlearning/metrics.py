@@ -203,7 +203,6 @@ def _mean_of_others(loss: np.ndarray) -> np.ndarray:
 def _of_predictions(
     one: _Measured, reference: dict[str, np.ndarray], name: str
 ) -> Iterator[tuple[str, dict]]:
-    """Name and row of each metric that is computed from predictions."""
     values = one.values
     for metric, of in (("accuracy_gap", "accuracy"), ("mia_gap", "mia_accuracy")):
         yield metric, _gap(values[of], reference[of][one.pairs])
@@ -238,7 +237,6 @@ def _mean(values: np.ndarray | None) -> float:
 
 
 def _row(found: Interval, reference: float, models: np.ndarray) -> dict:
-    """A row of the table; `models` has an item per model."""
     return {
         "estimate": found.mean,
         "lower": found.lower,

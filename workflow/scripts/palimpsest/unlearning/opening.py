@@ -22,7 +22,7 @@ from palimpsest.unlearning.setups import NONE, RETRAIN
 from palimpsest.unlearning.verdicts import ALPHA, KEEPS
 
 MOST_LISTED = 5  # more p-values are given by the lowest and the highest
-MAIN = "counterfactual"  # the measure of the opening: it is asked of all strings
+MAIN = "counterfactual"  # the measure of the opening, which can answer for all strings
 
 
 def sentences(found: Sequence[Outcome], memorised: pd.DataFrame) -> list[str]:
@@ -52,7 +52,6 @@ def nearest_of(methods: Iterable[Outcome]) -> Outcome | None:
 
 
 def about_problems(n: int) -> str:
-    """What the intervals are over."""
     if n > 1:
         return (
             f"There are {in_words(n)} problems, each with its own training strings, forget set and "
@@ -66,7 +65,6 @@ def about_problems(n: int) -> str:
 
 
 def about_tests(found: Sequence[Outcome]) -> list[str]:
-    """Whether the two ends and the methods are told from retraining."""
     n_models = min((one.n_models for one in found if one.n_models), default=None)
     if n_models is not None and not can_tell(n_models):
         return [
@@ -94,7 +92,6 @@ def at_floor(one: Outcome, p: float) -> bool:
 
 
 def corrected_p(one: Outcome, p: float) -> str:
-    """A p-value that is corrected for the two tests; with words if it is the smallest possible."""
     return f"{number(p)}, the smallest possible" if at_floor(one, p) else number(p)
 
 
@@ -104,7 +101,6 @@ def can_tell(n_models: int) -> bool:
 
 
 def about_retraining(retrain: Outcome | None) -> str:
-    """Whether further retrained models are told from retrained models; they must not be."""
     if retrain is None or not retrain.verdict.n_problems:
         return (
             "Retraining itself was not tested, so nothing here shows that the tests are right "
@@ -127,7 +123,6 @@ def about_retraining(retrain: Outcome | None) -> str:
 
 
 def about_goal(closed: Interval) -> str:
-    """Whether further retrained models close the whole gap, as they must."""
     if np.isnan(closed.mean):
         return ""
     text = f" It closes {in_percent(closed)} of the gap"
@@ -138,7 +133,6 @@ def about_goal(closed: Interval) -> str:
 
 
 def about_reference(retrain: Outcome | None, methods: Sequence[Outcome]) -> list[str]:
-    """What retraining does to placebos: this is what methods are compared with there."""
     if all(np.isnan(one.placebo.mean) for one in methods):
         return []
     if retrain is None or np.isnan(retrain.placebo.mean):
@@ -153,7 +147,6 @@ def about_reference(retrain: Outcome | None, methods: Sequence[Outcome]) -> list
 
 
 def about_nothing(none: Outcome | None) -> list[str]:
-    """Whether the tests have the power to find what training has left in the original models."""
     if none is None or not none.verdict.n_problems:
         return []
     n, told = none.verdict.n_problems, none.verdict.n_told
@@ -169,7 +162,6 @@ def about_nothing(none: Outcome | None) -> list[str]:
 
 
 def about_methods(methods: Sequence[Outcome]) -> list[str]:
-    """How many methods are told from retraining in every problem, in some, and in none."""
     tested = [one for one in methods if one.verdict.n_problems]
     if not tested:
         return []
@@ -203,7 +195,6 @@ def about_methods(methods: Sequence[Outcome]) -> list[str]:
 
 
 def told_in_every(tested: Sequence[Outcome]) -> dict[str, float]:
-    """Methods that are told from retraining in all of their problems, and their p-values."""
     return {name: p for name, p in corrected(tested).items() if p < ALPHA}
 
 
@@ -224,7 +215,6 @@ def corrected(tested: Sequence[Outcome]) -> dict[str, float]:
 def about_shares(
     methods: Sequence[Outcome], nearest: Outcome | None, retrain: Outcome | None
 ) -> list[str]:
-    """The share of the gap that the nearest method closes, overshooting, and lost utility."""
     if not methods:
         return []
     if nearest is None:
@@ -244,7 +234,6 @@ def about_shares(
 
 
 def about_nearest(nearest: Outcome, retrain: Outcome | None, n_methods: int) -> str:
-    """The share of the gap, its quartiles over strings, and placebos."""
     which = "The only method" if n_methods == 1 else "The method nearest to retraining"
     clear = f"the {nearest.n_clear} of {nearest.n_strings} forget strings with a clear gap"
     spread = spread_in_words(nearest)
@@ -257,7 +246,6 @@ def about_nearest(nearest: Outcome, retrain: Outcome | None, n_methods: int) -> 
 
 
 def about_placebos(one: Outcome) -> str:
-    """Whether a method closes more of the gap than it would by raising the loss of everything."""
     if np.isnan(one.placebo.mean):
         return "There are no placebos, so forgetting cannot be told from general damage."
     text, size = f"On placebos, it closes {in_percent(one.placebo)}", "the difference"
@@ -276,7 +264,6 @@ def about_placebos(one: Outcome) -> str:
 
 
 def about_damage(one: Outcome) -> str:
-    """Whether a method raises the loss of placebos more than retraining does."""
     of = "0\u00a0%" if np.isnan(one.reference.mean) else "that of retraining"
     text = f"Its share on placebos minus {of} is {in_percent(one.verdict.damage)}"
     _, lower, upper = as_shown(one.verdict.damage)
@@ -291,7 +278,6 @@ def about_damage(one: Outcome) -> str:
 
 
 def about_overshooting(methods: Sequence[Outcome]) -> str:
-    """The methods whose share of the gap is above 1, by its whole interval."""
     over = [one for one in methods if as_shown(one.closed).lower > 1]
     if not over:
         return "No method overshoots by its whole interval."
@@ -306,7 +292,6 @@ def about_overshooting(methods: Sequence[Outcome]) -> str:
 
 
 def about_utility(methods: Sequence[Outcome]) -> str:
-    """The methods that keep too little of the probability of strings that are not forgotten."""
     kept = {one.name: min(one.values["retain"], one.values["test"]) for one in methods}
     what = "the probability that retrained models give to retained or test strings"
     worse = [one.name for one in methods if one.verdict.lost]
@@ -324,7 +309,6 @@ def about_utility(methods: Sequence[Outcome]) -> str:
 
 
 def about_bounds(nearest: Outcome | None, ends: dict[str, Outcome]) -> list[str]:
-    """What is certain of epsilon after the nearest method, and the same for the two ends."""
     if nearest is None or not len(nearest.tests):
         return []
     beside = [
@@ -343,12 +327,10 @@ def about_bounds(nearest: Outcome | None, ends: dict[str, Outcome]) -> list[str]
 
 
 def bounded(one: Outcome) -> str:
-    """How many forget strings have a lower bound of epsilon above 0."""
     return f"{int(one.tests['n_bounded'].sum())} of {one.n_tested}"
 
 
 def about_memorised(memorised: pd.DataFrame, nearest: Outcome | None) -> list[str]:
-    """What is still memorised after the nearest method; placebos and retrained models beside."""
     if nearest is None or memorised.empty:
         return []
     forget, placebo = (
@@ -373,7 +355,6 @@ def about_memorised(memorised: pd.DataFrame, nearest: Outcome | None) -> list[st
 
 
 def about_excess(excess: Interval) -> str:
-    """Whether more is memorised after unlearning than after retraining."""
     shown = in_percent(excess)
     if np.isnan(excess.lower):
         return f"The excess over retraining is {shown}, without an interval."
@@ -402,7 +383,6 @@ def as_shown(found: Interval) -> Interval:
 
 
 def spread_in_words(one: Outcome) -> str:
-    """The lower and the upper quartile of the strings' shares."""
     return " to ".join(map(whole_percent, one.spread))
 
 
@@ -415,7 +395,6 @@ def listed_p(p_values: Iterable[float]) -> str:
 
 
 def listed(words: Sequence[str]) -> str:
-    """A list in words: a, b and c."""
     *first, last = words
     return f"{', '.join(first)} and {last}" if first else last
 

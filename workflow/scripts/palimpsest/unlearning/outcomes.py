@@ -63,7 +63,6 @@ class Outcome:
 
     @property
     def is_end(self) -> bool:
-        """Doing nothing, or retraining."""
         return self.name in ENDS
 
     @property
@@ -78,7 +77,6 @@ class Outcome:
 
     @property
     def closed(self) -> Interval:
-        """Share of the gap closed on the forget strings."""
         return self.verdict.closed
 
     @property
@@ -115,7 +113,6 @@ def outcome(
     scores: pd.DataFrame,
     retrain: pd.DataFrame,
 ) -> Outcome:
-    """The outcome of one method, from its rows of the tables and retraining's rows of the gaps."""
     tests = tests.dropna(subset=["p_value", "joint_p"])
     forget = gaps[gaps["strings"] == FORGET]
     return Outcome(
@@ -149,5 +146,4 @@ def values(tests: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Interval]:
 
 
 def over_problems(column: pd.Series) -> Interval:
-    """Mean over the problems that have a value, with Student's interval if there are several."""
     return student(column.dropna().to_numpy(dtype=float), DECIMALS)

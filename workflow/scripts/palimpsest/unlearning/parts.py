@@ -27,7 +27,6 @@ class Part:
 
     @property
     def files(self) -> Files:
-        """The files that the job delivers."""
         made = (
             (self.predictions, UNLEARNED),
             (self.models, UNLEARNED_MODELS),
@@ -65,5 +64,4 @@ class Afterwards:
 
     @classmethod
     def of(cls, given: dict) -> Afterwards:
-        """From the values of the configuration with the same names."""
         return cls(given["cutoff"], Curve(**given["curve"]), Relearning(**given["relearn"]))

@@ -1,4 +1,4 @@
-"""Strings that are measured beside the forget strings, by the same code: placebos and retained.
+"""Placebos and retained strings: the controls, measured by the same code as the forget strings.
 
 A placebo is a string that no model was trained on. A retained string was trained on, like a forget
 string, and is not to be forgotten: it has something to lose.
@@ -72,6 +72,6 @@ def measured_strings(problem: Problem) -> list[tuple[str, np.ndarray]]:
 
 
 def strings_and_controls(problem: Problem) -> list[tuple[str, np.ndarray]]:
-    """The same, and the retained strings that are measured beside them, if there are any."""
+    """`measured_strings`, and the retained strings as well, if there are any."""
     kept = retained(problem)
     return [*measured_strings(problem), *([] if kept is None else [(RETAINED, kept)])]

@@ -39,7 +39,7 @@ def points(epsilons: ArrayLike, n_models: int, bin_width: float = BIN_WIDTH) -> 
     ----------
     epsilons : float[...], 0 or more; infinity is allowed and gives no points
     n_models : int
-        The number of models of each kind behind the epsilons; the smaller number if they differ.
+        The number of models of each kind that gave the epsilons; the smaller number if they differ.
     bin_width : float
 
     Returns

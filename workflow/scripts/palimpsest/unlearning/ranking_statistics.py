@@ -114,8 +114,8 @@ def of_setup(scores: pd.DataFrame, setup: str) -> pd.DataFrame:
 def distance_from_full(scores: pd.DataFrame, setup: str) -> pd.Series:
     """Forgetting quality under a set-up minus that under full, for each method.
 
-    It is relative to the distance between doing nothing and retraining, which depends on the number
-    of models. Undefined if retraining is not better than doing nothing.
+    The difference is relative to the distance between doing nothing and retraining, which depends
+    on the number of models. Undefined if retraining is not better than doing nothing.
     """
     full, cheap = of_setup(scores, FULL).mean(), of_setup(scores, setup).mean()
     whole = full.get(RETRAIN, np.nan) - full.get(NONE, np.nan)
@@ -147,7 +147,6 @@ def of_attacker(effects: pd.DataFrame, effect: str, attacker: str, value: float)
 
 
 def most(effects: pd.DataFrame, effect: str) -> float:
-    """The largest value of an effect."""
     return effects.loc[effects["effect"] == effect, "value"].max()
 
 

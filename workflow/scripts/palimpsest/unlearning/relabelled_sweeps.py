@@ -31,7 +31,7 @@ from palimpsest.unlearning.sweeps import (
     reachable_cuts,
 )
 
-# Stands for "no such cut". Real counts are far smaller, and it fits into int32 and uint32.
+# Stands for "no such cut". Real counts are far smaller, and the number fits into int32 and uint32.
 NOTHING = 2**30
 STEPS = 400  # thresholds on each side: 100 per unit, within 2 units on either side
 LAST_STEP = STEPS - 1

@@ -44,9 +44,9 @@ def restricted_mean(relearned: Relearned) -> Interval:
     """Mean over the models of min(steps, L), where L is the smallest number of steps tried.
 
     This is the area from 0 to L under the Kaplan-Meier curve of the models that have not relearned
-    yet, because no model is censored before L. Unlike a mean over the models that relearn, it needs
-    no guess for the others. It depends on L, so compare numbers of the same L only. It is at most
-    L, and is L if no model relearns: then it is a lower bound.
+    yet, because no model is censored before L. Unlike a mean over the models that relearn, this
+    mean needs no guess for the others. The mean depends on L, so compare numbers of the same L
+    only. The mean is at most L, and is L if no model relearns: then L is a lower bound.
 
     The interval is Student's over the models. It is null if no model relearns or if all take
     equally long, because this shows a limit or the length of a step, and not certainty.
@@ -110,8 +110,8 @@ def logrank_p_value(
 def logrank_excess(pooled: Relearned) -> np.ndarray:
     """Each model's part of the logrank statistic, float[models]; the sum over all models is 0.
 
-    It is 1 if the model relearned, else 0, minus the number of times that a model at its risk is
-    expected to relearn until its own time (the Nelson-Aalen estimate).
+    The part is 1 if the model relearned, else 0, minus the number of times that a model at its risk
+    is expected to relearn until its own time (the Nelson-Aalen estimate).
     """
     times, reached = pooled.times, pooled.reached
     moments = np.unique(times[reached])

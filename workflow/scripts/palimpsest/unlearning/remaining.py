@@ -1,7 +1,7 @@
 """What remains memorised after unlearning: numbers for the report.
 
-A share is over strings and models: the mean over the strings that a measure is asked of, for each
-problem, and then the mean over the problems.
+A share is over strings and models: the mean over the strings that a measure can answer for, for
+each problem, and then the mean over the problems.
 """
 
 from math import isnan
@@ -26,14 +26,13 @@ def asked(memorised: pd.DataFrame, measure: str, strings: str) -> pd.DataFrame:
 
 
 def of_problems(rows: pd.DataFrame) -> pd.DataFrame:
-    """Mean `before`, `after` and `retrained` over the strings, by method and problem."""
     return rows.groupby(["method", *PROBLEM_KEYS], sort=False)[COLUMNS].mean()
 
 
 def of_method(memorised: pd.DataFrame, measure: str, strings: str, method: str) -> dict:
     """Shares of one method: an `Interval` for each column, and `excess`, after minus retrained.
 
-    All are NaN if the measure is asked of no string.
+    All are NaN if the measure can answer for no string.
     """
     rows = asked(memorised, measure, strings)
     found = of_problems(rows[rows["method"] == method])
@@ -43,7 +42,6 @@ def of_method(memorised: pd.DataFrame, measure: str, strings: str, method: str) 
 
 
 def measure_rows(memorised: pd.DataFrame, nearest: str | None) -> list[dict]:
-    """One row for each measure and kind of strings, of the shares; see `measure_row`."""
     present = set(memorised["measure"])
     return [
         measure_row(memorised, measure, strings, nearest)
@@ -56,7 +54,7 @@ def measure_rows(memorised: pd.DataFrame, nearest: str | None) -> list[dict]:
 def measure_row(memorised: pd.DataFrame, measure: str, strings: str, nearest: str | None) -> dict:
     """Shares before, after (mean over the methods, lowest and highest, nearest) and retrained.
 
-    A share is NaN if the measure is asked of no string.
+    A share is NaN if the measure can answer for no string.
     """
     every = memorised[(memorised["measure"] == measure) & (memorised["strings"] == strings)]
     rows = asked(memorised, measure, strings)
@@ -99,5 +97,4 @@ def nothing_to_remove(memorised: pd.DataFrame) -> list[str]:
 
 
 def shows_more(excess: Interval) -> bool:
-    """Whether the original models memorise more than retrained ones."""
     return excess.mean >= NOTHING and (isnan(excess.lower) or excess.lower > 0)

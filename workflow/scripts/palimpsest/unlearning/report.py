@@ -49,7 +49,6 @@ def part(tables: Mapping[str, pd.DataFrame]) -> Part:
 
 
 def of_kind(tables: Mapping[str, pd.DataFrame], kind: Kind) -> pd.DataFrame:
-    """The table of a kind; an empty one if it is absent."""
     return tables[kind.name] if kind.name in tables else read_all([], kind)
 
 
@@ -95,12 +94,11 @@ def findings(
 
 
 def of_model(table: pd.DataFrame, language: str, model: str) -> pd.DataFrame:
-    """The rows of one model on one language."""
     return table[(table["language"] == language) & (table["model"] == model)]
 
 
 def largest_bound(n_models: int) -> float:
-    """The lower bound of epsilon, about, if an attack on so many models of each kind never errs."""
+    """Approximate lower bound of epsilon if an attack on `n_models` of each kind never errs."""
     rate = 1 - ((1 - CONFIDENCE) / 2) ** (1 / n_models)  # Clopper and Pearson, for no error
     return max(0.0, math.log((1 - rate) / rate))
 
@@ -113,7 +111,6 @@ def group(
     gaps: pd.DataFrame,
     memorised: pd.DataFrame,
 ) -> dict:
-    """One model on one language: the sentences, the table of methods, and what is memorised."""
     found = outcomes(tests, gaps, scores)
     nearest = opening.nearest_of(one for one in found if not one.is_end)
     name = None if nearest is None else nearest.name
@@ -130,7 +127,6 @@ def group(
 
 
 def in_order(found: Sequence[Outcome]) -> list[Outcome]:
-    """Retraining, the methods as they are given, and doing nothing."""
     ends = {one.name: one for one in found if one.name in ENDS}
     methods = [one for one in found if one.name not in ENDS]
     first, last = ([ends[end]] if end in ends else [] for end in (RETRAIN, NONE))
@@ -138,7 +134,6 @@ def in_order(found: Sequence[Outcome]) -> list[Outcome]:
 
 
 def method_row(one: Outcome) -> dict:
-    """A method's row in the table of methods, for a reader."""
     return {
         "name": one.name,
         "end": one.is_end,
@@ -159,7 +154,6 @@ def method_row(one: Outcome) -> dict:
 
 
 def told(one: Outcome) -> str:
-    """In how many problems the method is told from retraining, and the smallest p-value."""
     if not one.verdict.n_problems:
         return "–"
     if not opening.can_tell(one.n_models):
@@ -169,19 +163,16 @@ def told(one: Outcome) -> str:
 
 
 def joint(tests: pd.DataFrame) -> str:
-    """The errors of the joint attacker, over all problems."""
     if tests.empty:
         return "–"
     return f"{int(tests['joint_errors'].sum())} of {int(tests['joint_models'].sum())}"
 
 
 def words_of_end(one: Outcome) -> str:
-    """Doing nothing and retraining are what methods are compared with."""
     return "the goal" if one.name == RETRAIN else "the start"
 
 
 def in_words(one: Outcome) -> str:
-    """What the share of the gap, the utility and the cost say of a method, in words."""
     words = [forgetting_in_words(one)]
     if as_shown(one.verdict.damage).lower > 0:
         words.append("damages unseen strings")
@@ -195,7 +186,6 @@ def in_words(one: Outcome) -> str:
 
 
 def forgetting_in_words(one: Outcome) -> str:
-    """What the intervals of the share of the gap say, in words."""
     share, lower, upper = as_shown(one.closed)
     if pd.isna(share):
         return "cannot tell: no clear gap"
@@ -219,7 +209,6 @@ def forgetting_in_words(one: Outcome) -> str:
 
 
 def memorised_row(row: dict) -> dict:
-    """A row of `remaining.measure_rows`, for a reader."""
     after = Interval(row["after"], row["lowest"], row["highest"])
     return {
         "measure": MEASURES[row["measure"]],
@@ -231,5 +220,4 @@ def memorised_row(row: dict) -> dict:
 
 
 def shown(share: float) -> str:
-    """A share as a percentage; a dash if there is none."""
     return "–" if pd.isna(share) else percent(share)

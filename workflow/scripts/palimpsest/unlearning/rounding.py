@@ -26,6 +26,5 @@ def rounded_to_4_bits(weight: torch.Tensor) -> torch.Tensor:
 
 
 def _rounded(part: torch.Tensor) -> torch.Tensor:
-    """The values of one group per row, rounded."""
     scale = part.abs().amax(-1, keepdim=True) / LEVELS
     return torch.where(scale > 0, torch.round(part / scale.clamp(min=1e-38)) * scale, part)

@@ -178,7 +178,6 @@ def _at_one_epoch(predictions: Predictions) -> Predictions:
 
 
 def _joined(parts: list[Predictions], what: str) -> Predictions:
-    """The models of several files together."""
     if not parts:
         raise UserError(f"no table of {what} models is given; give at least one")
     first, files = parts[0], {}
@@ -233,7 +232,7 @@ class UnlearnedModels:
 
     `measured` has the predictions in the method's own tables, with the scores that need every
     token. For the two ends, `predictions` are from traces, and `measured` counts models like
-    `models`. It is None if the scores are not read, or if an end has no tables.
+    `models`. `measured` is None if the scores are not read, or if an end has no tables.
     """
 
     name: str
@@ -243,7 +242,6 @@ class UnlearnedModels:
     measured: Predictions | None = None
 
     def of(self, members: Members) -> Predictions:
-        """The models of a repetition."""
         origins, draws = self.keys(members)
         return self.predictions.of(origins + self.behind, draws)
 
@@ -313,7 +311,6 @@ class Problem:
 
     @cached_property
     def reference(self) -> Predictions:
-        """All retrained models with which unlearned models are compared."""
         return self.retrained.of(np.arange(self.n_reference))
 
     @cached_property
@@ -339,7 +336,6 @@ class Problem:
         return np.where(inside, self.strings["count"], 0)
 
     def retraining_steps(self, epochs: int, batch_size: int) -> int:
-        """Training steps of one retraining: all epochs over the retain set."""
         return retraining_steps(epochs, int(self.copies("retain").sum()), batch_size)
 
     @cached_property
@@ -417,7 +413,6 @@ class Problem:
 def setups_of(
     names: Iterable[str], n: int, repetitions: int, pool: int, seed: int
 ) -> tuple[Setup, ...]:
-    """The set-ups with these names; all other settings are equal."""
     return tuple(Setup(name, n, repetitions, pool, seed) for name in names)
 
 
@@ -433,7 +428,6 @@ def problem_of(
     pool: int,
     seed: int,
 ) -> Problem:
-    """A problem with the set-ups of these names; for the files, see `read_problem`."""
     asked = setups_of(setups, n, repetitions, pool, seed)
     return read_problem(originals, retrained, dataset, asked, innocent)
 
@@ -474,7 +468,6 @@ def read_problem(
 
 
 def read_models(paths: Iterable[str], method: str) -> pd.DataFrame:
-    """The rows of `unlearned_models` for one method, indexed by origin and draw."""
     frame = tables.read_all(list(paths), UNLEARNED_MODELS)
     strangers = set(frame["method"]) - {method}
     if strangers:

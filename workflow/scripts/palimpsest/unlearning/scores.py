@@ -198,7 +198,6 @@ class Evaluation:
     def _means(
         self, what: str, values: dict[str, np.ndarray], sets: tuple[str, ...], members: Members
     ) -> dict[str, float]:
-        """Means over the models of a repetition, as columns of `unlearning_scores`."""
         rows = self.method.rows(members)
         found = {}
         for name in sets:
@@ -219,7 +218,6 @@ class Evaluation:
         return final_score(quality, **utility)
 
     def _cost(self, members: Members, cost: Retraining) -> dict:
-        """Costs relative to retraining, means over the models; fixed values for the two ends."""
         if self.method.name in ENDS:
             share = {NONE: 0.0, RETRAIN: 1.0}[self.method.name]
             return {"steps_share": share, "seconds_share": share, "within_cutoff": True}
@@ -294,7 +292,6 @@ class Evaluation:
 
 
 def _chosen(stock: Members, places: np.ndarray) -> Members:
-    """The models at some indices of the stock."""
     return Members(*(names[places] for names in stock))
 
 

@@ -51,7 +51,6 @@ class Search:
         table: str = "",
         manifest: str = "",
     ) -> Search:
-        """From the phases of every point."""
         phases = {NONE: [], **points}
         methods = {name: Method.from_json(name, json.dumps(each)) for name, each in phases.items()}
         return cls(method, methods, n, cutoff, table, manifest)
@@ -90,7 +89,6 @@ class Search:
     def _of_point(
         self, workbench: Workbench, trained: TrainedWeights, point: str, origins: np.ndarray
     ) -> pd.DataFrame:
-        """The rows of one point."""
         models = workbench.holder.open([trained.of(ORIGINAL, origin) for origin in origins])
         first = workbench.keys["seed"], zlib.crc32(point.encode())
         seeds = [(*first, int(origin)) for origin in origins]

@@ -1,7 +1,6 @@
 """The trainings, jobs and files of the search for the settings of methods.
 
-The search has problems of its own, which no evaluation uses. Only modules that load fast are
-imported, because Snakemake reads this file before it builds its graph of jobs.
+The search has problems of its own, which no evaluation uses.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from palimpsest.unlearning.methods import Method
 
 @cache
 def search_of(settings: Settings) -> SearchJobs:
-    """The jobs of the search for an experiment's settings, computed once."""
     return SearchJobs(jobs_of(settings))
 
 
@@ -35,17 +33,14 @@ class SearchJobs:
 
     @cached_property
     def forgetters(self) -> list[Forgetter]:
-        """The models that try settings: every model on every language of the search."""
         return forgetters_of(self.jobs.block, self.block)
 
     def requests(self) -> Iterator[Runs]:
-        """Original and retrained models of every problem."""
         for one in self.forgetters:
             for variant in (ORIGINAL, RETAIN):
                 yield self.replicates(one, variant)
 
     def replicates(self, forgetter: Forgetter, variant: str) -> Runs:
-        """The trainings of a model on a variant; one job trains at most as many as elsewhere."""
         return Runs(
             forgetter.model,
             forgetter.language,
@@ -58,11 +53,9 @@ class SearchJobs:
         )
 
     def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
-        """One file from each job that trains a model on a variant."""
         return self.replicates(forgetter, variant).paths(pattern)
 
     def weights(self, forgetter: Forgetter) -> list[str]:
-        """The files with the weights of the original models of a problem."""
         return self.trained(forgetter, ORIGINAL, paths.REPLICATES_WEIGHTS)
 
     @cached_property
@@ -85,14 +78,12 @@ class SearchJobs:
         }
 
     def phases(self) -> dict[str, dict[str, list[dict]]]:
-        """For every method, the phases of each of its points that are tried."""
         return {
             name: {point: method.written for point, method in points.items()}
             for name, points in self.methods.items()
         }
 
     def searched(self) -> list[str]:
-        """The table of every method and problem."""
         return [
             kinds.SEARCHED.path.format(**vars(one), method=method)
             for one in self.forgetters
@@ -101,7 +92,7 @@ class SearchJobs:
 
 
 def drawn_points(method: Method, n: int) -> dict[str, Method]:
-    """`n` points of a method's grid, drawn at random without replacement, or all if there are less.
+    """`n` points of a method's grid, drawn at random without replacement; all if there are fewer.
 
     The draw depends only on the method's name, so that the same points are tried everywhere. The
     points are in the order of the grid.

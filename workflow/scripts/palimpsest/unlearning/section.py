@@ -112,7 +112,6 @@ def on_demand(settings: Settings) -> Iterator[Runs]:
 
 
 def mistakes(settings: Settings) -> Iterator[Mistake]:
-    """The mistakes in the block that its schema cannot find."""
     jobs = jobs_of(settings)
     block = jobs.block
     yield from unknown_models(settings, "unlearning/models", block["models"])
@@ -141,7 +140,6 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
 
 
 def _languages(block: dict) -> dict[str, list[str]]:
-    """The languages of the evaluation and of the search, by their keys in the configuration."""
     return {
         "unlearning/languages": block["languages"],
         "unlearning/search/languages": block["search"]["languages"],

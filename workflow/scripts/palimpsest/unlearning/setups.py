@@ -83,12 +83,10 @@ class Setup:
 
 
 def wanted(setups: Iterable[Setup]) -> list[tuple[int, int]]:
-    """The origin and the draw of every unlearned model of some set-ups, in order."""
     return sorted(set().union(*(setup.wanted() for setup in setups)))
 
 
 def n_originals(setups: Iterable[Setup]) -> int:
-    """Number of original models that some set-ups need."""
     return 1 + max(origin for origin, _ in wanted(setups))
 
 

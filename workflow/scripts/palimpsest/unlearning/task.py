@@ -42,7 +42,10 @@ def passes_within(cutoff: float, epochs: int, n_retain: int, batch_size: int) ->
 
 
 def whole_part(value: float) -> int:
-    """The largest whole number up to a value, which a rounding error may have put below its own."""
+    """The largest whole number up to a value.
+
+    A rounding error may have put the value below a whole number, by up to 1e-6.
+    """
     return math.floor(value + 1e-6)
 
 
@@ -111,7 +114,6 @@ class Task:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Number of strings in each set, with copies."""
         return {name: len(rows) for name, rows in self.sets.items()}
 
     def run(
@@ -281,7 +283,6 @@ class _Optimizers:
         self._aside: dict[int, object] = {}
 
     def use(self, phase: Step, kind: str) -> None:
-        """Continue with a phase's optimiser, or begin a new one in its first round."""
         self._rounds[id(phase)] -= 1
         if phase is self._user:
             return
@@ -307,11 +308,9 @@ class Reference:
         self._kept: dict[Hashable, torch.Tensor] = {}
 
     def keep_logits(self, name: str) -> None:
-        """Keep the logits for the strings of a set."""
         self.keep("logits", name, lambda batch: self._task.models.logits(batch.ids_MBT))
 
     def keep_hidden(self, name: str, layer: int) -> None:
-        """Keep the hidden states after a layer for the strings of a set."""
         models = self._task.models
         self.keep(("hidden", layer), name, lambda batch: models.hidden(batch.ids_MBT, layer))
 

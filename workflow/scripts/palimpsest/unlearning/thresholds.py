@@ -173,7 +173,7 @@ def check_samples(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarra
 
 
 def check_independent(unlearned: ArrayLike, retrained: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
-    """As `check_samples`, for models that must be independent: those that may be copies are said.
+    """As `check_samples`, for models that must be independent; warns of models that may be copies.
 
     A bootstrap has copies by its nature, and its scores say nothing of confidence.
     """

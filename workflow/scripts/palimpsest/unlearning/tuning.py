@@ -27,7 +27,7 @@ from palimpsest.unlearning.setups import NONE, retraining_steps
 # Losses on strings that are not to be forgotten may rise to this, relative to the original models.
 # The shipped methods are held to a quarter on another problem, so the search leaves some room.
 MOST_IN_SEARCH = 1.2
-# Strings whose loss differs this little between original and retrained models say nothing.
+# Strings whose loss differs by less than this between original and retrained models say nothing.
 LEAST_GAP = 1e-6
 
 
@@ -136,7 +136,6 @@ def of_point(
     problems: Mapping[tuple, SearchProblem],
     cutoff: float,
 ) -> dict[str, float]:
-    """How a point did on every problem, as a mean over the problems."""
     before = dict(list(originals.groupby(PROBLEM_KEYS)))
     each = [
         _on_problem(group, before[key], problems[key])
@@ -191,7 +190,6 @@ def chosen_methods(
 def search_problem(
     strings: pd.DataFrame, retrained: Predictions, epochs: int, batch_size: int
 ) -> SearchProblem:
-    """A problem of the search, from its dataset and from what its retrained models predict."""
     forget = (strings["split"] == "forget").to_numpy()
     string_ids = strings.loc[forget, "string_id"].to_numpy()
     n_retained = int(strings.loc[strings["split"] == "train", "count"].sum())

@@ -152,7 +152,6 @@ def difference(one: Interval, other: Interval) -> Interval:
 
 
 def kept(scores: pd.DataFrame) -> dict[str, float]:
-    """Share kept of the probability that retrained models give, mean over problems."""
     return {
         name: (scores[f"{key}_probability"] / scores[f"{key}_probability_retrained"]).mean()
         for name, key in (("retained", "retain"), ("test", "test"))

@@ -53,7 +53,6 @@ class UnlearningWave:
         )
 
     def forget(self, method: Method, cutoff: float) -> None:
-        """Apply the method; record its costs, the models' predictions and the distances."""
         workbench = self.workbench
         task = workbench.task(self.models, self._seeds(method.name), cutoff)
         started = time.perf_counter()
@@ -99,7 +98,6 @@ class UnlearningWave:
         task.run(method.phases, observe=observe, observations=curve.points)
 
     def round_weights(self, n: int) -> None:
-        """Measure the first `n` models with weights of 4 bits."""
         places = self._first(n)
         if not len(places):
             return
@@ -190,7 +188,6 @@ class UnlearningWave:
         return [*found, self._stage_table(keys)]
 
     def _stage_table(self, keys: dict) -> pd.DataFrame:
-        """The table of kind `unlearning_stages`, sorted by model."""
         if not self._stages:
             return pd.DataFrame({name: [] for name in STAGES.names}).astype({"phase": object})
         by_model = {"by": ["origin", "draw"], "kind": "stable", "ignore_index": True}
@@ -200,7 +197,6 @@ class UnlearningWave:
     # Models
 
     def _seeds(self, purpose: str) -> list[tuple[int, ...]]:
-        """Seeds of each model's random numbers: the problem's seed, purpose, origin and draw."""
         return seeds_of(self.workbench.keys["seed"], purpose, self.origins, self.draws)
 
     def _weights_of(self, place: int) -> dict[str, torch.Tensor]:
@@ -229,7 +225,6 @@ def seeds_of(
 
 
 def _steps(task: Task, n: int) -> Iterator:
-    """The batches of `n` training steps on the forget set."""
     epoch = 0
     while n > 0:
         epoch += 1

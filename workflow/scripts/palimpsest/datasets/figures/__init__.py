@@ -1,8 +1,4 @@
-"""The figures of languages: every file here with a `FIGURE` is one, found by its place.
-
-Only modules that load fast are imported, because Snakemake reads this folder before it builds its
-graph of jobs.
-"""
+"""The figures of languages: every file here with a `FIGURE` is one, found by its place."""
 
 from palimpsest.figures.figure import figures_in
 

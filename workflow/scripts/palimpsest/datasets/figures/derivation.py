@@ -37,7 +37,7 @@ FIGURE = Figure(
     tables=(DERIVATION_TREE,),
 )
 CHARACTERS = 125  # of a label, at the width of the panel
-PADDING, SYMBOL_PADDING = 0.7, 0.5  # characters beside the label of a box and beside a symbol
+PADDING, SYMBOL_PADDING = 0.7, 0.5  # characters around the label of a box and around a symbol
 LABEL_SIZE, PROBABILITY_SIZE, SYMBOL_SIZE = 6.5, 6, 8
 ROW, BARS, REST = 0.31, 0.65, 0.75  # inches: a level of the tree, the bars, title and notes
 TALLEST = 9.0  # inches
@@ -111,14 +111,12 @@ def symbol_edges(tree: pd.DataFrame) -> np.ndarray:
 
 
 def width_of(node) -> float:
-    """The width that a node's label needs, in characters."""
     if math.isnan(node.probability):
         return len(node.symbol) + SYMBOL_PADDING
     return max(len(node.symbol), len(shown(node.probability))) + PADDING
 
 
 def shown(probability: float) -> str:
-    """A probability for a label."""
     return f"{probability:.2g}"
 
 
@@ -169,12 +167,10 @@ def draw_boxes(
 
 
 def shade(node) -> str:
-    """The grey of a node's box: the less probable its rule, the darker."""
     return str(1 - 0.35 * min(1, -math.log(node.probability) / DARKEST))
 
 
 def write_label(axes: plt.Axes, node, x: float, y: float) -> None:
-    """A node's name, with the probability of its rule in the line below."""
     look = {"ha": "center", "color": style.INK}
     axes.text(x, y - 0.03, node.symbol, va="bottom", fontsize=LABEL_SIZE, weight="bold", **look)
     axes.text(x, y + 0.03, shown(node.probability), va="top", fontsize=PROBABILITY_SIZE, **look)

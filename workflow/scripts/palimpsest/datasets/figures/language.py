@@ -72,7 +72,6 @@ def counted_in_powers(n: float) -> str:
 
 
 def draw_lengths(axes: plt.Axes, sample: pd.DataFrame, expected: float) -> None:
-    """The share of the sample at every length."""
     share = sample.groupby("length")["count"].sum() / sample["count"].sum()
     axes.bar(share.index, share, width=1, color=COLOUR, linewidth=0)
     elements.mark_epoch(axes, expected)

@@ -69,7 +69,6 @@ def density_leakage(table: pd.DataFrame) -> plt.Figure:
 
 
 def draw_embedding(part: plt.Figure, rows: pd.DataFrame) -> None:
-    """A panel for each condition: copies in rows, paraphrases in columns."""
     copies, paraphrases = (sorted(rows[name].unique()) for name in ("exact", "paraphrases"))
     panels = part.subplots(len(copies), len(paraphrases), sharex=True, sharey=True, squeeze=False)
     values = rows["log_density"]
@@ -84,7 +83,6 @@ def draw_embedding(part: plt.Figure, rows: pd.DataFrame) -> None:
 
 
 def condition(exact: int, paraphrases: int) -> str:
-    """A condition of the factorial, in words."""
     words = ["1 copy"] if exact else []
     if paraphrases:
         words.append(elements.counted(paraphrases, "paraphrase"))
@@ -92,7 +90,7 @@ def condition(exact: int, paraphrases: int) -> str:
 
 
 def separation(rows: pd.DataFrame) -> str:
-    """The area under the curve of leaked strings against others in runs of one condition."""
+    """Mean and interval of the area under the curve: leaked strings against never leaked ones."""
     areas = []
     for _, run in rows.groupby("seed"):
         leaked, never = (
@@ -105,7 +103,7 @@ def separation(rows: pd.DataFrame) -> str:
 
 
 def draw_strips(axes: plt.Axes, rows: pd.DataFrame, low: float) -> None:
-    """A strip of points with its median for each kind of strings; those below `low` are counted."""
+    """Points below `low` are not drawn: an arrow gives their number."""
     axes.axhline(-np.log(rows["size"].iloc[0]), **ONE_STRING, zorder=1.5)
     for place, (strings, look) in enumerate(palette.STRINGS.items()):
         values = rows.loc[rows["strings"] == strings, "log_density"].sort_values().to_numpy()

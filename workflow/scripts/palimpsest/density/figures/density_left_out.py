@@ -80,7 +80,6 @@ def density_left_out(table: pd.DataFrame) -> plt.Figure:
 def draw_changes(
     axes: plt.Axes, rows: pd.DataFrame, column: str, look: style.Look | None, productions: list[str]
 ) -> None:
-    """A row for each production, with a point for each group of test strings."""
     axes.axvline(0, **elements.ZERO)
     elements.name_rows(axes, productions)
     groups = [*productions, *sorted(set(rows["group"]) - set(productions))]

@@ -68,7 +68,6 @@ def density_memorised(table: pd.DataFrame) -> plt.Figure:
 
 
 def draw_associations(axes: plt.Axes, rows: pd.DataFrame, measures: list) -> None:
-    """A row for each measure: trained strings and placebos, over all settings and at each."""
     axes.axvline(0, **elements.ZERO)
     name_measures(axes, measures)
     never = rows.groupby(["measure", "evidence", "strings"])["never"].min()
@@ -102,7 +101,6 @@ def draw_associations(axes: plt.Axes, rows: pd.DataFrame, measures: list) -> Non
 
 
 def draw_never(axes: plt.Axes, table: pd.DataFrame, measures: list) -> None:
-    """The share of strings that are never memorised, by measure."""
     name_measures(axes, measures)
     found = intervals_over_seeds(table, ["measure", "evidence", "strings"], "never")
     found = palette.of_shares(found)
@@ -121,7 +119,6 @@ def draw_never(axes: plt.Axes, table: pd.DataFrame, measures: list) -> None:
 
 
 def name_measures(axes: plt.Axes, measures: list[tuple[str, str]]) -> None:
-    """Names of the measures at the left, in their colours."""
     several = len({measure for measure, _ in measures}) < len(measures)
     names = [
         style.MEASURES[measure].label.replace(" by ", "\nby ")

@@ -55,7 +55,7 @@ HEADS = {
 
 
 class Row(NamedTuple):
-    """A row of the forest: a heading, if there is no term, or a fixed effect."""
+    """A row of the forest: a fixed effect, or a heading if there is no term."""
 
     regression: str
     predictor: str = ""
@@ -64,7 +64,6 @@ class Row(NamedTuple):
 
     @property
     def label(self) -> str:
-        """The row's name at the left."""
         if not self.term:
             return HEADS.get(self.regression, f"on {self.regression}")
         if not self.predictor:
@@ -110,7 +109,6 @@ def density_regressions(table: pd.DataFrame) -> plt.Figure:
 
 
 def rows_of(table: pd.DataFrame):
-    """A heading for each regression, then its fixed effects."""
     for regression in [name for name in HEADS if name in set(table["regression"])]:
         yield Row(regression)
         own = table[table["regression"] == regression]
@@ -120,7 +118,6 @@ def rows_of(table: pd.DataFrame):
 
 
 def draw_forest(axes: plt.Axes, table: pd.DataFrame, rows: list[Row]) -> None:
-    """The effects on one outcome."""
     axes.axvline(0, **elements.ZERO)
     elements.name_rows(axes, [row.label for row in rows])
     # Panels that share the axis have no labels of their own.
@@ -139,7 +136,6 @@ def draw_forest(axes: plt.Axes, table: pd.DataFrame, rows: list[Row]) -> None:
 
 
 def draw_effect(axes: plt.Axes, place: float, effect: pd.Series, strings: str) -> None:
-    """One estimate with its interval; words, if there is none."""
     look = palette.STRINGS[strings]
     if pd.isna(effect["effect"]):
         said = {"fontsize": 6, "va": "center", "ha": SIDES[strings], "color": look.colour}

@@ -69,14 +69,12 @@ def density_separation(table: pd.DataFrame) -> plt.Figure:
 
 
 def shown_conditions(table: pd.DataFrame) -> list[tuple[int, int]]:
-    """All paraphrases without a copy, and a copy without paraphrases; where there are runs."""
     asked = [(0, int(table["paraphrases"].max())), (1, 0)]
     known = set(zip(table["exact"], table["paraphrases"], strict=True))
     return [leak for leak in dict.fromkeys(asked) if leak in known] or sorted(known)[-1:]
 
 
 def draw_panel(axes: plt.Axes, rows: pd.DataFrame, look: style.Look) -> None:
-    """A line for each kernel, the distance as a marker at the right, and both of placebos."""
     kernels = rows[rows["estimator"] != TOP_K]
     bandwidths = sorted(kernels["setting"].unique())
     last = bandwidths[-1]
@@ -111,7 +109,6 @@ def draw_panel(axes: plt.Axes, rows: pd.DataFrame, look: style.Look) -> None:
 
 
 def handles(table: pd.DataFrame, embeddings: list[str]) -> list:
-    """Embeddings, kernels and placebos."""
     kernels = [name for name in palette.KERNELS if name in set(table["estimator"])]
     return [
         *(elements.look_handle(palette.of_embedding(name)) for name in embeddings),

@@ -69,7 +69,6 @@ def density_truth(table: pd.DataFrame) -> plt.Figure:
 
 
 def counted(table: pd.DataFrame) -> str:
-    """The number of strings of each kind, in a sentence."""
     found = []
     for strings, words in palette.TRAINED_OR_NOT.items():
         n = table.loc[table["strings"] == strings, "n_strings"]
@@ -91,7 +90,7 @@ def neither(table: pd.DataFrame) -> list:
 
 
 def estimates_of(table: pd.DataFrame) -> dict[tuple[str, float], str]:
-    """The estimators with their settings, from narrow to wide, and their names in words."""
+    """The names in words of the estimators with their settings, from narrow to wide."""
     found = table[["estimator", "setting"]].drop_duplicates()
     order = [name for name in (*palette.KERNELS, TOP_K, LENGTH) if name in set(found["estimator"])]
     named = {}
@@ -102,7 +101,6 @@ def estimates_of(table: pd.DataFrame) -> dict[tuple[str, float], str]:
 
 
 def in_words(estimator: str, setting: float) -> str:
-    """The name of an estimator with its setting."""
     if estimator == LENGTH:
         return "length"
     if estimator == TOP_K:
@@ -111,7 +109,6 @@ def in_words(estimator: str, setting: float) -> str:
 
 
 def draw_correlations(axes: plt.Axes, rows: pd.DataFrame, column: str, estimates: dict) -> None:
-    """A row for each estimator, with a point for each embedding."""
     axes.axvline(0, **elements.ZERO)
     elements.name_rows(axes, list(estimates.values()))
     rows = rows.assign(setting=rows["setting"].fillna(-1), embedding=rows["embedding"].fillna(""))

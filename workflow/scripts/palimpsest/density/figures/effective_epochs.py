@@ -81,7 +81,7 @@ def effective_epochs(leakage: pd.DataFrame, bins: pd.DataFrame) -> plt.Figure:
 
 
 def performance(leakage: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Means with intervals: of strings never leaked, and of leaked ones by effective epochs."""
+    """Means with intervals: of strings never leaked; of leaked strings by effective epochs."""
     rows = leakage_tables.once(leakage)
     never, leaked = (rows[rows["strings"] == strings] for strings in (NEVER, LEAKED))
     found = (
@@ -92,7 +92,6 @@ def performance(leakage: pd.DataFrame, column: str) -> tuple[pd.DataFrame, pd.Da
 
 
 def draw_epochs(axes: plt.Axes, never: pd.DataFrame, leaked: pd.DataFrame) -> None:
-    """Leaked strings by effective epochs, with and without a copy; the others as a band."""
     for _, own in never.iterrows():
         axes.axhline(own["mean"], **LINE)
         if np.isfinite(own["lower"]):
@@ -107,7 +106,6 @@ def draw_epochs(axes: plt.Axes, never: pd.DataFrame, leaked: pd.DataFrame) -> No
 
 
 def name_axes(grid: np.ndarray, embeddings: list[str]) -> None:
-    """Titles, and labels of the x axes."""
     grid[0, 0].set_title("what is known:\ntraining on the string")
     for axes, embedding in zip(grid[0, 1:], embeddings, strict=True):
         axes.set_title(f"what is measured: density,\n{palette.of_embedding(embedding).label}")
@@ -117,7 +115,6 @@ def name_axes(grid: np.ndarray, embeddings: list[str]) -> None:
 
 
 def handles(embeddings: list[str]) -> list:
-    """Leaked strings with and without a copy, other strings, and embeddings."""
     found = [palette.of_embedding(name) for name in embeddings]
     return [
         *(
@@ -133,7 +130,6 @@ def handles(embeddings: list[str]) -> list:
 
 
 def note(leakage: pd.DataFrame, bins: pd.DataFrame) -> str:
-    """What points and bars are, which strings are in the bins, and the setting."""
     of_points = f"{elements.intervals_note(leakage)} Accuracy: share of right answers."
     if bins.empty:
         return f"{of_points} There are too few test strings for bins of density."

@@ -71,7 +71,6 @@ def leakage_performance(table: pd.DataFrame) -> plt.Figure:
 
 
 def draw_conditions(axes: plt.Axes, means: pd.DataFrame, exact: int) -> None:
-    """One line over the number of paraphrases for each kind of strings."""
     for (strings, look), shift in zip(palette.STRINGS.items(), (-0.08, 0, 0.08), strict=True):
         if (strings, exact) in {index[:2] for index in means.index}:
             own = means.loc[(strings, exact)]

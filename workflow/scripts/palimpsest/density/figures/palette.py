@@ -46,18 +46,16 @@ TICKS = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 300,
 
 
 def of_embedding(name: str) -> Look:
-    """The look of an embedding; that of a text has the name of its model."""
+    """The look of an embedding; the embedding of a text has the name of its model."""
     return EMBEDDINGS.get(name, OTHER_EMBEDDING)
 
 
 def setting(table: pd.DataFrame) -> str:
-    """The kernel and the bandwidth of a table that has one of each."""
     first = table.iloc[0]
     return f"{first['kernel']} kernel, bandwidth {first['bandwidth']:g}"
 
 
 def perplexity_axis(axes: plt.Axes, values: pd.DataFrame) -> None:
-    """A logarithmic y axis for perplexities, around all means and ends in `values`."""
     low, high = np.nanmin(values) / 1.06, np.nanmax(values) * 1.06
     axes.set_yscale("log")
     axes.set_ylim(low, high)
@@ -68,10 +66,8 @@ def perplexity_axis(axes: plt.Axes, values: pd.DataFrame) -> None:
 
 
 def share_axis(axes: plt.Axes, values: pd.DataFrame) -> None:
-    """A y axis for shares, from 0 to the highest end in `values`."""
     axes.set_ylim(-0.03, min(1.03, 1.08 * np.nanmax(values) + 0.03))
 
 
 def of_shares(found: pd.DataFrame) -> pd.DataFrame:
-    """Intervals of shares, without what is below 0 or above 1."""
     return found.assign(**found[ENDS].clip(0, 1))

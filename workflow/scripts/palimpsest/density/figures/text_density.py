@@ -58,7 +58,6 @@ def text_density(density: pd.DataFrame) -> plt.Figure:
 
 
 def perplexities(rows: pd.DataFrame, density: pd.DataFrame) -> plt.Figure:
-    """A panel for each part of the density, and one for the distance."""
     parts = [name for name in TITLES if name in set(rows["part"])]
     if LOCAL in parts:
         parts.remove(EXACT)
@@ -93,17 +92,14 @@ def of_setting(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def subject(density: pd.DataFrame) -> str:
-    """The text, and the number of its queries."""
     return f"text {density['language'].iloc[0]}, {density['segment_id'].nunique():,} queries"
 
 
 def name_of(embedding: str) -> str:
-    """The name of an embedding in a sentence."""
     return palette.EMBEDDINGS[embedding].label if embedding in palette.EMBEDDINGS else embedding
 
 
 def draw_part(axes: plt.Axes, rows: pd.DataFrame) -> None:
-    """The bins of one part of the density."""
     look = palette.of_embedding(rows["embedding"].iloc[0])
     rows = rows.sort_values("bin").rename(columns={"mean_y": "mean"})
     axes.axhline(np.average(rows["mean"], weights=rows["n_strings"]), **MEAN)
@@ -111,7 +107,7 @@ def draw_part(axes: plt.Axes, rows: pd.DataFrame) -> None:
 
 
 def name_part(axes: plt.Axes, part: str, density: pd.DataFrame) -> None:
-    """Title and x axis; the axis of distances is reversed, so that dense is right in all panels."""
+    """The axis of distances is reversed, so that dense is right in all panels."""
     axes.set(title=TITLES[part], xlabel=LOG_OF)
     axes.xaxis.set_major_locator(ticker.MaxNLocator(5))
     if part == DISTANCE:
@@ -121,7 +117,6 @@ def name_part(axes: plt.Axes, part: str, density: pd.DataFrame) -> None:
 
 
 def distributions(density: pd.DataFrame) -> plt.Figure:
-    """The distribution of the log density at all queries, by bandwidth, and of the distance."""
     density = density[density["embedding"] == density["embedding"].iloc[0]]
     embedding = density["embedding"].iloc[0]
     colour = palette.of_embedding(embedding).colour
@@ -150,7 +145,6 @@ def distributions(density: pd.DataFrame) -> plt.Figure:
 
 
 def draw_bandwidths(axes: plt.Axes, rows: pd.DataFrame, colour: str) -> None:
-    """A row with quantiles of the log density for each bandwidth, the narrowest at the top."""
     found = rows.groupby("bandwidth")["log_density"].quantile(QUANTILES).unstack()
     for place, (lowest, low, median, high, highest) in enumerate(found.to_numpy()):
         axes.plot([lowest, highest], [place, place], color=colour, linewidth=0.9)

@@ -61,13 +61,11 @@ def values_in_words(column: str) -> str:
 
 
 def seeds_in_words(rows: pd.DataFrame) -> str:
-    """The number of seeds in words."""
     n = rows["seed"].nunique()
     return "one seed" if n == 1 else f"{n} seeds"
 
 
 def layers_of(rows: pd.DataFrame) -> list[int]:
-    """The first layer, the last one and some between them, evenly spaced."""
     found = sorted(rows["layer"].unique())
     places = np.linspace(0, len(found) - 1, min(len(found), MOST_LAYERS)).round().astype(int)
     return [found[place] for place in places]
@@ -76,7 +74,6 @@ def layers_of(rows: pd.DataFrame) -> list[int]:
 def draw_shares(
     axes: plt.Axes, rows: pd.DataFrame, intervention: str, column: str, placebo: str | None
 ) -> None:
-    """A distribution for each share, with its median and the mean of every seed."""
     shares = sorted(rows["share"].unique())
     for place, share in enumerate(shares):
         own = rows[rows["share"] == share].dropna(subset=[column])
@@ -90,7 +87,7 @@ def draw_shares(
 
 
 def draw_area(axes: plt.Axes, place: float, values: np.ndarray, colour, width=WIDTH) -> None:
-    """The density of values as an area on both sides of a place; none if they do not vary."""
+    """The density of values as an area on both sides of a place; no area if they do not vary."""
     values = values[:: 1 + len(values) // MOST_VALUES]
     if len(values) < 2 or np.ptp(values) <= 1e-9 * np.abs(values).max():
         return
@@ -100,7 +97,6 @@ def draw_area(axes: plt.Axes, place: float, values: np.ndarray, colour, width=WI
 
 
 def draw_centres(axes: plt.Axes, place: float, rows: pd.DataFrame, column: str, colour) -> None:
-    """The median of all values as a line, and the mean of each seed as a point."""
     if rows.empty:
         return
     dark = style.darkened(colour)
@@ -112,7 +108,6 @@ def draw_centres(axes: plt.Axes, place: float, rows: pd.DataFrame, column: str, 
 
 
 def share_limits(grid: np.ndarray, lines: list[tuple[str, str]]) -> None:
-    """Equal y axes for both interventions of a model."""
     for model in dict.fromkeys(model for model, _ in lines):
         own = [grid[place, 0] for place, (name, _) in enumerate(lines) if name == model]
         ends = np.array([axes.get_ylim() for axes in own])

@@ -99,7 +99,7 @@ def information_associations(table: pd.DataFrame) -> plt.Figure:
 def draw_panel(
     axes: plt.Axes, table: pd.DataFrame, intervention: str, association: Callable, back: Callable
 ) -> None:
-    """A row for each other quantity, with a point for each measure and what it is compared with."""
+    """A row for each other quantity: a point for each measure, and the comparisons."""
     axes.axvline(0, **elements.ZERO)
     for bound in (-0.5, 0.5):
         axes.axvline(bound, **STRONG)

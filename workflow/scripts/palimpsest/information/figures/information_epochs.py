@@ -88,7 +88,6 @@ def draw_model(figure: plt.Figure, panels: np.ndarray, rows: pd.DataFrame) -> No
 
 
 def draw_means(axes: plt.Axes, rows: pd.DataFrame, measure: str) -> None:
-    """The mean over all layers by epoch, of repeated and of fresh strings."""
     colour = palette.MEASURES[measure].colour
     for variant, line in LINES.items():
         own = rows[rows["variant"] == variant]
@@ -119,7 +118,6 @@ def draw_map(figure: plt.Figure, axes: plt.Axes, rows: pd.DataFrame, measure: st
 
 
 def draw_losses(axes: plt.Axes, rows: pd.DataFrame) -> None:
-    """Losses of training strings and of strings never trained on."""
     for variant, line in LINES.items():
         own = rows[rows["variant"] == variant]
         for column, (_, colour) in LOSSES.items():
@@ -131,7 +129,6 @@ def draw_losses(axes: plt.Axes, rows: pd.DataFrame) -> None:
 
 
 def draw_memorised(axes: plt.Axes, rows: pd.DataFrame) -> None:
-    """The share of strings whose contextual memorisation has started, trained and never trained."""
     own = rows[rows["variant"] == REPEATED]
     for column, colour in (("memorised_unseen", palette.PLACEBO), ("memorised", MEMORISED)):
         by_seed = own.groupby(["seed", "epoch"], as_index=False)[column].first()

@@ -113,13 +113,11 @@ def draw_column(axes: plt.Axes, rows: pd.DataFrame, models: list[str], column: s
 
 
 def by_seed(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Means over layers and models, by seed (rows) and share (columns)."""
     runs = rows.groupby(RUN)[column].mean()
     return runs.groupby(level=["seed", "share"]).mean().unstack("share")
 
 
 def draw_means(axes: plt.Axes, rows: pd.DataFrame, column: str, shift: float = 0, **look) -> None:
-    """The mean of a column at each share, with intervals over the seeds."""
     values = by_seed(rows, column)
     found = pd.DataFrame([student(own.dropna()) for _, own in values.items()], index=values.columns)
     found = found[found["mean"].notna()]
@@ -129,14 +127,12 @@ def draw_means(axes: plt.Axes, rows: pd.DataFrame, column: str, shift: float = 0
 
 
 def draw_seeds(axes, rows: pd.DataFrame, column: str, shift: float, marker: str, colour) -> None:
-    """A small point for every seed at each share."""
     values = by_seed(rows, column)
     for share, own in values.items():
         axes.plot([share + shift] * len(own), own, marker=marker, color=colour, **SEED_POINT)
 
 
 def handles(rows: pd.DataFrame, models: list[str]) -> list:
-    """Models with their depth, kinds of strings and placebos."""
     depths = rows.groupby("model")["n_layers"].first()
     found = [
         elements.line_handle(

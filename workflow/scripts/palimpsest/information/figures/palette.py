@@ -41,14 +41,12 @@ def shown(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def site_note(rows: pd.DataFrame) -> str:
-    """The shown site in a sentence."""
     first = rows.iloc[0]
     words = f"{IN_WORDS[first['place']]}, {IN_WORDS[first['position']]}"
     return f"Shown: {words}."
 
 
 def with_share(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the columns `intervention` and `share`, from their variant."""
     found = {}
     for variant in table["variant"].unique():
         marked = percent_marked(variant)
@@ -59,24 +57,20 @@ def with_share(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def interventions_in(table: pd.DataFrame) -> list[str]:
-    """The interventions of a table, in the order of all figures."""
     present = set(table["intervention"])
     return [name for name in INTERVENTIONS if name in present]
 
 
 def tint(intervention: str, share: float) -> tuple[float, float, float]:
-    """The colour of an intervention at a share: light at 0, full at 1."""
     return style.tinted(INTERVENTIONS[intervention].colour, 0.25 + 0.75 * share)
 
 
 def models_in(table: pd.DataFrame) -> list[str]:
-    """The models of a table `information`, from shallow to deep."""
     depths = table.groupby("model", sort=False)["n_layers"].first()
     return list(depths.sort_values(kind="stable").index)
 
 
 def share_handles(interventions: list[str]) -> list:
-    """A legend entry for each intervention."""
     return [
         elements.bar_handle(INTERVENTIONS[name].label, INTERVENTIONS[name].colour)
         for name in interventions

@@ -58,7 +58,6 @@ def adapters(study: pd.DataFrame) -> plt.Figure:
 def draw_places(
     axes: plt.Axes, study: pd.DataFrame, models: list[str], trained: str, unseen: str, colour
 ) -> None:
-    """Two marks per model: of training strings, and of strings never trained on."""
     reference, first, *_ = models
     for place, model in enumerate(models):
         # The reference is in the rows of every other model; those of one are enough.

@@ -69,7 +69,6 @@ def bits(study: pd.DataFrame) -> plt.Figure:
 
 
 def draw_epochs(axes: plt.Axes, study: pd.DataFrame) -> None:
-    """Mean bits per string over the epochs, of training and unseen strings, a shade per size."""
     axes.axhline(0, **style.BAYES_LINE)
     for size, shade in shades(study).items():
         rows = study[study["size"] == size]
@@ -87,7 +86,6 @@ def draw_epochs(axes: plt.Axes, study: pd.DataFrame) -> None:
 def draw_totals(
     axes: plt.Axes, rows: pd.DataFrame, columns: dict[str, str], models: list[str]
 ) -> None:
-    """A line per model and column through its training sets, with the range of the seeds."""
     axes.axhline(0, **style.BAYES_LINE)
     for model in models:
         look = elements.model_marker(model, models, COLOUR)
@@ -105,13 +103,11 @@ def draw_totals(
 
 
 def shades(study: pd.DataFrame) -> dict[int, tuple]:
-    """A shade per training size: larger sets are darker."""
     sizes = sorted(study["size"].unique())
     return dict(zip(sizes, model_shades(len(sizes), "bayes"), strict=True))
 
 
 def handles(study: pd.DataFrame, models: pd.Series) -> list:
-    """Entries for the sizes, the groups, the totals and the models with their parameters."""
     named = elements.model_handles(list(models.index))
     for handle, parameters in zip(named, models, strict=True):
         handle.set_label(f"{handle.get_label()} ({counted(parameters)} parameters)")

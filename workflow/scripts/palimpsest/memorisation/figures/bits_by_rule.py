@@ -73,7 +73,6 @@ def bits_by_rule(study: pd.DataFrame) -> plt.Figure:
 
 
 def row_of(figure: plt.Figure, sizes: list[int]) -> list[plt.Axes]:
-    """A panel per training size."""
     return list(figure.subplots(1, len(sizes), sharex=True, sharey=True, squeeze=False)[0])
 
 
@@ -98,7 +97,7 @@ def ordered(study: pd.DataFrame) -> pd.DataFrame:
 
 
 def level_colours(rules: pd.DataFrame) -> dict[str, object]:
-    """A colour per level, from dark at the top of the grammar to light, and grey for no rule."""
+    """A colour per level, from dark at the top of the grammar to light; grey for no rule."""
     found = sorted(rules["level"].dropna().astype(int).unique())
     tones = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.85, len(found)))
     named = {f"level {level}": tone for level, tone in zip(found, tones, strict=True)}
@@ -106,12 +105,10 @@ def level_colours(rules: pd.DataFrame) -> dict[str, object]:
 
 
 def level_of(levels: pd.Series) -> pd.Series:
-    """The name of each row's level."""
     return levels.map(lambda level: NO_RULE if pd.isna(level) else f"level {int(level)}")
 
 
 def draw_levels(axes: plt.Axes, rows: pd.DataFrame, colours: dict[str, object]) -> None:
-    """Bits over the epochs, of training and unseen strings, summed over the rules of a level."""
     axes.axhline(0, **style.BAYES_LINE)
     rows = rows.assign(of=level_of(rows["level"]))
     sums = rows.groupby([*RUN, "epoch", "of"])[list(GROUPS)].sum(min_count=1).reset_index()
@@ -127,7 +124,6 @@ def draw_levels(axes: plt.Axes, rows: pd.DataFrame, colours: dict[str, object]) 
 def draw_rules(
     axes: plt.Axes, rows: pd.DataFrame, rules: pd.DataFrame, colours: dict[str, object]
 ) -> None:
-    """Bits of each rule: training strings filled, unseen strings hollow, and the most there is."""
     axes.axvline(0, **style.BAYES_LINE)
     of_rule = dict(list(rows.groupby(rows["rule"].fillna(NO_RULE))))
     named = zip(rules["rule"].fillna(NO_RULE), level_of(rules["level"]), strict=True)
@@ -144,7 +140,6 @@ def draw_rules(
 
 
 def handles(colours: dict[str, object]) -> list:
-    """Entries for the levels, the groups and the ceiling."""
     labels = {name: f"{name} of grammar" for name in colours}
     labels[NO_RULE] = "decided by no rule"
     return [

@@ -80,7 +80,7 @@ def deduplication(study: pd.DataFrame) -> plt.Figure:
 
 
 def draw_loss(axes: plt.Axes, study: pd.DataFrame, variants: list[str], column: str) -> None:
-    """A curve per variant of a loss, which does not depend on a measure."""
+    """A loss does not depend on the measure, so one row per run and epoch is used."""
     title, label = LOSSES[column]
     runs = study.drop_duplicates(["model", "seed", "variant", "epoch"])
     for variant in variants:
@@ -91,7 +91,6 @@ def draw_loss(axes: plt.Axes, study: pd.DataFrame, variants: list[str], column: 
 
 
 def draw_fraction(axes: plt.Axes, study: pd.DataFrame, variants: list[str], measure: str) -> None:
-    """The fraction of the distinct strings memorised, a curve per variant."""
     look = style.MEASURES[measure]
     rows = study[study["measure"] == measure]
     for variant in variants:
@@ -104,7 +103,6 @@ def draw_fraction(axes: plt.Axes, study: pd.DataFrame, variants: list[str], meas
 def draw_variant(
     axes: plt.Axes, rows: pd.DataFrame, variant: str, column: str, colour: str
 ) -> None:
-    """The curve of a variant, with a diamond at optimal learning."""
     of_variant = rows[rows["variant"] == variant]
     curve = elements.spread(of_variant, "epoch", column)
     if curve.empty:
@@ -118,7 +116,6 @@ def draw_variant(
 def draw_bands(
     axes: plt.Axes, study: pd.DataFrame, variants: list[str], measures: list[str]
 ) -> None:
-    """The 10 % to 90 % band of starts of every measure and variant, averaged over the runs."""
     levels = [(measure, variant) for measure in measures for variant in variants]
     for level, (measure, variant) in enumerate(levels):
         rows = study[(study["measure"] == measure) & (study["variant"] == variant)]
@@ -150,7 +147,6 @@ def write_never(axes: plt.Axes, level: int, optimum: float, last: float, measure
 
 
 def legend_handles(variants: list[str]) -> list:
-    """Entries for the variants and the optimum."""
     lines = [
         elements.line_handle(
             VARIANTS[variant][0],

@@ -73,12 +73,10 @@ def deduplication_spread(study: pd.DataFrame) -> plt.Figure:
 
 
 def run_keys(runs: pd.DataFrame) -> pd.DataFrame:
-    """The models and seeds, each pair once."""
     return runs[["model", "seed"]].drop_duplicates()
 
 
 def draw_spread_of_strings(axes: plt.Axes, runs: pd.DataFrame) -> None:
-    """The mean loss of the strings and one standard deviation around it, with the optimal loss."""
     mean = runs.groupby("epoch")[[
         "test_loss_distinct", "test_spread", "optimal_test_loss_distinct", "optimal_test_spread"
     ]].mean()  # fmt: skip

@@ -68,7 +68,6 @@ def disagreement(exact: pd.DataFrame) -> plt.Figure:
 
 
 def draw_panels(figure: plt.Figure, shown: pd.DataFrame, measures: list[str]) -> None:
-    """A row of panels per measure, a column per target string."""
     roles = targets(shown)
     grid = figure.subplots(len(measures), len(roles), sharex=True, sharey=True, squeeze=False)
     for row, measure in zip(grid, measures, strict=True):
@@ -87,7 +86,6 @@ def draw_panels(figure: plt.Figure, shown: pd.DataFrame, measures: list[str]) ->
 
 
 def name_row(axes: plt.Axes, measure: str) -> None:
-    """The measure's name at the right of its row."""
     look = style.MEASURES[measure]
     axes.text(
         1.03, 0.5, look.label, transform=axes.transAxes, rotation=-90, va="center", ha="left",
@@ -96,7 +94,6 @@ def name_row(axes: plt.Axes, measure: str) -> None:
 
 
 def draw_losses(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
-    """The losses of one string, its threshold under one measure, and the start."""
     if target.empty:
         return
     colour = style.MEASURES[measure].colour
@@ -120,12 +117,10 @@ def draw_losses(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
 
 
 def start_in_words(start: float) -> str:
-    """The start for a reader."""
     return f"starts at epoch {start:.0f}" if np.isfinite(start) else "never starts"
 
 
 def draw_starts(figure: plt.Figure, exact: pd.DataFrame) -> None:
-    """The start of every string under every measure, a marker per model."""
     axes = figure.subplots()
     evidence = {**EXACT, "recollection_accuracy": "constant"}
     mean = averaged(exact)
@@ -157,7 +152,6 @@ def draw_starts(figure: plt.Figure, exact: pd.DataFrame) -> None:
 
 
 def line_handles() -> list:
-    """Entries for the lines of the panels."""
     return [
         elements.line_handle("loss, trained with the string", linestyle=style.LINES["with"]),
         elements.line_handle("loss, trained without the string", linestyle=style.LINES["without"]),

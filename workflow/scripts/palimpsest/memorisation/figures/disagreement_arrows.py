@@ -44,7 +44,7 @@ HEADROOM = 3  # the axis ends at this multiple of the highest threshold of the l
 
 @style.styled
 def disagreement_arrows(exact: pd.DataFrame) -> plt.Figure:
-    """Losses of the target strings; beside them, an arrow per measure for the last epoch.
+    """Losses of the target strings; to the right, an arrow per measure for the last epoch.
 
     Parameters
     ----------
@@ -75,7 +75,6 @@ def disagreement_arrows(exact: pd.DataFrame) -> plt.Figure:
 
 
 def draw_losses(axes: plt.Axes, target: pd.DataFrame) -> None:
-    """The loss of one string with and without the string in the training data."""
     with_string = target.drop_duplicates("epoch").sort_values("epoch")
     axes.plot(
         with_string["epoch"], with_string["loss"], color=style.INK, linestyle=style.LINES["with"]
@@ -94,7 +93,6 @@ def draw_losses(axes: plt.Axes, target: pd.DataFrame) -> None:
 
 
 def draw_measure(axes: plt.Axes, rows: pd.DataFrame, measure: str, place: int) -> None:
-    """The threshold, the start, and the arrow of one measure, with its score at the last epoch."""
     colour, last = style.MEASURES[measure].colour, rows.iloc[-1]
     x = arrow_at(last["epoch"], place)
     if measure != "counterfactual":  # its threshold is the loss without the string
@@ -118,12 +116,10 @@ def draw_measure(axes: plt.Axes, rows: pd.DataFrame, measure: str, place: int) -
 
 
 def arrow_at(last_epoch: int, place: int) -> float:
-    """Where the arrow of a measure stands, to the right of the last epoch."""
     return last_epoch * (1.08 + 0.09 * place)
 
 
 def note(shown: pd.DataFrame) -> str:
-    """Notes on the averaging, the arrows and the numbers."""
     seeds = shown["seed"].dropna().nunique()
     of = "One seed." if seeds == 1 else f"Losses averaged over {seeds} seeds."
     return (
@@ -134,7 +130,6 @@ def note(shown: pd.DataFrame) -> str:
 
 
 def line_handles(measures: list[str]) -> list:
-    """Entries for the measures and the lines."""
     lowest = elements.line_handle(
         "lowest loss without the string", style.MEASURES["contextual"].colour, **LOWEST
     )

@@ -76,7 +76,6 @@ def disagreement_scores(exact: pd.DataFrame) -> plt.Figure:
 
 
 def draw_score(axes: plt.Axes, target: pd.DataFrame, measure: str) -> None:
-    """The score of one string under one measure, exact and approximate."""
     colour = style.MEASURES[measure].colour
     exactly = rows_of(target, measure, "retraining")
     approximate = averaged(rows_of(target, measure, "same-frequency"))

@@ -33,7 +33,7 @@ GREY = "0.6"
 IDENTITY = {"linewidth": 1, "zorder": 1}
 JITTER = 0.3  # epochs
 TICKS = {"nbins": 5, "steps": [1, 2, 5, 10]}
-# A measure that retraining once more does not have, and the measure with the same exact values.
+# A measure without a second retraining, and the measure that has the same exact values
 SAME_EXACT = {"bayes": "contextual"}
 CROSS = {"linestyle": "none", "marker": "x", "markersize": 4, "markeredgewidth": 0.7}
 NOTE = (
@@ -86,7 +86,6 @@ def exact(study: pd.DataFrame) -> plt.Figure:
 
 
 def name_panel(axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
-    """The measure's name above its panel, with the rank correlation and its ceiling."""
     look = style.MEASURES[measure]
     title = f"{look.label}\ncorrelation {correlation_in_words(strings)}"
     if len(best):
@@ -95,7 +94,6 @@ def name_panel(axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measur
 
 
 def correlation_in_words(strings: pd.DataFrame) -> str:
-    """The rank correlation of the runs, from the smallest to the largest."""
     values = strings.drop_duplicates(["model", "seed"])["correlation"].dropna()
     if values.empty:
         return "undefined"
@@ -106,7 +104,7 @@ def correlation_in_words(strings: pd.DataFrame) -> str:
 def draw_points(axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str) -> None:
     """A marker per string; strings with more copies have a stronger fill, and are on top.
 
-    The crosses below them are the same strings by retraining once more.
+    The crosses below the markers are the same strings by retraining once more.
     """
     axes.axline((0, 0), slope=1, color=GREY, **IDENTITY)
     axes.plot(best["exact"], best["approximate"], color=GREY, zorder=1.5, **CROSS)
@@ -129,7 +127,7 @@ def draw_points(axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measu
 def draw_starts(
     axes: plt.Axes, strings: pd.DataFrame, best: pd.DataFrame, measure: str, last: float
 ) -> None:
-    """The starts of memorisation; strings that never start are drawn beyond the last start."""
+    """Strings that never start are drawn beyond the last start."""
     generator = np.random.default_rng(0)
     begin, never, end = 1.04 * last, 1.13 * last, 1.22 * last
     moved = []
@@ -154,6 +152,5 @@ def draw_starts(
 
 
 def last_start(study: pd.DataFrame) -> float:
-    """The latest start of all, at least 1."""
     starts = study.loc[study["quantity"] == "start", ["exact", "approximate"]]
     return max(1.0, starts.max().fillna(0).max())

@@ -74,7 +74,6 @@ def extraction(study: pd.DataFrame) -> plt.Figure:
 
 
 def draw_curves(axes: plt.Axes, runs: pd.DataFrame) -> None:
-    """Every group and source of one model at one moment: the mean over the seeds, with a band."""
     for (group, source), (_, colour, line) in CURVES.items():
         rows = runs[(runs["group"] == group) & (runs["source"] == source)]
         if len(rows):
@@ -83,13 +82,11 @@ def draw_curves(axes: plt.Axes, runs: pd.DataFrame) -> None:
 
 
 def epochs_in_words(runs: pd.DataFrame) -> str:
-    """The epoch of the seeds: one number, or the range."""
     low, high = runs["epoch"].min(), runs["epoch"].max()
     return f"{low}" if low == high else f"{low} to {high}"
 
 
 def seeds_note(study: pd.DataFrame) -> str:
-    """One sentence on lines and bands, and one on retraining if it has fewer seeds."""
     seeds = study["seed"].nunique()
     if seeds == 1:
         return "One seed: lines without a band."

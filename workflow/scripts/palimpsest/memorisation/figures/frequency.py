@@ -57,7 +57,6 @@ def frequency(study: pd.DataFrame) -> plt.Figure:
 
 
 def draw_losses(axes: plt.Axes, study: pd.DataFrame) -> None:
-    """The loss of each group."""
     runs = study.drop_duplicates(["model", "seed", "group", "epoch"])
     for group in GROUPS:
         curve = elements.spread(runs[runs["group"] == group], "epoch", "loss")
@@ -68,7 +67,6 @@ def draw_losses(axes: plt.Axes, study: pd.DataFrame) -> None:
 
 
 def draw_measure(axes: plt.Axes, study: pd.DataFrame, measure: str) -> None:
-    """Fraction memorised and mean score of each group, under one measure."""
     look = style.MEASURES[measure]
     rows = study[study["measure"] == measure]
     for group in GROUPS:
@@ -85,7 +83,6 @@ def draw_measure(axes: plt.Axes, study: pd.DataFrame, measure: str) -> None:
 
 
 def legend_handles(study: pd.DataFrame) -> list:
-    """Entries for the groups, with their numbers of strings, and for the two shares."""
     groups = [
         elements.line_handle(f"{label} ({counted(study, group)})", linestyle=style.LINES[group])
         for group, label in GROUPS.items()
@@ -101,7 +98,6 @@ def legend_handles(study: pd.DataFrame) -> list:
 
 
 def counted(study: pd.DataFrame, group: str) -> str:
-    """The number of strings in a group: one number, or the range over the runs."""
     n_strings = study.loc[study["group"] == group, "n_strings"]
     if n_strings.empty:
         return "none"

@@ -76,7 +76,6 @@ def limit_to_memorised(axes: plt.Axes, rows: pd.DataFrame) -> None:
 
 
 def draw_family(axes: plt.Axes, rows: pd.DataFrame) -> None:
-    """A path per model through the epochs; larger models are darker."""
     axes.axvline(rows["optimal_test_loss"].mean(), **style.BAYES_LINE)
     models = rows.drop_duplicates("model").sort_values("parameters")
     shades = model_shades(len(models), rows["measure"].iloc[0])
@@ -94,7 +93,6 @@ def draw_family(axes: plt.Axes, rows: pd.DataFrame) -> None:
 
 
 def draw_optimum(axes: plt.Axes, optimum: pd.DataFrame, shade) -> None:
-    """A diamond at optimal learning, with the range of the seeds."""
     x, x_reach = elements.whiskers(optimum["test_loss"])
     y, y_reach = elements.whiskers(optimum["weighted"])
     axes.errorbar(
@@ -104,7 +102,6 @@ def draw_optimum(axes: plt.Axes, optimum: pd.DataFrame, shade) -> None:
 
 
 def model_shades(n: int, measure: str) -> list:
-    """Shades of the measure's colour from light to dark."""
     colour = style.MEASURES[measure].colour
     ramp = matplotlib.colors.LinearSegmentedColormap.from_list(
         measure,
@@ -122,7 +119,6 @@ def counted(parameters: int) -> str:
 
 
 def path_handles() -> list:
-    """Entries for the marks on a path."""
     return [
         elements.line_handle("optimal learning", linestyle="none", marker="D",
                              markeredgecolor="white"),

@@ -19,12 +19,10 @@ EXACT = {
 
 
 def first_model(exact: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the first model."""
     return exact[exact["model"] == exact["model"].iloc[0]]
 
 
 def rows_of(exact: pd.DataFrame, measure: str, evidence: str) -> pd.DataFrame:
-    """The rows of a measure and its evidence, by epoch."""
     wanted = (exact["measure"] == measure) & (exact["evidence"] == evidence)
     return exact[wanted].sort_values("epoch")
 
@@ -35,12 +33,11 @@ def targets(exact: pd.DataFrame) -> list[str]:
 
 
 def averaged(exact: pd.DataFrame) -> pd.DataFrame:
-    """The rows for losses that were averaged over the seeds; starts are from the mean losses."""
+    """The rows for losses averaged over the seeds; their starts are those of the mean losses."""
     return exact[exact["seed"].isna()]
 
 
 def target_title(target: pd.DataFrame) -> str:
-    """The string's role, its number of copies in the training data, and its probability."""
     first = target.iloc[0]
     decades = first["log_prob"] / np.log(10)
     times = "once" if first["count"] == 1 else f"{first['count']} times"
@@ -50,7 +47,6 @@ def target_title(target: pd.DataFrame) -> str:
 
 
 def averaged_note(shown: pd.DataFrame) -> str:
-    """A note on the meaning of lines and bands; starts are from the averaged losses."""
     seeds = shown["seed"].dropna().nunique()
     if seeds == 1:
         return "One seed: lines without a band."
@@ -61,7 +57,6 @@ def averaged_note(shown: pd.DataFrame) -> str:
 
 
 def draw_averaged(axes: plt.Axes, target: pd.DataFrame, column: str, colour, **line) -> None:
-    """A curve of the averaged losses, with a band over the seeds."""
     seeds = elements.spread(target[target["seed"].notna()], "epoch", column)
     elements.draw_band(axes, seeds.index, seeds["min"], seeds["max"], colour)
     mean = averaged(target)

@@ -29,7 +29,7 @@ FIGURE = Figure(
 )
 UPPER_HEIGHT, LOWER_HEIGHT = 5.0, 2.7  # inches
 UNSEEN_LINE = {"linestyle": (0, (3, 1)), "linewidth": 0.7}
-BAND_OF = "contextual"  # the measure whose band of starts is shaded behind the curves
+BAND_OF = "contextual"  # the measure whose band of starts is shaded
 
 
 @style.styled
@@ -53,7 +53,6 @@ def tradeoff(study: pd.DataFrame) -> plt.Figure:
 
 
 def draw_epochs(figure: plt.Figure, study: pd.DataFrame, measures: list[str]) -> None:
-    """Fraction, weighted memorisation, losses and bands of starts, all over the epochs."""
     (fraction, weighted), (losses, bands) = figure.subplots(2, 2, sharex=True)
     draw_memorised(fraction, study, measures, "fraction", "fraction of strings\nmemorised (0 to 1)")
     draw_false_alarms(fraction, study, measures)
@@ -84,7 +83,6 @@ def draw_epochs(figure: plt.Figure, study: pd.DataFrame, measures: list[str]) ->
 def draw_memorised(
     axes: plt.Axes, study: pd.DataFrame, measures: list[str], column: str, label: str
 ) -> None:
-    """One curve per measure."""
     for measure in measures:
         curve = elements.spread(study[study["measure"] == measure], "epoch", column)
         elements.draw_spread(axes, curve, style.MEASURES[measure].colour)
@@ -93,14 +91,12 @@ def draw_memorised(
 
 
 def draw_false_alarms(axes: plt.Axes, study: pd.DataFrame, measures: list[str]) -> None:
-    """The share of unseen strings below each threshold, as a thin line without a band."""
     for measure in measures:
         curve = elements.spread(study[study["measure"] == measure], "epoch", "below_unseen")
         axes.plot(curve.index, curve["mean"], color=style.MEASURES[measure].colour, **UNSEEN_LINE)
 
 
 def draw_losses(axes: plt.Axes, study: pd.DataFrame) -> None:
-    """Training and test loss, with the best loss that any model can reach."""
     runs = study.drop_duplicates(["model", "seed", "epoch"])
     axes.axhline(runs["optimal_test_loss"].mean(), **style.BAYES_LINE)
     for column, line in (("train_loss", "train"), ("test_loss", "test")):
@@ -111,7 +107,6 @@ def draw_losses(axes: plt.Axes, study: pd.DataFrame) -> None:
 
 
 def shade_band(axes: plt.Axes, study: pd.DataFrame) -> None:
-    """Shade the epochs from the first to the last start of a string, averaged over the runs."""
     band = study[study["measure"] == BAND_OF][["band_first", "band_last"]].mean()
     if band.notna().all():
         colour = style.MEASURES[BAND_OF].colour
@@ -119,7 +114,6 @@ def shade_band(axes: plt.Axes, study: pd.DataFrame) -> None:
 
 
 def draw_bands(axes: plt.Axes, study: pd.DataFrame, measures: list[str]) -> None:
-    """The band of starts of every measure: a bar from first to last, whiskers over the runs."""
     for level, measure in enumerate(measures):
         look = style.MEASURES[measure]
         band = study[study["measure"] == measure][["band_first", "band_last"]].dropna()
@@ -142,7 +136,6 @@ def draw_bands(axes: plt.Axes, study: pd.DataFrame, measures: list[str]) -> None
 def draw_optima(
     figure: plt.Figure, study: pd.DataFrame, measures: list[str], models: list[str]
 ) -> None:
-    """Test loss against weighted memorisation at optimal learning, a panel per measure."""
     optimum = study[study["epoch"] == study["optimal_epoch"]]
     inner = elements.panels_in(figure)
     panels = inner.subplots(1, len(measures), sharex=True, sharey=True, squeeze=False)[0]
@@ -160,7 +153,6 @@ def draw_optima(
 
 
 def draw_point(axes: plt.Axes, runs: pd.DataFrame, **look) -> None:
-    """A model: its mean over the seeds, with the range of the seeds in both directions."""
     x, x_reach = elements.whiskers(runs["test_loss"])
     y, y_reach = elements.whiskers(runs["weighted"])
     axes.errorbar(

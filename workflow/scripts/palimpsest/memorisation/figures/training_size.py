@@ -66,7 +66,6 @@ def training_size(study: pd.DataFrame) -> plt.Figure:
 def draw_sizes(
     axes: plt.Axes, rows: pd.DataFrame, column: str, measure: str, models: list[str]
 ) -> None:
-    """A line per model through its training sizes, from small to large."""
     colour = style.MEASURES[measure].colour
     axes.axvline(rows["optimal_test_loss"].mean(), **style.BAYES_LINE)
     for model in models:
@@ -97,7 +96,6 @@ def marker_size(size: int, sizes: pd.Series) -> float:
 
 
 def size_handles(study: pd.DataFrame) -> list:
-    """A legend entry per training size."""
     return [
         elements.line_handle(
             f"{size} training strings", "0.3", linestyle="none", marker="o",

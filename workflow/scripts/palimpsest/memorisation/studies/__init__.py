@@ -1,8 +1,4 @@
-"""The studies: every file of this folder with a `STUDY` is a study, and is found automatically.
-
-Only modules that load fast are imported, because Snakemake reads this folder before it builds its
-graph of jobs.
-"""
+"""The studies: every file of this folder with a `STUDY` is a study, and is found automatically."""
 
 from palimpsest.configuration.settings import Settings
 from palimpsest.lazy_import import declared_in
@@ -17,5 +13,4 @@ KINDS = (*kinds.KINDS, *(study.kind for study in STUDIES.values()))
 
 
 def asked(settings: Settings) -> list[Study]:
-    """The studies that the configuration asks for, in the report's order."""
     return [study for study in STUDIES.values() if study.block(settings) is not None]

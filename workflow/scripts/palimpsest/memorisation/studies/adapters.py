@@ -134,7 +134,6 @@ class Adapters(Study):
     )
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """The model that the others are compared with."""
         return {"reference": self.models(settings)[0]}
 
     def mistakes(self, settings: Settings) -> Iterable[Mistake]:

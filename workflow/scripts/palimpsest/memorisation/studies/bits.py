@@ -86,7 +86,6 @@ class Bits(Study):
     keys: ClassVar = {"sizes": SIZES_KEY}
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        """The tables that the study reads, and the traces and manifests of its runs."""
         runs = self.runs(settings, language)
         paths = {"traces": paths_of(runs, TRACE), "manifests": paths_of(runs, MANIFEST)}
         return {**super().inputs(settings, language), **paths}

@@ -99,7 +99,6 @@ class BitsByRule(Study):
         ]
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        """The tables that the study reads, the losses of tokens, and the grammar."""
         return {
             **super().inputs(settings, language),
             "tokens": paths_of(self.runs(settings, language), TOKENS_PATH),
@@ -107,7 +106,6 @@ class BitsByRule(Study):
         }
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """Whether the end of a string is a predicted token."""
         return {"predict_end": settings.config["datasets"]["predict_end"]}
 
 

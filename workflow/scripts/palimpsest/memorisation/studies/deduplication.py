@@ -71,7 +71,6 @@ class Deduplication(Study):
     )
 
     def variants(self, settings: Settings, language: str) -> list[str]:
-        """The variants base and dedup and, if the language has a counterpart, dedup-matched."""
         matched = ["dedup-matched"] if settings.counterpart(language) else []
         return ["base", "dedup", *matched]
 

@@ -64,7 +64,6 @@ class Disagreement(Study):
     }
 
     def roles(self, settings: Settings) -> list[str]:
-        """The target strings' roles: s0, s1, ..."""
         return [f"s{rank}" for rank in range(self.block(settings)["targets"])]
 
     def measured(self, settings: Settings) -> Iterable[Runs]:
@@ -72,7 +71,6 @@ class Disagreement(Study):
         return ()
 
     def retrained(self, settings: Settings) -> Iterable[Runs]:
-        """Each model with and without each target string."""
         return [
             replace(runs.on(intervention(role)), label="targets")
             for runs in self._all_runs(settings)

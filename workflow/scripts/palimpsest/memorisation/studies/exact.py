@@ -118,7 +118,7 @@ class Exact(Study):
         return [replace(runs, seeds=settings.seeds) for runs in self._all_runs(settings)]
 
     def retrained(self, settings: Settings) -> Iterable[Runs]:
-        """Each model without each of the strings; with `replicate`, everything once more."""
+        """Each model without each of the strings; with `replicate`, a second time as well."""
         block = self.block(settings)
         strings = None if block["strings"] == "all" else block["strings"]
         regimes = [LeaveOneOut(strings)]

@@ -86,7 +86,6 @@ class Extraction(Study):
     uses = ("exact",)
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        """The tables that the study reads, the traces of its runs, and those of leave-one-out."""
         paths = {
             "traces": paths_of(self.runs(settings, language), TRACE),
             "left_out": paths_of(self.left_out(settings, language), TRACE),

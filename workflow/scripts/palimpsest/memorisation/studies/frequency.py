@@ -122,7 +122,6 @@ def frequency_groups(starts: pd.DataFrame, share: float) -> pd.DataFrame:
 
 
 def _ends(run: pd.DataFrame, share: float) -> pd.DataFrame:
-    """The groups of one run."""
     with_copies = run["count"].value_counts().sort_index(ascending=False)
     # A number of copies belongs to an end if too few strings are beyond it.
     beyond = with_copies.cumsum() - with_copies
@@ -156,7 +155,6 @@ class Frequency(Study):
     keys: ClassVar = {"size": SIZE_KEY, "share": SHARE_KEY}
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """The share of the strings in each group."""
         return {"share": self.block(settings)["share"]}
 
 

@@ -51,7 +51,6 @@ def table(
 def beside_sizes(
     dataset: pd.DataFrame, learning: pd.DataFrame, models: pd.DataFrame
 ) -> pd.DataFrame:
-    """One frame with memorisation, learning, and the models' families and sizes."""
     unknown = set(dataset["model"]) - set(models["model"])
     if unknown:
         name = min(unknown)
@@ -80,12 +79,10 @@ class ModelSize(Study):
     )
 
     def inputs(self, settings: Settings, language: str) -> dict[str, list[str]]:
-        """The tables that the study reads, and manifests for the models' sizes."""
         manifests = paths_of(self.runs(settings, language), MANIFEST)
         return {**super().inputs(settings, language), "manifests": manifests}
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """The family of every model."""
         models = self.models(settings)
         families = {name: resolve(name, settings.models)[0].family for name in models}
         return {"families": families}

@@ -72,7 +72,6 @@ class Tradeoff(Study):
     )
 
     def parameters(self, settings: Settings, language: str) -> dict:
-        """The language's counterpart of high entropy."""
         return {"counterpart": settings.counterpart(language)}
 
 

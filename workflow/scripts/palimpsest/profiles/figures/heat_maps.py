@@ -53,7 +53,6 @@ def draw_cells(
 
 
 def name_ticks(axis, values: np.ndarray, kind_of_time: str) -> None:
-    """At most seven ticks, in the middle of their cells; a date is written as one."""
     places = np.arange(0, len(values), -(-len(values) // 7))
     names = [
         f"{values[place]:.10g}"
@@ -65,7 +64,6 @@ def name_ticks(axis, values: np.ndarray, kind_of_time: str) -> None:
 
 
 def cell_handles() -> list:
-    """Legend entries for grey cells and for the staircase."""
     return [
         elements.bar_handle("not significant", NOT_SIGNIFICANT),
         elements.line_handle("treatment: to the right, the strings have been trained on"),

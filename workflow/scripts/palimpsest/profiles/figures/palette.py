@@ -31,17 +31,15 @@ FILLED = "Filled markers: the band excludes 0."
 
 
 def tints(names: Sequence) -> dict:
-    """A tint of the models' colour for each name, from light to full."""
     return {n: style.tinted(MODELS, (place + 1) / len(names)) for place, n in enumerate(names)}
 
 
 def of_models(table: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
-    """The colour of each model, from the smallest (light) to the largest."""
     return tints(summaries.by_size(table))
 
 
 def banded(axes: plt.Axes, rows: pd.DataFrame, x: str, colour, **line) -> None:
-    """A curve of estimates over `x` with its band; filled markers are significant."""
+    """A curve of estimates over `x` with its band. Filled markers are significant."""
     rows = rows.sort_values(x)
     elements.draw_band(axes, rows[x], rows["lower"], rows["upper"], colour)
     axes.plot(rows[x], rows["estimate"], color=colour, **line)
@@ -53,17 +51,14 @@ def banded(axes: plt.Axes, rows: pd.DataFrame, x: str, colour, **line) -> None:
 
 
 def handles(table: pd.DataFrame) -> list:
-    """A legend entry for each model."""
     return [elements.line_handle(model, colour) for model, colour in of_models(table).items()]
 
 
 def subject(table: pd.DataFrame) -> str:
-    """Language and number of strings, in words."""
     return f"language {table['language'].iloc[0]}, {table['size'].iloc[0]} strings seen once"
 
 
 def runs_note(table: pd.DataFrame) -> str:
-    """On how many runs the estimates rest."""
     n = table["n_seeds"].iloc[0]
     return (
         f"Mean over {elements.counted(n, 'run')} of each model; bands: simultaneous, 95 %, over "
@@ -72,12 +67,10 @@ def runs_note(table: pd.DataFrame) -> str:
 
 
 def markers_note(table: pd.DataFrame) -> str:
-    """What the curves rest on, and what their markers mean."""
     return f"{runs_note(table)} {FILLED}"
 
 
 def draw_models(axes: plt.Axes, rows: pd.DataFrame, x: str) -> None:
-    """A curve with its band for every model."""
     axes.axhline(0, **elements.ZERO)
     for model, colour in of_models(rows).items():
         banded(axes, rows[rows["model"] == model], x, colour)

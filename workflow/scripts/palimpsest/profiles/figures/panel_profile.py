@@ -35,7 +35,7 @@ FIGURE = Figure(
 
 @style.styled
 def panel_profile(table: pd.DataFrame, since: pd.DataFrame) -> plt.Figure:
-    """The profile of a user's panel, from its tables `panel_profile` and `panel_persistence`.
+    """From the tables `panel_profile` and `panel_persistence` of a user's panel.
 
     Source: Causal Estimation of Memorisation Profiles, figures 1 and 4.
     """

@@ -32,9 +32,9 @@ FIGURE = Figure(
     ),
     tables=(kinds.DILUTION, kinds.DILUTION_EFFECTS),
 )
-# Of a position: the line, and how its markers are filled
+# The line of each position, and how its markers are filled
 LINES = {EARLY: {"linestyle": "--", "markerfacecolor": "white"}, LATE: {"linestyle": "-"}}
-# What is drawn of a contrast, from the top: kind of strings, effect, name, colour and marker
+# Rows of a contrast, from the top: kind of strings, effect, name, colour and marker
 ROWS = (
     (TRAINED, SPECIFIC, "retraining", palette.MODELS, "o"),
     (TRAINED, DIFFERENCE, "one run (difference)", palette.ESTIMATORS[DIFFERENCE].colour, "s"),
@@ -76,14 +76,14 @@ def profile_dilution(table: pd.DataFrame, effects: pd.DataFrame) -> plt.Figure:
 
 
 def draw_cells(axes: plt.Axes, cells: pd.DataFrame) -> None:
-    """The specific effect against the size of the stream, a line for each arm; placebos in grey."""
+    """The specific effect by the size of the stream: a line for each arm, placebos in grey."""
     axes.axhline(0, **elements.ZERO)
     sizes = sorted(cells["size"].unique())
     placebos = cells[cells["strings"] == PLACEBO]
     draw_line(axes, placebos, 1.0, color=ROWS[-1][3], marker=ROWS[-1][4], linestyle=":")
     trained = cells[cells["strings"] == TRAINED]
     tints = of_copies(cells)
-    # Side by side, so that intervals do not hide each other
+    # Shifted sideways, so that intervals do not hide each other
     shifts = np.linspace(0.91, 1.09, 2 * len(tints)).tolist()
     for (copies, position), own in trained.groupby(["copies", "position"]):
         look = {"color": tints[copies], "marker": "o", **LINES[position]}
@@ -98,19 +98,16 @@ def draw_cells(axes: plt.Axes, cells: pd.DataFrame) -> None:
 
 
 def draw_line(axes: plt.Axes, cells: pd.DataFrame, shift: float, **look) -> None:
-    """Means over the seeds with intervals, against the size."""
     found = intervals_over_seeds(cells, ["size"], SPECIFIC).sort_index()
     ends = elements.reach(found["mean"], found["lower"], found["upper"])
     axes.errorbar(found.index * shift, found["mean"], ends, markersize=4.5, elinewidth=0.9, **look)
 
 
 def of_copies(cells: pd.DataFrame) -> dict[int, tuple[float, float, float]]:
-    """The colour of each number of copies, from light to dark."""
     return palette.tints(sorted(cells["copies"].unique()))
 
 
 def cell_handles(cells: pd.DataFrame) -> list:
-    """A legend entry for each arm, and for placebos."""
     arms = [
         elements.line_handle(
             f"left: {copies} cop{'ies' if copies > 1 else 'y'}, {position}",

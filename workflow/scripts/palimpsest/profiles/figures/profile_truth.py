@@ -85,7 +85,6 @@ def draw_against(row: list[plt.Axes], rows: pd.DataFrame) -> None:
 
 
 def draw_bias(axes: plt.Axes, rows: pd.DataFrame, colour) -> None:
-    """The mean error by time since treatment, with an interval over the seeds."""
     found = intervals_over_seeds(rows, ["since"], "error").sort_index()
     elements.draw_band(axes, found.index, found["lower"], found["upper"], colour)
     axes.plot(found["mean"], color=colour)

@@ -58,11 +58,9 @@ class FleetEngine:
         """Nothing to close."""
 
     def configuration(self, run: Run) -> dict:
-        """Everything that decides the trace, except the dataset."""
         return configuration(run)
 
     def state(self, run: Run) -> State:
-        """The state of a run; its key is a hash of everything that decides the trace."""
         return State(self.state_folder, key(self.configuration(run), run.dataset), run.about())
 
     def train(self, runs: list[Run], progress) -> None:
@@ -85,7 +83,6 @@ class FleetEngine:
         return state.is_finished(self.save_weights, run.by_token, run.kept_epochs)
 
     def _train_group(self, runs: list[tuple[Run, State]], progress) -> None:
-        """Train runs that can take their steps together, wave by wave."""
         first, state = runs[0]
         each = probe(Member(first, Material(first), state), self.device)
         done, most = 0, len(runs)
@@ -168,7 +165,6 @@ class Wave:
         self.wall_seconds += (time.perf_counter() - started) / self.size
 
     def _initial_models(self) -> dict[int, torch.nn.Module]:
-        """The untrained model for every seed."""
         by_seed = {member.material.seed: member for member in self.members}
         return {seed: self._build(member) for seed, member in by_seed.items()}
 
@@ -178,7 +174,6 @@ class Wave:
         return model.eval()
 
     def _take_up(self, place: int, member: Member) -> None:
-        """Set a member to its newest complete checkpoint, if there is one."""
         saved = member.resume(self.stack.theta.shape[1])
         if saved is not None:
             self.stack.theta[place] = saved["theta"]
@@ -211,7 +206,6 @@ class Wave:
         return ids_MBL[..., :-1], targets_MBL[..., 1:].contiguous()
 
     def to_the_end(self, progress) -> None:
-        """Train the remaining epochs; measure and save at the epochs of the recipes."""
         if any(not member.measured for member in self.members):
             self._measure([member for member in self.members if not member.measured])
         while self.members:
@@ -229,7 +223,6 @@ class Wave:
             self._let_go()
 
     def _train_epoch(self) -> None:
-        """Train every member on the strings of its next epoch."""
         plans = [member.next_epoch() for member in self.members]
         for step in range(len(plans[0])):
             taking_part = [plan[step] for plan in plans if step < len(plan)]
@@ -270,7 +263,6 @@ class Wave:
         return torch.tensor(values, dtype=torch.float64, device=self.device)
 
     def _measure(self, members: list[Member]) -> None:
-        """Record how well the given members predict their measured strings now."""
         if not members:
             return
         for place, measured in enumerate(self._evaluate()):
@@ -281,7 +273,6 @@ class Wave:
                     member.state.keep(member.epoch, self._weights(place))
 
     def _weights(self, place: int) -> dict[str, torch.Tensor]:
-        """The weights of a member, by parameter name."""
         views = self.stack.views(self.stack.theta[place].cpu())
         return dict(zip(self.stack.shapes, views, strict=True))
 
@@ -326,7 +317,6 @@ class Wave:
             self.lengths = self.lengths[staying]
 
     def _finish(self, place: int, member: Member) -> None:
-        """Write a member's trace, its manifest and, if wanted, its weights."""
         engine = self.engine
         trace = member.material.trace(member.measured)
         weights = self._weights(place) if engine.save_weights else None

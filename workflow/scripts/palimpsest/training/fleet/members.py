@@ -28,12 +28,10 @@ class Member:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Optimiser steps in one epoch."""
         return self.recipe.steps_per_epoch(self.material.epoch_size)
 
     @property
     def steps_taken(self) -> int:
-        """Optimiser steps in all finished epochs."""
         return self.epoch * self.steps_per_epoch
 
     @property
@@ -49,7 +47,6 @@ class Member:
 
     @property
     def is_done(self) -> bool:
-        """Whether the last epoch is over."""
         return self.epoch >= self.recipe.epochs
 
     def learning_rate(self, step: int) -> float:

@@ -27,7 +27,6 @@ def most_members(engine, waiting: int, each: int) -> int:
 
 
 def free_bytes(engine) -> int:
-    """The bytes that the engine may still allocate."""
     if engine.device.type == "cuda":
         return int(SHARE_OF_GPU * torch.cuda.mem_get_info(engine.device)[0])
     return max(0, engine.memory - psutil.Process().memory_info().rss)

@@ -40,7 +40,6 @@ def gated(gate, up, activation: str) -> torch.Tensor:
 
 
 def activate(x, activation: str) -> torch.Tensor:
-    """The activation of every number."""
     return ACTIVATIONS[activation](x)
 
 

@@ -74,7 +74,6 @@ class Stack:
             setattr(self.model.get_submodule(place), attribute, views[same])
 
     def keep(self, members: list[int]) -> None:
-        """Remove all members except the given ones."""
         self.theta = self.theta[members]
         self.parameters = []
         self.use(len(members))
@@ -102,7 +101,6 @@ class Stack:
         return states[layer].reshape(*ids_MBT.shape, -1)
 
     def sites(self) -> list[Site]:
-        """The places in the blocks whose activations can be read."""
         return sites_of(self.model)
 
     def activations(self, ids_MBT: torch.Tensor, sites: Sequence[Site]) -> list[torch.Tensor]:
@@ -170,7 +168,6 @@ def _check_no_dropout(model: PreTrainedModel) -> None:
 
 
 def _with_stacked_leaves(model: PreTrainedModel, stack: Stack) -> PreTrainedModel:
-    """The model, with every module that has parameters replaced by a stacked module."""
     AttentionInterface.register(ATTENTION, _attention)
     model.config._attn_implementation = ATTENTION
     for name, module in list(model.named_modules()):
@@ -248,7 +245,7 @@ class _LayerNorm(_Leaf):
 
 
 class _RMSNorm(_Leaf):
-    """Some families multiply by the weight, others by 1 + weight; this is found by a test call."""
+    """Some families multiply by the weight, others by 1 + weight; a test call tells which."""
 
     def __init__(self, module: nn.Module, stack: Stack):
         super().__init__(module, stack)
@@ -347,7 +344,6 @@ class _Activation(nn.Module):
 
 
 def _activation(module: nn.Module) -> str | None:
-    """The name of an activation's operation; None if there is no such operation."""
     return ACTIVATIONS.get(type(module).__name__)
 
 

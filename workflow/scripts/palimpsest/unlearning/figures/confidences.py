@@ -1,4 +1,4 @@
-"""Histograms of single models' confidences in forget strings, unlearned beside retrained."""
+"""Histograms of single models' confidences in forget strings: unlearned and retrained models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHARE = "share of the models"
 def strings_of(
     confidences: pd.DataFrame, hardness: pd.DataFrame, model: str
 ) -> list[tuple[int, str, str]]:
-    """The strings of a model: seed, string and how hard it is; the hardest of each seed first."""
+    """Seed, string and rank of hardness of a model's strings; the hardest of each seed first."""
     there = confidences.loc[confidences["model"] == model, ["seed", "string_id"]].drop_duplicates()
     known = there.merge(hardness[hardness["model"] == model], on=["seed", "string_id"])
     known = known.sort_values(["seed", "epsilon_sum"], ascending=[True, False], kind="stable")
@@ -37,12 +37,11 @@ def strings_of(
 
 
 def ranks(n: int) -> Sequence[str]:
-    """The names of `n` strings that are sorted by hardness."""
     return RANKS if n == len(RANKS) else [f"rank {place}" for place in range(1, n + 1)]
 
 
 def bins(samples: list[np.ndarray]) -> np.ndarray:
-    """Edges of bins over nearly all values; each sample's share beyond is small."""
+    """Edges of bins over nearly all values: at most 1 % of a sample is beyond either end."""
     lowest = min(np.quantile(sample, CUT) for sample in samples)
     highest = max(np.quantile(sample, 1 - CUT) for sample in samples)
     room = max(0.02 * (highest - lowest), 1e-3)
@@ -52,7 +51,6 @@ def bins(samples: list[np.ndarray]) -> np.ndarray:
 def draw_pair(
     axes: plt.Axes, unlearned: np.ndarray, retrained: np.ndarray, edges: np.ndarray, colour
 ) -> None:
-    """The histograms of unlearned and of retrained models, each as shares of its models."""
     for sample, look in ((retrained, RETRAINED_LOOK), (unlearned, {"color": colour, "alpha": 0.75,
                                                                    "linewidth": 0})):  # fmt: skip
         if len(sample):

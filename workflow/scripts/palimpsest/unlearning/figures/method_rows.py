@@ -33,7 +33,6 @@ def of_main_setup(study: pd.DataFrame) -> pd.DataFrame:
 
 
 def methods_in(names: Iterable[str]) -> list[str]:
-    """The methods in `names`, in the same order, without the two ends."""
     return [name for name in dict.fromkeys(names) if name not in ENDS]
 
 
@@ -44,19 +43,18 @@ def best_first(values: pd.Series) -> list[str]:
 
 
 def with_ends(methods: list[str], names: Iterable[str]) -> list[str]:
-    """The methods, with those of the two ends that are in `names` before and after them."""
+    """The methods, with the ends that are in `names`: `retrain` first and `none` last."""
     present = set(names)
     top, bottom = ([end] if end in present else [] for end in ENDS)
     return [*top, *methods, *bottom]
 
 
 def slow_methods(scores: pd.DataFrame) -> set[str]:
-    """The methods that exceed the cut-off in at least one repetition."""
     return set(scores.loc[~scores["within_cutoff"].astype(bool), "method"])
 
 
 def of_models(figure: plt.Figure, heights: dict[str, float]) -> Iterator[tuple[str, plt.Figure]]:
-    """A part of the figure for every model; if there are several, each has the model's name.
+    """Every model with its part of the figure; the part is titled if there are several models.
 
     `heights` are in inches.
     """
@@ -68,7 +66,6 @@ def of_models(figure: plt.Figure, heights: dict[str, float]) -> Iterator[tuple[s
 
 
 def titled(title: str, study: pd.DataFrame, height: float) -> plt.Figure:
-    """An empty figure whose title names its subject."""
     n_seeds = study["seed"].nunique()
     seeds = f", {n_seeds} seeds" if n_seeds > 1 else ""
     return elements.figure_of(height, f"{title}: {elements.subject(study)}{seeds}")
@@ -108,12 +105,11 @@ def unit_axis(axes: plt.Axes, label: str, highest: float = 1.0) -> None:
 
 
 def unit_end(highest: float) -> float:
-    """The end of an axis for scores up to `highest`; scores are far from 1 with few models."""
+    """The end of an axis for scores up to `highest`, which is far from 1 with few models."""
     return float(np.clip(math.ceil(highest / 0.2 - 1e-9) / 5, 0.2, 1.0))
 
 
 def unit_ticks(end: float) -> list[str]:
-    """Labels of five ticks from 0 to `end`: its ends and its middle."""
     return ["0", "", f"{end / 2:g}", "", f"{end:g}"]
 
 
@@ -125,7 +121,6 @@ def reach(row) -> np.ndarray | None:
 
 
 def setup_look(setup: str, method: str, slow: Iterable[str] = ()) -> dict:
-    """Colour and shape of a set-up; grey for the ends, hollow if beyond the cut-off."""
     colour = style.END if method in ENDS else style.SETUPS[setup].colour
     return {
         "color": colour,
@@ -137,30 +132,25 @@ def setup_look(setup: str, method: str, slow: Iterable[str] = ()) -> dict:
 
 
 def setup_handles(setups: list[str]) -> list:
-    """A legend entry per set-up."""
     looks = [style.SETUPS[setup] for setup in setups]
     return [elements.look_handle(look, f"set-up {look.label}", markersize=MARKER) for look in looks]
 
 
 def ideal_handle(label: str):
-    """A legend entry for the line at the value of retraining."""
     return elements.line_handle(label, **IDEAL_LINE)
 
 
 def numbered(methods: list[str]) -> dict[str, str]:
-    """The number of every method, as text."""
     return {method: str(number) for number, method in enumerate(methods, start=1)}
 
 
 def repetitions_note(n: int, what: str = "Markers") -> str:
-    """One sentence on the meaning of markers and their bars."""
     if n == 1:
         return f"{what}: one repetition of the evaluation, so without an interval."
     return f"{what}: mean over {n} repetitions of the evaluation; bars: 95 % intervals (Student)."
 
 
 def number_key(methods: list[str], slow: Iterable[str] = ()) -> list:
-    """A legend entry for every method: the number at its point, and its name."""
     return [
         elements.line_handle(
             method + SLOW * (method in slow), linestyle="none", marker=f"${number}$",
@@ -173,7 +163,7 @@ def number_key(methods: list[str], slow: Iterable[str] = ()) -> list:
 def labelled(methods: list[str], places: pd.DataFrame) -> list[tuple[str, float, float]]:
     """The points for `point_labels.label_points`: methods have numbers, the two ends have names.
 
-    `places` has one row per method, with x and y in its two columns.
+    `places` has one row per method; its two columns are x and y.
     """
     labels = {method: str(number) for number, method in enumerate(methods, start=1)}
     labels |= {end: end for end in ENDS}

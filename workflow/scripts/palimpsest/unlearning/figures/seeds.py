@@ -21,12 +21,10 @@ LIGHTEST = 0.4
 
 
 def seeds_in(frame: pd.DataFrame) -> list[int]:
-    """The seeds of a table, in order."""
     return sorted(frame["seed"].unique())
 
 
 def shades(seeds: Sequence[int], colour: str = COLOUR) -> dict[int, tuple[float, float, float]]:
-    """A tint of a colour for every seed, from light to full; a single seed has the full colour."""
     strengths = np.linspace(LIGHTEST, 1, len(seeds)) if len(seeds) > 1 else [1.0]
     return {
         seed: style.tinted(colour, strength)
@@ -42,7 +40,6 @@ def of_seeds(frame: pd.DataFrame, keys: Iterable[str], values: Iterable[str]) ->
 def seed_handles(
     seeds: Sequence[int], colour: str = COLOUR, marker: str = "o"
 ) -> list[lines.Line2D]:
-    """A legend entry for every seed."""
     tints = shades(seeds, colour)
     return [
         elements.line_handle(f"seed {seed}", tints[seed], linestyle="none", marker=marker,
@@ -64,8 +61,8 @@ def note(seeds: Sequence[int], what: str = "Large markers", small: str = "small 
 def mean_curve(by_seed: dict[int, pd.Series]) -> pd.Series:
     """The mean of one curve per seed; a curve is a series over its x, ascending.
 
-    The seeds may be measured at different x: values between are linear, and the mean ends where the
-    first of the curves ends.
+    The seeds may be measured at different x. Values between them are interpolated linearly, and the
+    mean ends where the first of the curves ends.
     """
     places = np.unique(np.concatenate([curve.index for curve in by_seed.values()]))
     places = places[places <= min(curve.index[-1] for curve in by_seed.values())]

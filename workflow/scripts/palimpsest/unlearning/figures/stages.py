@@ -14,7 +14,6 @@ SEED_LINE = {"linewidth": 0.5, "alpha": 0.45}
 
 
 def draw_means(axes: plt.Axes, found: pd.DataFrame, x: str, value: str, look: dict) -> None:
-    """The mean over the seeds of a curve; thin lines for the seeds if there are several."""
     found = found.dropna(subset=[value])
     by = {seed: group.groupby(x)[value].mean() for seed, group in found.groupby("seed")}
     if not by:

@@ -53,10 +53,7 @@ def unlearning_agreement(agreement: pd.DataFrame) -> plt.Figure:
 
 
 def matrix(pairs: pd.DataFrame) -> pd.DataFrame:
-    """Spearman's correlations, of every method with every other; 1 with itself.
-
-    Several seeds have their mean, over the seeds in which the correlation is defined.
-    """
+    """Spearman's correlations of every two methods, means over the seeds that define them."""
     methods = list(dict.fromkeys([*pairs["method"], *pairs["other"]]))
     full = pd.DataFrame(np.nan, methods, methods)
     means = pairs.groupby(["method", "other"], sort=False)["spearman"].mean().reset_index()
@@ -76,7 +73,6 @@ def alike_together(full: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_matrix(figure: plt.Figure, full: pd.DataFrame, n_seeds: int = 1) -> None:
-    """The squares; with few methods, their values are written into them."""
     axes = figure.subplots()
     n = len(full)
     axes.set_facecolor("0.85")

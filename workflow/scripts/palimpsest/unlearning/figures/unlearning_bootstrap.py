@@ -92,7 +92,6 @@ def unlearning_bootstrap(confidences: pd.DataFrame, hardness: pd.DataFrame) -> p
 
 
 def draw_samples(figure: plt.Figure, found: pd.DataFrame, method: str) -> int:
-    """Fresh halves in the first row, bootstrap samples in the second; returns models per panel."""
     unlearned, retrained = (
         found.loc[found["method"] == name, "confidence"].to_numpy() for name in (method, RETRAINED)
     )
@@ -117,7 +116,6 @@ def draw_samples(figure: plt.Figure, found: pd.DataFrame, method: str) -> int:
 
 
 def halves(sample: np.ndarray, split: int) -> list[np.ndarray]:
-    """Two disjoint random halves of a sample, equally large."""
     order = np.random.default_rng(split).permutation(len(sample))
     middle = math.floor(len(sample) / 2)
     return [sample[order[:middle]], sample[order[middle : 2 * middle]]]

@@ -106,7 +106,6 @@ def progress(stages: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_progress(figure: plt.Figure, found: pd.DataFrame, methods: list[str]) -> None:
-    """A panel per method, with one axis for the gap and another one for the losses."""
     panels = elements.grid_of(figure, len(methods), COLUMNS, sharex=True, sharey=True)
     n_columns = min(COLUMNS, len(methods))
     first = None
@@ -132,7 +131,6 @@ def draw_progress(figure: plt.Figure, found: pd.DataFrame, methods: list[str]) -
 
 
 def draw_method(axes: plt.Axes, other: plt.Axes, found: pd.DataFrame) -> None:
-    """The curves of one method: thin ones for its seeds, and their means."""
     axes.axhline(1, **method_rows.IDEAL_LINE)
     for panel, value, look in (
         *((other, name, look) for name, look in RATIOS.items()),

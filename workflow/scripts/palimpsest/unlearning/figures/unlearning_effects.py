@@ -83,17 +83,13 @@ def separate(effects: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def by_quality(effects: pd.DataFrame) -> list[str]:
-    """The methods, sorted by their mean over all rows, best first."""
     return method_rows.best_first(
         effects.groupby("method", sort=False)["forgetting_quality"].mean()
     )
 
 
 def draw_effects(figure: plt.Figure, effects: pd.DataFrame, rows: list[str]) -> list:
-    """The attackers in rows of methods, and a panel of curves for each effect with a number.
-
-    Returns the panels of curves, each with the end points of the methods' curves.
-    """
+    """Returns the panels of curves, each with the end points of the methods' curves."""
     curved = [effect for effect in EFFECTS if (effects["effect"] == effect).any()]
     left, right = figure.subfigures(1, 2, width_ratios=[1.25, 1])
     draw_attackers(left.subplots(), effects[effects["effect"] == "attacker"], rows)
@@ -113,7 +109,6 @@ def draw_effects(figure: plt.Figure, effects: pd.DataFrame, rows: list[str]) -> 
 
 
 def draw_attackers(axes: plt.Axes, attackers: pd.DataFrame, rows: list[str]) -> None:
-    """Fitted and evaluated on the same models, and on others, in a row per method."""
     if attackers.empty:
         axes.text(0.5, (len(rows) - 1) / 2, "too few models\nto hold some out", ha="center")
     several = attackers["seed"].nunique() > 1
@@ -148,7 +143,7 @@ def draw_attackers(axes: plt.Axes, attackers: pd.DataFrame, rows: list[str]) -> 
 
 
 def by_number(effects: pd.DataFrame, effect: str) -> pd.DataFrame:
-    """Mean, min and max of the forgetting quality at each value of what is varied, by method.
+    """Mean, min and max of the forgetting quality at each value of the varied number, by method.
 
     They are over the seeds, or over the repetitions of a single seed.
     """
@@ -159,7 +154,7 @@ def by_number(effects: pd.DataFrame, effect: str) -> pd.DataFrame:
 
 
 def draw_curves(axes: plt.Axes, varied: pd.DataFrame, rows: list[str]) -> list:
-    """A curve per method; returns where each ends."""
+    """Draw a curve per method; returns the end points of the curves."""
     ends = []
     numbers = method_rows.numbered(method_rows.methods_in(rows))
     for method, curve in varied.groupby("method", sort=False):
@@ -177,7 +172,6 @@ def draw_curves(axes: plt.Axes, varied: pd.DataFrame, rows: list[str]) -> list:
     axes.set_xscale("log", base=2)
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.minorticks_off()
-    # On the right, room for the labels of the curves.
     room = (values[-1] / values[0]) ** 0.25 if len(values) > 1 else 2
     axes.set_xlim(values[0] / room**0.2, values[-1] * room)
     return ends

@@ -93,7 +93,6 @@ def unlearning_epsilons(epsilons: pd.DataFrame, scores: pd.DataFrame) -> plt.Fig
 
 
 def by_epsilon(epsilons: pd.DataFrame) -> list[str]:
-    """The methods, lowest median epsilon first."""
     return method_rows.best_first(-epsilons.groupby("method", sort=False)["epsilon"].median())
 
 
@@ -105,7 +104,6 @@ def last_edge(n_models: int) -> float:
 def draw_histograms(
     figure: plt.Figure, epsilons: pd.DataFrame, methods: list[str], n_models: int
 ) -> None:
-    """A panel per method; strings on which an attack makes no error have a separate bar."""
     n_rows = math.ceil(len(methods) / COLUMNS)
     grid = figure.subplots(n_rows, COLUMNS, sharex=True, sharey=True, squeeze=False)
     for axes, method in zip(grid.flat, methods, strict=False):
@@ -157,5 +155,4 @@ def draw_histogram(axes: plt.Axes, epsilons: pd.DataFrame, method: str, n_models
 
 
 def fill_of(left: float, edge: float, colour) -> str | tuple[float, float, float]:
-    """The colour of a bar: lighter for fewer points, and dark where a string has no points."""
     return "0.3" if left >= edge else style.tinted(colour, 0.3 + 0.7 * 2.0 ** -(left / WIDTH))

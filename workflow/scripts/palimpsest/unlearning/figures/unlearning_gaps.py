@@ -1,4 +1,4 @@
-"""The figure of the share of the gap to retraining that each method closes."""
+"""The share of the gap to retraining that each method closes."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ FIGURE = Figure(
     ),
 )
 FORGET = "forget"
-# The strings beside the forget strings: their marker, and a place in their common lane
+# Strings other than the forget strings, with their markers.
 CONTROLS = {"placebo": "o", "retained": "s"}
 LOWEST, HIGHEST = -0.5, 2.0
 MARGIN = 0.14  # of the axis, for arrows
-LANE = 0.08  # inches, of a seed in the row of a method
+LANE = 0.08  # inches, of one seed in the row of a method
 JITTER = 0.3  # of a lane, up and down
 AXIS = "share of the gap closed (0: nothing done, 1: as retrained models)"
 
@@ -90,7 +90,6 @@ def unlearning_gaps(gaps: pd.DataFrame, summary: pd.DataFrame) -> plt.Figure:
 
 
 def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
-    """The small print: what intervals and arrows mean, and which strings are left out."""
     unclear = gaps[(gaps["strings"] == FORGET) & gaps["share"].isna()]
     n_unclear = len(unclear.drop_duplicates(["model", "seed", "string_id"]))
     note = (
@@ -106,12 +105,10 @@ def gaps_note(gaps: pd.DataFrame, seeds: list[int]) -> str:
 
 
 def lanes_of(seeds: list[int]) -> int:
-    """Lanes in the row of a method: the seeds, their mean if there are several, the controls."""
     return len(seeds) + (len(seeds) > 1) + len(CONTROLS)
 
 
 def by_share(summary: pd.DataFrame) -> list[str]:
-    """The methods, sorted by the mean over the seeds of the share closed, highest first."""
     forget = summary[summary["strings"] == FORGET]
     return method_rows.best_first(forget.groupby("method", sort=False)["share"].mean())
 
@@ -162,7 +159,7 @@ def draw_gaps(
 
 
 def draw_strings(axes: plt.Axes, share: np.ndarray, spread: np.ndarray, y: float, colour) -> None:
-    """A dot per string; strings beyond the axis are counted at its edge, by an arrow."""
+    """A dot per string; an arrow at the edge of the axis counts the strings beyond the edge."""
     inside = (share >= LOWEST) & (share <= HIGHEST)
     axes.plot(
         share[inside], spread[inside], linestyle="none", marker=".", markersize=4, color=colour,
@@ -204,7 +201,6 @@ def draw_summary(axes: plt.Axes, row, share: float, y: float, **look) -> None:
 def draw_control(
     axes: plt.Axes, control: pd.DataFrame, rows: list[str], lane: float, marker: str
 ) -> None:
-    """Hollow markers: strings that are measured beside the forget strings, mean over the seeds."""
     if control["seed"].nunique() > 1:
         shown = intervals_over_seeds(control, ["method"], "share").reset_index()
         shown = shown.rename(columns={"mean": "share"})

@@ -71,12 +71,10 @@ def unlearning_hardness(hardness: pd.DataFrame) -> plt.Figure:
 
 
 def seed_markers(seeds: list[int]) -> dict[int, str]:
-    """The shape of the markers of every seed; the fill of a marker is the number of copies."""
     return {seed: SEED_MARKERS[place % len(SEED_MARKERS)] for place, seed in enumerate(seeds)}
 
 
 def draw_ranked(axes: plt.Axes, strings: pd.DataFrame) -> None:
-    """A bar per string, easiest first; the strings of a seed are next to each other."""
     middles, first = {}, 1.0
     for seed, of_seed in strings.groupby("seed"):
         ranked = of_seed.sort_values("epsilon_sum", kind="stable")
@@ -100,7 +98,6 @@ def draw_ranked(axes: plt.Axes, strings: pd.DataFrame) -> None:
 
 
 def draw_against_gap(axes: plt.Axes, strings: pd.DataFrame) -> None:
-    """A marker per string; the fill is stronger for strings with more copies."""
     markers = seed_markers(by_seed.seeds_in(strings))
     for (seed, least), members in strings.groupby(["seed", copies_class(strings["count"])]):
         axes.plot(
@@ -126,5 +123,4 @@ def spearman(first: pd.Series, second: pd.Series) -> float:
 
 
 def signed(value: float) -> str:
-    """A correlation for a reader."""
     return f"{value:.2f}".replace("-", "−")

@@ -99,7 +99,6 @@ def draw_blocks(
     blocks: list[list[str]],
     tints: dict,
 ) -> None:
-    """Rows of strings and columns of methods; further methods are in a further block of rows."""
     n_columns = len(blocks[0])
     grid = figure.subplots(len(strings) * len(blocks), n_columns, sharex="row", sharey="row",
                            squeeze=False)  # fmt: skip
@@ -122,7 +121,6 @@ def draw_blocks(
 def draw_row(
     panels: Sequence[plt.Axes], of_string: pd.DataFrame, methods: list[str], colour
 ) -> None:
-    """One string: a panel per method, all with the same bins."""
     by_method = {name: rows["confidence"].to_numpy() for name, rows in of_string.groupby("method")}
     edges = bins(list(by_method.values()))
     for axes, method in zip(panels, methods, strict=False):

@@ -1,4 +1,4 @@
-"""The figure of memorisation before and after unlearning, under every measure."""
+"""Memorisation before and after unlearning, under every measure."""
 
 from __future__ import annotations
 
@@ -76,13 +76,11 @@ def unlearning_memorisation(memorisation: pd.DataFrame) -> plt.Figure:
 
 
 def memorised(memorisation: pd.DataFrame) -> pd.DataFrame:
-    """Shares of models that memorise: means over the strings that are asked, for every seed."""
     asked = memorisation[memorisation["asked"].astype(bool)]
     return by_seed.of_seeds(asked, KEYS, VALUES)
 
 
 def in_order(shares: pd.DataFrame) -> list[str]:
-    """The methods, sorted by memorisation after unlearning (lowest first), over all models."""
     forget = shares[shares["strings"] == FORGET]
     return method_rows.best_first(-forget.groupby("method", sort=False)["after"].mean())
 
@@ -90,7 +88,6 @@ def in_order(shares: pd.DataFrame) -> list[str]:
 def draw_measures(
     figure: plt.Figure, shares: pd.DataFrame, memorisation: pd.DataFrame, rows: list[str]
 ) -> None:
-    """A panel per measure and evidence, a row per method."""
     pairs = style.measures_with_evidence(memorisation)
     panels = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
     for axes, (measure, evidence) in zip(panels, pairs, strict=True):
@@ -115,14 +112,12 @@ def draw_measures(
 
 
 def how_many(rows: pd.DataFrame) -> tuple[int, str]:
-    """The number of forget strings asked under a measure, and a text on it."""
     strings = rows[rows["strings"] == FORGET].drop_duplicates(["seed", "string_id"])
     n_asked = int(strings["asked"].sum())
     return n_asked, f"{n_asked} of {len(strings)} asked"
 
 
 def draw_shares(axes: plt.Axes, shares: pd.DataFrame, rows: list[str], colour: str) -> None:
-    """In every row bars before and after, a bar of the placebos, and the seeds."""
     forget, placebo = (shares[shares["strings"] == kind] for kind in (FORGET, PLACEBO))
     axes.axvline(
         forget["retrained"].mean(), **{**method_rows.IDEAL_LINE, "color": "0.25", "zorder": 3}

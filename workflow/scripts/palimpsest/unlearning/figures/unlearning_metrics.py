@@ -100,7 +100,6 @@ def unlearning_metrics(metrics: pd.DataFrame, summary: pd.DataFrame) -> plt.Figu
 
 
 def markers_note(shown: pd.DataFrame) -> str:
-    """The meaning of markers and bars, with one seed or several."""
     n_seeds = shown["seed"].nunique()
     if n_seeds == 1:
         return "Markers: mean over the models; bars: 95 % intervals."
@@ -108,7 +107,6 @@ def markers_note(shown: pd.DataFrame) -> str:
 
 
 def metrics_in(names: pd.Series) -> list[str]:
-    """The metrics in `names`: known metrics in their order, then the others."""
     present = list(dict.fromkeys(names))
     known = [name for name in METRICS if name in present]
     return [*known, *(name for name in present if name not in METRICS)]
@@ -117,7 +115,7 @@ def metrics_in(names: pd.Series) -> list[str]:
 def draw_metrics(
     figure: plt.Figure, metrics: pd.DataFrame, names: list[str], methods: list[str]
 ) -> list:
-    """A panel per metric; returns each panel with its points for `point_labels`."""
+    """Returns each panel with its points for `point_labels`."""
     n_rows = math.ceil(len(names) / METRIC_COLUMNS)
     grid = figure.subplots(n_rows, METRIC_COLUMNS, squeeze=False)
     drawn = []
@@ -134,7 +132,7 @@ def draw_metrics(
 
 
 def draw_metric(axes: plt.Axes, found: pd.DataFrame, highest: float) -> pd.DataFrame:
-    """One metric against the forgetting quality; returns x and y by method."""
+    """Returns the x and y of each method."""
     known = found[np.isfinite(found["estimate"])]
     if found["reference"].notna().any():
         axes.axhline(found["reference"].mean(), **method_rows.IDEAL_LINE)
@@ -165,7 +163,7 @@ def draw_metric(axes: plt.Axes, found: pd.DataFrame, highest: float) -> pd.DataF
 
 
 def proxy_in_words(found: pd.DataFrame) -> str:
-    """The rank correlation of a metric with the forgetting quality, over the methods.
+    """The rank correlation over the methods of a metric with the forgetting quality.
 
     Several seeds are averaged first.
     """

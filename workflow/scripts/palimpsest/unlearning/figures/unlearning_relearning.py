@@ -106,7 +106,6 @@ def against_rounded(stages: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_relearning(figure: plt.Figure, again: pd.DataFrame, methods: list[str]) -> None:
-    """A panel per method, beside the curves of retraining and of the original models."""
     panels = elements.grid_of(figure, len(methods), RELEARN_COLUMNS, sharex=True, sharey=True)
     numbers = method_rows.numbered(method_rows.methods_in(methods))
     for axes, method in zip(panels, methods, strict=True):
@@ -121,7 +120,7 @@ def draw_relearning(figure: plt.Figure, again: pd.DataFrame, methods: list[str])
 
 
 def draw_rounded(figure: plt.Figure, rounded: pd.DataFrame) -> tuple[plt.Axes, pd.DataFrame]:
-    """Losses with 4-bit weights against those with full weights; returns the places of methods."""
+    """Returns the places of the methods."""
     axes = figure.subplots()
     values = rounded[["full", "rounded"]].to_numpy()
     room = 0.06 * max(np.ptp(values), 0.01)

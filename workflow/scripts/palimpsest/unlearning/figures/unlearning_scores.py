@@ -92,7 +92,6 @@ def unlearning_scores(
 def draw_scores(
     figure: plt.Figure, summary: pd.DataFrame, tests: pd.DataFrame, setups: list[str], slow: set
 ) -> None:
-    """A panel per score, a row per method, best first."""
     quality = method_rows.of_main_setup(summary[summary["quantity"] == "forgetting_quality"])
     methods = method_rows.best_first(quality.groupby("method", sort=False)["mean"].mean())
     rows = method_rows.with_ends(methods, summary["method"])
@@ -130,7 +129,6 @@ def averaged(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def draw_null(axes: plt.Axes, tests: pd.DataFrame, rows: list[str]) -> None:
-    """The forgetting quality of relabelled models: a strip in the row of each method."""
     for method, null in tests.groupby("method", sort=False)[NULL].mean().iterrows():
         if method in rows:
             y = rows.index(method)
@@ -142,7 +140,6 @@ def draw_null(axes: plt.Axes, tests: pd.DataFrame, rows: list[str]) -> None:
 
 
 def draw_seeds(axes: plt.Axes, found: pd.DataFrame, rows: list[str], setups: list[str]) -> None:
-    """A small marker for every seed, below the mean of its set-up."""
     below = 0.3 / len(setups)
     for (setup, method), group in found.groupby(["setup", "method"], sort=False):
         y = rows.index(method) + dodged(setups.index(setup), len(setups)) + below
@@ -154,7 +151,6 @@ def draw_seeds(axes: plt.Axes, found: pd.DataFrame, rows: list[str], setups: lis
 
 
 def draw_ideal(axes: plt.Axes, found: pd.DataFrame) -> None:
-    """The mean value of retraining."""
     ideal = method_rows.of_main_setup(found)
     ideal = ideal.loc[ideal["method"] == "retrain", "mean"]
     if len(ideal):
@@ -162,5 +158,5 @@ def draw_ideal(axes: plt.Axes, found: pd.DataFrame) -> None:
 
 
 def dodged(index: int, n: int) -> float:
-    """The position in its row of one of `n` markers."""
+    """Offset in its row of one of `n` markers, from -0.31 to 0.31 rows."""
     return 0.62 * ((index + 0.5) / n - 0.5) if n > 1 else 0.0

@@ -1,4 +1,4 @@
-"""The figure of stitched methods: the erase phase of one and the repair phase of another."""
+"""Stitched methods: the erase phase of one method and the repair phase of another."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ROW = 0.2
 
 @style.styled
 def unlearning_stitching(summary: pd.DataFrame) -> plt.Figure:
-    """Forgetting quality and final score of methods made of two others, beside these two.
+    """Forgetting quality and final score of methods made of two others, and of these two.
 
     Source: Are we making progress in unlearning?, appendix A.10, figure 16.
     """
@@ -71,7 +71,7 @@ def unlearning_stitching(summary: pd.DataFrame) -> plt.Figure:
 
 
 def stitched(names: pd.Series) -> list[tuple[str, str, str]]:
-    """The methods whose name is that of two other methods, joined by a hyphen, with these two."""
+    """Methods that are named after two others, joined by a hyphen, with these two."""
     present = list(dict.fromkeys(names))
     found = []
     for name in present:
@@ -84,7 +84,6 @@ def stitched(names: pd.Series) -> list[tuple[str, str, str]]:
 
 
 def draw_groups(figure: plt.Figure, summary: pd.DataFrame, groups: list[tuple]) -> None:
-    """A panel per score; a group of three rows per stitched method."""
     panels = figure.subplots(1, len(QUANTITIES), sharey=True)
     rows = [(name, group[0]) for group in groups for name in group]
     places = [row + 0.5 * (row // 3) for row in range(len(rows))]

@@ -83,7 +83,6 @@ def unlearning_tradeoff(scores: pd.DataFrame) -> plt.Figure:
 
 
 def tradeoff_note(shown: pd.DataFrame, seeds: list[int], slow: set) -> str:
-    """The small print under the trade-off."""
     n = shown["repetition"].nunique()
     markers = (
         f"Markers: mean over {len(seeds)} seeds, with 95 % intervals (Student) of both values; "
@@ -103,7 +102,6 @@ def tradeoff_note(shown: pd.DataFrame, seeds: list[int], slow: set) -> str:
 def draw_ratio(
     axes: plt.Axes, runs: pd.DataFrame, means: pd.DataFrame, name: str, slow: set
 ) -> None:
-    """Every method's mean, with its seeds (or its repetitions) as dots."""
     axes.axhline(1, **method_rows.IDEAL_LINE)
     setup = runs["setup"].iloc[0]
     for method, of_method in runs.groupby("method", sort=False):
@@ -120,7 +118,6 @@ def draw_ratio(
 
 
 def draw_intervals(axes: plt.Axes, runs: pd.DataFrame, name: str) -> None:
-    """Student intervals over the seeds in both directions, cut where the axes end."""
     axes.autoscale_view()
     axes.set_autoscale_on(False)
     across, up = (

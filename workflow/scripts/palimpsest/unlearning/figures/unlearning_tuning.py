@@ -1,4 +1,4 @@
-"""The figure of the search for settings: what every setting of a method costs and reaches."""
+"""The search for settings: what every setting of a method costs and reaches."""
 
 from __future__ import annotations
 
@@ -34,12 +34,8 @@ def draw(table: pd.DataFrame, svg: str) -> None:
 def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
     """Every setting of every method: the distance left against the rise of other losses.
 
-    The search is not about one language of the evaluation, so the figure is not among those that
+    The search is not about one language of the evaluation. So this figure is not among those that
     are drawn for every language.
-
-    Parameters
-    ----------
-    tried : table `unlearning_tuning`
 
     Source: the figure is Palimpsest's own.
     """
@@ -81,7 +77,6 @@ def unlearning_tuning(tried: pd.DataFrame) -> plt.Figure:
 
 
 def draw_points(axes: plt.Axes, points: pd.DataFrame) -> None:
-    """The settings of a method, with their trade-off."""
     axes.axvline(tuning.MOST_IN_SEARCH, **BOUND)
     axes.axhline(1, **method_rows.IDEAL_LINE)
     damage = points[["retain_ratio", "unseen_ratio"]].max(axis=1).to_numpy()
@@ -103,7 +98,7 @@ def draw_points(axes: plt.Axes, points: pd.DataFrame) -> None:
 
 
 def undominated(damage: np.ndarray, distance: np.ndarray) -> np.ndarray:
-    """Indices of the finite settings that no other beats in both, by ascending damage."""
+    """Indices of the finite settings that no other setting beats in both, by ascending damage."""
     order = np.lexsort((distance, damage))
     order = order[np.isfinite(damage[order]) & np.isfinite(distance[order])]
     lowest = np.minimum.accumulate(distance[order])

@@ -1,7 +1,7 @@
 """Unlearning methods. A method is a list of phases in config/unlearning.yaml.
 
-A phase is a small class in any file of this folder (see `phases`); new files are found
-automatically. Modules that load slowly are not imported before a phase runs.
+A phase is a small class in any file of this folder (see `phases`), also in a new file. Modules that
+load slowly are not imported before a phase runs.
 """
 
 from palimpsest.unlearning.methods.phases import Edit, Phase, Select, Training, phase, registered

@@ -35,7 +35,6 @@ class WithRetain(Training):
 
     @property
     def beside(self):
-        """The retain set; None if the weight `retain` is 0."""
         return RETAIN if self.retain else None
 
     def loss(self, task, batch, beside):

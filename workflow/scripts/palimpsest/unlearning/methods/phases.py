@@ -59,7 +59,6 @@ def phase(name: str) -> Callable[[type[Phase]], type[Phase]]:
 
 
 def registered() -> dict[str, type[Phase]]:
-    """All phases in the files of this folder, by name."""
     package = importlib.import_module(__package__)
     dates = {folder: os.stat(folder).st_mtime_ns for folder in package.__path__}
     # Called a thousand times before the graph of jobs is built; files are rarely added meanwhile.
@@ -84,7 +83,6 @@ class Phase:
 
     @classmethod
     def domains(cls) -> dict[str, Number | Choice]:
-        """The allowed values of each field."""
         return {field.name: field.metadata[DOMAIN] for field in dataclasses.fields(cls)}
 
     @property
@@ -108,7 +106,6 @@ class Phase:
         """Request outputs of the original models, before any phase changes the models."""
 
     def run(self, task: Task) -> None:
-        """Change the models of the task."""
         raise NotImplementedError
 
 
@@ -118,7 +115,6 @@ class Edit(Phase):
     needs_selection = True
 
     def run(self, task: Task) -> None:
-        """Edit the weights in place."""
         with task.models.weights() as weights:
             self.edit(task, weights)
 
@@ -133,7 +129,6 @@ class Select(Phase):
     selects = True
 
     def run(self, task: Task) -> None:
-        """Replace the selection of the task."""
         task.selected = self.select(task)
 
     def select(self, task: Task) -> Weights:
@@ -169,20 +164,16 @@ class Training(Phase):
 
     @property
     def works_on_every_weight(self) -> str:
-        """A multiplier of the update of some weights, and not of others."""
         return "slows weights that are not selected (elsewhere)" if self.elsewhere != 1 else ""
 
     @property
     def sets(self) -> tuple[str, ...]:
-        """The sets of strings that the phase reads."""
         return (self.over,) if self.beside is None else (self.over, self.beside)
 
     def steps(self, budget: int) -> int:
-        """Number of optimiser steps, if the method may make `budget` passes."""
         return max(1, whole_part(self.share * budget / self.passes_per_step))
 
     def passes(self, sizes: Mapping[str, int], batch_size: int, budget: int) -> int:
-        """Number of passes over a batch: one per step, or two with a second set."""
         return self.steps(budget) * self.passes_per_step
 
     @property
@@ -195,11 +186,9 @@ class Training(Phase):
         raise NotImplementedError
 
     def rate_M(self, task: Task, batch: ModelsBatch) -> torch.Tensor:
-        """The learning rate of each model in this step."""
         return torch.full((task.models.count,), self.rate * task.rate, dtype=torch.float64)
 
     def run(self, task: Task) -> None:
-        """Take the steps."""
         task.use_optimizer(self, self.optimizer)
         for batch, beside in self._batches(task):
             task.observe_if_due()
@@ -208,7 +197,6 @@ class Training(Phase):
             self.step(task, loss_M, self.rate_M(task, batch))
 
     def _batches(self, task: Task) -> Iterator[tuple[ModelsBatch, ModelsBatch | None]]:
-        """One batch per step, with a batch from the second set, if there is one."""
         epochs = itertools.chain.from_iterable(
             task.batches(self.over, task.phase_number, epoch) for epoch in itertools.count(1)
         )
@@ -218,7 +206,6 @@ class Training(Phase):
         return task.with_batches_beside(batches, self.beside, task.phase_number)
 
     def step(self, task: Task, loss_M: torch.Tensor, rate_M: torch.Tensor) -> None:
-        """One step; the update of weights that are not selected is multiplied by `elsewhere`."""
         if self.elsewhere == 1:
             task.models.step(loss_M, rate_M)
             return

@@ -32,5 +32,4 @@ class MajorityFinetune(Finetune):
         return super().rate_M(task, batch) * self.weight(share_M) / self.weight(share_of_all)
 
     def weight(self, share):
-        """Mean weight of tokens, given the share of the most frequent token."""
         return self.others + (1 - self.others) * share

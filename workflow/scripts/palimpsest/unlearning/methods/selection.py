@@ -33,7 +33,6 @@ def parts_of(models, name: str) -> set[str]:
 
 
 def names_in(models, parts: tuple[str, ...]) -> list[str]:
-    """The parameters that belong to at least one of some parts."""
     return [name for name in models.shapes if parts_of(models, name) & set(parts)]
 
 
@@ -137,13 +136,11 @@ class SelectGradient(SelectShare):
 
     @property
     def factors(self) -> dict[str, float]:
-        """The factor of each set's loss; sets with factor 0 are left out."""
         factors = {RETAIN: self.alpha, FORGET: self.alpha - 1}
         return {name: factor for name, factor in factors.items() if factor}
 
     @property
     def sets(self):
-        """The sets whose gradients are used."""
         return tuple(self.factors)
 
     def passes(self, sizes, batch_size, budget):

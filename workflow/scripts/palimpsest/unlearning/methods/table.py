@@ -1,8 +1,4 @@
-"""The table of methods, config/unlearning.yaml: methods as lists of phases.
-
-Only modules that load fast are imported, because Snakemake reads the table before it builds its
-graph of jobs.
-"""
+"""The table of methods, config/unlearning.yaml: methods as lists of phases."""
 
 from __future__ import annotations
 
@@ -66,7 +62,6 @@ class Method:
 
     @property
     def sets(self) -> set[str]:
-        """The sets of strings that the method reads."""
         return set().union(*(phase.sets for phase in self.phases))
 
     @property
@@ -113,12 +108,10 @@ class Method:
         }
 
     def as_json(self) -> str:
-        """The phases with all their keys, in one line."""
         return json.dumps(self.written)
 
     @classmethod
     def from_json(cls, name: str, text: str) -> Method:
-        """The method from the text of `as_json`; the two ends have no phases."""
         if name in ENDS:
             return cls(name, [])
         return cls(name, _Reader(f"--phases: {name}").phases(json.loads(text)))

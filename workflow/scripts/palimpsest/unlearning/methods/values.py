@@ -42,17 +42,14 @@ def number(default: float = MISSING, **bounds: float) -> Any:
 
 
 def whole(default: int = MISSING, **bounds: int) -> Any:
-    """A field that holds a whole number within bounds."""
     return _field(default, Number(**bounds, whole=True))
 
 
 def choice(words: Sequence[str], default: str = MISSING) -> Any:
-    """A field that holds one of some words."""
     return _field(default, Choice(tuple(words)))
 
 
 def choices(words: Sequence[str], default: tuple[str, ...] = MISSING) -> Any:
-    """A field that holds some of some words."""
     return _field(default, Choice(tuple(words), several=True))
 
 

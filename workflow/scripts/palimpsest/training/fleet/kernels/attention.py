@@ -78,7 +78,7 @@ def _attention_forward(task, room, integers, numbers):
 
 @njit
 def _place(task, heads, string_step, head_step):
-    """How far from the beginning the head of a task is."""
+    """Distance in bytes of the head of a task from the beginning of its tensor."""
     return task // heads * string_step + task % heads * head_step
 
 
@@ -134,7 +134,7 @@ def _weigh(first, count, scaling, scores, scores_row, stats):
 
 @njit
 def _row(start, count):
-    """Where a row starts and where its last vector does, and how many numbers that one holds."""
+    """Addresses of a row and of its last vector, and how many numbers this vector holds."""
     rest = count - padded(count) + LANES
     return start, start + 4 * (count - rest), rest
 
@@ -217,7 +217,6 @@ def _dot(count, x, y):
 
 
 def attention(query_SHTd, key_SHTd, value_SHTd, scaling: float, softcap: float | None = None):
-    """Causal self-attention [S, T, H, d] of S strings; the scores are capped where a model does."""
     return _Attention.apply(query_SHTd, key_SHTd, value_SHTd, scaling, softcap or 0.0)
 
 
@@ -258,7 +257,6 @@ class _Attention(torch.autograd.Function):
 
 
 def _in_rows(x: torch.Tensor) -> torch.Tensor:
-    """A tensor whose last dimension is contiguous."""
     return x if x.stride(-1) == 1 else x.contiguous()
 
 
@@ -291,7 +289,7 @@ def _rotary(task, room, integers, numbers):
 
 @njit
 def _turn_place(heads, width, turned, cos, sin, back, x, x_h, y):
-    """Of the first `turned` features of each head, one half turned with the other."""
+    """Rotate the first `turned` features of each head, one half with the other; copy the others."""
     half = turned // 2
     other, y_h = 4 * half, 4 * width
     for j in range(0, half, LANES):
@@ -315,8 +313,8 @@ def _turn_place(heads, width, turned, cos, sin, back, x, x_h, y):
 def apply_rotary(query_SHTd, key_SHTd, cos_Td, sin_Td) -> tuple[torch.Tensor, torch.Tensor]:
     """Queries and keys [S, H, T, d]: x * cos + rotate_half(x) * sin of the first features.
 
-    These are as many as `cos_Td` has; those that follow are left as they are. There may be fewer
-    heads of keys than of queries. In memory the results are [S, T, H, d].
+    `cos_Td` has the number of these features; the others stay as they are. There may be fewer heads
+    of keys than of queries. In memory the results are [S, T, H, d].
     """
     return _Rotary.apply(query_SHTd, key_SHTd, cos_Td.contiguous(), sin_Td.contiguous())
 

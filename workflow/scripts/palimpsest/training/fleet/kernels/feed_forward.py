@@ -57,9 +57,10 @@ def _feed_forward(task, room, integers, numbers):
 def _feed_forward_backward(task, room, integers, numbers):
     """Gradients of the input, the two or three matrices and the biases whose address is not 0.
 
-    A task is a member; or, where `work` [3, M, N, F] (padded) is given, a part of a member's rows,
-    of which all but the gradients of parameters are computed, or a part of its inner features
-    (`finishing`), of which those are.
+    A task is a member. With `work` [3, M, N, F] (padded), there are two rounds. In the first, a
+    task is a part of a member's rows, and computes all but the gradients of parameters. In the
+    second (`finishing`), a task is a part of a member's inner features, and computes these
+    gradients.
     """
     parts, rows, inputs, inner, outputs, kind, x, g = integers_at(integers, 8)
     gate_w, gate_step, up_w, up_step, down_w, down_step = integers_at(integers + 64, 6)
@@ -112,13 +113,11 @@ def _feed_forward_backward(task, room, integers, numbers):
 
 
 def gated_feed_forward(x_MNI, gate_MFI, up_MFI, down_MOF, activation: str) -> torch.Tensor:
-    """[M, N, O]: the activation of one linear layer, times a second, through a third."""
     kind = ACTIVATIONS[activation]
     return _FeedForward.apply(x_MNI, gate_MFI, up_MFI, down_MOF, None, None, kind)
 
 
 def feed_forward(x_MNI, up_MFI, up_MF, down_MOF, down_MO, activation: str) -> torch.Tensor:
-    """[M, N, O]: the activation of one linear layer through a second, both with biases."""
     return _FeedForward.apply(
         x_MNI, up_MFI, None, down_MOF, up_MF, down_MO, ACTIVATIONS[activation]
     )

@@ -141,12 +141,10 @@ def _norm_row_back(width, centred, x, w, stats, g, dx, dw, db):
 
 
 def rms_norm(x_MND, weight_MD, eps: float) -> torch.Tensor:
-    """Rows divided by their root mean square, times each member's own weights."""
     return _Norm.apply(x_MND, weight_MD, None, eps)
 
 
 def layer_norm(x_MND, weight_MD, bias_MD, eps: float) -> torch.Tensor:
-    """Rows of mean 0 and variance 1, times each member's own weights, plus its own bias."""
     return _Norm.apply(x_MND, weight_MD, bias_MD, eps)
 
 
@@ -243,7 +241,7 @@ def activated(kind, count, x, up, y):
 
 @njit
 def activated_back(kind, count, x, up, g, dx, dup, y):
-    """Gradients dx (in whose place g may be) and, unless `up` is 0, dup; unless `y` is 0, y too."""
+    """Gradients dx (g may be at its address) and, unless `up` is 0, dup; unless `y` is 0, y too."""
     for j in range(0, count, LANES):
         at, rest = 4 * j, count - j
         value, grad = load_first(x + at, rest), load_first(g + at, rest)
@@ -278,12 +276,10 @@ def _activate_backward(task, room, integers, numbers):
 
 
 def gated(gate, up, activation: str) -> torch.Tensor:
-    """The activation of one half of a gated feed-forward layer times the other half."""
     return _Activate.apply(gate, up, ACTIVATIONS[activation])
 
 
 def activate(x, activation: str) -> torch.Tensor:
-    """One of `ACTIVATIONS`, of every number."""
     return _Activate.apply(x, None, ACTIVATIONS[activation])
 
 
@@ -348,7 +344,7 @@ def _nll_backward(task, room, integers, numbers):
 
 @njit(forceinline=True)
 def _exponentials(count, x):
-    """The largest of some numbers, and the sum of exp of how far they are from it."""
+    """The largest of some numbers, and the sum of exp(number - largest)."""
     lowest = splat(-math.inf)
     top = lowest
     for j in range(0, count, LANES):
@@ -454,11 +450,6 @@ def adamw_(
     weight_decay: float,
     clipping: float,
 ) -> None:
-    """One step of AdamW of every member, in place, its gradient clipped to a norm of its own.
-
-    `rate_M` are the members' learning rates, `step_M` counts their steps from 1. The arithmetic is
-    that of torch.optim.AdamW after torch.nn.utils.clip_grad_norm_.
-    """
     members, count = theta_MP.shape
     rows = theta_MP, by_member(grad_MP), first_MP, second_MP
     if any(row.stride(1) != 1 for row in rows):

@@ -29,9 +29,10 @@ from palimpsest.training.fleet.kernels.vector import (
     WIDE,
 )
 
-# Rows of the tiles of a matrix product, by their width in vectors: the most whose sums fit into the
-# registers (32, or 16 of the narrower ones) beside a row of B and a factor, with one to spare,
-# without which compilers move sums to memory; then fewer, for the rows that are left.
+# Rows of the tiles of a matrix product, by their width in vectors: first the most whose sums fit
+# into the registers (32, or 16 of the narrower ones) together with a row of B and a factor. One
+# register is spare: without it, compilers move sums to memory. Then fewer, for the rows that are
+# left.
 TILES = (
     {4: (6, 2, 1), 3: (8, 2, 1), 2: (12, 4, 1), 1: (24, 8, 2, 1)}
     if WIDE
@@ -43,7 +44,7 @@ TOGETHER = 96
 
 
 def _strip(vectors: int):
-    """The product in `rows` rows and so many vectors of columns, the last of which holds `last`."""
+    """The product in `rows` rows and `vectors` vectors of columns; the last has `last` numbers."""
 
     def write(builder, rows, last, k, a, a_row, a_col, b, b_row, c, c_row, start, start_row):
         row = INT64(0)
@@ -237,7 +238,6 @@ def sum_rows(rows, columns, x, x_row, out, going_on):
 
 
 def linear(x_MNI, weight_MOI, bias_MO=None) -> torch.Tensor:
-    """[M, N, O]: each member's rows through its own weights."""
     return _Linear.apply(x_MNI, weight_MOI, bias_MO)
 
 

@@ -68,13 +68,12 @@ _operation(operator.truediv, "fdiv")
 
 @register_jitable
 def padded(count):
-    """So many numbers in whole vectors; kernels and Python can ask."""
+    """`count`, rounded up to whole vectors; kernels and Python can call this."""
     return (count + LANES - 1) // LANES * LANES
 
 
 @intrinsic
 def load(context, address):
-    """A vector from memory."""
     return Lanes(types.int64), lambda context, builder, _, v: vector.load(builder, *v)
 
 
@@ -91,8 +90,6 @@ def load_first(context, address, count):
 
 @intrinsic
 def store(context, address, value):
-    """A vector into memory."""
-
     def emit(context, builder, _, values):
         vector.store(builder, *values)
         return context.get_dummy_value()
@@ -102,8 +99,6 @@ def store(context, address, value):
 
 @intrinsic
 def store_first(context, address, value, count):
-    """The first so many numbers of a vector into memory."""
-
     def emit(context, builder, _, values):
         vector.store_first(builder, *values)
         return context.get_dummy_value()
@@ -113,7 +108,6 @@ def store_first(context, address, value, count):
 
 @intrinsic
 def load_scalar(context, address):
-    """One float32 from memory."""
     return types.float32(types.int64), lambda context, builder, _, v: vector.load_scalar(
         builder, *v
     )
@@ -121,8 +115,6 @@ def load_scalar(context, address):
 
 @intrinsic
 def store_scalar(context, address, value):
-    """One float32 into memory."""
-
     def emit(context, builder, _, values):
         builder.store(values[1], builder.inttoptr(values[0], POINTER), align=4)
         return context.get_dummy_value()
@@ -132,8 +124,6 @@ def store_scalar(context, address, value):
 
 @intrinsic
 def load_integer(context, address):
-    """One int64 from memory."""
-
     def emit(context, builder, _, values):
         return builder.load(builder.inttoptr(values[0], POINTER), align=8, typ=INT64)
 
@@ -142,8 +132,6 @@ def load_integer(context, address):
 
 @intrinsic
 def load_double(context, address):
-    """One float64 from memory."""
-
     def emit(context, builder, _, values):
         return builder.load(builder.inttoptr(values[0], POINTER), align=8, typ=DOUBLE)
 
@@ -164,14 +152,13 @@ def prefetch(context, address):
 
 @njit(forceinline=True)
 def fetch(address, count):
-    """Have so many float32 brought into the cache, if they exist."""
+    """Have `count` float32 brought into the cache, if they exist."""
     for at in range(address, address + 4 * count, CACHE_LINE):
         prefetch(at)
 
 
 @intrinsic
 def splat(context, scalar):
-    """All lanes the same."""
     return Lanes(types.float32), lambda context, builder, _, v: vector.splat(builder, *v)
 
 
@@ -203,7 +190,7 @@ def lesser(context, a, b):
 
 @intrinsic
 def first_of(context, count, a, b):
-    """The first so many lanes of a, the others of b."""
+    """The first `count` lanes of a, the others of b."""
 
     def emit(context, builder, _, values):
         count, a, b = values
@@ -242,7 +229,7 @@ def scaled(context, x, power):
         if WIDE:
             arguments = (x, power, x, ir.IntType(16)(-1), INT32(4))
             return vector.call(builder, "llvm.x86.avx512.mask.scalef.ps.512", VALUES, *arguments)
-        # In two steps, of which each is a power that float32 can hold.
+        # In two steps: each multiplies by a power that float32 can hold.
         power = builder.fptosi(power, INTEGERS)
         half = builder.ashr(power, ir.Constant(INTEGERS, [1] * LANES))
         for part in (half, builder.sub(power, half)):
@@ -267,8 +254,6 @@ def _folded(builder, vector, combine):
 
 @intrinsic
 def total(context, x):
-    """The sum of all lanes."""
-
     def emit(context, builder, _, values):
         return _folded(builder, values[0], builder.fadd)
 
@@ -277,8 +262,6 @@ def total(context, x):
 
 @intrinsic
 def largest(context, x):
-    """The largest of all lanes."""
-
     def emit(context, builder, _, values):
         def larger(a, b):
             return builder.select(builder.fcmp_ordered(">", a, b), a, b)

@@ -17,8 +17,8 @@ from numba.extending import intrinsic
 from palimpsest.training.fleet.kernels import vector
 from palimpsest.training.fleet.kernels.vector import INT64, POINTER, VOID
 
-# Of all files of this package. Numba keeps what it compiled for as long as the file of the function
-# is the same, but a kernel has parts of other files in it.
+# A hash of all files of this package. Numba keeps what it compiled for as long as the file of the
+# function is the same, but a kernel has parts of other files in it.
 SOURCES = hashlib.sha256(
     b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
 ).hexdigest()[:12]
@@ -47,7 +47,7 @@ def shared(function):
 
         return types.void(*[types.int64] * len(arguments)), emit
 
-    # Numba reads from it how many arguments there are.
+    # Numba reads the number of arguments from this signature.
     context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     call.__signature__ = signature.replace(parameters=[context, *signature.parameters.values()])
     return intrinsic(call)
@@ -55,8 +55,6 @@ def shared(function):
 
 @intrinsic
 def _call_task(context, function, task, room, integers, numbers):
-    """Call the kernel at an address."""
-
     def emit(context, builder, _, values):
         function, *arguments = values
         kind = ir.FunctionType(VOID, [INT64] * len(arguments))
@@ -85,7 +83,7 @@ class Kernel:
         self.function = function
 
     def __call__(self, tasks: int, *integers: int, numbers=(), room: int = 0) -> None:
-        """Do all tasks, with so many float32 of scratch for each thread."""
+        """Do all tasks, with `room` float32 of scratch for each thread."""
         scratch = torch.empty(get_num_threads() * room, dtype=torch.float32)
         integers, numbers = array("q", integers), array("d", numbers)
         given = integers.buffer_info()[0], numbers.buffer_info()[0]
@@ -93,7 +91,6 @@ class Kernel:
 
     @cached_property
     def address(self) -> int:
-        """Of the compiled function."""
         for name, function in SHARED.items():
             llvm.add_symbol(name, compiled(function).address)
         return compiled(self.function).address
@@ -101,7 +98,7 @@ class Kernel:
 
 @intrinsic(prefer_literal=True)
 def integers_at(context, address, count):
-    """So many int64 from memory, as a tuple."""
+    """`count` int64 from memory, as a tuple."""
     result = types.UniTuple(types.int64, count.literal_value)
 
     def emit(context, builder, _, values):
@@ -121,7 +118,6 @@ def _pointer(context, address):
 
 @njit
 def floats_at(address, count):
-    """The float32[count] at an address, as an array."""
     return carray(_pointer(address), count)
 
 
@@ -134,7 +130,7 @@ def part_of_task(task, parts, size):
 
 
 def by_member(x: torch.Tensor) -> torch.Tensor:
-    """Parameters whose members may lie apart, but each of them in one piece."""
+    """Parameters in which each member is contiguous; the members may lie apart."""
     return x if x[0].is_contiguous() else x.contiguous()
 
 
@@ -149,25 +145,24 @@ def member_steps(*tensors: torch.Tensor | None) -> list[int]:
 
 
 def addresses(*tensors: torch.Tensor | None) -> list[int]:
-    """Addresses of several tensors; 0 where there is none."""
     return [0 if tensor is None else address_of(tensor) for tensor in tensors]
 
 
 def address_of(x: torch.Tensor, dtype: torch.dtype = torch.float32) -> int:
-    """Where the kernels, which cannot tell, find numbers of the kind that they expect."""
+    """The address of a tensor; `TypeError` unless it is of `dtype` and on the CPU."""
     if x.dtype != dtype or x.device.type != "cpu":
         raise TypeError(f"a kernel needs {dtype} on the CPU, not {x.dtype} on {x.device}")
     return x.data_ptr()
 
 
 def check_shapes(*pairs) -> None:
-    """Kernels do not look where a tensor ends."""
+    """Raise `ValueError` for a wrong shape: kernels do not look where a tensor ends."""
     for shape, wanted in pairs:
         if tuple(shape) != tuple(wanted):
             raise ValueError(f"a kernel was given the shape {tuple(shape)}, not {tuple(wanted)}")
 
 
 def parts_per_member(members: int) -> int:
-    """In how many parts to do a member's work, so that every thread has its share."""
+    """The number of parts of a member's work with which every thread has its share."""
     threads = get_num_threads()
     return 1 if members % threads == 0 else threads

@@ -1,7 +1,7 @@
-"""What writes the instructions of LLVM on vectors, as wide as a register of this machine.
+"""Writes LLVM's instructions on vectors, which are as wide as a register of this machine.
 
-Each function adds instructions to a function that is being built, and returns their result.
-What kernels call are the functions of `simd`, which numba knows, and of `products`.
+Each function adds instructions to a function that is being built, and returns their result. Kernels
+call the functions of `simd`, which numba knows, and of `products`.
 """
 
 import llvmlite.binding as llvm
@@ -74,17 +74,14 @@ def store_first(builder, address, value, count):
 
 
 def load_scalar(builder, address):
-    """One float32 from memory."""
     return builder.load(builder.inttoptr(address, POINTER), align=4, typ=FLOAT)
 
 
 def fma(builder, a, b, c):
-    """The sum a * b + c, rounded once."""
     return call(builder, f"llvm.fma.{SUFFIX}", VALUES, a, b, c)
 
 
 def moved(builder, address, step, times: int):
-    """An address after so many steps."""
     return builder.add(address, builder.mul(step, INT64(times)))
 
 
