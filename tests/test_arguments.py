@@ -5,9 +5,9 @@ import pytest
 
 from palimpsest import density, information, memorisation, unlearning
 from palimpsest.errors import UserError
-from palimpsest.unlearning.gaps import pooled_share, string_shares
-from palimpsest.unlearning.lower_bounds import bound_of_errors
-from palimpsest.unlearning.variance import split_variance
+from palimpsest.unlearning.attacks.lower_bounds import bound_of_errors
+from palimpsest.unlearning.evaluate.gaps import pooled_share, string_shares
+from palimpsest.unlearning.evaluate.variance import split_variance
 
 CHANCE = np.random.default_rng(0)
 A, B = CHANCE.normal(size=(2, 12, 3))

@@ -31,7 +31,7 @@ from palimpsest.section import Derived, Section
 from palimpsest.sections import NAMES
 from palimpsest.tables.columns import SHARED
 from palimpsest.tables.kinds import Kind
-from palimpsest.unlearning.jobs import jobs_of
+from palimpsest.unlearning.run.jobs import jobs_of
 
 
 @pytest.fixture(autouse=True)

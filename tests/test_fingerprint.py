@@ -266,8 +266,14 @@ def test_the_modules_behind_a_script_are_named(library):
 def test_a_rule_hangs_on_no_more_of_the_library_than_it_uses():
     """Tables, figures and reports do not use code that trains or builds the graph of jobs."""
     functions = ["results:figure", "results:claims", "results:report"]
-    functions += ["memorisation.runs:memorisation_tables", "unlearning.evaluation:forgetting"]
-    functions += ["unlearning.evaluation:other_metrics", "unlearning.evaluation:remaining"]
+    functions += [
+        "memorisation.runs:memorisation_tables",
+        "unlearning.evaluate.evaluation:forgetting",
+    ]
+    functions += [
+        "unlearning.evaluate.evaluation:other_metrics",
+        "unlearning.evaluate.evaluation:remaining",
+    ]
     places = ["make.py", *(f"palimpsest.{function}" for function in functions)]
     parts = {module.split(".")[1] for module in modules_of(*places) if "palimpsest." in module}
     assert not parts & {"configuration", "planning", "training", "experiment", "models"}

@@ -28,15 +28,15 @@ from palimpsest.unlearning import (
     joint_attack,
     permutation_null,
 )
-from palimpsest.unlearning.attackers import held_out_epsilon
-from palimpsest.unlearning.gaps import clear_gaps, per_model_shares, string_shares
-from palimpsest.unlearning.joint_attacks import standardised as standardised_models
-from palimpsest.unlearning.kolmogorov import ks_distances, ks_p_value
-from palimpsest.unlearning.membership import auc, membership_accuracy, privleak
-from palimpsest.unlearning.relearning import Relearned, restricted_mean
-from palimpsest.unlearning.three_samples import relative_test
-from palimpsest.unlearning.token_scores import _of_tokens
-from palimpsest.unlearning.variance import split_variance
+from palimpsest.unlearning.attacks.attackers import held_out_epsilon
+from palimpsest.unlearning.attacks.joint_attacks import standardised as standardised_models
+from palimpsest.unlearning.attacks.kolmogorov import ks_distances, ks_p_value
+from palimpsest.unlearning.attacks.membership import auc, membership_accuracy, privleak
+from palimpsest.unlearning.attacks.three_samples import relative_test
+from palimpsest.unlearning.evaluate.gaps import clear_gaps, per_model_shares, string_shares
+from palimpsest.unlearning.evaluate.relearning import Relearned, restricted_mean
+from palimpsest.unlearning.evaluate.token_scores import _of_tokens
+from palimpsest.unlearning.evaluate.variance import split_variance
 
 
 def nearly(value, *shape, seed=0):

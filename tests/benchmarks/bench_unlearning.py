@@ -37,8 +37,8 @@ from palimpsest.training.recipe import Recipe  # noqa: E402
 from palimpsest.training.runs import Material, Run  # noqa: E402
 from palimpsest.unlearning.forgetting_data import build_forgetting  # noqa: E402
 from palimpsest.unlearning.methods import Method, Training, read_methods  # noqa: E402
-from palimpsest.unlearning.task import Task, passes_within  # noqa: E402
-from palimpsest.unlearning.unlearn import Workbench  # noqa: E402
+from palimpsest.unlearning.methods.task import Task, passes_within  # noqa: E402
+from palimpsest.unlearning.run.unlearn import Workbench  # noqa: E402
 
 GRAMMAR = ROOT / "config/languages/L3.pcfg"
 MODEL = "pythia-1b"

@@ -30,10 +30,10 @@ from rows import Row, at_most, main, shown  # noqa: E402
 
 from palimpsest import unlearning  # noqa: E402
 from palimpsest.statistics import student  # noqa: E402
-from palimpsest.unlearning.attackers import held_out_epsilon  # noqa: E402
-from palimpsest.unlearning.gaps import Losses, pooled_share, string_shares  # noqa: E402
-from palimpsest.unlearning.joint_attacks import joint_p  # noqa: E402
-from palimpsest.unlearning.permutation import against_chance, permutation_null  # noqa: E402
+from palimpsest.unlearning.attacks.attackers import held_out_epsilon  # noqa: E402
+from palimpsest.unlearning.attacks.joint_attacks import joint_p  # noqa: E402
+from palimpsest.unlearning.attacks.permutation import against_chance, permutation_null  # noqa: E402
+from palimpsest.unlearning.evaluate.gaps import Losses, pooled_share, string_shares  # noqa: E402
 
 N_STUDIES, TINY = 1000, 5
 N_POWER = 300

@@ -10,7 +10,7 @@ from palimpsest.configuration.sources import Sources
 from palimpsest.experiment import schema_of
 from palimpsest.memorisation.studies import STUDIES
 from palimpsest.sections import SECTIONS
-from palimpsest.unlearning.jobs import jobs_of
+from palimpsest.unlearning.run.jobs import jobs_of
 
 LANGUAGES = "L1, L2, L3, L3-short, L4, L4-skewed, L5, L6, L7, L8"
 

@@ -28,7 +28,7 @@ from palimpsest.unlearning.figures import method_rows, seeds
 from palimpsest.unlearning.figures.unlearning_agreement import alike_together, matrix
 from palimpsest.unlearning.figures.unlearning_epsilons import by_epsilon, last_edge
 from palimpsest.unlearning.figures.unlearning_hardness import spearman
-from palimpsest.unlearning.setups import ENDS
+from palimpsest.unlearning.run.setups import ENDS
 
 NAMES = [figure.name for figure in ROWS]
 ONE, TWO = ["pythia-1b-twin"], ["pythia-1b-twin", "qwen-2.5-7b-twin"]

@@ -19,7 +19,7 @@ from palimpsest.unlearning.figures.unlearning_gaps import HIGHEST, LOWEST
 from palimpsest.unlearning.figures.unlearning_relearning import against_rounded
 from palimpsest.unlearning.figures.unlearning_stitching import stitched
 from palimpsest.unlearning.figures.unlearning_tuning import undominated, unlearning_tuning
-from palimpsest.unlearning.tuning import MOST_IN_SEARCH
+from palimpsest.unlearning.tuning.choice import MOST_IN_SEARCH
 
 # How far methods go
 

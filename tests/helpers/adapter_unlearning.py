@@ -26,8 +26,8 @@ from palimpsest.launch import collect_rarely
 from palimpsest.models.adapters import plain_name
 from palimpsest.models.build import build
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.task import Task
-from palimpsest.unlearning.unlearn import Workbench
+from palimpsest.unlearning.methods.task import Task
+from palimpsest.unlearning.run.unlearn import Workbench
 
 ADAPTED = {"adapter": "lora", "adapter_rank": 4, "adapter_alpha": 8.0, "adapter_rate": 10.0}
 BUDGET = 8  # passes of a method

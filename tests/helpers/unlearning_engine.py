@@ -22,10 +22,10 @@ from palimpsest.sections import KINDS
 from palimpsest.training.recipe import Recipe
 from palimpsest.training.runs import Run
 from palimpsest.unlearning.forgetting_data import build_forgetting
-from palimpsest.unlearning.losses import cross_entropy
 from palimpsest.unlearning.methods import Method, read_methods
-from palimpsest.unlearning.task import Task
-from palimpsest.unlearning.unlearn import Workbench
+from palimpsest.unlearning.methods.losses import cross_entropy
+from palimpsest.unlearning.methods.task import Task
+from palimpsest.unlearning.run.unlearn import Workbench
 
 ROOT = Path(__file__).parents[2]
 GRAMMAR = ROOT / "config/languages/L2.pcfg"

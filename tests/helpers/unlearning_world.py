@@ -9,8 +9,8 @@ import pandas as pd
 
 from palimpsest import tables
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.samples import read_problem, setups_of
-from palimpsest.unlearning.setups import n_originals, n_retrained, wanted
+from palimpsest.unlearning.evaluate.samples import read_problem, setups_of
+from palimpsest.unlearning.run.setups import n_originals, n_retrained, wanted
 
 KEYS = {"model": "m", "language": "L", "size": 100, "seed": 0}
 EPOCHS = np.array([0, 5, 10])

@@ -13,8 +13,10 @@ from helpers.unlearning_problems import ends, method
 from palimpsest import tables
 from palimpsest.sections import KINDS, SECTIONS
 from palimpsest.statistics import Interval
-from palimpsest.unlearning import opening, remaining, verdicts
+from palimpsest.unlearning import opening
 from palimpsest.unlearning import report as unlearning
+from palimpsest.unlearning.evaluate import residual_memorisation as remaining
+from palimpsest.unlearning.evaluate import verdicts
 
 TITLE = "What it can be made to forget"
 SEVERAL = {

@@ -18,7 +18,7 @@ from helpers.unlearning_engine import METHODS, write_dataset
 from palimpsest import tables
 from palimpsest.sections import KINDS
 from palimpsest.unlearning.methods import read_methods
-from palimpsest.unlearning.search_jobs import search_of
+from palimpsest.unlearning.tuning.jobs import search_of
 
 CASES = ["0-fp32", "2-bf16"]
 RULED_OUT = {"kookmin", "sun", "salun", "l1-sparse", "rmu", "kookmin-seif"}

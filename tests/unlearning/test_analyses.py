@@ -8,9 +8,9 @@ from scipy import stats
 from helpers.unlearning_world import FORGET, KEYS, STRINGS, world
 from palimpsest import tables
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.analyses import agreement, hardness, mean_epsilons
-from palimpsest.unlearning.quality import largest_epsilon
-from palimpsest.unlearning.setups import Setup
+from palimpsest.unlearning.attacks.quality import largest_epsilon
+from palimpsest.unlearning.evaluate.analyses import agreement, hardness, mean_epsilons
+from palimpsest.unlearning.run.setups import Setup
 
 SETUP = Setup("reuse-n-n", n=16, repetitions=2, pool=16)
 IDS = STRINGS["string_id"][FORGET].tolist()

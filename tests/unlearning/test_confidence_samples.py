@@ -7,8 +7,8 @@ import pytest
 from helpers.unlearning_world import FORGET, STRINGS, world
 from palimpsest import tables
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.confidence_samples import chosen_strings, confidence_samples
-from palimpsest.unlearning.scores import Evaluation, Rules
+from palimpsest.unlearning.evaluate.confidence_samples import chosen_strings, confidence_samples
+from palimpsest.unlearning.evaluate.scores import Evaluation, Rules
 
 IDS = STRINGS["string_id"][FORGET].tolist()
 RULES = Rules("geometric_mean", "grid", 1e-5, 0.5, 0.2)

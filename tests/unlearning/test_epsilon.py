@@ -14,10 +14,10 @@ from scipy.stats import gaussian_kde
 from helpers import plain_epsilon
 from helpers.epsilon_samples import samples
 from palimpsest import unlearning
-from palimpsest.unlearning import sweeps
-from palimpsest.unlearning.attackers import _masses, held_out_epsilon
-from palimpsest.unlearning.confidence import logit_scaled_confidence
-from palimpsest.unlearning.thresholds import attacks, logs_of_rates
+from palimpsest.unlearning.attacks import sweeps
+from palimpsest.unlearning.attacks.attackers import _masses, held_out_epsilon
+from palimpsest.unlearning.attacks.confidence import logit_scaled_confidence
+from palimpsest.unlearning.attacks.thresholds import attacks, logs_of_rates
 
 DELTA = 1e-5
 CAP = 50.0
@@ -475,10 +475,10 @@ def test_no_module_has_the_name_of_a_function():
 def test_epsilon_is_a_function_after_every_import_and_numba_waits_until_it_is_called():
     script = (
         "import sys\n"
-        "import palimpsest.unlearning.attackers, palimpsest.unlearning.thresholds\n"
+        "import palimpsest.unlearning.attacks.attackers, palimpsest.unlearning.attacks.thresholds\n"
         "import palimpsest.unlearning as u\n"
         "assert 'numba' not in sys.modules\n"
-        "import palimpsest.unlearning.sweeps\n"
+        "import palimpsest.unlearning.attacks.sweeps\n"
         "print(u.epsilon([[0.0], [1.0]], [[2.0], [3.0]], 1e-5, 'exact').tolist())\n"
     )
     folder = unlearning.__path__[0].rsplit("palimpsest", 1)[0]

@@ -10,10 +10,10 @@ from helpers.unlearning_twins import assignment, trained_twins
 from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.exported import Wanted, export_unlearned
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.parts import Afterwards, Curve, Part, Relearning
-from palimpsest.unlearning.unlearn import Unlearning, unlearn
+from palimpsest.unlearning.run.exported import Wanted, export_unlearned
+from palimpsest.unlearning.run.parts import Afterwards, Curve, Part, Relearning
+from palimpsest.unlearning.run.unlearn import Unlearning, unlearn
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")

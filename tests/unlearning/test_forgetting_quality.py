@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from palimpsest import unlearning
-from palimpsest.unlearning.quality import final_score, points
+from palimpsest.unlearning.attacks.quality import final_score, points
 
 EPSILONS = arrays.arrays(float, st.integers(1, 20), elements=st.floats(0, 60))
 

@@ -6,8 +6,8 @@ import pytest
 from helpers.unlearning_world import FORGET, world
 from palimpsest import tables
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.gap_tables import gap_tables
-from palimpsest.unlearning.gaps import clear_gaps
+from palimpsest.unlearning.evaluate.gap_tables import gap_tables
+from palimpsest.unlearning.evaluate.gaps import clear_gaps
 
 ENDS = ["lower", "upper"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from palimpsest.unlearning.gaps import (
+from palimpsest.unlearning.evaluate.gaps import (
     Losses,
     clear_gaps,
     per_model_shares,

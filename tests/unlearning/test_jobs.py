@@ -12,10 +12,10 @@ from palimpsest import paths
 from palimpsest.configuration.settings import Settings
 from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.unlearning import kinds
-from palimpsest.unlearning.jobs import Forgetter, UnlearningJobs, jobs_of, models_by_method
 from palimpsest.unlearning.methods import Method
+from palimpsest.unlearning.run.jobs import Forgetter, UnlearningJobs, jobs_of, models_by_method
+from palimpsest.unlearning.run.setups import SETUPS
 from palimpsest.unlearning.section import SECTION
-from palimpsest.unlearning.setups import SETUPS
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "config/unlearning.yaml"

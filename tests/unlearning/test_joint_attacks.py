@@ -6,8 +6,8 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from palimpsest.unlearning import joint_attack
-from palimpsest.unlearning.joint_attacks import joint_p, shrunken_covariance, standardised
-from palimpsest.unlearning.permutation import permutation_null
+from palimpsest.unlearning.attacks.joint_attacks import joint_p, shrunken_covariance, standardised
+from palimpsest.unlearning.attacks.permutation import permutation_null
 
 WORLDS = [(32, 32, 9, 0.0), (32, 32, 9, 0.6), (10, 15, 30, 0.3), (20, 20, 40, 0.4), (3, 3, 2, 1.0)]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
-from palimpsest.unlearning.kolmogorov import ks_distances, ks_p_value
+from palimpsest.unlearning.attacks.kolmogorov import ks_distances, ks_p_value
 
 
 def test_distances_by_hand():
@@ -56,7 +56,7 @@ def test_the_size_of_chunks_does_not_matter(monkeypatch):
     chance = np.random.default_rng(0)
     samples = chance.normal(0.3, 1, (12, 4)), chance.normal(size=(10, 4))
     whole = ks_p_value(*samples, 99)
-    monkeypatch.setattr("palimpsest.unlearning.kolmogorov.CHUNK", 500)
+    monkeypatch.setattr("palimpsest.unlearning.attacks.kolmogorov.CHUNK", 500)
     assert ks_p_value(*samples, 99) == whole
 
 

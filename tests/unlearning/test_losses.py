@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from palimpsest.training import batches
-from palimpsest.unlearning import losses
-from palimpsest.unlearning.methods import registered
+from palimpsest.unlearning.methods import losses, registered
 
 IGNORED = losses.IGNORED
 

@@ -6,7 +6,7 @@ from scipy.stats import binomtest, norm
 
 from palimpsest.errors import Notice
 from palimpsest.unlearning import epsilon_lower_bound
-from palimpsest.unlearning.lower_bounds import bound_of_errors, upper_bound
+from palimpsest.unlearning.attacks.lower_bounds import bound_of_errors, upper_bound
 
 DELTA = 1e-5
 WRONG = 0.05

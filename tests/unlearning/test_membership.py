@@ -10,7 +10,7 @@ from scipy.stats import mannwhitneyu
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from palimpsest.unlearning.membership import (
+from palimpsest.unlearning.attacks.membership import (
     FOLDS,
     auc,
     folds,

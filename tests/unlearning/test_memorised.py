@@ -7,9 +7,9 @@ import pytest
 from helpers.unlearning_world import FORGET, STRINGS, TRAINED, losses, unlearned, world
 from palimpsest import tables
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.memorised import measures, memorisation
-from palimpsest.unlearning.samples import RETAIN, read_trained
-from palimpsest.unlearning.setups import wanted
+from palimpsest.unlearning.evaluate.memorised import measures, memorisation
+from palimpsest.unlearning.evaluate.samples import RETAIN, read_trained
+from palimpsest.unlearning.run.setups import wanted
 
 IDS = STRINGS["string_id"].to_numpy(dtype=object)
 N = 39  # the 5 % quantile of so many values is the second smallest

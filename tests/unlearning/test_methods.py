@@ -15,12 +15,11 @@ from palimpsest.models import read_models
 from palimpsest.models.build import build
 from palimpsest.training.batches import IGNORED, TokenisedStrings
 from palimpsest.training.recipe import ADAM_BETAS, ADAM_EPS
-from palimpsest.unlearning import losses
-from palimpsest.unlearning.losses import string_nll
-from palimpsest.unlearning.methods import Method, Training, read_methods, registered
+from palimpsest.unlearning.methods import Method, Training, losses, read_methods, registered
+from palimpsest.unlearning.methods.losses import string_nll
 from palimpsest.unlearning.methods.selection import parts_of, weight_layers
+from palimpsest.unlearning.methods.task import Task, passes_within
 from palimpsest.unlearning.methods.values import DOMAIN
-from palimpsest.unlearning.task import Task, passes_within
 
 pytestmark = pytest.mark.slow
 

@@ -10,7 +10,7 @@ import pytest
 from palimpsest.errors import UserError
 from palimpsest.unlearning import methods
 from palimpsest.unlearning.methods import Method, read_methods, registered
-from palimpsest.unlearning.task import passes_within
+from palimpsest.unlearning.methods.task import passes_within
 
 ROOT = Path(__file__).parents[2]
 TABLE = ROOT / "config/unlearning.yaml"
@@ -345,7 +345,7 @@ def test_the_table_is_read_without_torch():
         "from palimpsest.unlearning.methods import read_methods\n"
         f"methods = read_methods({str(TABLE)!r})\n"
         "[method.points() for method in methods.values()]\n"
-        "import palimpsest.unlearning.task\n"
+        "import palimpsest.unlearning.methods.task\n"
         "assert not {'torch', 'transformers', 'scipy'} & sys.modules.keys()\n"
     )
     path = str(ROOT / "workflow/scripts")

@@ -12,9 +12,9 @@ from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
 from palimpsest.statistics import student
-from palimpsest.unlearning.equality import equal_methods, refuse_equal
-from palimpsest.unlearning.membership import auc, membership_accuracy, privleak
-from palimpsest.unlearning.metrics import metrics
+from palimpsest.unlearning.attacks.membership import auc, membership_accuracy, privleak
+from palimpsest.unlearning.evaluate.equality import equal_methods, refuse_equal
+from palimpsest.unlearning.evaluate.metrics import metrics
 
 METRICS = [
     "accuracy_gap",
@@ -240,7 +240,7 @@ def test_methods_with_equal_predictions_are_found(made, tmp_path):
 
 
 def test_scikit_learn_is_not_imported():
-    code = "import sys, palimpsest.unlearning.metrics; print('sklearn' in sys.modules)"
+    code = "import sys, palimpsest.unlearning.evaluate.metrics; print('sklearn' in sys.modules)"
     path = {"PYTHONPATH": "workflow/scripts"}
     done = subprocess.run([sys.executable, "-c", code], env=path, capture_output=True, check=True)
     assert done.stdout.split() == [b"False"]

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from helpers.epsilon_samples import samples
 from palimpsest import unlearning
-from palimpsest.unlearning.permutation import (
+from palimpsest.unlearning.attacks.permutation import (
     against_chance,
     permutation_null,
     place,
     relabelled_epsilons,
     relabellings,
 )
-from palimpsest.unlearning.quality import forgetting_quality, largest_epsilon
+from palimpsest.unlearning.attacks.quality import forgetting_quality, largest_epsilon
 
 # The first call compiles.
 UNHURRIED = settings(deadline=None)

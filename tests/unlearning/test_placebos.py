@@ -7,7 +7,7 @@ import pytest
 
 from helpers.unlearning_world import FORGET, SPLITS, STRINGS, world
 from palimpsest.errors import UserError
-from palimpsest.unlearning.placebos import (
+from palimpsest.unlearning.evaluate.placebos import (
     measured_strings,
     placebos,
     retained,

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import CensoredData, ecdf, logrank
 
 from palimpsest.statistics import student
-from palimpsest.unlearning.relearning import (
+from palimpsest.unlearning.evaluate.relearning import (
     Relearned,
     logrank_excess,
     logrank_p_value,

@@ -18,7 +18,7 @@ from helpers.unlearning_world import (
 from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.samples import (
+from palimpsest.unlearning.evaluate.samples import (
     Members,
     Predictions,
     read_problem,

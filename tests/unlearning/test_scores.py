@@ -11,10 +11,11 @@ from palimpsest import tables
 from palimpsest.errors import UserError
 from palimpsest.sections import KINDS
 from palimpsest.statistics import student
-from palimpsest.unlearning import scores, told_apart
-from palimpsest.unlearning.jobs import REMAINING, SCORED
-from palimpsest.unlearning.scores import Rules, evaluate, retraining
-from palimpsest.unlearning.setups import Setup, wanted
+from palimpsest.unlearning.attacks import indistinguishability
+from palimpsest.unlearning.evaluate import scores
+from palimpsest.unlearning.evaluate.scores import Rules, evaluate, retraining
+from palimpsest.unlearning.run.jobs import REMAINING, SCORED
+from palimpsest.unlearning.run.setups import Setup, wanted
 
 RULES = Rules("geometric_mean", "exact", 1e-5, 0.5, 0.2)
 OF_TESTS = ("unlearning_tests", "unlearning_string_tests")
@@ -83,8 +84,8 @@ def test_models_of_one_original_model_are_not_tested(tmp_path):
     for kind, table in found.items():
         tables.write(tmp_path / f"{kind}.parquet", table, KINDS[kind])
     tests, strings = (found[kind] for kind in OF_TESTS)
-    assert tests[[*told_apart.OF_METHOD, "place"]].isna().all(axis=None)
-    assert strings[[*told_apart.OF_STRING]].isna().all(axis=None)
+    assert tests[[*indistinguishability.OF_METHOD, "place"]].isna().all(axis=None)
+    assert strings[[*indistinguishability.OF_STRING]].isna().all(axis=None)
     assert tests[["n_models", "n_strings", "forgetting_quality"]].notna().all(axis=None)
     assert strings["epsilon"].notna().all()
 
@@ -99,7 +100,7 @@ def test_luck_of_original_models_is_no_difference_to_retrained_ones(tmp_path, na
         luck, retrained = chance.standard_normal((2, 12, FORGET.sum()))
         unlearned = luck[problem.stock.origins]
         unlearned = unlearned + 0.1 * chance.standard_normal(unlearned.shape)
-        row, _ = told_apart.tell_apart(problem, "lucky", (unlearned, retrained), rules)
+        row, _ = indistinguishability.tell_apart(problem, "lucky", (unlearned, retrained), rules)
         false += min(2 * row["p_value"], 2 * row["joint_p"]) <= 0.05
     assert false <= stats.binom.ppf(0.99, n_studies, 0.05)
 
@@ -375,7 +376,7 @@ def test_jobs_write_their_tables(made, tmp_path, name):
     files += ["manifests"] if name == "forgetting" else []
     do_job(
         tmp_path,
-        f"palimpsest.unlearning.evaluation:{name}",
+        f"palimpsest.unlearning.evaluate.evaluation:{name}",
         input={key: getattr(made, key) for key in files},
         output=outputs,
         params={**SETUPS, **params},

@@ -16,13 +16,18 @@ from palimpsest.configuration.settings import Settings
 from palimpsest.errors import UserError
 from palimpsest.requests import TRACE, WEIGHTS
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.jobs import UnlearningJobs
+from palimpsest.unlearning.evaluate.samples import RETAIN, read_trained
 from palimpsest.unlearning.methods import Method, read_methods
-from palimpsest.unlearning.samples import RETAIN, read_trained
-from palimpsest.unlearning.search import Search, key_of_job, search
-from palimpsest.unlearning.search_jobs import SearchJobs, drawn_points, search_of
+from palimpsest.unlearning.run.jobs import UnlearningJobs
 from palimpsest.unlearning.section import SECTION
-from palimpsest.unlearning.tuning import SearchProblem, chosen_methods, search_problem, tuning
+from palimpsest.unlearning.tuning.choice import (
+    SearchProblem,
+    chosen_methods,
+    search_problem,
+    tuning,
+)
+from palimpsest.unlearning.tuning.jobs import SearchJobs, drawn_points, search_of
+from palimpsest.unlearning.tuning.search import Search, key_of_job, search
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
@@ -443,7 +448,7 @@ def test_the_script_writes_the_table_and_the_methods(found, trained, tmp_path):
     outputs = {"table": tmp_path / "tuning.parquet", "methods": tmp_path / "tuned.yaml"}
     do_job(
         tmp_path,
-        "palimpsest.unlearning.tuning:choose",
+        "palimpsest.unlearning.tuning.choice:choose",
         input={"searched": files, "datasets": [dataset], "retrained": traces},
         output=outputs,
         params={

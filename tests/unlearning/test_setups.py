@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from palimpsest.unlearning.setups import SETUPS, Setup, n_originals, n_retrained, wanted
+from palimpsest.unlearning.run.setups import SETUPS, Setup, n_originals, n_retrained, wanted
 
 N, E, K = 4, 3, 10
 

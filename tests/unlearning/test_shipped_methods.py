@@ -19,13 +19,13 @@ from palimpsest.models import read_models
 from palimpsest.regimes import Replicates
 from palimpsest.sections import KINDS
 from palimpsest.training.recipe import Recipe
+from palimpsest.unlearning.evaluate.samples import read_trained
 from palimpsest.unlearning.forgetting_data import build_forgetting
 from palimpsest.unlearning.kinds import SEARCHED
 from palimpsest.unlearning.methods import Method, read_methods
-from palimpsest.unlearning.samples import read_trained
-from palimpsest.unlearning.search import Search, search
-from palimpsest.unlearning.setups import NONE
-from palimpsest.unlearning.tuning import of_point, search_problem
+from palimpsest.unlearning.run.setups import NONE
+from palimpsest.unlearning.tuning.choice import of_point, search_problem
+from palimpsest.unlearning.tuning.search import Search, search
 
 pytestmark = [
     pytest.mark.slow,

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from helpers.unlearning_world import FORGET, TRAINED, losses, trace, world
-from palimpsest.unlearning.gap_tables import gap_tables
-from palimpsest.unlearning.scores import Rules, evaluate, retraining
-from palimpsest.unlearning.three_samples import relative_test
+from palimpsest.unlearning.attacks.three_samples import relative_test
+from palimpsest.unlearning.evaluate.gap_tables import gap_tables
+from palimpsest.unlearning.evaluate.scores import Rules, evaluate, retraining
 
 N_STRINGS = 9
 FORGOTTEN = TRAINED & ~FORGET

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palimpsest.training.batches import IGNORED
-from palimpsest.unlearning import token_scores as module
-from palimpsest.unlearning.token_scores import token_scores
+from palimpsest.unlearning.evaluate import token_scores as module
+from palimpsest.unlearning.evaluate.token_scores import token_scores
 
 
 def logits_of(probabilities):

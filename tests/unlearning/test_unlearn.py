@@ -29,11 +29,11 @@ from palimpsest.models import read_models, resolve
 from palimpsest.sections import KINDS
 from palimpsest.training.fleet.members import Member
 from palimpsest.training.runs import Material, Run
-from palimpsest.unlearning import unlearn as unlearning
 from palimpsest.unlearning.methods import Method
-from palimpsest.unlearning.parts import Afterwards, Curve, Part, Relearning
-from palimpsest.unlearning.unlearn import Unlearning, unlearn
-from palimpsest.unlearning.wave import UnlearningWave
+from palimpsest.unlearning.run import unlearn as unlearning
+from palimpsest.unlearning.run.parts import Afterwards, Curve, Part, Relearning
+from palimpsest.unlearning.run.unlearn import Unlearning, unlearn
+from palimpsest.unlearning.run.wave import UnlearningWave
 
 # The grammar has a rule that is never reached, and says so.
 pytestmark = pytest.mark.filterwarnings("ignore::palimpsest.languages.GrammarWarning")
@@ -405,7 +405,7 @@ def test_weights_of_4_bits_are_measured_once(bench, monkeypatch):
     apart = np.abs(rows["retain_loss"] - delivered)
     assert (apart > 1e-4).all()
     assert (apart < 1).all()
-    monkeypatch.setattr("palimpsest.unlearning.wave.rounded_to_4_bits", lambda weight: weight)
+    monkeypatch.setattr("palimpsest.unlearning.run.wave.rounded_to_4_bits", lambda weight: weight)
     bench.apply(METHOD, exact, relearn=(2, 1))
     rows = stages(exact)
     rows = rows[rows["stage"] == "4-bit"]

@@ -15,10 +15,10 @@ from helpers import unlearning_claim_worlds as worlds
 from helpers.unlearning_claim_worlds import RIGHT, problem, scaled
 from palimpsest.claims import judge_all
 from palimpsest.statistics import student
-from palimpsest.unlearning import claim_statistics as statistics
-from palimpsest.unlearning import hardness_statistics as hardness
-from palimpsest.unlearning import ranking_statistics as rankings
-from palimpsest.unlearning.claims import CLAIMS, QUESTIONS
+from palimpsest.unlearning.claims import claim_statistics as statistics
+from palimpsest.unlearning.claims import hardness_statistics as hardness
+from palimpsest.unlearning.claims import ranking_statistics as rankings
+from palimpsest.unlearning.claims.rows import CLAIMS, QUESTIONS
 
 WRONG = ("wrong", "also_wrong", "third_wrong")
 

@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palimpsest.unlearning.extraction import extracted_from_half, extraction_strength, leak_at
+from palimpsest.unlearning.evaluate.extraction import (
+    extracted_from_half,
+    extraction_strength,
+    leak_at,
+)
 
 
 @pytest.mark.parametrize(

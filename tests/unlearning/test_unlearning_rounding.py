@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palimpsest.unlearning.rounding import GROUP, rounded_to_4_bits
+from palimpsest.unlearning.run.rounding import GROUP, rounded_to_4_bits
 
 
 def test_a_group_is_rounded_to_the_nearest_of_15_levels():

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from helpers.unlearning_claim_worlds import problem
-from palimpsest.unlearning.verdicts import told_from_retraining, verdict
+from palimpsest.unlearning.evaluate.verdicts import told_from_retraining, verdict
 
 
 def rows_of(*p_values):

@@ -10,9 +10,9 @@ from scipy import optimize, stats
 from helpers.unlearning_world import FORGET, LEARNED, UNSEEN, unlearned, world
 from palimpsest import tables
 from palimpsest.sections import KINDS
-from palimpsest.unlearning.gaps import per_model_shares
-from palimpsest.unlearning.setups import wanted
-from palimpsest.unlearning.variance import split_variance, variance_table
+from palimpsest.unlearning.evaluate.gaps import per_model_shares
+from palimpsest.unlearning.evaluate.variance import split_variance, variance_table
+from palimpsest.unlearning.run.setups import wanted
 
 TRAINING, UNLEARNING = "training seed", "unlearning seed"
 

@@ -769,27 +769,27 @@ CASES = {
     "a file of the library's `unlearning/methods`": Case(
         changed(f"{LIBRARY}/unlearning/methods/ascent.py"), NOTHING
     ),
-    "`unlearning/samples.py` of the library, which all scores use": Case(
-        changed(f"{LIBRARY}/unlearning/samples.py"), EVALUATED
+    "`unlearning/evaluate/samples.py` of the library, which all scores use": Case(
+        changed(f"{LIBRARY}/unlearning/evaluate/samples.py"), EVALUATED
     ),
-    "`unlearning/scores.py` of the library": Case(
-        changed(f"{LIBRARY}/unlearning/scores.py"), EPSILONS
+    "`unlearning/evaluate/scores.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/evaluate/scores.py"), EPSILONS
     ),
     "`unlearning/forgetting_data.py` of the library": Case(
         changed(f"{LIBRARY}/unlearning/forgetting_data.py"), FORGET
     ),
     "`scripts/unlearn.py`": Case(commented("workflow/scripts/unlearn.py"), NOTHING),
-    "`unlearning/metrics.py` of the library": Case(
-        changed(f"{LIBRARY}/unlearning/metrics.py"),
+    "`unlearning/evaluate/metrics.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/evaluate/metrics.py"),
         ["measure_other_metrics/*", "figure/unlearning_metrics-*", *END],
     ),
-    "`unlearning/gap_tables.py` of the library": Case(
-        changed(f"{LIBRARY}/unlearning/gap_tables.py"),
+    "`unlearning/evaluate/gap_tables.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/evaluate/gap_tables.py"),
         [*FORGOTTEN_MEMORISATION, *END],
     ),
     "`scripts/search_settings.py`": Case(commented("workflow/scripts/search_settings.py"), NOTHING),
-    "`unlearning/tuning.py` of the library": Case(
-        changed(f"{LIBRARY}/unlearning/tuning.py"), NOTHING
+    "`unlearning/tuning/choice.py` of the library": Case(
+        changed(f"{LIBRARY}/unlearning/tuning/choice.py"), NOTHING
     ),
     "a dataset to forget from is deleted": Case(
         deleted("results/datasets/L1/n16-seed0/retain/strings.parquet"), FORGET

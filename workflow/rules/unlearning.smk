@@ -122,7 +122,7 @@ rule measure_forgetting:
         mem_mb=evaluation_memory,
         runtime=120,
     params:
-        **made_by("palimpsest.unlearning.evaluation:forgetting"),
+        **made_by("palimpsest.unlearning.evaluate.evaluation:forgetting"),
         **SETUPS,
         **SCORING,
     script:
@@ -147,7 +147,7 @@ rule measure_other_metrics:
         mem_mb=evaluation_memory,
         runtime=120,
     params:
-        **made_by("palimpsest.unlearning.evaluation:other_metrics"),
+        **made_by("palimpsest.unlearning.evaluate.evaluation:other_metrics"),
         **SETUPS,
     script:
         "../scripts/make.py"
@@ -172,7 +172,7 @@ rule measure_forgotten_memorisation:
         mem_mb=evaluation_memory,
         runtime=120,
     params:
-        **made_by("palimpsest.unlearning.evaluation:remaining"),
+        **made_by("palimpsest.unlearning.evaluate.evaluation:remaining"),
         **SETUPS,
         loss_threshold=THRESHOLDS["loss_threshold"],
         accuracy_threshold=THRESHOLDS["accuracy_threshold"],
@@ -239,7 +239,7 @@ rule choose_settings:
         mem_mb=2000,
         runtime=30,
     params:
-        **made_by("palimpsest.unlearning.tuning:choose"),
+        **made_by("palimpsest.unlearning.tuning.choice:choose"),
         settings=settings_to_search,
         phases=points_to_search,
         cutoff=lookup("unlearning/cutoff", within=config, default=None),

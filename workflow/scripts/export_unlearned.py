@@ -43,7 +43,7 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     command.begin(arguments)
     # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
-        from palimpsest.unlearning.exported import Wanted, export_unlearned
+        from palimpsest.unlearning.run.exported import Wanted, export_unlearned
 
     given = dict(arguments.wanted)
     method = Method.from_json(given.pop("method"), json.dumps(given.pop("phases")))

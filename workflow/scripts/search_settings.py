@@ -45,7 +45,7 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     command.begin(arguments)
     # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
-        from palimpsest.unlearning.search import Search, search
+        from palimpsest.unlearning.tuning.search import Search, search
 
     files = zip(arguments.searched, arguments.manifests, strict=True)
     searches = [

@@ -15,8 +15,8 @@ from palimpsest import launch
 from palimpsest.jobs import command
 from palimpsest.jobs.supervision import supervise
 from palimpsest.training.attempts import Attempts
-from palimpsest.unlearning.jobs import models_by_method
 from palimpsest.unlearning.methods import Method
+from palimpsest.unlearning.run.jobs import models_by_method
 
 TABLES = {
     "--predictions": "unlearned",
@@ -61,8 +61,8 @@ def work(arguments: argparse.Namespace, attempts: Attempts) -> None:
     command.begin(arguments)
     # Imported after the relaunch, because it takes seconds, and a launcher does not need it.
     with launch.importing():
-        from palimpsest.unlearning.parts import Afterwards, Part
-        from palimpsest.unlearning.unlearn import Unlearning, unlearn
+        from palimpsest.unlearning.run.parts import Afterwards, Part
+        from palimpsest.unlearning.run.unlearn import Unlearning, unlearn
 
     files = zip(
         arguments.predictions,

@@ -2,8 +2,8 @@
 import json
 
 from palimpsest.unlearning import kinds as forgotten
-from palimpsest.unlearning.jobs import REMAINING, SCORED, Forgetter, jobs_of
-from palimpsest.unlearning.search_jobs import search_of
+from palimpsest.unlearning.run.jobs import REMAINING, SCORED, Forgetter, jobs_of
+from palimpsest.unlearning.tuning.jobs import search_of
 from palimpsest.datasets.sampling import INDEPENDENT
 from palimpsest.unlearning.interventions import DRAWN, ORIGINAL, RETAIN
 

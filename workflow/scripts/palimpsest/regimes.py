@@ -14,11 +14,10 @@ WHOLE_AGAIN = "again"
 WITHOUT = "without"
 
 
-@dataclass(frozen=True)
-class Single:
-    """One training for each seed, measured as the recipe says."""
+class Regime:
+    """One training for each seed, measured as the recipe says; a subclass says what differs."""
 
-    name = "single"
+    name: str
     has_one_model = True
 
     def folder(self, intervention: str) -> str:
@@ -26,11 +25,19 @@ class Single:
         return intervention
 
     def trainings(self, size: int) -> int:
+        """The number of trainings for one seed, on `size` training strings."""
         return 1
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(Single):
+class Single(Regime):
+    """One training for each seed."""
+
+    name = "single"
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(Regime):
     """One training for each of `n` distinct training strings, without this string; None: for all.
 
     `again` is the same with other initial weights and another order of the strings, after a
@@ -54,7 +61,7 @@ class LeaveOneOut(Single):
 
 
 @dataclass(frozen=True)
-class OnePass(Single):
+class OnePass(Regime):
     """One pass over the macro-batches of a stream.
 
     `cohorts` is the number of macro-batches, and `measured` that of the strings that are measured,
@@ -79,7 +86,7 @@ class OnePass(Single):
 
 
 @dataclass(frozen=True)
-class Replicates(Single):
+class Replicates(Regime):
     """Many trainings for each seed; `numbers` are those of the replicates, from 0.
 
     One job trains at most `per_job` of them, and their weights are in one file.
@@ -94,7 +101,6 @@ class Replicates(Single):
         return len(self.numbers)
 
 
-Regime = Single
 SINGLE = Single()
 
 

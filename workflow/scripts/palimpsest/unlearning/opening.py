@@ -14,12 +14,12 @@ import pandas as pd
 from palimpsest.estimates import with_interval
 from palimpsest.number_format import in_words, number, percent, plural
 from palimpsest.statistics import Interval
-from palimpsest.unlearning import remaining
-from palimpsest.unlearning.outcomes import Outcome
-from palimpsest.unlearning.permutation import N_RELABELLINGS
-from palimpsest.unlearning.placebos import FORGET, PLACEBO
-from palimpsest.unlearning.setups import NONE, RETRAIN
-from palimpsest.unlearning.verdicts import ALPHA, KEEPS
+from palimpsest.unlearning.attacks.permutation import N_RELABELLINGS
+from palimpsest.unlearning.evaluate import residual_memorisation as remaining
+from palimpsest.unlearning.evaluate.outcomes import Outcome
+from palimpsest.unlearning.evaluate.placebos import FORGET, PLACEBO
+from palimpsest.unlearning.evaluate.verdicts import ALPHA, KEEPS
+from palimpsest.unlearning.run.setups import NONE, RETRAIN
 
 MOST_LISTED = 5  # more p-values are given by the lowest and the highest
 MAIN = "counterfactual"  # the measure of the opening, which can answer for all strings

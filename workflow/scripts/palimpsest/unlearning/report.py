@@ -15,15 +15,16 @@ from palimpsest.report.part import Part, chapters_of, with_words
 from palimpsest.report.templates import template
 from palimpsest.statistics import Interval
 from palimpsest.tables import Kind, read_all
-from palimpsest.unlearning import opening, remaining
-from palimpsest.unlearning.claims import QUESTIONS
+from palimpsest.unlearning import opening
+from palimpsest.unlearning.attacks.lower_bounds import CONFIDENCE
+from palimpsest.unlearning.claims.rows import QUESTIONS
+from palimpsest.unlearning.evaluate import residual_memorisation as remaining
+from palimpsest.unlearning.evaluate.outcomes import Outcome, outcomes
+from palimpsest.unlearning.evaluate.placebos import FORGET
+from palimpsest.unlearning.evaluate.verdicts import KEEPS
 from palimpsest.unlearning.kinds import GAP_SUMMARY, MEMORISATION, SCORES, TESTS
-from palimpsest.unlearning.lower_bounds import CONFIDENCE
 from palimpsest.unlearning.opening import as_shown, in_percent, spread_in_words
-from palimpsest.unlearning.outcomes import Outcome, outcomes
-from palimpsest.unlearning.placebos import FORGET
-from palimpsest.unlearning.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
-from palimpsest.unlearning.verdicts import KEEPS
+from palimpsest.unlearning.run.setups import ENDS, FULL, NONE, RETRAIN, REUSE_N_N
 
 KINDS = (SCORES, TESTS, GAP_SUMMARY, MEMORISATION)
 OF_MODEL = ["language", "model"]

@@ -23,16 +23,16 @@ from palimpsest.requests import Runs, Unfinished
 from palimpsest.section import Derived, Section
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.interventions import DRAWN, INTERVENTIONS, ORIGINAL, UNLEARNED
-from palimpsest.unlearning.jobs import (
+from palimpsest.unlearning.methods import methods_of, read_methods
+from palimpsest.unlearning.run.jobs import (
     UNLEARNED_FILES,
     Forgetter,
     UnlearningJobs,
     jobs_of,
     models_by_method,
 )
-from palimpsest.unlearning.methods import methods_of, read_methods
-from palimpsest.unlearning.search_jobs import search_of
-from palimpsest.unlearning.setups import BOOTSTRAP, ENDS, OTHER_MODELS
+from palimpsest.unlearning.run.setups import BOOTSTRAP, ENDS, OTHER_MODELS
+from palimpsest.unlearning.tuning.jobs import search_of
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
@@ -63,7 +63,7 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
             parts = models_by_method(jobs.methods, jobs.models_of_job(first, last))
             for method, phases in jobs.phases().items():
                 of_method = {"method": method, "phases": phases, "part": parts[method]}
-                key = "palimpsest.unlearning.unlearn:key_of_job"
+                key = "palimpsest.unlearning.run.unlearn:key_of_job"
                 yield Unfinished(given["dataset"], key, {**given, **of_method})
     for one in search.forgetters:
         given = {
@@ -74,7 +74,7 @@ def unfinished(settings: Settings) -> Iterator[Unfinished]:
         }
         for method, points in search.phases().items():
             of_method = {"method": method, "points": points}
-            key = "palimpsest.unlearning.search:key_of_job"
+            key = "palimpsest.unlearning.tuning.search:key_of_job"
             yield Unfinished(given["dataset"], key, {**given, **of_method})
 
 
@@ -248,7 +248,7 @@ SECTION = Section(
     on_demand=on_demand,
     kinds="palimpsest.unlearning.kinds:KINDS",
     figures="palimpsest.unlearning.figures:FIGURES",
-    claims="palimpsest.unlearning.claims:CLAIMS",
+    claims="palimpsest.unlearning.claims.rows:CLAIMS",
     judged=(
         kinds.SCORES,
         kinds.EFFECTS,

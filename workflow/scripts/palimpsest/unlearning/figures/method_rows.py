@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from palimpsest.figures import elements, style
 from palimpsest.lazy_import import lazy_import
-from palimpsest.unlearning.setups import ENDS, NONE, RETRAIN
+from palimpsest.unlearning.run.setups import ENDS, NONE, RETRAIN
 
 np = lazy_import("numpy")
 pd = lazy_import("pandas")

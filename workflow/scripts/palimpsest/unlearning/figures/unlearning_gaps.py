@@ -9,7 +9,7 @@ from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning import kinds
 from palimpsest.unlearning.figures import method_rows
 from palimpsest.unlearning.figures import seeds as by_seed
-from palimpsest.unlearning.setups import INNOCENT
+from palimpsest.unlearning.run.setups import INNOCENT
 
 np = lazy_import("numpy")
 pd = lazy_import("pandas")

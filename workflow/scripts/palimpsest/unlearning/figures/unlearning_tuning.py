@@ -15,7 +15,7 @@ from palimpsest.unlearning.kinds import TUNING
 np = lazy_import("numpy")
 pd = lazy_import("pandas")
 plt = lazy_import("matplotlib.pyplot")
-tuning = lazy_import("palimpsest.unlearning.tuning")
+tuning = lazy_import("palimpsest.unlearning.tuning.choice")
 
 COLUMNS, PANEL_HEIGHT = 5, 1.35
 LEAST, MOST = 0.9, 2.0  # of the ratios that are shown

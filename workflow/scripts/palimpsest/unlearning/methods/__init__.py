@@ -5,9 +5,9 @@ load slowly are not imported before a phase runs.
 """
 
 from palimpsest.unlearning.methods.phases import Edit, Phase, Select, Training, phase, registered
+from palimpsest.unlearning.methods.sets import FORGET, RETAIN, SETS, VALIDATION
 from palimpsest.unlearning.methods.table import Method, methods_of, read_methods
 from palimpsest.unlearning.methods.values import choice, choices, number, whole
-from palimpsest.unlearning.sets import FORGET, RETAIN, SETS, VALIDATION
 
 __all__ = [
     "FORGET",

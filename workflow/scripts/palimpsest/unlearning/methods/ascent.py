@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from palimpsest.unlearning.losses import cross_entropy, kl
+from palimpsest.unlearning.methods.losses import cross_entropy, kl
 from palimpsest.unlearning.methods.phases import Training, phase
+from palimpsest.unlearning.methods.sets import FORGET, RETAIN
 from palimpsest.unlearning.methods.values import choice, number
-from palimpsest.unlearning.sets import FORGET, RETAIN
 
 CROSS_ENTROPY, KL = "cross-entropy", "kl"
 

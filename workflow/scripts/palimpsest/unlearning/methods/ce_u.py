@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from palimpsest.unlearning.losses import cross_entropy_unlearning
 from palimpsest.unlearning.methods.ascent import HeldBack
+from palimpsest.unlearning.methods.losses import cross_entropy_unlearning
 from palimpsest.unlearning.methods.phases import phase
 from palimpsest.unlearning.methods.values import number
 

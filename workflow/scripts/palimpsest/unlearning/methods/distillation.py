@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from palimpsest.unlearning.losses import (
+from palimpsest.unlearning.methods.ascent import HeldBack
+from palimpsest.unlearning.methods.losses import (
     cross_entropy,
     entropy_gap,
     kl,
@@ -10,10 +11,9 @@ from palimpsest.unlearning.losses import (
     symmetric_kl,
     undial,
 )
-from palimpsest.unlearning.methods.ascent import HeldBack
 from palimpsest.unlearning.methods.phases import Training, phase
+from palimpsest.unlearning.methods.sets import FORGET, RETAIN, VALIDATION
 from palimpsest.unlearning.methods.values import choice, number
-from palimpsest.unlearning.sets import FORGET, RETAIN, VALIDATION
 
 
 @phase("distil")

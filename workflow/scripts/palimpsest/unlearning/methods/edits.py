@@ -6,8 +6,8 @@ import numpy as np
 
 from palimpsest.lazy_import import lazy_import
 from palimpsest.unlearning.methods.phases import Edit, phase
+from palimpsest.unlearning.methods.task import WEIGHTS
 from palimpsest.unlearning.methods.values import number
-from palimpsest.unlearning.task import WEIGHTS
 
 torch = lazy_import("torch")
 

@@ -6,10 +6,10 @@ Source: Are we making progress in unlearning?, appendix A.4.
 from __future__ import annotations
 
 from palimpsest.lazy_import import lazy_import
-from palimpsest.unlearning.losses import contrastive, kl_from_uniform, string_means
+from palimpsest.unlearning.methods.losses import contrastive, kl_from_uniform, string_means
 from palimpsest.unlearning.methods.phases import Training, phase
+from palimpsest.unlearning.methods.sets import FORGET, RETAIN
 from palimpsest.unlearning.methods.values import number
-from palimpsest.unlearning.sets import FORGET, RETAIN
 
 torch = lazy_import("torch")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from palimpsest.unlearning.losses import cross_entropy
+from palimpsest.unlearning.methods.losses import cross_entropy
 from palimpsest.unlearning.methods.phases import Training, phase
-from palimpsest.unlearning.sets import FORGET
+from palimpsest.unlearning.methods.sets import FORGET
 
 
 @phase("random-label")

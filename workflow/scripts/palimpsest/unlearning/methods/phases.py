@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, ClassVar, dataclass_transform
 from palimpsest.allowed import Number
 from palimpsest.lazy_import import lazy_import
 from palimpsest.models.trained import ADAMW, OPTIMIZERS
+from palimpsest.unlearning.methods.task import whole_part
 from palimpsest.unlearning.methods.values import DOMAIN, Choice, choice, number
-from palimpsest.unlearning.task import whole_part
 
 if TYPE_CHECKING:
     from palimpsest.models.trained import Weights
-    from palimpsest.unlearning.task import ModelsBatch, Task
+    from palimpsest.unlearning.methods.task import ModelsBatch, Task
 
 torch = lazy_import("torch")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from palimpsest.unlearning.losses import dpo, npo, real, simnpo, string_nll
 from palimpsest.unlearning.methods.ascent import HeldBack
+from palimpsest.unlearning.methods.losses import dpo, npo, real, simnpo, string_nll
 from palimpsest.unlearning.methods.phases import phase
+from palimpsest.unlearning.methods.sets import FORGET, VALIDATION
 from palimpsest.unlearning.methods.values import number
-from palimpsest.unlearning.sets import FORGET, VALIDATION
 
 
 def _nll(task, batch):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from palimpsest.lazy_import import lazy_import
-from palimpsest.unlearning.losses import per_token, squared_error
 from palimpsest.unlearning.methods.ascent import WithRetain
+from palimpsest.unlearning.methods.losses import per_token, squared_error
 from palimpsest.unlearning.methods.phases import phase
+from palimpsest.unlearning.methods.sets import FORGET, RETAIN
+from palimpsest.unlearning.methods.task import WEIGHTS
 from palimpsest.unlearning.methods.values import number
-from palimpsest.unlearning.sets import FORGET, RETAIN
-from palimpsest.unlearning.task import WEIGHTS
 
 torch = lazy_import("torch")
 

@@ -5,8 +5,8 @@ Source: Are we making progress in unlearning?, appendices A.4 and A.10.
 
 from __future__ import annotations
 
-from palimpsest.unlearning.losses import per_token
 from palimpsest.unlearning.methods.finetune import Finetune
+from palimpsest.unlearning.methods.losses import per_token
 from palimpsest.unlearning.methods.phases import phase
 from palimpsest.unlearning.methods.values import number
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from palimpsest.lazy_import import lazy_import
 from palimpsest.models.parts import BLOCK
-from palimpsest.unlearning.losses import token_nll
+from palimpsest.unlearning.methods.losses import token_nll
 from palimpsest.unlearning.methods.phases import Select, phase
+from palimpsest.unlearning.methods.sets import FORGET, RETAIN
+from palimpsest.unlearning.methods.task import SELECTION
 from palimpsest.unlearning.methods.values import choice, choices, number
-from palimpsest.unlearning.sets import FORGET, RETAIN
-from palimpsest.unlearning.task import SELECTION
 
 torch = lazy_import("torch")
 

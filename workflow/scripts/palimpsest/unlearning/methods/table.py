@@ -17,7 +17,7 @@ from typing import Any
 from palimpsest.configuration.yaml_files import check_file, read_file
 from palimpsest.errors import UserError, nearest
 from palimpsest.unlearning.methods.phases import ROLES, Phase, Training, registered
-from palimpsest.unlearning.setups import ENDS
+from palimpsest.unlearning.run.setups import ENDS
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")  # a part of paths
 METHOD_OR_POINT = rf"{NAME.pattern}(?:\.\d+)?"  # the points of a grid are numbered
@@ -80,7 +80,7 @@ class Method:
         """The cost of the method: forward and backward passes over a batch, as in `Task.steps`.
 
         `sizes` holds the number of strings in each set, with copies, and `budget` the passes that
-        the method may make (`palimpsest.unlearning.task.passes_within`).
+        the method may make (`palimpsest.unlearning.methods.task.passes_within`).
         """
         return sum(phase.passes(sizes, batch_size, budget) for phase in self.phases)
 

@@ -1,0 +1,1 @@
+"""Attacks on unlearned models: epsilon, its bounds, and other tests against retrained models."""

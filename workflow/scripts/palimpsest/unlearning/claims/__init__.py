@@ -1,0 +1,1 @@
+"""The claims on unlearning, and the statistics that test them."""

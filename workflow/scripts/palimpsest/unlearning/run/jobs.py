@@ -1,0 +1,310 @@
+"""The trainings, jobs and files that the block `unlearning` of the configuration asks for."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+
+from palimpsest import paths
+from palimpsest.configuration.settings import Settings
+from palimpsest.regimes import Replicates
+from palimpsest.requests import TRACE, WEIGHTS, Runs, parts
+from palimpsest.unlearning import kinds
+from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
+from palimpsest.unlearning.methods import Method, methods_of, read_methods
+from palimpsest.unlearning.run.setups import (
+    ENDS,
+    NONE,
+    RETRAIN,
+    Setup,
+    n_originals,
+    n_retrained,
+    wanted,
+)
+
+UNLEARNED_FILES = ("unlearned.parquet", "models.parquet", "stages.parquet", "manifest.json")
+SCORED = (
+    kinds.EPSILONS,
+    kinds.SCORES,
+    kinds.SUMMARY,
+    kinds.EFFECTS,
+    kinds.TESTS,
+    kinds.STRING_TESTS,
+    kinds.HARDNESS,
+    kinds.CONFIDENCES,
+    kinds.AGREEMENT,
+)
+REMAINING = (kinds.MEMORISATION, kinds.GAPS, kinds.GAP_SUMMARY, kinds.VARIANCE)
+
+
+@dataclass(frozen=True)
+class Forgetter:
+    """A model that is to forget a part of its training set, and the recipe that trains it."""
+
+    model: str
+    language: str
+    size: int
+    seed: int
+    recipe: str
+
+
+def forgetters_of(block: Mapping, problems: Mapping) -> list[Forgetter]:
+    return [
+        Forgetter(model, language, block["size"], seed, block["recipe"])
+        for model in block["models"]
+        for language in problems["languages"]
+        for seed in problems["seeds"]
+    ]
+
+
+@cache
+def jobs_of(settings: Settings) -> UnlearningJobs:
+    return UnlearningJobs(settings)
+
+
+def models_by_method(methods: Iterable[str], models: dict) -> dict[str, dict]:
+    """The models of every method in a job, from `UnlearningJobs.models_of_job`.
+
+    Each method has `origins` and `draws`, which name its models, and `variant` and `starts`: a
+    model starts from the replicate in `starts` of this variant. The models of the ideal `retrain`
+    are the second half of the retrained models; other models are compared with the first half only.
+    """
+    own = {"origins": models["origins"], "draws": models["draws"]}
+    found = {}
+    for method in methods:
+        if method in ENDS:
+            origins = models["ends"][method]
+            of_method = {"origins": origins, "draws": [0] * len(origins)}
+        else:
+            of_method = own
+        behind, variant = (models["behind"], RETAIN) if method == RETRAIN else (0, ORIGINAL)
+        starts = [behind + origin for origin in of_method["origins"]]
+        found[method] = {**of_method, "variant": variant, "starts": starts}
+    return found
+
+
+class UnlearningJobs:
+    """The trainings, jobs and files of the block `unlearning`; the block must exist."""
+
+    def __init__(self, settings: Settings):
+        self.settings, self.block = settings, settings.block("unlearning")
+
+    @cached_property
+    def forgetters(self) -> list[Forgetter]:
+        return forgetters_of(self.block, self.block)
+
+    @cached_property
+    def setups(self) -> list[Setup]:
+        """Analyses use the first one."""
+        keys = ("n", "repetitions", "pool")
+        return [
+            Setup(name, **{key: self.block[key] for key in keys}) for name in self.block["setups"]
+        ]
+
+    @cached_property
+    def table(self) -> dict[str, Method]:
+        return {**read_methods(self.block["table"]), **methods_of(self.block["own_methods"])}
+
+    @cached_property
+    def methods(self) -> list[str]:
+        return [NONE, *self.block["methods"], RETRAIN]
+
+    def has_adapter(self, model: str) -> bool:
+        training = self.settings.training(model, self.block["recipe"])
+        return not self.settings.is_twin(model) and "adapter" in training
+
+    def n_trained(self, variant: str) -> int:
+        """Number of models trained on a variant; half of the retrained ones are for `retrain`."""
+        return self._n_originals if variant == ORIGINAL else 2 * self._n_retrained
+
+    def runs(self, method: str) -> list[tuple[int, int]]:
+        """Origin and number of every model that a method makes.
+
+        The origin is the replicate of the original model. The number counts the unlearnings of one
+        origin from 0. For the two ends, there is one entry per trained model, with number 0.
+        """
+        counts = {NONE: self._n_originals, RETRAIN: self._n_retrained}
+        if method in counts:
+            return [(origin, 0) for origin in range(counts[method])]
+        return self._wanted
+
+    # Every job needs these, and there can be tens of thousands of models: computed once.
+
+    @cached_property
+    def _wanted(self) -> list[tuple[int, int]]:
+        return wanted(self.setups)
+
+    @cached_property
+    def _n_originals(self) -> int:
+        return n_originals(self.setups)
+
+    @cached_property
+    def _n_retrained(self) -> int:
+        return n_retrained(self.setups)
+
+    # Trainings
+
+    def requests(self) -> Iterator[Runs]:
+        """Replicates trained with, and without, the strings to forget, per model and language."""
+        for forgetter in self.forgetters:
+            for variant in (ORIGINAL, RETAIN):
+                yield from self.replicates(forgetter, variant)
+            yield from self.innocent(forgetter)
+
+    def innocent(self, forgetter: Forgetter) -> list[Runs]:
+        """The trainings of innocent models, by a recipe of their own; [] if there are none.
+
+        Their numbers follow those of all retrained models, because the seed of a model depends on
+        its dataset and its number.
+        """
+        recipe, half = self.block["innocent_recipe"], self._n_retrained
+        if recipe is None:
+            return []
+        return [
+            self._replicates(replace(forgetter, recipe=recipe), RETAIN, range(2 * half, 3 * half))
+        ]
+
+    def innocent_trained(self, forgetter: Forgetter, pattern: str) -> list[str]:
+        return [path for runs in self.innocent(forgetter) for path in runs.paths(pattern)]
+
+    def replicates(self, forgetter: Forgetter, variant: str) -> list[Runs]:
+        """The trainings of a model on a variant.
+
+        The retrained models of the ideal `retrain` are a separate request, so that no method waits
+        for their training.
+        """
+        half = self._n_retrained
+        ranges = {
+            ORIGINAL: [range(self._n_originals)],
+            RETAIN: [range(half), range(half, 2 * half)],
+        }
+        return [self._replicates(forgetter, variant, numbers) for numbers in ranges[variant]]
+
+    def _replicates(self, forgetter: Forgetter, variant: str, numbers: range) -> Runs:
+        return Runs(
+            forgetter.model,
+            forgetter.language,
+            forgetter.size,
+            variant,
+            seeds=(forgetter.seed,),
+            recipe=forgetter.recipe,
+            regime=Replicates(numbers, self.runs_per_job(forgetter.model)),
+            keeps=frozenset({TRACE, WEIGHTS}),
+        )
+
+    def runs_per_job(self, model: str) -> int:
+        return self.block["runs_per_job"] if self.settings.is_twin(model) else 1
+
+    def training_jobs(self, forgetter: Forgetter, variant: str) -> list[tuple[int, int]]:
+        """First and last replicate of each job that trains a model on a variant."""
+        return [job for runs in self.replicates(forgetter, variant) for job in runs.jobs]
+
+    def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
+        return [
+            path for runs in self.replicates(forgetter, variant) for path in runs.paths(pattern)
+        ]
+
+    def trained_among(
+        self, forgetter: Forgetter, variant: str, pattern: str, wanted: list[int]
+    ) -> list[str]:
+        """One file from each job that trains some of the wanted replicates.
+
+        Wanted replicates that no job trains are ignored.
+        """
+        jobs = self.training_jobs(forgetter, variant)
+        ends = [last for _, last in jobs]
+        chosen = sorted({bisect.bisect_left(ends, one) for one in set(wanted) if one <= ends[-1]})
+        named = {**vars(forgetter), "variant": variant}
+        return [pattern.format(**named, first=jobs[n][0], last=jobs[n][1]) for n in chosen]
+
+    # Unlearning
+
+    def jobs(self, model: str) -> list[tuple[int, int]]:
+        """First and last index in `runs` of each job; a job applies every method to its models.
+
+        The two ends may have fewer models than a method. Then the last jobs have no models of the
+        ends.
+        """
+        return list(parts(range(len(self._wanted)), self.runs_per_job(model)))
+
+    def unlearned(self, forgetter: Forgetter, methods: list[str], name: str) -> list[str]:
+        return [
+            f"{kinds.UNLEARNED_FOLDER}/{name}".format(
+                **vars(forgetter), method=method, first=first, last=last
+            )
+            for method in methods
+            for first, last in self.jobs(forgetter.model)
+            if first < len(self.runs(method))
+        ]
+
+    def model_folders(self, forgetter: Forgetter) -> list[str]:
+        """The folders of the first `save_models` models of every method.
+
+        Of several unlearnings of one original model, only the first has a folder.
+        """
+        return [
+            kinds.MODEL_FOLDER.format(**vars(forgetter), method=method, origin=origin)
+            for method in self.methods
+            for origin, draw in self.runs(method)
+            if draw == 0 and origin < self.block["save_models"]
+        ]
+
+    def start_of(self, method: str, origin: int) -> dict:
+        variant = RETAIN if method == RETRAIN else ORIGINAL
+        return {"variant": variant, "start": origin + (variant == RETAIN) * self._n_retrained}
+
+    def models_of_job(self, first: int, last: int) -> dict:
+        """The models of a job, in short, for `models_by_method`."""
+        runs = self._wanted[first : last + 1]
+        return {
+            "origins": [origin for origin, _ in runs],
+            "draws": [number for _, number in runs],
+            "ends": {end: [one for one, _ in self.runs(end)[first : last + 1]] for end in ENDS},
+            "behind": self._n_retrained,
+        }
+
+    def weights(self, forgetter: Forgetter, first: int, last: int) -> list[str]:
+        """Files of the weights that a job needs.
+
+        These are the models that the job starts from, and the original and retrained models to
+        which it computes distances.
+        """
+        wanted: dict[str, set[int]] = {ORIGINAL: set(), RETAIN: set()}
+        for part in models_by_method(self.methods, self.models_of_job(first, last)).values():
+            wanted[part["variant"]].update(part["starts"])
+            for numbers in wanted.values():
+                numbers.update(part["origins"])
+        return [
+            path
+            for variant, numbers in wanted.items()
+            for path in self.trained_among(
+                forgetter, variant, paths.REPLICATES_WEIGHTS, sorted(numbers)
+            )
+        ]
+
+    @property
+    def afterwards(self) -> dict:
+        """What the schedules of methods depend on, and what is done with the unlearned models."""
+        return {key: self.block[key] for key in ("cutoff", "curve", "relearn")}
+
+    def phases(self) -> dict[str, list[dict]]:
+        return {name: [] if name in ENDS else self.table[name].written for name in self.methods}
+
+    # Evaluation
+
+    def tables(self) -> list[str]:
+        """Every table of the evaluation that has rows: one method has no pair with another."""
+        asked = [*SCORED, *REMAINING, kinds.METRICS]
+        if len(self.block["methods"]) == 1:
+            asked.remove(kinds.AGREEMENT)
+        return [kind.path.format(**vars(one)) for one in self.forgetters for kind in asked]
+
+    def n_predictions(self, size: int) -> int:
+        """Largest number of predictions (one per model and string) in an evaluation's memory."""
+        n_models = self.n_trained(ORIGINAL) + self.n_trained(RETAIN)
+        n_models += self._n_retrained if self.block["innocent_recipe"] else 0
+        n_models += max(len(self.runs(method)) for method in self.methods)
+        test_size = self.settings.config["datasets"]["test_size"]
+        return n_models * (size + test_size + self.block["validation"])

@@ -1,0 +1,1 @@
+"""The search for the settings of methods, on problems of its own."""

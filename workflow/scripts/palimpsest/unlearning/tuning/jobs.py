@@ -1,0 +1,104 @@
+"""The trainings, jobs and files of the search for the settings of methods.
+
+The search has problems of its own, which no evaluation uses.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Iterator
+from functools import cache, cached_property
+
+from palimpsest import paths
+from palimpsest.configuration.settings import Settings
+from palimpsest.regimes import Replicates
+from palimpsest.requests import TRACE, WEIGHTS, Runs
+from palimpsest.unlearning import kinds
+from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
+from palimpsest.unlearning.methods import Method
+from palimpsest.unlearning.run.jobs import Forgetter, UnlearningJobs, forgetters_of, jobs_of
+
+
+@cache
+def search_of(settings: Settings) -> SearchJobs:
+    return SearchJobs(jobs_of(settings))
+
+
+class SearchJobs:
+    """The trainings, jobs and files of the block `unlearning/search`; the block must exist."""
+
+    def __init__(self, jobs: UnlearningJobs):
+        self.jobs, self.block = jobs, jobs.block["search"]
+
+    @cached_property
+    def forgetters(self) -> list[Forgetter]:
+        return forgetters_of(self.jobs.block, self.block)
+
+    def requests(self) -> Iterator[Runs]:
+        for one in self.forgetters:
+            for variant in (ORIGINAL, RETAIN):
+                yield self.replicates(one, variant)
+
+    def replicates(self, forgetter: Forgetter, variant: str) -> Runs:
+        return Runs(
+            forgetter.model,
+            forgetter.language,
+            forgetter.size,
+            variant,
+            seeds=(forgetter.seed,),
+            recipe=forgetter.recipe,
+            regime=Replicates(range(self.block["n"]), self.jobs.runs_per_job(forgetter.model)),
+            keeps=frozenset({TRACE, WEIGHTS}),
+        )
+
+    def trained(self, forgetter: Forgetter, variant: str, pattern: str) -> list[str]:
+        return self.replicates(forgetter, variant).paths(pattern)
+
+    def weights(self, forgetter: Forgetter) -> list[str]:
+        return self.trained(forgetter, ORIGINAL, paths.REPLICATES_WEIGHTS)
+
+    @cached_property
+    def methods(self) -> dict[str, dict[str, Method]]:
+        """For every method of the table that has a grid, by name: the points that are tried.
+
+        If adapters of a model are trained, methods that adapters rule out are not tried.
+        """
+        found = {
+            name: drawn_points(method, self.block["settings"])
+            for name, method in self.jobs.table.items()
+            if method.grid
+        }
+        if not any(map(self.jobs.has_adapter, self.jobs.block["models"])):
+            return found
+        return {
+            name: points
+            for name, points in found.items()
+            if not any(point.ruled_out_by_adapters for point in points.values())
+        }
+
+    def phases(self) -> dict[str, dict[str, list[dict]]]:
+        return {
+            name: {point: method.written for point, method in points.items()}
+            for name, points in self.methods.items()
+        }
+
+    def searched(self) -> list[str]:
+        return [
+            kinds.SEARCHED.path.format(**vars(one), method=method)
+            for one in self.forgetters
+            for method in self.methods
+        ]
+
+
+def drawn_points(method: Method, n: int) -> dict[str, Method]:
+    """`n` points of a method's grid, drawn at random without replacement; all if there are fewer.
+
+    The draw depends only on the method's name, so that the same points are tried everywhere. The
+    points are in the order of the grid.
+    """
+    points = method.points()
+    if len(points) <= n:
+        return points
+    drawn = set(random.Random(zlib.crc32(method.name.encode())).sample(sorted(points), n))
+    return {name: point for name, point in points.items() if name in drawn}
