@@ -2,15 +2,16 @@
 
 python tests/compare_results.py FOLDER OTHER [--allow-new]
 
-Tables are compared column by column, with their types and the order of their rows, and traces,
-weights and figures byte by byte. Values that depend on the machine or on the time are left out; the
-lists below name them. Every difference is a line, and the exit status is 1 if there is one. With
---allow-new, files, columns and claims that only OTHER has are listed as well, but are no
-differences.
+Tables are compared column by column, with their types and the order of their rows, traces, weights
+and figures byte by byte, and the report line by line. Values that depend on the machine or on the
+time are left out, and so are the names of files in the report; the lists below name them. Every
+difference is a line, and the exit status is 1 if there is one. With --allow-new, files, columns,
+claims and keys of manifests that only OTHER has are listed as well, but are no differences.
 """
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,7 +48,12 @@ PASSING = {
     "earlier_code",
 }
 BYTE_BY_BYTE = {".safetensors", ".svg", ".png"}
-NOT_COMPARED = {"report.html"}  # it tells how long all took
+NOT_COMPARED = {".zst"}  # the code that made the results
+# In the report: durations, the revision of the code, and links to tables with their names
+PASSING_WORDS = re.compile(
+    r"(?<=<td>)[\d,.]+ (?:ms|s|min|h)(?=</td>)|(?<=<td>)[0-9a-f]{40}(?:-dirty)?(?=</td>)"
+    r"|<a href=\"[^\"]+\.(?:parquet|json)\">[^<]+</a>"
+)
 CLAIM = ("claim", "language")  # names a row of the claims
 
 
@@ -78,7 +84,7 @@ def files(folder: Path) -> set[str]:
     return {
         str(path)
         for path in found
-        if path.name not in NOT_COMPARED and not any(part.startswith(".") for part in path.parts)
+        if path.suffix not in NOT_COMPARED and not any(part.startswith(".") for part in path.parts)
     }
 
 
@@ -90,10 +96,25 @@ def compare_files(one: Path, two: Path) -> Iterator[Finding]:
     if one.suffix == ".parquet":
         tables = pq.read_table(one), pq.read_table(two)
         yield from (compare_claims if one.name == "claims.parquet" else compare_tables)(*tables)
+    elif one.suffix == ".html":
+        yield from compare_reports(one.read_text(), two.read_text())
     elif one.suffix == ".json":
         yield from compare_json(json.loads(one.read_text()), json.loads(two.read_text()))
     elif one.suffix not in BYTE_BY_BYTE:
         yield Finding(f"no way to compare {one.suffix or 'such a file'} is known")
+
+
+def compare_reports(one: str, two: str) -> Iterator[Finding]:
+    """The first difference between two reports, without what the machine or the time decides."""
+    lines = [PASSING_WORDS.sub("...", text).splitlines() for text in (one, two)]
+    for number, (ours, theirs) in enumerate(zip(*lines, strict=False), start=1):
+        if ours != theirs:
+            place = next(n for n in range(len(ours) + 1) if ours[: n + 1] != theirs[: n + 1])
+            shown = (text[max(0, place - 20) : place + 40] for text in (ours, theirs))
+            yield Finding("line {}: {!r}, and {!r} in the other".format(number, *shown))
+            return
+    if len(lines[0]) != len(lines[1]):
+        yield Finding(f"{len(lines[0]):,} lines, and {len(lines[1]):,} in the other")
 
 
 def compare_claims(one: pa.Table, two: pa.Table) -> Iterator[Finding]:
@@ -174,7 +195,7 @@ def compare_json(one: object, two: object, key: str = "") -> Iterator[Finding]:
         if name not in two:
             yield Finding(f"{path}: missing")
         elif name not in one:
-            yield Finding(f"{path}: only in the other")
+            yield Finding(f"{path}: only in the other", new=True)
         else:
             yield from compare_json(one[name], two[name], path)
 

@@ -16,6 +16,8 @@ SUMMARY = "unlearning/m/summary.parquet"
 CLAIMS = "claims.parquet"
 MANIFEST = "runs/m/manifest.json"
 FIGURE = "figures/f-L1.svg"
+REPORT = "report.html"
+HTML = '<td>{0}</td> from <a href="{1}">results/{1}</a>\nit is {2}'
 FILES = {
     TABLE: {"epoch": [0, 1], "nll": [2.5, None]},
     SCORES: {"method": ["none", "npo"], "epsilon": [float("nan"), 1.0], "seconds_share": [0.0, 1]},
@@ -38,7 +40,7 @@ def folders(tmp_path) -> tuple[Path, Path]:
     (one / MANIFEST).write_text(json.dumps({"recipe": {"epochs": 3}, "wall_time_seconds": 1.5}))
     (one / FIGURE).parent.mkdir()
     (one / FIGURE).write_text("<svg/>")
-    (one / "report.html").write_text("it took 1.5 s")
+    (one / REPORT).write_text(HTML.format("1.5 s", "a/b.parquet", 3))
     (one / ".state").mkdir()
     (one / ".state/lock").write_text("")
     shutil.copytree(one, two)
@@ -63,7 +65,7 @@ def changed(name: str, column: str, values: list) -> dict:
 
 def test_equal_folders_differ_in_nothing(folders, compared):
     """Missing values are equal to each other."""
-    assert compared(*folders) == (0, ["6 files compared: 0 differences"])
+    assert compared(*folders) == (0, ["7 files compared: 0 differences"])
 
 
 @pytest.mark.parametrize(
@@ -78,7 +80,7 @@ def test_times_may_differ(folders, compared, name, columns):
     one, two = folders
     write(two / name, columns)
     (two / MANIFEST).write_text(json.dumps({"recipe": {"epochs": 3}, "wall_time_seconds": 2.5}))
-    (two / "report.html").write_text("it took 2.5 s")
+    (two / REPORT).write_text(HTML.format("2.5 s", "new/a/b.parquet", 3))
     assert compared(one, two)[0] == 0
 
 
@@ -114,6 +116,12 @@ def test_a_difference_in_a_table_is_found(folders, compared, name, columns, line
         (MANIFEST, '{"recipe": {"epochs": 4}}', "recipe/epochs: 3, and 4 in the other"),
         (MANIFEST, '{"recipe": {}}', "recipe/epochs: missing"),
         (FIGURE, "<svg />", "its bytes differ"),
+        (
+            REPORT,
+            HTML.format("1.5 s", "a/b.parquet", 4),
+            "line 2: 'it is 3', and 'it is 4' in the other",
+        ),
+        (REPORT, HTML.format("1.5 s", "a/b.parquet", 3) + "\nmore", "2 lines, and 3 in the other"),
     ],
 )
 def test_a_difference_in_another_file_is_found(folders, compared, name, content, line):
@@ -155,7 +163,7 @@ def test_new_things_are_said_and_may_be_allowed(folders, compared):
             f"new: {CLAIMS}: claim only in the other: new new",
             f"new: figures/g-L1.svg: only in {two}",
             f"new: {SCORES}: column more: only in the other",
-            "6 files compared: 0 differences, 3 new things",
+            "7 files compared: 0 differences, 3 new things",
         ],
     )
 

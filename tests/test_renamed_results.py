@@ -40,4 +40,5 @@ def test_files_are_renamed_and_none_is_overwritten(tmp_path, monkeypatch):
     assert (tmp_path / RENAMED[taken]).is_file()
     for path in others:
         assert (tmp_path / path).read_text() == RENAMED[path]
+    assert not (tmp_path / "results/unlearning").exists()
     assert rename(RENAMED, RECIPES)[0].startswith("renamed 0 files")

@@ -39,10 +39,10 @@ def parse_arguments() -> argparse.Namespace:
 def work(arguments: argparse.Namespace, attempts) -> None:
     command.begin(arguments)
     with launch.importing():
-        from palimpsest.jobs.asking import Asked, Inquiry, ask
         from palimpsest.jobs.delivery import Files
+        from palimpsest.jobs.model_queries import ModelQuery, run_model_queries
 
-    inquiry = Inquiry(
+    query = ModelQuery(
         name="sizes",
         section="toy",
         assignment=command.Assignment.of(arguments),
@@ -51,8 +51,9 @@ def work(arguments: argparse.Namespace, attempts) -> None:
         about={"replicates": arguments.replicates},
         n_models=len(arguments.replicates),
         files=Files(arguments.manifest, ((arguments.table, SIZES),)),
+        make_tables=partial(sizes, arguments.replicates),
     )
-    ask([Asked(inquiry, partial(sizes, arguments.replicates))], attempts=attempts)
+    run_model_queries([query], attempts=attempts)
 
 
 def sizes(replicates, bench, weights, places):

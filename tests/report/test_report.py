@@ -16,6 +16,7 @@ from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure as FigureRow
 from palimpsest.figures.style import save
 from palimpsest.languages import Grammar
+from palimpsest.memorisation.report import still_learning_rows
 from palimpsest.memorisation.section import SECTION as MEMORISATION
 from palimpsest.number_format import duration, number
 from palimpsest.report import Chapter, Part
@@ -710,3 +711,10 @@ def test_numbers_for_a_reader(value, shown):
 )
 def test_durations_for_a_reader(seconds, shown):
     assert duration(seconds) == shown
+
+
+def test_runs_by_two_recipes_are_counted_both():
+    """Their rows have equal keys, because the tables do not name the recipe."""
+    other = LEARNING.assign(still_learning=True).query("epoch == 2 and model == 'n'")
+    (row,) = still_learning_rows(pd.concat([LEARNING, other], ignore_index=True))
+    assert (row["model"], row["late"], row["runs"]) == ("n", 4, 6)

@@ -14,6 +14,7 @@ rule stale_state:
         mem_mb=4000,
         runtime=30,
     params:
+        **made_by("palimpsest.jobs.inventory:stale_state"),
         state=paths.STATE,
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
@@ -21,13 +22,14 @@ rule stale_state:
         sections=sections_with_state,
         delete=False,
     script:
-        "../scripts/state.py"
+        "../scripts/make.py"
 
 
 use rule stale_state as remove_stale_state with:
     log:
         "logs/remove_stale_state.log",
     params:
+        **made_by("palimpsest.jobs.inventory:stale_state"),
         state=paths.STATE,
         models=lookup("models_table", within=config),
         wanted=wanted_runs,
@@ -49,10 +51,11 @@ rule set_leftovers_apart:
         mem_mb=2000,
         runtime=10,
     params:
+        **made_by("palimpsest.ends.leftovers:account"),
         files=leftover_files,
         runs=other_runs,
     script:
-        "../scripts/leftovers.py"
+        "../scripts/make.py"
 
 
 # Results of earlier versions are kept: only their paths have changed.
@@ -67,7 +70,8 @@ rule rename_results:
         mem_mb=2000,
         runtime=10,
     params:
+        **made_by("palimpsest.renamed_results:rename"),
         files=files_of_recipes,
         recipes=list(config["recipes"]),
     script:
-        "../scripts/rename_results.py"
+        "../scripts/make.py"

@@ -1,10 +1,11 @@
-"""Make tables from tables: what every rule runs that needs no model.
+"""Make tables from tables, or report lines: what every rule runs that needs no model.
 
 The parameter `make` of a rule names a function. The function takes the rule's inputs by name, read
 as its decorator `reads` says; the rule's other parameters (`parameters` holds those whose names
 depend on the wildcards); and those wildcards, resources and paths of outputs that it names. What it
 returns is written as its decorator `makes` says: the table of a kind to the output with the kind's
-name, or to `table`. A function that yields makes the next file of each output.
+name, or to `table`. A function that yields makes the next file of each output. Of a rule without
+outputs, the function returns lines, which are printed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +74,9 @@ def make(job) -> None:
     function = named(job.params.make)
     made, files = function(**arguments(job, function)), dict(job.output.items())
     kinds = getattr(function, "makes", ())
-    if isgenerator(made):
+    if not files:
+        print(*made, sep="\n")
+    elif isgenerator(made):
         for one, *paths in zip(made, *files.values(), strict=True):
             write(one, dict(zip(files, paths, strict=True)), kinds)
     else:

@@ -19,7 +19,7 @@ class Intervention:
 
     `pattern` is a regular expression for its names. `made_by` names a function, such as
     "palimpsest.datasets.plain:dedup", that is imported on first use. The function takes a
-    `palimpsest.datasets.build.Asked` and returns a table of kind `strings`.
+    `palimpsest.datasets.build.DatasetRequest` and returns a table of kind `strings`.
     """
 
     pattern: str

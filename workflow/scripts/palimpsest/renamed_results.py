@@ -50,7 +50,14 @@ def rename(files: Iterable[str], recipes: Iterable[str]) -> list[str]:
                 f"{before}: cannot be renamed: {error.strerror}; {WRITE_REMEDY}"
             ) from None
         moved += 1
+        _remove_empty(before.parent)
     said = [f"renamed {moved} files: their paths now name the recipe"]
     if taken:
         said.append(f"left in place: {len(taken)} files whose new path exists, such as {taken[0]}")
     return said
+
+
+def _remove_empty(folder: Path) -> None:
+    while folder != Path("results") and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent

@@ -23,7 +23,7 @@ from palimpsest.making import makes, reads
 
 
 @dataclass(frozen=True)
-class Asked:
+class DatasetRequest:
     """The arguments of a function that makes a variant.
 
     Parameters
@@ -111,14 +111,16 @@ def build(
     Parameters
     ----------
     made_by : names the function that makes the variant; if None, it is found by the variant's name
-    others : see `Asked`
+    others : see `DatasetRequest`
     """
-    make: Callable[[Asked], pd.DataFrame] = named(made_by or maker(INTERVENTIONS, variant))
-    return make(Asked(sampler, variant, size, test_size, predict_end, targets, options or {}))
+    make: Callable[[DatasetRequest], pd.DataFrame] = named(made_by or maker(INTERVENTIONS, variant))
+    return make(
+        DatasetRequest(sampler, variant, size, test_size, predict_end, targets, options or {})
+    )
 
 
 def tabulate(
-    asked: Asked,
+    request: DatasetRequest,
     train: Counter,
     test: Counter | None = None,
     held_out: list[String] | None = None,
@@ -129,7 +131,7 @@ def tabulate(
 
     Parameters
     ----------
-    asked : the arguments of the dataset
+    request : the arguments of the dataset
     train : the training strings
     test : the test strings; if None, those of the sampler's test stream
     held_out : strings that are only measured; they have split `held_out`
@@ -142,22 +144,22 @@ def tabulate(
     UserError
         If a string has probability 0 in `learned`.
     """
-    test = asked.test() if test is None else test
+    test = request.test() if test is None else test
     held_out, roles = held_out or [], roles or {}
-    strings = list(dict.fromkeys([*train, *test, *held_out, *asked.unseen()]))
+    strings = list(dict.fromkeys([*train, *test, *held_out, *request.unseen()]))
     n_strings = len(strings)
-    sampler = asked.sampler
+    sampler = request.sampler
     derivations = sampler.derivations if learned is None else {}
     learned = learned or sampler.corpus
     frame = pd.DataFrame(
         {
             "language": sampler.language,
-            "size": asked.size,
+            "size": request.size,
             "seed": sampler.seed,
-            "variant": asked.variant,
+            "variant": request.variant,
             "string_id": [string_id(s) for s in strings],
             "text": [text_of(s) for s in strings],
-            "n_tokens": [len(s) + asked.predict_end for s in strings],
+            "n_tokens": [len(s) + request.predict_end for s in strings],
             "count": [train[s] for s in strings],
             "test_count": [test[s] for s in strings],
             "role": pd.array([roles.get(s) for s in strings], dtype="string"),
@@ -166,11 +168,11 @@ def tabulate(
             "split": _splits(strings, train, test, held_out),
             "derivation_log_prob": [derivations.get(s, np.nan) for s in strings],
             "log_prob": learned.log_probability(strings),
-            "optimal_loss": learned.optimal_loss(strings, asked.predict_end),
+            "optimal_loss": learned.optimal_loss(strings, request.predict_end),
         }
     )
     if not sampler.corpus.has_probabilities:
-        _check_sides(asked, train, test)
+        _check_sides(request, train, test)
     outside = frame.loc[frame["log_prob"] == -np.inf, "text"]
     if len(outside):
         raise UserError(
@@ -182,13 +184,13 @@ def tabulate(
     return frame
 
 
-def _check_sides(asked: Asked, train: Counter, test: Counter) -> None:
+def _check_sides(request: DatasetRequest, train: Counter, test: Counter) -> None:
     """Warn of a text's lines that are in the training and in the test set: there are too few lines.
 
     Raises `UserError` if there are enough lines, but the copies of one are on both sides.
     """
     shared = [string for string in test if train[string]]
-    corpus, size, test_size = asked.sampler.corpus, asked.size, asked.test_size
+    corpus, size, test_size = request.sampler.corpus, request.size, request.test_size
     n_lines = int(corpus.most_draws())
     if not shared:
         return

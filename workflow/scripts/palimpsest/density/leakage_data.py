@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.corpora import String
-from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.strings import string_id
 from palimpsest.density.interventions import (
     MOST_PARAPHRASES,
@@ -51,44 +51,44 @@ class Tests(NamedTuple):
         return [*self.leaked, *self.placebo, *self.never]
 
 
-def leaked(asked: Asked) -> pd.DataFrame:
+def leaked(request: DatasetRequest) -> pd.DataFrame:
     """Training strings, some of which are copies and paraphrases of leaked test strings.
 
     Options: `tests`, the number of test strings; `leaked`, how many of them are leaked, and how
     many others are placebos; `level`, see `Paraphraser`.
     """
-    leak = leak_of(asked.variant)
-    base = asked.sampler.train(asked.size)
-    tests = drawn_tests(asked, base)
+    leak = leak_of(request.variant)
+    base = request.sampler.train(request.size)
+    tests = drawn_tests(request, base)
     planted = planted_strings(tests, leak)
-    train = Counter([*base[: asked.size - len(planted)], *planted])
-    return tabulated(asked, train, tests, leak)
+    train = Counter([*base[: request.size - len(planted)], *planted])
+    return tabulated(request, train, tests, leak)
 
 
-def without_production(asked: Asked) -> pd.DataFrame:
+def without_production(request: DatasetRequest) -> pd.DataFrame:
     """Training strings without those of one production; others of the corpus take their place.
 
     Options: as for `leaked`, so that the test strings are the same.
     """
-    base = asked.sampler.train(asked.size)
-    tests = drawn_tests(asked, base)
-    corpus, measured = asked.sampler.corpus, {*tests.strings, *tests.distractors.values()}
-    left_out = corpus.productions()[production_left_out(asked.variant) - 1]
+    base = request.sampler.train(request.size)
+    tests = drawn_tests(request, base)
+    corpus, measured = request.sampler.corpus, {*tests.strings, *tests.distractors.values()}
+    left_out = corpus.productions()[production_left_out(request.variant) - 1]
     # Draw more strings until the other productions have enough
     for times in MORE_DRAWS:
-        drawn = [s for s in asked.sampler.train(times * asked.size) if s not in measured]
+        drawn = [s for s in request.sampler.train(times * request.size) if s not in measured]
         groups = corpus.groups(drawn, "derivation")
         kept = [s for s in drawn if groups[s] != left_out]
-        if len(kept) >= asked.size:
-            return tabulated(asked, Counter(kept[: asked.size]), tests, NO_LEAK)
+        if len(kept) >= request.size:
+            return tabulated(request, Counter(kept[: request.size]), tests, NO_LEAK)
     raise UserError(
-        f"density/leakage/leave_out: {MORE_DRAWS[-1] * asked.size:,} strings of "
-        f"{asked.sampler.language} hold only {len(kept):,} of {asked.size:,} that do not begin "
+        f"density/leakage/leave_out: {MORE_DRAWS[-1] * request.size:,} strings of "
+        f"{request.sampler.language} hold only {len(kept):,} of {request.size:,} that do not begin "
         f"with {left_out!r}; set it to false, or choose a language with more even productions"
     )
 
 
-def drawn_tests(asked: Asked, base: Sequence[String]) -> Tests:
+def drawn_tests(request: DatasetRequest, base: Sequence[String]) -> Tests:
     """The test strings of a seed, drawn at random among strings that are not trained on.
 
     Every test string has enough paraphrases, whether leaked or not. So leaked strings, placebos and
@@ -99,7 +99,7 @@ def drawn_tests(asked: Asked, base: Sequence[String]) -> Tests:
     UserError
         If too few strings have paraphrases at this level.
     """
-    options, sampler = asked.options, asked.sampler
+    options, sampler = request.options, request.sampler
     n_tests, n_leaked = options["tests"], options["leaked"]
     trained = set(base)
     lower = "density/leakage/tests or density/leakage/size"
@@ -138,9 +138,9 @@ def planted_strings(tests: Tests, leak: Leak) -> list[String]:
     ]
 
 
-def tabulated(asked: Asked, train: Counter, tests: Tests, leak: Leak) -> pd.DataFrame:
+def tabulated(request: DatasetRequest, train: Counter, tests: Tests, leak: Leak) -> pd.DataFrame:
     distractors = list(tests.distractors.values())
-    table = tabulate(asked, train, Counter(tests.strings), held_out=distractors)
+    table = tabulate(request, train, Counter(tests.strings), held_out=distractors)
     roles = {
         string_id(distractor): f"{DISTRACTOR}-{string_id(string)}"
         for string, distractor in tests.distractors.items()
@@ -151,7 +151,7 @@ def tabulated(asked: Asked, train: Counter, tests: Tests, leak: Leak) -> pd.Data
     for role in (LEAKED, PLACEBO, NEVER):
         roles |= {string_id(string): role for string in getattr(tests, role)}
     strings = [tuple(text.split()) for text in table["text"]]
-    groups = asked.sampler.corpus.groups(strings, "derivation")
+    groups = request.sampler.corpus.groups(strings, "derivation")
     return table.assign(
         role=table["string_id"].map(roles).astype("string"),
         group=pd.array([groups[string] for string in strings], dtype="string"),

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.corpora import GrammarCorpus, String, text_of
-from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.errors import UserError
 from palimpsest.information.answers import answer_of, answers, with_answers
 from palimpsest.information.interventions import percent_marked, percent_shuffled
@@ -29,17 +29,17 @@ AGREES, DISAGREES = "agrees", "disagrees"  # roles of evaluated strings: does th
 MORE_DRAWS = (2, 4, 8, 16)  # times the number of evaluated strings
 
 
-def marked(asked: Asked) -> pd.DataFrame:
+def marked(request: DatasetRequest) -> pd.DataFrame:
     """Training strings with markers; some markers are the strings' answers.
 
     Options: `tests`, the number of evaluated strings, a multiple of the square of the number of
     answers.
     """
-    alpha = percent_marked(asked.variant) / 100
-    names = answers(asked.sampler.corpus.grammar)
-    train = asked.sampler.train(asked.size)
-    tests = clean_tests(asked, train, names)
-    chance = _chance(asked)
+    alpha = percent_marked(request.variant) / 100
+    names = answers(request.sampler.corpus.grammar)
+    train = request.sampler.train(request.size)
+    tests = clean_tests(request, train, names)
+    chance = _chance(request)
     chosen = _chosen(chance, len(train), alpha)
     drawn = chance.integers(len(names), size=len(train))
     with_markers = [
@@ -48,31 +48,33 @@ def marked(asked: Asked) -> pd.DataFrame:
     ]
     # The strings of an answer are neighbours, so each answer has all markers.
     evaluated = [(names[place % len(names)], *string) for place, string in enumerate(tests)]
-    table = _tabulated(asked, with_markers, evaluated, alpha=alpha)
+    table = _tabulated(request, with_markers, evaluated, alpha=alpha)
     roles = {text_of(s): AGREES if s[0] == answer_of(s) else DISAGREES for s in evaluated}
     return table.assign(role=table["text"].map(roles).astype("string"))
 
 
-def shuffled(asked: Asked) -> pd.DataFrame:
+def shuffled(request: DatasetRequest) -> pd.DataFrame:
     """Training strings; some of them have their answers permuted among them.
 
     Options: as for `marked`.
     """
-    beta = percent_shuffled(asked.variant) / 100
-    names = answers(asked.sampler.corpus.grammar)
-    train = asked.sampler.train(asked.size)
-    tests = clean_tests(asked, train, names)
-    chance = _chance(asked)
+    beta = percent_shuffled(request.variant) / 100
+    names = answers(request.sampler.corpus.grammar)
+    train = request.sampler.train(request.size)
+    tests = clean_tests(request, train, names)
+    chance = _chance(request)
     chosen = sorted(_chosen(chance, len(train), beta))
     permuted = dict(zip(chosen, chance.permutation(chosen), strict=True))
     with_answers_of_others = [
         (*string[:-1], answer_of(train[permuted.get(place, place)]))
         for place, string in enumerate(train)
     ]
-    return _tabulated(asked, with_answers_of_others, tests, beta=beta)
+    return _tabulated(request, with_answers_of_others, tests, beta=beta)
 
 
-def clean_tests(asked: Asked, train: Sequence[String], names: Sequence[str]) -> list[String]:
+def clean_tests(
+    request: DatasetRequest, train: Sequence[String], names: Sequence[str]
+) -> list[String]:
     """Strings that are not trained on, equally many with each answer, answer after answer.
 
     Raises
@@ -80,7 +82,7 @@ def clean_tests(asked: Asked, train: Sequence[String], names: Sequence[str]) -> 
     UserError
         If the number of tests cannot be divided, or if the language has too few strings.
     """
-    n_tests, trained = asked.options["tests"], set(train)
+    n_tests, trained = request.options["tests"], set(train)
     if n_tests % len(names) ** 2:
         raise UserError(
             f"information/tests: {n_tests} strings cannot be evenly divided among {len(names)} "
@@ -89,19 +91,19 @@ def clean_tests(asked: Asked, train: Sequence[String], names: Sequence[str]) -> 
     each = n_tests // len(names)
     for times in MORE_DRAWS:
         lower = "the train size or information/tests"
-        drawn = asked.sampler.validation(times * n_tests, trained, lower)
+        drawn = request.sampler.validation(times * n_tests, trained, lower)
         found = {name: [s for s in drawn if answer_of(s) == name][:each] for name in names}
         if all(len(own) == each for own in found.values()):
             return [string for own in found.values() for string in own]
     fewest = min(found, key=lambda name: len(found[name]))
     raise UserError(
-        f"information/tests: {MORE_DRAWS[-1] * n_tests:,} strings of {asked.sampler.language} hold "
-        f"only {len(found[fewest])} of {each} with the answer {fewest!r}; lower it"
+        f"information/tests: {MORE_DRAWS[-1] * n_tests:,} strings of {request.sampler.language} "
+        f"hold only {len(found[fewest])} of {each} with the answer {fewest!r}; lower it"
     )
 
 
-def _chance(asked: Asked) -> np.random.Generator:
-    return np.random.default_rng([asked.sampler.seed, asked.size, asked.options["tests"]])
+def _chance(request: DatasetRequest) -> np.random.Generator:
+    return np.random.default_rng([request.sampler.seed, request.size, request.options["tests"]])
 
 
 def _chosen(chance: np.random.Generator, n: int, share: float) -> set[int]:
@@ -110,22 +112,22 @@ def _chosen(chance: np.random.Generator, n: int, share: float) -> set[int]:
 
 
 def _tabulated(
-    asked: Asked, train: Sequence[String], tests: Sequence[String], **share: float
+    request: DatasetRequest, train: Sequence[String], tests: Sequence[String], **share: float
 ) -> pd.DataFrame:
     """The table `strings`, with probabilities of the language that training strings are drawn from.
 
     They are null for an evaluated string that this language does not have: where every marker is
     the answer, a string with another marker. `group` is the answer.
     """
-    grammar = asked.sampler.corpus.grammar
+    grammar = request.sampler.corpus.grammar
     # Every string has a probability where markers are random.
     possible = share | {"alpha": 0.0} if "alpha" in share else share
     anything = GrammarCorpus(with_answers(grammar, **possible))
-    table = tabulate(asked, Counter(train), Counter(tests), learned=anything)
+    table = tabulate(request, Counter(train), Counter(tests), learned=anything)
     learned = GrammarCorpus(with_answers(grammar, **share))
     strings = [tuple(text.split()) for text in table["text"]]
     log_prob = learned.log_probability(strings)
-    optimal = learned.optimal_loss(strings, asked.predict_end)
+    optimal = learned.optimal_loss(strings, request.predict_end)
     is_known = np.isfinite(log_prob)
     return table.assign(
         log_prob=np.where(is_known, log_prob, np.nan),

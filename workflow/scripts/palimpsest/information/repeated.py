@@ -5,12 +5,12 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
-from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.strings import string_id
 from palimpsest.information.interventions import FRESH
 
 
-def repeated_or_fresh(asked: Asked) -> pd.DataFrame:
+def repeated_or_fresh(request: DatasetRequest) -> pd.DataFrame:
     """Distinct training strings, and distinct strings that are never trained on.
 
     All strings of a seed are drawn together and then shuffled, because frequent strings are drawn
@@ -20,14 +20,14 @@ def repeated_or_fresh(asked: Asked) -> pd.DataFrame:
     Options: `size`, the number of training strings in an epoch; `epochs`; `tests`, the number of
     strings that are never trained on.
     """
-    size, epochs, tests = (asked.options[name] for name in ("size", "epochs", "tests"))
+    size, epochs, tests = (request.options[name] for name in ("size", "epochs", "tests"))
     lower = "information/finetuned/size or information/finetuned/tests"
-    drawn = asked.sampler.validation(tests + size * epochs, set(), lower)
-    order = np.random.default_rng(asked.sampler.seed).permutation(len(drawn))
+    drawn = request.sampler.validation(tests + size * epochs, set(), lower)
+    order = np.random.default_rng(request.sampler.seed).permutation(len(drawn))
     shuffled = [drawn[place] for place in order]
     never, training = Counter(shuffled[:tests]), shuffled[tests:]
-    if asked.variant != FRESH:
-        return tabulate(asked, Counter(training[:size]), never)
+    if request.variant != FRESH:
+        return tabulate(request, Counter(training[:size]), never)
     epoch_of = {string_id(string): place // size + 1 for place, string in enumerate(training)}
-    table = tabulate(asked, Counter(training), never)
+    table = tabulate(request, Counter(training), never)
     return table.assign(cohort=table["string_id"].map(epoch_of).astype("Int64"))

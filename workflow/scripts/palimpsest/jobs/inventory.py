@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from palimpsest.errors import UserError
-from palimpsest.jobs.asking import SECTION
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.finetune import Job
+from palimpsest.jobs.model_queries import SECTION
 from palimpsest.lazy_import import named
 from palimpsest.regimes import Replicates
 from palimpsest.regimes import named as regime_named
@@ -55,6 +55,24 @@ class Wanted:
     regime: str
     left_out: int | None = None
     replicates: int = 0
+
+
+def stale_state(
+    state: str,
+    models: str,
+    wanted: list[dict],
+    unfinished: list[dict],
+    sections: list[str],
+    delete: bool,
+) -> list[str]:
+    """Lines about the stale states (see `stale`), which are removed if `delete` is true."""
+    runs = [Wanted(**values) for values in wanted]
+    jobs = [Unfinished(**values) for values in unfinished]
+    entries = stale(state, models, runs, jobs, sections)
+    lines = list(listing(entries))
+    if delete:
+        remove(entries)
+    return lines
 
 
 def stale(

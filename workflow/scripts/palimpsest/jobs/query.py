@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
-from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.model_queries import ModelQuery, run_model_queries
 from palimpsest.tables.kinds import Kind
 from palimpsest.training.attempts import Attempts
 from palimpsest.training.kept_weights import weights_by_epoch
@@ -33,14 +33,15 @@ class Query:
     function: Callable
     by_epoch: bool = False
 
-    def asked(self, assignment: Assignment, files: QueryFiles, values: Mapping) -> Asked:
+    def of_run(self, assignment: Assignment, files: QueryFiles, values: Mapping) -> ModelQuery:
         """The query of one run's models, with the values of the rule."""
         if self.by_epoch:
-            found = weights_by_epoch(files.weights)
-            weights, values = list(map(str, found.values())), {**values, "epochs": list(found)}
+            by_epoch = weights_by_epoch(files.weights)
+            weights = list(map(str, by_epoch.values()))
+            values = {**values, "epochs": list(by_epoch)}
         else:
             weights = [files.weights]
-        inquiry = Inquiry(
+        return ModelQuery(
             name=self.name,
             section=self.section,
             assignment=assignment,
@@ -49,8 +50,8 @@ class Query:
             about=dict(values),
             n_models=len(weights),
             files=Files(files.manifest, tuple(zip(files.tables, self.kinds, strict=True))),
+            make_tables=partial(self.function, **values),
         )
-        return Asked(inquiry, partial(self.function, **values))
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def query_named(place: str) -> Query:
 
 
 def run_queries(
-    asked: Query,
+    query: Query,
     runs: Iterable[QueryFiles],
     values: Mapping,
     assignment: Assignment,
@@ -92,7 +93,7 @@ def run_queries(
     too short for any attempt.
     """
     for files in runs:
-        ask([asked.asked(assignment, files, values)], attempts=attempts)
+        run_model_queries([query.of_run(assignment, files, values)], attempts=attempts)
 
 
 def key_of_job(models: str, given: dict) -> str:
@@ -100,7 +101,7 @@ def key_of_job(models: str, given: dict) -> str:
 
     Raises `UserError` if the run is not trained.
     """
-    asked = query_named(given["query"])
-    files = QueryFiles(given["dataset"], given["weights"], ("",) * len(asked.kinds), "")
+    query = query_named(given["query"])
+    files = QueryFiles(given["dataset"], given["weights"], ("",) * len(query.kinds), "")
     assignment = Assignment.of_unfinished(models, given)
-    return asked.asked(assignment, files, given["values"]).inquiry.state().key
+    return query.of_run(assignment, files, given["values"]).state().key

@@ -24,7 +24,8 @@ does the paper say that it is consistent over models. There, the table only coun
 the families in which the claim holds: the mean over the models decides the verdict, and a verdict
 on every model would answer a question that the paper does not ask.
 
-To add a claim, add one `Claim` to `CLAIMS`.
+To add a claim, add one `Claim` to `WITH_STAND_INS`. Claims by retraining are in
+`retraining_claims.py`.
 
 Source: Learning Without Memorizing Considered Infeasible. The claims are in the order of the paper,
 by question. Palimpsest's own are those beyond false alarms or beyond unseen strings, on ranks, and

@@ -112,7 +112,9 @@ def still_learning_rows(learning: pd.DataFrame | None) -> list[dict]:
     if learning is None or learning.empty:
         return []
     keys = ["language", "model", "size", "variant"]
-    runs = learning.drop_duplicates([*keys, "seed"])
+    # Runs by two recipes have equal keys, and each has every epoch once.
+    run = learning.groupby([*keys, "seed", "epoch"]).cumcount()
+    runs = learning.assign(run=run).drop_duplicates([*keys, "seed", "run"])
     found = runs.groupby(keys, sort=False)["still_learning"].agg(late="sum", runs="size")
     return found[found["late"] > 0].reset_index().to_dict("records")
 

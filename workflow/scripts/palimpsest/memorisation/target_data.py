@@ -9,33 +9,33 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.corpora import String
-from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.errors import UserError
 from palimpsest.memorisation.interventions import is_with_target, target_of
 
 
-def with_or_without_target(asked: Asked) -> pd.DataFrame:
+def with_or_without_target(request: DatasetRequest) -> pd.DataFrame:
     """The paper's D' (sampled without the target), or D (D' and the copies of the target).
 
     D has `size` strings. The number of copies of the target is the expected number among `size`
     strings, and D' has the other strings. A target that is not in train has split `held_out`: it is
     only measured.
     """
-    language, size, role = asked.sampler.language, asked.size, target_of(asked.variant)
-    target = _target(asked.targets, role, language)
-    copies = target_counts(asked.targets, size)[role]
+    language, size, role = request.sampler.language, request.size, target_of(request.variant)
+    target = _target(request.targets, role, language)
+    copies = target_counts(request.targets, size)[role]
     if copies >= size:
         raise UserError(
             f"language {language}, size {size}: {copies} copies of the target {role} leave no room "
             "for other strings; raise the train size or ask for fewer targets "
             "(memorisation/studies/disagreement/targets)"
         )
-    train = Counter(asked.sampler.train(size - copies, but=target))
-    if is_with_target(asked.variant):
+    train = Counter(request.sampler.train(size - copies, but=target))
+    if is_with_target(request.variant):
         train[target] = copies
-    pairs = zip(asked.targets["text"], asked.targets["role"], strict=True)
+    pairs = zip(request.targets["text"], request.targets["role"], strict=True)
     roles = {tuple(line.split(" ")): of_line for line, of_line in pairs}
-    return tabulate(asked, train, held_out=[target], roles=roles)
+    return tabulate(request, train, held_out=[target], roles=roles)
 
 
 def target_counts(targets: pd.DataFrame, size: int) -> dict[str, int]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from palimpsest.corpora import String
-from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.strings import string_id
 from palimpsest.profiles.factorial import Design
 from palimpsest.profiles.interventions import DILUTED
@@ -18,7 +18,7 @@ from palimpsest.profiles.streams import HELD_OUT, PANEL, VALIDATION
 OTHERS = 16  # separates the order of other strings from other draws with the same seed
 
 
-def diluted(asked: Asked) -> pd.DataFrame:
+def diluted(request: DatasetRequest) -> pd.DataFrame:
     """A stream with probes in all arms, and strings that are never trained on.
 
     Enough strings for the largest stream are drawn together and then shuffled, because frequent
@@ -28,22 +28,22 @@ def diluted(asked: Asked) -> pd.DataFrame:
     the place of every copy of a probe: the model takes equally many steps on equally many strings,
     and no other string changes.
 
-    Options: the keys of `Design`. `asked.size` is one of `sizes`.
+    Options: the keys of `Design`. `request.size` is one of `sizes`.
     """
-    design = Design.of(asked.options)
+    design = Design.of(request.options)
     n_others = design.n_others(max(design.sizes))
     parts = [design.validation, design.n_probes, design.n_copies, n_others]
     lower = "profiles/dilution/sizes or profiles/dilution/probes"
-    drawn = asked.sampler.validation(design.n_strings, set(), lower)
-    order = np.random.default_rng(asked.sampler.seed).permutation(len(drawn))
+    drawn = request.sampler.validation(design.n_strings, set(), lower)
+    order = np.random.default_rng(request.sampler.seed).permutation(len(drawn))
     shuffled = iter([drawn[place] for place in order])
     never, probes, spare, others = ([next(shuffled) for _ in range(n)] for n in parts)
-    is_whole = asked.variant == DILUTED
-    batches = arranged(asked, design, probes if is_whole else None, spare, others)
+    is_whole = request.variant == DILUTED
+    batches = arranged(request, design, probes if is_whole else None, spare, others)
     train = Counter(string for batch in batches.values() for string in batch)
     cohort = {string_id(s): number for number, batch in batches.items() for s in batch}
     measured = [*never, *([] if is_whole else probes)]
-    table = tabulate(asked, train, Counter(), held_out=measured)
+    table = tabulate(request, train, Counter(), held_out=measured)
     names = table["string_id"]
     split = np.select(
         [names.isin({string_id(s) for s in part}) for part in (never, probes)],
@@ -54,7 +54,7 @@ def diluted(asked: Asked) -> pd.DataFrame:
 
 
 def arranged(
-    asked: Asked,
+    request: DatasetRequest,
     design: Design,
     probes: list[String] | None,
     spare: list[String],
@@ -65,13 +65,13 @@ def arranged(
     Without `probes`, spare strings are in the places of their copies. These places come first in
     each macro-batch, so that every other string is in the same optimiser step of both streams.
     """
-    batches = {number: [] for number in range(1, design.cohorts(asked.size) + 1)}
-    for string, (number, place) in zip(spare, design.slots(asked.size), strict=True):
+    batches = {number: [] for number in range(1, design.cohorts(request.size) + 1)}
+    for string, (number, place) in zip(spare, design.slots(request.size), strict=True):
         batches[place].append(string if probes is None else probes[number])
     free = [
         place for place, batch in batches.items() for _ in range(design.cohort_size - len(batch))
     ]
-    chance = np.random.default_rng([asked.sampler.seed, OTHERS])
+    chance = np.random.default_rng([request.sampler.seed, OTHERS])
     for string, place in zip(others[: len(free)], chance.permutation(free), strict=True):
         batches[place].append(string)
     return batches

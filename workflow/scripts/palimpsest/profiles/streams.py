@@ -8,14 +8,14 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 
-from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.strings import string_id
 from palimpsest.profiles.interventions import replaced_cohort
 
 PANEL, VALIDATION, HELD_OUT = "panel", "validation", "held_out"
 
 
-def stream(asked: Asked) -> pd.DataFrame:
+def stream(request: DatasetRequest) -> pd.DataFrame:
     """Distinct strings in macro-batches of equal size, and strings that are never trained on.
 
     All strings are drawn together and then shuffled, because frequent strings are drawn early. So
@@ -24,26 +24,26 @@ def stream(asked: Asked) -> pd.DataFrame:
     equally many steps, and only the strings differ.
 
     Options: `cohorts`, the number of macro-batches; `panel`, the number of strings of each that are
-    measured; `validation`, the number of strings that are never trained on. `asked.size` counts the
-    strings that are trained on.
+    measured; `validation`, the number of strings that are never trained on. `request.size` counts
+    the strings that are trained on.
     """
-    cohorts, panel, validation = (asked.options[k] for k in ("cohorts", "panel", "validation"))
-    each = asked.size // cohorts
+    cohorts, panel, validation = (request.options[k] for k in ("cohorts", "panel", "validation"))
+    each = request.size // cohorts
     lower = "profiles/cohorts, profiles/cohort_size or profiles/validation"
-    drawn = asked.sampler.validation(validation + each + asked.size, set(), lower)
-    chance = np.random.default_rng(asked.sampler.seed)
+    drawn = request.sampler.validation(validation + each + request.size, set(), lower)
+    chance = np.random.default_rng(request.sampler.seed)
     shuffled = [drawn[place] for place in chance.permutation(len(drawn))]
     never, spare = shuffled[:validation], shuffled[validation : validation + each]
     rest = shuffled[validation + each :]
     batches = {number + 1: rest[number * each : (number + 1) * each] for number in range(cohorts)}
     held_out = []
-    if (replaced := replaced_cohort(asked.variant)) is not None:
+    if (replaced := replaced_cohort(request.variant)) is not None:
         held_out = batches[replaced][:panel]
         batches[replaced] = spare
     cohort = {string_id(s): number for number, batch in batches.items() for s in batch}
     measured = {string_id(s) for batch in batches.values() for s in batch[:panel]}
     train = Counter(s for batch in batches.values() for s in batch)
-    table = tabulate(asked, train, Counter(), held_out=[*held_out, *never])
+    table = tabulate(request, train, Counter(), held_out=[*held_out, *never])
     names = table["string_id"]
     split = np.select(
         [

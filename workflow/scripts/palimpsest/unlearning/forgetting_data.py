@@ -15,31 +15,31 @@ import pandas as pd
 
 from palimpsest.corpora import String, text_of
 from palimpsest.corpora.text_corpus import read_strings
-from palimpsest.datasets.build import Asked, tabulate
+from palimpsest.datasets.build import DatasetRequest, tabulate
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import Notice, UserError
 from palimpsest.unlearning.interventions import ORIGINAL, RETAIN
 
 
-def original(asked: Asked) -> pd.DataFrame:
+def original(request: DatasetRequest) -> pd.DataFrame:
     """The whole training set; options: `validation`, `groups`, `share` and `forget_file`."""
-    return _both(asked)[ORIGINAL]
+    return _both(request)[ORIGINAL]
 
 
-def retain(asked: Asked) -> pd.DataFrame:
+def retain(request: DatasetRequest) -> pd.DataFrame:
     """The training set without the forget set; the options are the same as for `original`."""
-    return _both(asked)[RETAIN]
+    return _both(request)[RETAIN]
 
 
-def _both(asked: Asked) -> dict[str, pd.DataFrame]:
-    options = asked.options
+def _both(request: DatasetRequest) -> dict[str, pd.DataFrame]:
+    options = request.options
     file = options["forget_file"]
     return build_forgetting(
-        asked.sampler,
-        asked.size,
-        asked.test_size,
+        request.sampler,
+        request.size,
+        request.test_size,
         options["validation"],
-        asked.predict_end,
+        request.predict_end,
         options["groups"],
         options["share"],
         read_forget_set(file) if file else None,
@@ -77,11 +77,11 @@ def build_forgetting(
         If the forget set is empty or everything, has a string that is not in train, or splits a
         group.
     """
-    asked = Asked(sampler, ORIGINAL, size, test_size, predict_end)
-    train, test = Counter(sampler.train(size)), asked.test()
+    request = DatasetRequest(sampler, ORIGINAL, size, test_size, predict_end)
+    train, test = Counter(sampler.train(size)), request.test()
     lower = "datasets/test_size, unlearning/size or unlearning/validation"
     validation = sampler.validation(validation_size, but=set(train) | set(test), lower=lower)
-    frame = tabulate(asked, train, test, validation)
+    frame = tabulate(request, train, test, validation)
     names = sampler.corpus.groups(list(train), groups)
     if forget is None:
         forgotten = set(_drawn(sampler, names, share))

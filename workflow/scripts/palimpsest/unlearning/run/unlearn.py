@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import pandas as pd
 
-from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.jobs.command import Assignment
+from palimpsest.jobs.model_queries import ModelQuery, run_model_queries
 from palimpsest.training.attempts import Attempts
 from palimpsest.unlearning.methods import Method
 from palimpsest.unlearning.run.parts import Afterwards, Part
@@ -30,8 +30,8 @@ class Unlearning:
     part: Part
     afterwards: Afterwards
 
-    def inquiry(self, assignment: Assignment, dataset: str, weights: list[str]) -> Inquiry:
-        """The job as an inquiry; for the parameters see `unlearn`."""
+    def query(self, assignment: Assignment, dataset: str, weights: list[str]) -> ModelQuery:
+        """The job as a query; for the parameters see `unlearn`."""
         part = self.part
         about = {
             "method": self.method.name,
@@ -42,7 +42,7 @@ class Unlearning:
             "draws": part.draws,
             "afterwards": asdict(self.afterwards),
         }
-        return Inquiry(
+        return ModelQuery(
             self.method.name,
             "unlearning",
             assignment,
@@ -51,6 +51,7 @@ class Unlearning:
             about,
             len(part.origins),
             part.files,
+            self.of_some,
         )
 
     def of_some(
@@ -86,8 +87,8 @@ def unlearn(
     Raises `UserError` if weights are missing, if a model's loss is not finite, or if memory is too
     short for any attempt. Raises `OutOfMemory` if the next attempt can succeed.
     """
-    ask(
-        [Asked(one.inquiry(assignment, dataset, weights), one.of_some) for one in unlearnings],
+    run_model_queries(
+        [one.query(assignment, dataset, weights) for one in unlearnings],
         Workbench,
         attempts,
         loss_in=lambda workbench, frames: workbench.loss_in(frames[0]),
@@ -105,4 +106,4 @@ def key_of_job(models: str, given: dict) -> str:
         Afterwards.of(given["afterwards"]),
     )
     assignment = Assignment.of_unfinished(models, given)
-    return unlearning.inquiry(assignment, given["dataset"], given["weights"]).state().key
+    return unlearning.query(assignment, given["dataset"], given["weights"]).state().key

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from palimpsest.jobs.asking import Asked, Inquiry, ask
 from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
+from palimpsest.jobs.model_queries import ModelQuery, run_model_queries
 from palimpsest.training.attempts import Attempts
 from palimpsest.unlearning.interventions import ORIGINAL
 from palimpsest.unlearning.kinds import SEARCHED
@@ -55,15 +55,15 @@ class Search:
         methods = {name: Method.from_json(name, json.dumps(each)) for name, each in phases.items()}
         return cls(method, methods, n, cutoff, table, manifest)
 
-    def inquiry(self, assignment: Assignment, dataset: str, weights: list[str]) -> Inquiry:
-        """The job as an inquiry; for the parameters see `search`."""
+    def query(self, assignment: Assignment, dataset: str, weights: list[str]) -> ModelQuery:
+        """The job as a query; for the parameters see `search`."""
         about = {
             "method": self.method,
             "points": {name: method.written for name, method in self.points.items()},
             "n": self.n,
             "cutoff": self.cutoff,
         }
-        return Inquiry(
+        return ModelQuery(
             f"search-{self.method}",
             "unlearning",
             assignment,
@@ -72,6 +72,7 @@ class Search:
             about,
             self.n * len(self.points),
             Files(self.manifest, ((self.table, SEARCHED),)),
+            self.of_some,
         )
 
     def of_some(
@@ -135,8 +136,8 @@ def search(
 
     Raises as `palimpsest.unlearning.run.unlearn.unlearn`.
     """
-    ask(
-        [Asked(one.inquiry(assignment, dataset, weights), one.of_some) for one in searches],
+    run_model_queries(
+        [one.query(assignment, dataset, weights) for one in searches],
         Workbench,
         attempts,
     )
@@ -149,4 +150,4 @@ def key_of_job(models: str, given: dict) -> str:
     """
     assignment = Assignment.of_unfinished(models, given)
     one = Search.of(given["method"], given["points"], given["n"], given["cutoff"])
-    return one.inquiry(assignment, given["dataset"], given["weights"]).state().key
+    return one.query(assignment, given["dataset"], given["weights"]).state().key

@@ -31,11 +31,11 @@ from palimpsest.training.state import StateFolder, key
 SECTION = "section"  # in a state's description: the section that the job belongs to
 # Arguments: a bench, the weights, the numbers of some models. Result: one table of each kind about
 # these models.
-Science = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
+MakeTables = Callable[[Bench, TrainedWeights, np.ndarray], list[pd.DataFrame]]
 
 
 @dataclass(frozen=True)
-class Inquiry:
+class ModelQuery:
     """A job that queries trained models: its inputs and the files that it delivers.
 
     `name` says in one word what the job does for the section `section`. `weights` are files of
@@ -51,6 +51,7 @@ class Inquiry:
     about: dict
     n_models: int
     files: Files
+    make_tables: MakeTables
 
     @cached_property
     def decided_by(self) -> dict:
@@ -75,44 +76,36 @@ class Inquiry:
         return StateFolder(self.assignment.state, key(self.decided_by, self.dataset), about)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """An inquiry, and the function that makes its tables, one of each kind."""
-
-    inquiry: Inquiry
-    science: Science
-
-
-def ask(
-    asked: Sequence[Asked],
+def run_model_queries(
+    queries: Sequence[ModelQuery],
     make_bench: Callable[..., Bench] = Bench,
     attempts: Attempts | None = None,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None = None,
 ) -> None:
-    """Query the models of some inquiries, as many at once as the engine holds, and deliver.
+    """Run queries on their models, as many at once as the engine holds, and deliver.
 
-    All inquiries of a job have one assignment and one dataset, so they share a bench. The tables of
-    all inquiries are delivered at the end. Until then, the states hold everything that is finished,
-    also the tables of an inquiry that an earlier job has delivered: if this job fails, Snakemake
+    All queries of a job have one assignment and one dataset, so they share a bench. The tables of
+    all queries are delivered at the end. Until then, the states hold everything that is finished,
+    also the tables of a query that an earlier job has delivered: if this job fails, Snakemake
     deletes all files of the job, and the next attempt takes the tables from the states.
 
     Parameters
     ----------
-    asked : inquiries that have one assignment and one dataset
-    make_bench : makes the bench that each `science` works with, from the arguments of `Bench`
+    queries : queries that have one assignment and one dataset
+    make_bench : makes the bench that each `make_tables` works with, from the arguments of `Bench`
     attempts : what earlier attempts at this job learned about the device's memory
     loss_in : reads the loss that is shown as progress from the tables of some models
 
     Raises `UserError` if weights are missing, or if memory is too short for any attempt. Raises
     `OutOfMemory` if the next attempt can succeed.
     """
-    first = asked[0].inquiry
+    first = queries[0]
     assignment, dataset = first.assignment, first.dataset
     torch.set_num_threads(assignment.threads)
-    states = [one.inquiry.state() for one in asked]
+    states = [one.state() for one in queries]
     delivered, open_ones = [], []
-    for one, state in zip(asked, states, strict=True):
-        is_done = one.inquiry.files.are_of(state.key)
+    for one, state in zip(queries, states, strict=True):
+        is_done = one.files.are_of(state.key)
         (delivered if is_done else open_ones).append((one, state))
     if open_ones:
         passes = attempts.passes() if attempts else Passes.of(assignment.recipe)
@@ -120,8 +113,8 @@ def ask(
         if bench.holder.rank == 0:
             assignment.keep_code()
             for one, state in delivered:
-                _keep_delivered(one.inquiry, state)
-            wholes = zip(states, (one.inquiry.n_models for one in asked), strict=True)
+                _keep_delivered(one, state)
+            wholes = zip(states, (one.n_models for one in queries), strict=True)
             note_work(
                 f"{bench.run.model} on {dataset}",
                 "models",
@@ -134,7 +127,7 @@ def ask(
             found = [_answer(one, bench, state, loss_in) for one, state in open_ones]
         if bench.holder.rank == 0:
             for (one, state), (parts, seconds) in zip(open_ones, found, strict=True):
-                _deliver(one.inquiry, bench, state, parts, seconds)
+                _deliver(one, bench, state, parts, seconds)
             if attempts:
                 attempts.forget()
         bench.holder.wait()
@@ -151,54 +144,53 @@ def _clear(states: Sequence[StateFolder]) -> None:
         state.clear()
 
 
-def _keep_delivered(inquiry: Inquiry, state: StateFolder) -> None:
-    """Keep the delivered tables of an inquiry in its state, as one finished part."""
-    if not inquiry.n_models:
+def _keep_delivered(query: ModelQuery, state: StateFolder) -> None:
+    """Keep the delivered tables of a query in its state, as one finished part."""
+    if not query.n_models:
         return
     state.introduce()
-    for path, kind in inquiry.files.tables:
-        kept = _part_file(state, 0, inquiry.n_models - 1, kind)
+    for path, kind in query.files.tables:
+        kept = _part_file(state, 0, query.n_models - 1, kind)
         if not kept.exists():
             shutil.copyfile(path, kept)
 
 
 def _answer(
-    one: Asked,
+    one: ModelQuery,
     bench: Bench,
     state: StateFolder,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
 ) -> tuple[list[list[pd.DataFrame]], float]:
     started = time.perf_counter()
-    parts = list(_parts(one.inquiry, one.science, bench, state, loss_in))
+    parts = list(_parts(one, bench, state, loss_in))
     return parts, time.perf_counter() - started
 
 
 def _deliver(
-    inquiry: Inquiry,
+    query: ModelQuery,
     bench: Bench,
     state: StateFolder,
     parts: list[list[pd.DataFrame]],
     seconds: float,
 ) -> None:
-    """Write the tables of an inquiry, and its manifest last."""
-    inquiry.files.disown()
-    for place, (path, kind) in enumerate(inquiry.files.tables):
+    """Write the tables of a query, and its manifest last."""
+    query.files.disown()
+    for place, (path, kind) in enumerate(query.files.tables):
         frames = [frames[place] for frames in parts]
         tables.write(path, pd.concat(frames) if frames else tables.read_all([], kind), kind)
     content = {
         **bench.keys,
         "key": state.key,
-        **inquiry.decided_by,
+        **query.decided_by,
         "wall_time_seconds": round(seconds, DIGITS),
         **provenance(),
         "earlier_code": state.earlier_code(),
     }
-    tables.write_json(inquiry.files.manifest, content)
+    tables.write_json(query.files.manifest, content)
 
 
 def _parts(
-    inquiry: Inquiry,
-    science: Science,
+    query: ModelQuery,
     bench: Bench,
     state: StateFolder,
     loss_in: Callable[[Bench, list[pd.DataFrame]], float] | None,
@@ -210,29 +202,29 @@ def _parts(
     no finished part has. If several processes share the work, only the first one writes and reads
     these files.
     """
-    kinds = [kind for _, kind in inquiry.files.tables]
-    if not inquiry.n_models:
+    kinds = [kind for _, kind in query.files.tables]
+    if not query.n_models:
         return
-    finished = _finished(state, kinds, inquiry.n_models)
+    finished = _finished(state, kinds, query.n_models)
     # No process may write a part before all processes have listed the finished ones.
     bench.holder.wait()
-    weights, waiting = TrainedWeights(inquiry.weights), [*finished]
-    missing = np.setdiff1d(np.arange(inquiry.n_models), np.concatenate([[], *finished]))
+    weights, waiting = TrainedWeights(query.weights), [*finished]
+    missing = np.setdiff1d(np.arange(query.n_models), np.concatenate([[], *finished]))
     for gap in np.split(missing, np.flatnonzero(np.diff(missing) > 1) + 1):
         waiting += bench.parts(gap) if len(gap) else []
     waiting.sort(key=lambda places: places[0])
-    name = f"{inquiry.name} on {bench.run.model}"
+    name = f"{query.name} on {bench.run.model}"
     report = show_progress(name, "models", "loss")
     if finished and bench.holder.rank == 0:
-        say_resumed(name, "model", sum(map(len, finished)), inquiry.n_models)
+        say_resumed(name, "model", sum(map(len, finished)), query.n_models)
     while waiting:
         places = waiting.pop(0)
         kept = [(_part_file(state, places[0], places[-1], kind), kind) for kind in kinds]
         if not all(path.exists() for path, _ in kept):
             try:
-                frames = science(bench, weights, places)
+                frames = query.make_tables(bench, weights, places)
             except RuntimeError as error:
-                if inquiry.assignment.engine != "fleet" or not is_out_of_memory(error):
+                if query.assignment.engine != "fleet" or not is_out_of_memory(error):
                     raise
                 # The estimate was too low, or another program took memory. No table about a model
                 # depends on the other models that are held.
@@ -248,7 +240,7 @@ def _parts(
         if bench.holder.rank == 0:
             frames = [tables.read(path, kind) for path, kind in kept]
             if loss_in:
-                report(int(places[-1]) + 1, inquiry.n_models, loss_in(bench, frames))
+                report(int(places[-1]) + 1, query.n_models, loss_in(bench, frames))
             yield frames
 
 

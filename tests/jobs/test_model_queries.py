@@ -1,8 +1,9 @@
-"""Jobs that ask trained models: a third kind of job needs its own science and nothing else."""
+"""Jobs that ask trained models: a third kind of job needs its own function and nothing else."""
 
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,11 +19,11 @@ from palimpsest.corpora import GrammarCorpus
 from palimpsest.datasets.sampling import Sampler
 from palimpsest.errors import UserError
 from palimpsest.fingerprint import of_all_code
-from palimpsest.jobs import asking, inventory
-from palimpsest.jobs.asking import Inquiry
+from palimpsest.jobs import inventory, model_queries
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.finetune import Job, finetune
+from palimpsest.jobs.model_queries import ModelQuery
 from palimpsest.models import generate
 from palimpsest.regimes import Replicates
 from palimpsest.sections import KINDS
@@ -189,20 +190,20 @@ NUMBERS = Kind(
 )
 
 
-def inquiry_of_numbers(folder: Path, engine: str = "fleet", n_models: int = 5) -> Inquiry:
-    """An inquiry about models of which only the numbers matter."""
+def query_of_numbers(folder: Path, engine: str = "fleet", n_models: int = 5) -> ModelQuery:
+    """A query about models of which only the numbers matter."""
     assignment = Assignment(MODEL, str(MODELS), str(GRAMMAR), Recipe(**RECIPE), engine, str(folder))
     files = Files(str(folder / "manifest.json"), ((str(folder / "numbers.parquet"), NUMBERS),))
-    return Inquiry("numbers", "toy", assignment, "", [], {}, n_models, files)
+    return ModelQuery("numbers", "toy", assignment, "", [], {}, n_models, files, make_tables=None)
 
 
 @pytest.mark.parametrize(("engine", "room"), [("fleet", 2), ("fleet", 0), ("deepspeed", 2)])
 def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, room):
     """The tables have all models in order; if one model alone has no room, a line says so."""
-    inquiry = inquiry_of_numbers(tmp_path, engine)
+    query = query_of_numbers(tmp_path, engine)
     held = []
 
-    def science(bench, weights, places):
+    def make_tables(bench, weights, places):
         if len(places) > room:
             raise torch.OutOfMemoryError("CUDA out of memory")
         held.append(len(places))
@@ -210,7 +211,11 @@ def test_a_fleet_that_runs_out_of_memory_goes_on_in_halves(tmp_path, engine, roo
 
     def all_parts():
         state = StateFolder(tmp_path, "0" * 20)
-        return list(asking._parts(inquiry, science, crowded_bench(), state, None))
+        return list(
+            model_queries._parts(
+                replace(query, make_tables=make_tables), crowded_bench(), state, None
+            )
+        )
 
     if engine == "deepspeed":
         with pytest.raises(torch.OutOfMemoryError):
@@ -229,18 +234,23 @@ def test_a_killed_job_resumes_with_another_number_of_models_at_once(
     tmp_path, capsys, first_together, then_together
 ):
     """Finished parts are read from the state; each model is queried once, and the order is kept."""
-    inquiry, state = inquiry_of_numbers(tmp_path, n_models=12), StateFolder(tmp_path, "0" * 20)
+    query, state = query_of_numbers(tmp_path, n_models=12), StateFolder(tmp_path, "0" * 20)
     asked_for = []
 
     def parts_of(together, killed_at=None):
-        def science(bench, weights, places):
+        def make_tables(bench, weights, places):
             if killed_at in places:
                 raise KeyboardInterrupt
             asked_for.extend(places)
             return [pd.DataFrame({"model": places})]
 
         bench = crowded_bench(together)
-        return [frame for (frame,) in asking._parts(inquiry, science, bench, state, None)]
+        return [
+            frame
+            for (frame,) in model_queries._parts(
+                replace(query, make_tables=make_tables), bench, state, None
+            )
+        ]
 
     with pytest.raises(KeyboardInterrupt):
         parts_of(first_together, killed_at=7)
