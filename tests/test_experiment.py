@@ -322,7 +322,7 @@ def test_a_job_trains_all_variants_of_a_twin():
     """Every run of a twin, with its seeds, is in one job, and in no other; streams are apart."""
     default = experiment(DEFAULT)
     jobs = list(chain(*default.training_jobs))
-    named = [{(runs.model, runs.corpus, runs.size, runs.job) for runs in job} for job in jobs]
+    named = [{(r.recipe, r.model, r.corpus, r.size, r.job) for r in job} for job in jobs]
     assert all(len(names) == 1 for names in named)
     assert len(set(map(frozenset, named))) == len(jobs)
     of_jobs = list(chain(*jobs))

@@ -1,44 +1,111 @@
-"""Results whose paths do not name the recipe are renamed, and nothing is overwritten."""
+"""Folders whose paths do not name the recipe are renamed, and nothing is overwritten."""
+
+import json
 
 import pytest
 
-from palimpsest.renamed_results import earlier_path, rename
+from palimpsest.renamed_results import earlier_folders, rename
 
-RECIPES = ["default", "short"]
-RENAMED = {
-    "results/runs/base/short/a-twin/L1/n16-seed0/trace.parquet": (
-        "results/runs/a-twin/L1/n16-seed0/base/trace.parquet"
-    ),
-    "results/replicates/default/a-twin/L1/n16-seed0/retain/0-7/weights.safetensors": (
-        "results/unlearning/a-twin/L1/n16-seed0/retain/draws-0-7/weights.safetensors"
-    ),
-    "results/profiles/dilution/default/a-twin/L1/dilution.parquet": (
-        "results/profiles/dilution/a-twin/L1/dilution.parquet"
-    ),
-    "results/studies/tradeoff/L1.parquet": "results/studies/tradeoff/L1.parquet",
+REMEDY = "to train nothing again, add --rerun-triggers mtime to the next call"
+VALUES = {"epochs": 50, "batch_size": 8}
+EARLIER = {
+    "results/runs/base/short/a-twin/L1/n16-seed0": ["results/runs/a-twin/L1/n16-seed0/base"],
+    "results/replicates/default/a-twin/L1/n16-seed0/retain/0-7": [
+        "results/unlearning/a-twin/L1/n16-seed0/retain/draws-0-7",
+        "results/unlearning/a-twin/L1/n16-seed0/retain-innocent/draws-0-7",
+    ],
+    "results/density/short/a-twin/L1/n16-seed0/base": ["results/density/a-twin/L1/n16-seed0/base"],
 }
 
 
-@pytest.mark.parametrize("path", RENAMED)
-def test_the_earlier_path_of_a_file(path):
-    assert earlier_path(path, RECIPES) == RENAMED[path]
-
-
-def test_files_are_renamed_and_none_is_overwritten(tmp_path, monkeypatch):
-    """A second call has nothing to do; a file whose new path exists stays where it is."""
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for path in RENAMED.values():
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(path)
-    taken, *others = RENAMED
-    (tmp_path / taken).parent.mkdir(parents=True)
-    (tmp_path / taken).write_text("newer")
-    said = rename(RENAMED, RECIPES)
-    assert said[0] == "renamed 2 files: their paths now name the recipe"
-    assert RENAMED[taken] in said[1]
-    assert (tmp_path / taken).read_text() == "newer"
-    assert (tmp_path / RENAMED[taken]).is_file()
-    for path in others:
-        assert (tmp_path / path).read_text() == RENAMED[path]
-    assert not (tmp_path / "results/unlearning").exists()
-    assert rename(RENAMED, RECIPES)[0].startswith("renamed 0 files")
+    return tmp_path
+
+
+def made(folder, **values):
+    """A folder of results with a manifest, and a file that says which folder it was."""
+    folder.mkdir(parents=True)
+    recipe = {**VALUES, **values, "precision": "fp32"}
+    (folder / "manifest.json").write_text(json.dumps({"configuration": {"recipe": recipe}}))
+    (folder / "trace.parquet").write_text(str(folder))
+
+
+def wanted(path, recipe, **values):
+    return {"path": path, "recipe": recipe, "values": {**VALUES, **values}}
+
+
+@pytest.mark.parametrize("path", EARLIER)
+def test_the_earlier_folders_of_a_folder(path):
+    assert earlier_folders(path, "short" if "short" in path else "default") == EARLIER[path]
+
+
+def test_a_folder_is_renamed_once(here):
+    target, before = (
+        "results/runs/base/default/a-twin/L1/n16-seed0",
+        "results/runs/a-twin/L1/n16-seed0",
+    )
+    made(here / before / "base")
+    folders = [wanted(target, "default")]
+    assert rename(folders) == ["renamed 1 folders: their paths now name the recipe", REMEDY]
+    assert (here / target / "trace.parquet").read_text() == str(here / before / "base")
+    assert not (here / "results/runs/a-twin").exists()  # no empty folder is left
+    assert rename(folders) == ["renamed 0 folders: their paths now name the recipe"]
+
+
+def test_of_two_recipes_the_one_that_made_a_folder_names_it(here):
+    made(here / "results/runs/a-twin/L1/n16-seed0/base", epochs=10)
+    recipes = {"default": 50, "short": 10}
+    folders = [
+        wanted(f"results/runs/base/{name}/a-twin/L1/n16-seed0", name, epochs=epochs)
+        for name, epochs in recipes.items()
+    ]
+    assert rename(folders)[0].startswith("renamed 1 folders")
+    assert [path.name for path in (here / "results/runs/base").iterdir()] == ["short"]
+
+
+def test_a_folder_of_another_recipe_stays(here):
+    before = here / "results/runs/a-twin/L1/n16-seed0/base"
+    made(before, epochs=3)
+    said = rename([wanted("results/runs/base/default/a-twin/L1/n16-seed0", "default")])
+    assert said[0].startswith("renamed 0 folders")
+    assert said[1].startswith("left in place: 1 folders")
+    assert "results/runs/a-twin/L1/n16-seed0/base" in said[1]
+    assert (before / "trace.parquet").is_file()
+
+
+def test_innocent_models_become_models_of_their_recipe(here):
+    folder = here / "results/unlearning/a-twin/L1/n16-seed0"
+    made(folder / "retain/draws-0-7")
+    made(folder / "retain-innocent/draws-0-7", batch_size=4)
+    target = "results/replicates/{}/a-twin/L1/n16-seed0/retain/0-7"
+    folders = [
+        wanted(target.format("forgetting"), "forgetting"),
+        wanted(target.format("small"), "small", batch_size=4),
+    ]
+    assert rename(folders) == ["renamed 2 folders: their paths now name the recipe", REMEDY]
+    innocent = here / target.format("small") / "trace.parquet"
+    assert innocent.read_text() == str(folder / "retain-innocent/draws-0-7")
+
+
+def test_nothing_is_overwritten(here):
+    before = here / "results/runs/a-twin/L1/n16-seed0/base"
+    target = here / "results/runs/base/default/a-twin/L1/n16-seed0"
+    made(before)
+    made(target)
+    said = rename([wanted(str(target.relative_to(here)), "default")])
+    assert said[0].startswith("renamed 0 folders")
+    assert "left in place: 1 folders" in said[1]
+    assert (target / "trace.parquet").read_text() == str(target)
+    assert (before / "trace.parquet").is_file()
+
+
+@pytest.mark.parametrize("text", ["{", "{}", "[]"])
+def test_a_folder_whose_manifest_says_nothing_stays(here, text):
+    before = here / "results/runs/a-twin/L1/n16-seed0/base"
+    made(before)
+    (before / "manifest.json").write_text(text)
+    said = rename([wanted("results/runs/base/default/a-twin/L1/n16-seed0", "default")])
+    assert said[0].startswith("renamed 0 folders")
+    assert (before / "trace.parquet").is_file()

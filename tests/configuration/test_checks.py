@@ -149,7 +149,16 @@ WRONG = {
     ),
     "a recipe with the name of the grid's": (
         "recipes: {grid: {epochs: 5}}",
-        "recipes: ",
+        "recipes: 'grid' is not allowed; must be a name of letters, digits, dots, hyphens "
+        "and underscores, and not grid",
+    ),
+    "the grid's recipe where there is none": (
+        "unlearning: {recipe: grid}",
+        "unlearning/recipe: 'grid' is not allowed; must be a name in recipes",
+    ),
+    "innocent models that are trained as the others are": (
+        "recipes: {small: {evaluate_every: 5}}\nunlearning: {innocent_recipe: small}",
+        "unlearning/innocent_recipe: small has the values of unlearning/recipe, which is ",
     ),
     "YAML reads 3e-3 as text": (
         "recipes: {default: {weight_decay: 3e-3}}",

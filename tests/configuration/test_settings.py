@@ -64,6 +64,19 @@ def test_a_later_files_default_recipe_beats_earlier_recipes(mine):
     assert (both.recipe("short")["epochs"], both.recipe("leakage")["epochs"]) == (3, 7)
 
 
+def test_a_users_own_recipe_that_a_later_default_changes_is_a_note(mine, tmp_path):
+    later = tmp_path / "later.yaml"
+    later.write_text("recipes: {default: {epochs: 7}}")
+    own = mine("recipes: {short: {epochs: 3, batch_size: 4}}")
+    whole = experiment(DEFAULT, own, later)
+    assert whole.settings.recipe("short")["epochs"] == 7
+    assert whole.settings.recipe("short")["batch_size"] == 4
+    assert whole.notes == [
+        f"{later}: recipes/default/epochs holds for the recipe short, too, because only the "
+        f"earlier {own} sets recipes/short/epochs"
+    ]
+
+
 def test_a_recipe_that_nothing_names_is_a_note(mine):
     """A recipe of the first file is none: a section that is left out may name it."""
     whole = experiment(DEFAULT, mine("recipes: {lonely: {epochs: 7}}\ninformation: null"))

@@ -47,8 +47,10 @@ def finetune(forked: bool = True, **flags) -> list[str]:
     Without `regimes`, a trace in a folder leave-one-out is of this regime, and others are single.
     """
     if "trace" in flags and "regimes" not in flags:
-        given = flags["trace"] if isinstance(flags["trace"], list) else [flags["trace"]]
-        folders = [Path(trace).parent.name for trace in given]
+        given = flags["trace"]
+        traces = [given] if isinstance(given, str | Path) else list(given)
+        folders = [Path(trace).parent.name for trace in traces]
+        flags["trace"] = traces
         flags["regimes"] = [
             folder if folder.startswith(LEAVE_ONE_OUT) else "single" for folder in folders
         ]

@@ -93,7 +93,7 @@ def test_the_weights_of_every_epoch_that_is_measured_take_space(default):
 
 def test_a_finished_run_makes_its_model_measured(default, tmp_path):
     """Speeds are from manifests, but only of runs with the same engine and settings."""
-    folder = tmp_path / "runs/short/opt-6.7b-twin/L1/n256-seed0/base"
+    folder = tmp_path / "runs/base/short/opt-6.7b-twin/L1/n256-seed0"
     folder.mkdir(parents=True)
     (folder / "trace.parquet").touch()
     manifest = {
@@ -103,6 +103,7 @@ def test_a_finished_run_makes_its_model_measured(default, tmp_path):
         "variant": "base",
         "engine": "fleet",
         "resumed_from_epoch": 0,
+        "one_pass": False,
         "hardware": {"gpus": []},
         "configuration": {
             "recipe": {**default.settings.recipe("default"), "epochs": 10, "evaluate_every": 1}
@@ -190,7 +191,7 @@ def test_a_finished_training_of_all_weights_says_nothing_about_adapters(tmp_path
     file = tmp_path / "mine.yaml"
     text = "models: [opt-1.3b]\nrecipes: {{default: {{zero_stage: 2}}}}\n"
     text += "training_by_model: {{opt-1.3b: {}}}\n"
-    folder = tmp_path / "runs/default/opt-1.3b/L1/n256-seed0/base"
+    folder = tmp_path / "runs/base/default/opt-1.3b/L1/n256-seed0"
     folder.mkdir(parents=True)
     for block in ("{adapter: lora}", "{}"):
         file.write_text(text.format(block))
@@ -202,6 +203,7 @@ def test_a_finished_training_of_all_weights_says_nothing_about_adapters(tmp_path
             "variant": "base",
             "engine": "deepspeed",
             "resumed_from_epoch": 0,
+            "one_pass": False,
             "hardware": {"gpus": ["a card"]},
             "configuration": {"processes": 1, "recipe": settings.training("opt-1.3b")},
             "training_seconds": 10.0,

@@ -117,4 +117,5 @@ def test_one_string_is_too_much(train):
     errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert len(errors) == 1, done.stderr
     (line,) = errors
-    assert "out of memory while measuring with one string per forward pass; raise" in line
+    assert "out of memory while measuring with one string per forward pass" in line
+    assert "in the recipe, raise" in line

@@ -123,7 +123,7 @@ def made_by_another(project: Project) -> dict[str, bytes]:
         "figures/tradeoff-L8.svg",
         "figures/tradeoff-L8.png",
         "studies/tradeoff/L8.parquet",
-        "runs/default/opt-1.3b-twin/L8/n16-seed0/base/manifest.json",
+        "runs/base/default/opt-1.3b-twin/L8/n16-seed0/manifest.json",
     )
     for file in files:
         path = project.folder / "results" / file

@@ -1,6 +1,7 @@
 """A hundred random mutations of the configuration: each is accepted, or refused in one line."""
 
 import copy
+import json
 import math
 import os
 import random
@@ -153,8 +154,9 @@ class Mutator:
         key = self.random.choice([*TEXTS, 1, None, True, 2.5, "epoch", "Models"])
         settings = copy.deepcopy(self.tour)
         block_at(settings, path)[key] = self.value()
+        written = json.dumps(key) if key is None or key is True else str(key)
         # White space and what cannot be printed are not shown as they are.
-        named = repr((str(key).split() or [""])[0])[1:-1]
+        named = repr((written.split() or [""])[0])[1:-1]
         return Mutation(f"key {(*path, key)}", named, {TOUR: as_file(settings)})
 
     def of_a_cell(self) -> Mutation:

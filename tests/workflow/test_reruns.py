@@ -625,7 +625,7 @@ CASES = {
     "the learning rate of a twin that unlearns, too": Case(
         cell("opt-1.3b", "3e-3", "2e-3"),
         [
-            "train/default/opt-1.3b-twin/*",
+            "train/*/opt-1.3b-twin/*",
             "measure/default/opt-1.3b-twin/*",
             "measure_targets/*",
             "measure_leave_one_out/*",

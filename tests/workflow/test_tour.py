@@ -303,6 +303,13 @@ def test_every_target_can_be_asked_for_alone(project, target):
     assert project.jobs(target)["total"] >= 2
 
 
+def test_a_stream_of_another_model_and_seed_is_trained_once_through(project):
+    """A run that no section asks for has the regime of the section's runs of its variant."""
+    target = "results/runs/stream/default/opt-2.7b-twin/L1/n16-seed5/trace.parquet"
+    done = project.snakemake("--dry-run", "--printshellcmds", target)
+    assert "--regimes one-pass:1" in done.stdout
+
+
 @pytest.mark.parametrize("configfiles", [(), (TOUR,), ("config/paper.yaml",)])
 def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
     """The default experiment, the tour and the paper's study are valid and complete."""
@@ -321,6 +328,7 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_stream__2",
             "train_twins_on_stream_replicates",
             "train_twins_on_diluted",
+            "train_twins_on_diluted__2",  # of another size
             "train_twins_on_leaked_0",
             "train_twins_on_leaked_1",
             "train_twins_on_without_production",
@@ -336,7 +344,8 @@ def test_the_shipped_configurations_list_all_their_jobs(project, configfiles):
             "train_twins_on_stream": 2,
             "train_twins_on_stream__2": 1,  # also without each macro-batch
             "train_twins_on_stream_replicates": 1,
-            "train_twins_on_diluted": 2,
+            "train_twins_on_diluted": 1,
+            "train_twins_on_diluted__2": 1,  # of another size
             "train_twins_on_leaked_0": 1,  # four numbers of paraphrases, without a copy
             "train_twins_on_leaked_1": 1,
             "train_twins_on_without_production": 1,

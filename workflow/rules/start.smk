@@ -67,7 +67,7 @@ except UserError as error:
 configfile: "config/config.yaml"
 
 
-# Snakemake leaves the numbers inside of `--config 'training={epochs: 3}'` as text.
+# Snakemake leaves the numbers inside of `--config 'recipes={default: {epochs: 3}}'` as text.
 try:
     command_line = of_command_line(workflow.config_settings.config_args)
 except UserError as error:

@@ -71,7 +71,6 @@ rule rename_results:
         runtime=10,
     params:
         **made_by("palimpsest.renamed_results:rename"),
-        files=files_of_recipes,
-        recipes=list(config["recipes"]),
+        folders=folders_of_recipes,
     script:
         "../scripts/make.py"

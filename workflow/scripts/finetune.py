@@ -128,7 +128,7 @@ def regimes(arguments: argparse.Namespace) -> list[Regime]:
     """The regime of each dataset."""
     if arguments.replicates:
         first, last = arguments.replicates
-        return [Replicates(range(first, last + 1))]
+        return [Replicates(range(first, last + 1))] * len(arguments.dataset)
     names = arguments.regimes or [SINGLE.name] * len(arguments.dataset)
     return [named(name, arguments.left_out) for name in names]
 

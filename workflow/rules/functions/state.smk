@@ -39,13 +39,39 @@ def other_runs(wildcards):
     return experiment.other_runs
 
 
-def files_of_recipes(wildcards):
-    """Every file of the configuration that is in a folder of its recipe."""
-    single = [*TRAINED.values(), *KEPT.values(), paths.MODEL_FOLDER]
-    return [
-        *trained_files(experiment.single_runs, single),
-        *trained_files(
-            [*experiment.replicates, *experiment.replicates_on_demand], REPLICATES.values()
-        ),
-        *(path for files in experiment.outputs.values() for path in files),
+# The values of a recipe that decide a trace on any machine
+OF_TRACES = (
+    "epochs",
+    "batch_size",
+    "warmup_ratio",
+    "weight_decay",
+    "gradient_clipping",
+    "evaluate_every",
+)
+
+
+def folders_of_recipes(wildcards):
+    """Every folder with a manifest, its recipe, and the values that the manifest must have."""
+    runs = [*experiment.requests, *experiment.replicates_on_demand]
+    trained = [
+        {"path": path, "recipe": one.recipe, "values": values_of_trace(one.recipe, one.one_pass)}
+        for one in runs
+        for path in one.paths(paths.RUN if one.replicates is None else paths.REPLICATES)
     ]
+    manifests = [path for files in experiment.outputs.values() for path in files]
+    made = [
+        {"path": os.path.dirname(path), "recipe": name, "values": values_of_trace(name)}
+        for path in manifests
+        if os.path.basename(path) == "manifest.json"
+        for name in path.split("/")
+        if name in config["recipes"]
+    ]
+    return [*trained, *made]
+
+
+def values_of_trace(recipe, one_pass=None):
+    """The values of a recipe that decide a trace; a stream has an epoch for each macro-batch."""
+    values = {key: settings.recipe(recipe)[key] for key in OF_TRACES}
+    if one_pass is not None:
+        values |= {"epochs": one_pass.cohorts, "evaluate_every": one_pass.every}
+    return values

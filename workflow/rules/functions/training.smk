@@ -170,7 +170,7 @@ def none_of(rules):
     taken = [
         (
             runs.variant,
-            f"{runs.recipe}/{re.escape(runs.model)}/{re.escape(runs.corpus)}"
+            f"{re.escape(runs.recipe)}/{re.escape(runs.model)}/{re.escape(runs.corpus)}"
             f"/n{runs.size}-seed(?:{'|'.join(map(str, runs.seeds))})/",
         )
         for jobs in rules
@@ -259,15 +259,21 @@ def values_of_all(job):
 
 
 def runs_of(wildcards):
-    """The request for a run; a run that no section requests is a single one.
+    """The request for a run. Another model, seed or size may be asked for than a section's.
 
-    Another model or seed may be asked for than those that a section requests.
+    A run that is like no request is a single one.
     """
-    names = wildcards.variant, int(wildcards.size)
-    for runs in experiment.single_runs:
-        if (runs.variant, runs.size) == names:
-            return runs
-    return Runs(wildcards.model, wildcards.language, names[1], wildcards.variant)
+    size = int(wildcards.size)
+    alike = [runs for runs in experiment.single_runs if runs.variant == wildcards.variant]
+    same_size = [runs for runs in alike if runs.size == size]
+    if same_size or alike and not measured_by_size(alike[0]):
+        return (same_size or alike)[0]
+    return Runs(wildcards.model, wildcards.language, size, wildcards.variant)
+
+
+def measured_by_size(runs):
+    """Whether the macro-batches between two measurements of a stream depend on its size."""
+    return runs.one_pass is not None and 1 < runs.one_pass.every < runs.one_pass.cohorts
 
 
 def values_of_one(wildcards):

@@ -76,10 +76,10 @@ class Experiment:
     ):
         self.config, self._sources, self.known = config, sources, sections
         schema = schema_of(schemas, sections)
-        complete(config, sources, schema)
+        self.notes = complete(config, sources, schema)
         self._refuse(checks.of_schema(config, schema))
         parts = [part for section in sections for part in section.follows]
-        self.notes = list(follow(config, sources, parts))
+        self.notes += follow(config, sources, parts)
         whole = Settings(config)
         self._refuse(checks.of_values(whole))
         self.notes += checks.unnamed_recipes(whole, sources)

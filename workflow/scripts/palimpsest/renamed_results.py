@@ -1,12 +1,14 @@
 """Results of earlier versions, whose paths did not name the recipe, at their paths of today.
 
-Only paths have changed, and no content: a trace, a manifest or a table is right wherever it is.
+A folder is renamed only if its manifest says that it was made by the recipe of the new path. Tables
+in folders without a manifest stay where they are: they are made again in seconds.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from palimpsest import paths
@@ -15,49 +17,67 @@ from palimpsest.errors import WRITE_REMEDY, UserError
 EARLIER_REPLICATES = (
     "results/unlearning/{model}/{language}/n{size}-seed{seed}/{variant}/draws-{first}-{last}"
 )
+MANIFEST = "manifest.json"
 
 
-def earlier_path(path: str, recipes: Iterable[str]) -> str:
-    """The path that a file had before paths named recipes."""
-    for file in ("trace.parquet", "manifest.json", "weights.safetensors"):
-        if replicates := paths.values_in(f"{paths.REPLICATES}/{file}", path):
-            return f"{EARLIER_REPLICATES.format(**replicates)}/{file}"
-    results, section, *others = path.split("/")
+def earlier_folders(folder: str, recipe: str) -> list[str]:
+    """The folders that a folder of a recipe may have been, before paths named recipes."""
+    if replicates := paths.values_in(paths.REPLICATES, folder):
+        variants = replicates["variant"], f"{replicates['variant']}-innocent"
+        return [EARLIER_REPLICATES.format(**{**replicates, "variant": name}) for name in variants]
+    results, section, *others = folder.split("/")
     if section == "runs":
-        variant, _, model, language, seed, file = others
-        return "/".join([results, section, model, language, seed, variant, file])
-    for place, name in enumerate(others):
-        if name in recipes:
-            return "/".join([results, section, *others[:place], *others[place + 1 :]])
-    return path
+        variant, _, model, language, seed = others
+        return ["/".join([results, section, model, language, seed, variant])]
+    others.remove(recipe)
+    return ["/".join([results, section, *others])]
 
 
-def rename(files: Iterable[str], recipes: Iterable[str]) -> list[str]:
-    """Rename earlier files to `files`, and say how many; a file that exists already stays."""
-    recipes, moved, taken = list(recipes), 0, []
-    for file in files:
-        before = Path(earlier_path(file, recipes))
-        if before == Path(file) or not before.exists():
-            continue
-        if Path(file).exists():
-            taken.append(str(before))
-            continue
-        try:
-            Path(file).parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(before, file)
-        except OSError as error:
-            raise UserError(
-                f"{before}: cannot be renamed: {error.strerror}; {WRITE_REMEDY}"
-            ) from None
-        moved += 1
-        _remove_empty(before.parent)
-    said = [f"renamed {moved} files: their paths now name the recipe"]
-    if taken:
-        said.append(f"left in place: {len(taken)} files whose new path exists, such as {taken[0]}")
+def rename(folders: Iterable[Mapping]) -> list[str]:
+    """Rename earlier folders, and say how many; a folder that exists already stays.
+
+    Each of the `folders` has a `path`, the name of its `recipe`, and the `values` of the recipe
+    that its manifest must have.
+    """
+    moved, others = 0, []
+    for folder in folders:
+        target = Path(folder["path"])
+        for before in map(Path, earlier_folders(folder["path"], folder["recipe"])):
+            if not (before / MANIFEST).is_file():
+                continue
+            if target.exists() or not _is_by(before / MANIFEST, folder["values"]):
+                others.append(str(before))
+                continue
+            _move(before, target)
+            moved += 1
+    said = [f"renamed {moved} folders: their paths now name the recipe"]
+    if moved:
+        said.append("to train nothing again, add --rerun-triggers mtime to the next call")
+    left = [path for path in dict.fromkeys(others) if Path(path).exists()]
+    if left:
+        said.append(
+            f"left in place: {len(left)} folders that were made by other recipes, or whose new "
+            f"path exists, such as {left[0]}"
+        )
     return said
 
 
-def _remove_empty(folder: Path) -> None:
-    while folder != Path("results") and not any(folder.iterdir()):
-        folder.rmdir()
-        folder = folder.parent
+def _is_by(manifest: Path, values: Mapping) -> bool:
+    """Whether a manifest records these values of a recipe."""
+    try:
+        recorded = json.loads(manifest.read_text())["configuration"]["recipe"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return all(recorded.get(key) == value for key, value in values.items())
+
+
+def _move(before: Path, target: Path) -> None:
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(before, target)
+    except OSError as error:
+        raise UserError(f"{before}: cannot be renamed: {error.strerror}; {WRITE_REMEDY}") from None
+    parent = before.parent
+    while parent != Path("results") and not any(parent.iterdir()):
+        parent.rmdir()
+        parent = parent.parent

@@ -35,11 +35,15 @@ class PartOf:
     among: str = ""
 
 
-def complete(config: dict, sources: Sources, schema: dict) -> None:
-    """Open blocks again and take out what is null, in place, before the schema checks the rest."""
+def complete(config: dict, sources: Sources, schema: dict) -> list[str]:
+    """Open blocks again and take out what is null, in place, before the schema checks the rest.
+
+    Return a line for each value of a user's file that the recipe `default` of a later file drops.
+    """
     _open_again(config, sources)
-    _default_recipe_of_later_files(config, sources)
+    dropped = list(_default_recipe_of_later_files(config, sources))
     _take_out(config, schema)
+    return dropped
 
 
 def follow(config: dict, sources: Sources, parts: Iterable[PartOf]) -> Iterator[str]:
@@ -85,7 +89,7 @@ def _laid_over(under: dict, over: dict) -> dict:
     return merged
 
 
-def _default_recipe_of_later_files(config: dict, sources: Sources) -> None:
+def _default_recipe_of_later_files(config: dict, sources: Sources) -> Iterator[str]:
     """Drop an earlier file's values of recipes where a later file sets the key of `default`."""
     recipes = config.get("recipes")
     if not isinstance(recipes, dict) or not isinstance(recipes.get(DEFAULT), dict):
@@ -95,8 +99,16 @@ def _default_recipe_of_later_files(config: dict, sources: Sources) -> None:
         if name == DEFAULT or not isinstance(values, dict):
             continue
         for key in list(values):
-            if sources.place(f"recipes/{name}/{key}") < set_last.get(key, -1):
-                del values[key]
+            place = sources.place(f"recipes/{name}/{key}")
+            if place >= set_last.get(key, -1):
+                continue
+            del values[key]
+            if place > 0:  # not of the defaults
+                yield (
+                    f"{sources.layers[set_last[key]][0]}: recipes/{DEFAULT}/{key} holds for the "
+                    f"recipe {name}, too, because only the earlier {sources.layers[place][0]} "
+                    f"sets recipes/{name}/{key}"
+                )
 
 
 def _take_out(block: dict, rules: dict) -> None:

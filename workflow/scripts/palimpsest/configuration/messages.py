@@ -27,7 +27,7 @@ class Mistake(NamedTuple):
 
 
 def joined(path) -> str:
-    """A key as users write it: training/epochs, languages[2]."""
+    """A key as users write it: recipes/default/epochs, languages[2]."""
     key = ""
     for step in path:
         key += f"[{step}]" if isinstance(step, int) else f"/{step}" if key else str(step)

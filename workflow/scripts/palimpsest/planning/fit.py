@@ -100,7 +100,7 @@ def changes_that_fit(
 ) -> list[dict]:
     """At most two changes of settings with which a model fits; they change as few keys as possible.
 
-    A change maps keys of `training` to values; only some `keys` may change, if they are given. For
+    A change maps keys of a recipe to values; only some `keys` may change, if they are given. For
     each choice of keys, it has the smallest values that fit. The list is empty if no change fits.
     """
     choices = {

@@ -56,6 +56,7 @@ READ = (
     "engine",
     "configuration",
     "hardware",
+    "one_pass",
     "resumed_from_epoch",
     "training_seconds",
     "training_tokens_per_second",
@@ -245,7 +246,7 @@ class Planner:
         then = {"adapter": NONE, **configuration["recipe"]}
         then["processes"] = configuration.get("processes", now["processes"])
         # The manifest of a stream does not say how many strings it measures.
-        return not manifest.get("one_pass") and (
+        return not manifest["one_pass"] and (
             manifest["engine"] == self.settings.engine(model)
             and manifest["resumed_from_epoch"] == 0
             and manifest["training_seconds"] > 0

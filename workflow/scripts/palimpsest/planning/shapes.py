@@ -53,7 +53,7 @@ def twin_shape(row: Model, n_terminals: int) -> Shape:
 
 @dataclass(frozen=True)
 class Training:
-    """The keys of `training` in the configuration that decide memory and time."""
+    """The keys of a recipe that decide memory and time."""
 
     epochs: int
     batch_size: int
@@ -71,7 +71,7 @@ class Training:
 
     @classmethod
     def of(cls, training: dict) -> "Training":
-        """From a block `training`, which has no keys of adapters if there is no adapter."""
+        """From the values of a recipe, which has no keys of adapters if there is no adapter."""
         names = (field.name for field in fields(cls))
         return cls(**{name: training[name] for name in names if name in training})
 

@@ -13,7 +13,7 @@ ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to train: the keys of `training:` in the configuration, and the model's learning rate.
+    """How to train: the keys of a recipe in the configuration, and the model's learning rate.
 
     `batch_size` counts the strings per optimiser step over all processes and accumulation steps.
     `micro_batch_size` counts the strings per forward pass of one process. `evaluate_every` and
@@ -108,7 +108,7 @@ def epoch_order(n_strings: int, seed: int, epoch: int) -> np.ndarray:
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add one flag for each key of a recipe; only those of an adapter may be left out."""
-    group = parser.add_argument_group("recipe", "the keys of training: in the configuration")
+    group = parser.add_argument_group("recipe", "the keys of a recipe in the configuration")
     for field in fields(Recipe):
         flag = "--" + field.name.replace("_", "-")
         kind = _boolean if field.type is bool else field.type

@@ -128,6 +128,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     yield from _adapters(jobs)
     yield from _search(jobs)
     yield from _forget_set(block)
+    yield from _innocent(settings, block)
     n, pool = block["n"], block["pool"]
     if block["save_models"] > n:
         yield Mistake(
@@ -220,6 +221,17 @@ def _forget_set(block: dict) -> Iterator[Mistake]:
         remedy = f"raise it to {1 / size:.2g} or more" if size > 1 else "raise unlearning/size"
         yield Mistake(
             "unlearning/share", f"{share:g} of {size} strings is less than one string; {remedy}"
+        )
+
+
+def _innocent(settings: Settings, block: dict) -> Iterator[Mistake]:
+    """Innocent models that are trained as the others are."""
+    name = block["innocent_recipe"]
+    if name is not None and settings.recipe(name) == settings.recipe(block["recipe"]):
+        yield Mistake(
+            "unlearning/innocent_recipe",
+            f"{name} has the values of unlearning/recipe, which is {block['recipe']}, so there is "
+            "no difference to compare with; change one of its values, or set this key to null",
         )
 
 

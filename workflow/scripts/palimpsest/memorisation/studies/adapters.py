@@ -122,8 +122,8 @@ class Adapters(Study):
     order = 75
     title = "Adapters"
     description = (
-        "Models with adapters (`training/adapter`), compared at equal test loss with the first "
-        "model, all of whose weights are trained."
+        "Models with adapters (the key `adapter` of a recipe), compared at equal test loss with "
+        "the first model, all of whose weights are trained."
     )
     text = (
         "An adapter (LoRA) is a pair of small matrices beside each matrix of a model. Only the "
