@@ -160,7 +160,7 @@ def test_a_whole_experiment(side_by_side, finished):
     project = side_by_side["whole_experiment"].result()
     assert (project.folder / "results/report.html").exists()
     ours, theirs = traces(project), traces(finished)
-    assert {Path(name).parts[2] for name in ours} == {"opt-1.3b-twin", "pythia-1b-twin"}
+    assert {Path(name).parts[4] for name in ours} == {"opt-1.3b-twin", "pythia-1b-twin"}
     assert ours.items() <= theirs.items()
 
 
