@@ -1,3 +1,8 @@
+def requested():
+    """Every request for runs, also those of targets that `all` leaves out."""
+    return [*experiment.requests, *experiment.replicates_on_demand]
+
+
 # The runs and jobs of the configuration; state of any other run or job is stale.
 def wanted_runs(wildcards):
     """Every run of every target, with all values that decide the key of its state."""
@@ -14,7 +19,7 @@ def wanted_runs(wildcards):
             "left_out": runs.regime.n if isinstance(runs.regime, LeaveOneOut) else None,
             "replicates": runs.replicates.stop if runs.replicates else 0,
         }
-        for runs in [*experiment.requests, *experiment.replicates_on_demand]
+        for runs in requested()
         for dataset in runs.datasets
     ]
 
@@ -52,10 +57,9 @@ OF_TRACES = (
 
 def folders_of_recipes(wildcards):
     """Every folder with a manifest, its recipe, and the values that the manifest must have."""
-    runs = [*experiment.requests, *experiment.replicates_on_demand]
     trained = [
         {"path": path, "recipe": one.recipe, "values": values_of_trace(one.recipe, one.one_pass)}
-        for one in runs
+        for one in requested()
         for path in one.paths(paths.RUN if one.replicates is None else paths.REPLICATES)
     ]
     manifests = [path for files in experiment.outputs.values() for path in files]

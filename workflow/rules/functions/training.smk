@@ -226,11 +226,9 @@ def minutes_of_all(job):
 
     def asked(wildcards, attempt):
         size = int(wildcards.size)
-        n_runs = {}
+        n_runs = Counter()
         for runs in job:
-            n_runs[runs.regime] = n_runs.get(runs.regime, 0) + len(
-                runs.seeds
-            ) * runs.regime.trainings(size)
+            n_runs[runs.regime] += len(runs.seeds) * runs.regime.trainings(size)
         named = wildcards.model, wildcards.language, size
         took = planner.job_seconds(*named, n_runs, wildcards.recipe)
         return minutes(took, attempt)

@@ -6,7 +6,6 @@ models, and the values of its rule by their names; it returns one table of each 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -14,6 +13,7 @@ from functools import partial
 from palimpsest.jobs.command import Assignment
 from palimpsest.jobs.delivery import Files
 from palimpsest.jobs.model_queries import ModelQuery, run_model_queries
+from palimpsest.lazy_import import named
 from palimpsest.tables.kinds import Kind
 from palimpsest.training.attempts import Attempts
 from palimpsest.training.kept_weights import weights_by_epoch
@@ -76,8 +76,7 @@ def query(section: str, name: str, *kinds: Kind, by_epoch: bool = False) -> Call
 
 def query_named(place: str) -> Query:
     """The query at a place such as "palimpsest.density.embedding:embeddings"."""
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name).query
+    return named(place).query
 
 
 def run_queries(
