@@ -23,7 +23,7 @@ from helpers.unlearning_twins import (
 from palimpsest import tables
 from palimpsest.corpora import GrammarCorpus
 from palimpsest.errors import UserError
-from palimpsest.jobs import asking
+from palimpsest.jobs import model_queries
 from palimpsest.jobs.bench import TrainedWeights
 from palimpsest.models import read_models, resolve
 from palimpsest.sections import KINDS
@@ -662,7 +662,7 @@ def test_a_job_killed_after_its_delivery_leaves_no_state(bench, applied, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(asking, "_clear", killed)
+        patch.setattr(model_queries, "_clear", killed)
         with pytest.raises(KeyboardInterrupt):
             bench.apply_all([(METHOD, mine), (OTHER, other)])
     assert files_in(bench.state)
