@@ -19,6 +19,11 @@ include: "workflow/rules/density.smk"
 include: "workflow/rules/information.smk"
 
 
+for rules_of_section in experiment.rules_of_extensions:
+
+    include: rules_of_section
+
+
 rule all:
     default_target: True
     input:

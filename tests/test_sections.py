@@ -60,10 +60,10 @@ def test_no_two_parts_of_sections_share_a_name():
     assert not TAKEN & {kind.name for section in SECTIONS for kind in section.load("kinds")}
     figures = [
         *LANGUAGE_FIGURES,
-        *chain.from_iterable(section.load("figures") for section in SECTIONS),
+        *chain.from_iterable(section.figures for section in SECTIONS),
     ]
     assert not repeated(figure.name for figure in figures)
-    chapters = {(figure.chapter, s.name) for s in SECTIONS for figure in s.load("figures")}
+    chapters = {(figure.chapter, s.name) for s in SECTIONS for figure in s.figures}
     assert not repeated(chapter for chapter, _ in chapters)
     claims = list(chain.from_iterable(section.load("claims") for section in SECTIONS))
     assert not repeated(claim.claim for claim in claims)

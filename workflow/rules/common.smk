@@ -9,6 +9,9 @@ from palimpsest.pretrained.catalogue import FILES, made_in
 from palimpsest.requests import DEFAULT
 from palimpsest.sections import FIGURES
 
+# For the rules of extensions, which are in other folders
+MAKE = os.path.join(PROJECT, "workflow/scripts/make.py")
+ANALYSIS = os.path.join(PROJECT, "envs/analysis.yaml")
 settings = experiment.settings
 planner = experiment.planner
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
@@ -36,6 +39,15 @@ def with_seeds(pattern):
 def with_variants(pattern, variants):
     """The pattern once for every variant; other wildcards are not filled in."""
     return expand(pattern, variant=variants, allow_missing=True)
+
+
+def of_language(files):
+    """The input function of a rule: `files` of the settings and the language."""
+
+    def of_wildcards(wildcards):
+        return files(settings, wildcards.language)
+
+    return of_wildcards
 
 
 def made_by(function, *others):

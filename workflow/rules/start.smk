@@ -18,7 +18,7 @@ if not os.path.isdir(os.path.join(PROJECT, "workflow/scripts/palimpsest")):
     )
 sys.path.insert(0, os.path.join(PROJECT, "workflow", "scripts"))
 
-from palimpsest import devices
+from palimpsest import devices, extensions
 from palimpsest.configuration.sources import Sources, of_command_line
 from palimpsest.configuration.yaml_files import check_file
 from palimpsest.corpora.files import check_names
@@ -28,7 +28,6 @@ from palimpsest.ends.interruption import Interruption
 from palimpsest.ends.refusals import Refusals
 from palimpsest.ends.targets import PlainTargetErrors
 from palimpsest.errors import WRITE_REMEDY, UserError
-from palimpsest.experiment import Experiment
 from palimpsest.launch import (
     asked_targets,
     collect_rarely,
@@ -78,6 +77,10 @@ update_config(config, command_line)
 default = [path for path in workflow.configfiles if path not in given]
 sources = Sources([os.path.relpath(path) for path in [*default, *given]], command_line)
 try:
+    extensions.use([*extensions.installed(), *extensions.given_in(config)])
+    with extensions.loading():
+        from palimpsest.experiment import Experiment
+
     experiment = Experiment(
         config,
         sources,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from palimpsest import tables
-from palimpsest.fingerprint import SCRIPTS, code_files, of_all_code
+from palimpsest.fingerprint import code_files, name_of, of_all_code
 
 
 def keep_code(folder: str | Path) -> Path:
@@ -32,7 +32,7 @@ def _packed() -> bytes:
     with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in code_files():
             content = path.read_bytes()
-            entry = tarfile.TarInfo(path.relative_to(SCRIPTS).as_posix())
+            entry = tarfile.TarInfo(name_of(path))
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
     return packed.getvalue()

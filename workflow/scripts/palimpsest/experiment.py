@@ -26,7 +26,7 @@ from palimpsest.planning.fit import does_not_fit
 from palimpsest.planning.plan import Planner
 from palimpsest.requests import FOLDER, WEIGHTS, Runs, Unfinished, merged
 from palimpsest.section import Derived, Part, Section, nothing
-from palimpsest.sections import FIGURES, SECTIONS, interventions_of
+from palimpsest.sections import FIGURES, NAMES, SECTIONS, interventions_of
 from palimpsest.tables.kinds import Kind
 
 # What can be made without any section: pretrained models, and what is known of a language alone
@@ -76,6 +76,8 @@ class Experiment:
     ):
         self.config, self._sources, self.known = config, sources, sections
         schema = schema_of(schemas, sections)
+        # The default configuration has no block of a section that an extension brings.
+        config.update({section.name: None for section in sections if section.name not in config})
         self.notes = complete(config, sources, schema)
         self._refuse(checks.of_schema(config, schema))
         parts = [part for section in sections for part in section.follows]
@@ -243,6 +245,12 @@ class Experiment:
         return [job for section in self.sections for job in section.unfinished(self.settings)]
 
     @property
+    def rules_of_extensions(self) -> list[str]:
+        """The files of rules of the sections that extensions bring."""
+        of_extensions = [each for each in self.known if each.name not in NAMES]
+        return [str(section.folder / "rules.smk") for section in of_extensions]
+
+    @property
     def sections_with_state(self) -> list[str]:
         return [each.name for each in self.known if each.unfinished is not nothing]
 
@@ -302,7 +310,7 @@ class Experiment:
 
     def places(self, part: str) -> list[str]:
         """The place of a part, such as `claims`, in each section's code, for a fingerprint."""
-        found = (getattr(section, part) for section in self.sections)
+        found = (section.place(part) for section in self.sections)
         return [place for place in found if place is not None]
 
     @cached_property
@@ -335,7 +343,7 @@ class Experiment:
     @cached_property
     def drawings(self) -> dict[tuple[str, str], Drawing]:
         """Every figure for every language, by the names of figure and language."""
-        own = [(section.name, section.load("figures")) for section in self.sections]
+        own = [(section.name, section.figures) for section in self.sections]
         return {
             (figure.name, language): Drawing(
                 section, figure, language, figure.inputs(self.outputs[section], language)
@@ -393,7 +401,7 @@ class Experiment:
         outputs = [
             path
             for section in self.sections
-            if FIGURES[name] in section.load("figures")
+            if FIGURES[name] in section.figures
             for path in self.outputs[section.name]
         ]
         return FIGURES[name].inputs(outputs, language)
@@ -402,7 +410,13 @@ class Experiment:
 def schema_of(folder: str | Path, sections: Sequence[Section]) -> dict:
     schema = read_file(Path(folder) / "config.schema.yaml")
     for section in sections:
-        block = read_file(Path(folder) / f"{section.name}.schema.yaml")
+        block = read_file(_schema_file(folder, section))
         schema["properties"][section.name] = section.schema(block)
         schema["required"].append(section.name)
     return schema
+
+
+def _schema_file(folder: str | Path, section: Section) -> Path:
+    """The schema of a section's block: in the folder of schemas, or in that of the section."""
+    shared = Path(folder) / f"{section.name}.schema.yaml"
+    return shared if shared.is_file() else section.folder / "schema.yaml"

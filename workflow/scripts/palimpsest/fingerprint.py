@@ -3,8 +3,8 @@
 A rule with a script reruns when code that the script uses changes, and only then. A changed
 comment, docstring, layout or sentence in a glossary of columns does not change the hash. A change
 in a function that the script does not use does not change the hash, either. A template counts for
-the code that names the template in a string; both are in the same folder. If code uses the
-`__path__` of its package to find modules, all modules of the package count.
+the code that names the template in a string; both are in the same folder. If code
+calls one of DISCOVERING for its package, all modules of the package count.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
 
+from palimpsest import extensions
+
 SCRIPTS = Path(__file__).parents[1]
-LIBRARY = __package__ or "palimpsest"
+LIBRARY = Path("palimpsest")
 EVERYTHING = "*"
 REMEMBERED = "__pycache__/fingerprints.json"  # in the folder of Python's own cache
 TEMPLATE = ".j2"
+DISCOVERING = ("declared_in", "figures_in")  # functions that import every module of a package
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # Calls whose text declares columns, and the sentences in this text: see `tables.kinds.Glossary`
 GLOSSARIES = ("Glossary", "SHARED.extended")
@@ -71,8 +74,16 @@ def code_files() -> list[Path]:
     """
     is_installed = any(SCRIPTS.glob("*.dist-info"))
     scripts = () if is_installed else SCRIPTS.glob("*.py")
-    found = [*scripts, *(SCRIPTS / LIBRARY).rglob("*")]
+    found = [*scripts, *(path for root in extensions.roots() for path in root.rglob("*"))]
     return sorted(path for path in found if path.suffix in (".py", TEMPLATE))
+
+
+def name_of(path: Path) -> str:
+    """The path of a file of code within the folder of the scripts, also for an extension's file."""
+    for root in extensions.folders():
+        if path.is_relative_to(root):
+            return (LIBRARY / path.relative_to(root)).as_posix()
+    return path.relative_to(SCRIPTS).as_posix()
 
 
 @cache
@@ -80,7 +91,7 @@ def _state() -> str:
     """A hash of all files of code; a fingerprint is remembered for this state of the files only."""
     digest = hashlib.sha256()
     for path in code_files():
-        digest.update(b"\0".join([os.fsencode(path.relative_to(SCRIPTS)), path.read_bytes()]))
+        digest.update(b"\0".join([name_of(path).encode(), path.read_bytes()]))
     return digest.hexdigest()
 
 
@@ -167,10 +178,11 @@ def _file(module: str) -> Path | None:
     """The file of a module of the library or of a script's path; None for any other module."""
     if module.endswith(".py"):
         return Path(module)
-    if module.split(".")[0] != LIBRARY:
+    first, *inner = module.split(".")
+    if first != LIBRARY.name:
         return None
-    path = SCRIPTS / Path(*module.split("."))
-    files = (path.with_suffix(".py"), path / "__init__.py")
+    paths = [root.joinpath(*inner) for root in extensions.roots()]
+    files = (file for path in paths for file in (path.with_suffix(".py"), path / "__init__.py"))
     return next((file for file in files if file.is_file()), None)
 
 
@@ -259,9 +271,9 @@ class Source:
             yield from self._templates(node)
             if not isinstance(node, ast.Name):
                 continue
-            if node.id == "__path__":
+            if node.id in DISCOVERING:
                 yield from self._submodules()
-            elif node.id in modules:
+            if node.id in modules:
                 yield modules[node.id], attributes.get(id(node), EVERYTHING)
             elif node.id in imports:
                 yield from imports[node.id]
@@ -276,8 +288,10 @@ class Source:
                 yield str(path), EVERYTHING
 
     def _submodules(self) -> Iterator[Place]:
-        for path in sorted(_file(self.module).parent.glob("[!_]*.py")):
-            yield f"{self.module}.{path.stem}", EVERYTHING
+        _, *inner = self.module.split(".")
+        for root in extensions.roots():
+            for path in sorted(root.joinpath(*inner).glob("[!_]*.py")):
+                yield f"{self.module}.{path.stem}", EVERYTHING
 
 
 def _bound(

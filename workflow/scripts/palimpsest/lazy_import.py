@@ -1,9 +1,10 @@
 """Modules, and names of packages, that are imported when they are first used."""
 
 import importlib
+import importlib.util
 import pkgutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
 
 
@@ -41,9 +42,14 @@ def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], obje
     return __getattr__
 
 
-def declared_in(package: str, path: Iterable[str], name: str) -> list:
-    """The objects with a name, such as "FIGURE", of all modules of a package that have one."""
-    found = (importlib.import_module(f"{package}.{one.name}") for one in pkgutil.iter_modules(path))
+def declared_in(package: str, name: str) -> list:
+    """The objects with a name, such as "FIGURE", of all modules of a package that have one.
+
+    The list is empty if there is no such package.
+    """
+    spec = importlib.util.find_spec(package)
+    modules = pkgutil.iter_modules(spec.submodule_search_locations if spec else [])
+    found = [importlib.import_module(f"{package}.{module.name}") for module in modules]
     return [getattr(module, name) for module in found if hasattr(module, name)]
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 
 from palimpsest import paths
 from palimpsest.configuration.layers import PartOf
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
+from palimpsest.figures.figure import Figure, figures_in
 from palimpsest.interventions import Intervention
 from palimpsest.lazy_import import named
 from palimpsest.models.table import learning_rate
@@ -30,6 +34,10 @@ class Derived:
     n: int
     share: float
     files: tuple[str, ...]
+
+
+# What a section's module of this name has for all sections
+PARTS = {"kinds": "KINDS", "claims": "CLAIMS", "report": "part"}
 
 
 def nothing(settings: Settings) -> Iterable:
@@ -96,11 +104,13 @@ class Section:
     other targets of Snakemake that need the section only. `follows` are the keys of the block whose
     values come from a list elsewhere.
 
-    The texts `kinds`, `figures`, `claims` and `report` each name a module and an object in the
-    module, such as "palimpsest.memorisation.claims:CLAIMS". The module is imported when the object
-    is used. The claims are tested on tables of the kinds `judged`. The section's part of the report
-    reads tables of the kinds `reported`. `interventions` are the section's own. `n_targets` is the
-    number of target strings of a language that the section needs.
+    The section's kinds, claims and part of the report are found by their place: KINDS of `kinds`,
+    CLAIMS of `claims` and the function `part` of `report`, modules of its folder. The texts `kinds`
+    and `claims` name other places, such as "palimpsest.memorisation.studies:KINDS". A section
+    without a module `report` has a chapter for its figures and claims. Its figures are the files of
+    its folder `figures`. The claims are tested on tables of the kinds `judged`. The section's part
+    of the report reads tables of the kinds `reported`. `interventions` are the section's own.
+    `n_targets` is the number of target strings of a language that the section needs.
     """
 
     name: str
@@ -109,10 +119,8 @@ class Section:
     outputs: Callable[[Settings], Iterable[str]]
     mistakes: Callable[[Settings], Iterable[Mistake]] = nothing
     kinds: str | None = None
-    figures: str | None = None
     claims: str | None = None
     judged: tuple[Kind, ...] = ()
-    report: str | None = None
     reported: tuple[Kind, ...] = ()
     interventions: tuple[Intervention, ...] = ()
     derived: Callable[[Settings], Iterable[Derived]] = nothing
@@ -124,9 +132,28 @@ class Section:
     targets: tuple[str, ...] = ()
     follows: tuple[PartOf, ...] = ()
 
+    @property
+    def package(self) -> str:
+        return f"palimpsest.{self.name}"
+
+    @property
+    def folder(self) -> Path:
+        return Path(find_spec(f"{self.package}.section").origin).parent
+
+    @cached_property
+    def figures(self) -> tuple[Figure, ...]:
+        return figures_in(f"{self.package}.figures")
+
+    def place(self, part: str) -> str | None:
+        """The place of `kinds`, `claims` or `report`; None if the section has no such module."""
+        if given := getattr(self, part, None):
+            return given
+        module = f"{self.package}.{part}"
+        return f"{module}:{PARTS[part]}" if find_spec(module) else None
+
     def load(self, part: str):
-        """The object of a part, for example `load("figures")`; () if the section lacks the part."""
-        return named(getattr(self, part))
+        """The object of a part, for example `load("claims")`; () if the section lacks the part."""
+        return named(self.place(part))
 
     def needed_by(self, target: str) -> list[str]:
         """The blocks that a target or a file of Snakemake's needs; [] if it is not this section's.
@@ -158,7 +185,7 @@ class Section:
     @property
     def _figures(self) -> tuple[str, ...]:
         """The beginnings of the paths of the section's figures."""
-        return tuple(figure.beginning for figure in self.load("figures"))
+        return tuple(figure.beginning for figure in self.figures)
 
     @property
     def _files(self) -> tuple[str, ...]:

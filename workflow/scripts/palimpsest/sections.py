@@ -1,14 +1,16 @@
 """The sections, in the order of the report; and the figures, kinds and interventions of all.
 
-To add a section, add one line here and one line in the Snakefile.
+To add a section, add one line here and one line in the Snakefile. Those of extensions follow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 
+from palimpsest import extensions
 from palimpsest.datasets.figures import FIGURES as LANGUAGE_FIGURES
 from palimpsest.datasets.interventions import INTERVENTIONS as SHARED_INTERVENTIONS
 from palimpsest.datasets.kinds import KINDS as DATASET_KINDS
+from palimpsest.errors import UserError
 from palimpsest.figures.figure import Figure
 from palimpsest.interventions import Intervention
 from palimpsest.planning.kinds import KINDS as PLANNING_KINDS
@@ -28,24 +30,34 @@ NAMES = (
 # Sections are imported by name, so that the fingerprint of code that uses all sections does not
 # change when one section changes.
 SECTIONS: tuple[Section, ...] = tuple(
-    import_module(f"palimpsest.{name}.section").SECTION for name in NAMES
+    import_module(f"palimpsest.{name}.section").SECTION for name in (*NAMES, *extensions.sections())
 )
-FIGURES: dict[str, Figure] = {
-    figure.name: figure
-    for figures in (LANGUAGE_FIGURES, *(section.load("figures") for section in SECTIONS))
-    for figure in figures
-}
-KINDS: dict[str, Kind] = {
-    kind.name: kind
-    for kinds in (
-        DATASET_KINDS,
-        (TRACE, TOKENS),
-        *(section.load("kinds") for section in SECTIONS),
-        (CLAIMS,),
-        PLANNING_KINDS,
-    )
-    for kind in kinds
-}
+
+
+def by_name(declared: Iterable[Figure | Kind]) -> dict[str, Figure | Kind]:
+    """What has a name, by its name. Raises `UserError` for a name that is declared twice."""
+    found = {}
+    for item in declared:
+        if found.setdefault(item.name, item) is not item:
+            raise UserError(f"{item.name}: two figures or kinds have this name; rename yours")
+    return found
+
+
+def _figures() -> Iterator[Figure]:
+    yield from LANGUAGE_FIGURES
+    for section in SECTIONS:
+        yield from section.figures
+
+
+def _kinds() -> Iterator[Kind]:
+    yield from (*DATASET_KINDS, TRACE, TOKENS)
+    for section in SECTIONS:
+        yield from section.load("kinds")
+    yield from (CLAIMS, *PLANNING_KINDS)
+
+
+FIGURES: dict[str, Figure] = by_name(_figures())
+KINDS: dict[str, Kind] = by_name(_kinds())
 
 
 def interventions_of(sections: Iterable[Section]) -> tuple[Intervention, ...]:

@@ -98,9 +98,6 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
-    kinds="palimpsest.density.kinds:KINDS",
-    figures="palimpsest.density.figures:FIGURES",
-    claims="palimpsest.density.claims:CLAIMS",
     unfinished=unfinished,
     judged=(
         kinds.LEAKAGE,
@@ -112,7 +109,6 @@ SECTION = Section(
         kinds.MEMORISED,
         kinds.TEXT_REGRESSIONS,
     ),
-    report="palimpsest.density.report:part",
     reported=(
         kinds.LEAKAGE,
         kinds.RETRIEVAL,

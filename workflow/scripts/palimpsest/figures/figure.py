@@ -86,5 +86,5 @@ class Figure:
         return [fill(pattern, format=format) for format in FIGURE_FORMATS]
 
 
-def figures_in(package: str, path: Iterable[str]) -> tuple[Figure, ...]:
-    return tuple(sorted(declared_in(package, path, "FIGURE"), key=lambda figure: figure.order))
+def figures_in(package: str) -> tuple[Figure, ...]:
+    return tuple(sorted(declared_in(package, "FIGURE"), key=lambda figure: figure.order))

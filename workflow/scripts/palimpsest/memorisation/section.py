@@ -162,14 +162,11 @@ SECTION = Section(
         PartOf(f"{BLOCKS}/*/languages", "languages", among=CHOSEN),
     ),
     kinds="palimpsest.memorisation.studies:KINDS",
-    figures="palimpsest.memorisation.figures:FIGURES",
-    claims="palimpsest.memorisation.claims:CLAIMS",
     judged=(
         *(study.kind for study in STUDIES.values()),
         kinds.AGREEMENT,
         kinds.LEAVE_ONE_OUT,
         kinds.APPROXIMATION,
     ),
-    report="palimpsest.memorisation.report:part",
     reported=(STUDIES["tradeoff"].kind, kinds.AGREEMENT, kinds.APPROXIMATION, kinds.LEARNING),
 )

@@ -173,9 +173,6 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
-    kinds="palimpsest.profiles.kinds:KINDS",
-    figures="palimpsest.profiles.figures:FIGURES",
-    claims="palimpsest.profiles.claims:CLAIMS",
     unfinished=unfinished,
     judged=(
         kinds.PROFILE,
@@ -184,7 +181,6 @@ SECTION = Section(
         kinds.NOTIONS,
         kinds.DILUTION,
     ),
-    report="palimpsest.profiles.report:part",
     reported=(
         kinds.PROFILE,
         kinds.PERSISTENCE,

@@ -7,6 +7,7 @@ from types import MappingProxyType, ModuleType
 import pandas as pd
 from markupsafe import Markup
 
+from palimpsest.lazy_import import named
 from palimpsest.section import Section
 
 NOTHING = Markup()
@@ -79,10 +80,16 @@ def with_words(
 
 
 def part_of(section: Section, tables: Mapping[str, pd.DataFrame]) -> Part:
-    """The part of a section; only the title if the section has no part.
+    """The part of a section; its figures and claims alone if it has no module `report`.
 
     `tables` maps the names of the kinds in `section.reported` to stacked tables.
     """
-    if section.report is None:
-        return Part(section.title)
-    return replace(section.load("report")(tables), title=section.title)
+    if section.place("report"):
+        return replace(section.load("report")(tables), title=section.title)
+    ids = dict.fromkeys(figure.chapter for figure in section.figures)
+    claims = section.place("claims")
+    return Part(
+        section.title,
+        chapters=tuple(Chapter(name, section.title) for name in ids),
+        questions=named(f"{claims.split(':')[0]}:QUESTIONS") if claims else EMPTY,
+    )

@@ -258,8 +258,6 @@ SECTION = Section(
     derived=derived,
     unfinished=unfinished,
     on_demand=on_demand,
-    kinds="palimpsest.unlearning.kinds:KINDS",
-    figures="palimpsest.unlearning.figures:FIGURES",
     claims="palimpsest.unlearning.claims.rows:CLAIMS",
     judged=(
         kinds.SCORES,
@@ -271,6 +269,5 @@ SECTION = Section(
         kinds.GAP_SUMMARY,
         kinds.MEMORISATION,
     ),
-    report="palimpsest.unlearning.report:part",
     reported=(kinds.SCORES, kinds.TESTS, kinds.GAP_SUMMARY, kinds.MEMORISATION),
 )

@@ -7,7 +7,7 @@ from palimpsest.memorisation.study import Study
 
 STUDIES: dict[str, Study] = {
     study.name: study
-    for study in sorted(declared_in(__name__, __path__, "STUDY"), key=lambda study: study.order)
+    for study in sorted(declared_in(__name__, "STUDY"), key=lambda study: study.order)
 }
 KINDS = (*kinds.KINDS, *(study.kind for study in STUDIES.values()))
 

@@ -2,4 +2,4 @@
 
 from palimpsest.figures.figure import figures_in
 
-FIGURES = figures_in(__name__, __path__)
+FIGURES = figures_in(__name__)

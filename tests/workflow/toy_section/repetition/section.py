@@ -5,21 +5,25 @@ from collections.abc import Iterator
 from palimpsest.configuration.checks import too_many_strings, unknown_languages, unknown_model
 from palimpsest.configuration.messages import Mistake
 from palimpsest.configuration.settings import Settings
-from palimpsest.repetition.kinds import REPEATED
+from palimpsest.repetition.counting import REPEATED
 from palimpsest.requests import Runs
 from palimpsest.section import Section
 
 
-def runs(settings: Settings, language: str) -> list[Runs]:
+def runs(settings: Settings, language: str) -> Runs:
     """The runs on a language: its datasets are what the section looks at."""
     block = settings.block("repetition")
-    return [Runs(block["model"], language, block["size"], seeds=settings.seeds)]
+    return Runs(block["model"], language, block["size"], seeds=settings.seeds)
+
+
+def datasets(settings: Settings, language: str) -> list[str]:
+    return runs(settings, language).datasets
 
 
 def requests(settings: Settings) -> Iterator[Runs]:
     """One model on every language."""
     for language in settings.block("repetition")["languages"]:
-        yield from runs(settings, language)
+        yield runs(settings, language)
 
 
 def outputs(settings: Settings) -> Iterator[str]:
@@ -33,8 +37,7 @@ def mistakes(settings: Settings) -> Iterator[Mistake]:
     block = settings.block("repetition")
     yield from unknown_model(settings, "repetition/model", block["model"])
     yield from unknown_languages(settings, "repetition/languages", block["languages"])
-    asked = [block["size"]], block["languages"]
-    yield from too_many_strings(settings, "repetition/size", *asked)
+    yield from too_many_strings(settings, "repetition/size", [block["size"]], block["languages"])
 
 
 SECTION = Section(
@@ -43,10 +46,6 @@ SECTION = Section(
     requests=requests,
     outputs=outputs,
     mistakes=mistakes,
-    kinds="palimpsest.repetition.kinds:KINDS",
-    figures="palimpsest.repetition.figures:FIGURES",
-    claims="palimpsest.repetition.claims:CLAIMS",
+    kinds="palimpsest.repetition.counting:KINDS",
     judged=(REPEATED,),
-    report="palimpsest.repetition.report:part",
-    reported=(REPEATED,),
 )

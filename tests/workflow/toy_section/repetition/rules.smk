@@ -1,5 +1,6 @@
 # How often training strings are repeated.
-include: "functions/repetition.smk"
+from palimpsest.repetition import section as repetition
+from palimpsest.repetition.counting import REPEATED
 
 
 rule repetition:
@@ -10,7 +11,7 @@ rule repetition:
 
 rule count_repeated:
     input:
-        datasets=repetition_datasets,
+        datasets=of_language(repetition.datasets),
     output:
         table=REPEATED.path,
     log:
@@ -18,7 +19,7 @@ rule count_repeated:
     benchmark:
         "benchmarks/count_repeated/{language}.tsv"
     conda:
-        "../../envs/analysis.yaml"
+        ANALYSIS
     threads: 1
     resources:
         mem_mb=2000,
@@ -26,4 +27,4 @@ rule count_repeated:
     params:
         **made_by("palimpsest.repetition.counting:repeated"),
     script:
-        "../scripts/make.py"
+        MAKE

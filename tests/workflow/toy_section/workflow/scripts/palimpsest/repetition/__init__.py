@@ -1,1 +1,0 @@
-"""Repetition: how often training strings are repeated."""

@@ -1,5 +1,0 @@
-"""The figures of the section: every file here with a `FIGURE` is one, found by its place."""
-
-from palimpsest.figures.figure import figures_in
-
-FIGURES = figures_in(__name__, __path__)
